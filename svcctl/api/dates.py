@@ -1,0 +1,236 @@
+"""Dates of the query interface: what may be written in `from` and `to`, and the range a pair resolves to.
+
+The operators are rows of `OPERATORS`, taken from the interface's table of relative dates. In `from` an operator counts
+back from now; in `to` it counts forward from `from`. The interface's one sample of `from: 2h` shows a later time than
+now, against its own rule; the rule (subtraction) holds here.
+
+Client and service share this module: it states facts of the interface and holds no state. All arithmetic is done in a
+fixed offset, so a day is always 24 hours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+
+from svcctl.errors import UsageError
+
+Moment = int | str
+"""A date as the interface takes it: epoch seconds, or an operator or absolute date as text."""
+
+ABSOLUTE_FORMAT = "%d/%m/%Y %H:%M:%S"
+MAX_EPOCH_SECONDS = 99_999_999_999
+"""Above this a number is taken for milliseconds: as seconds it would be past the year 5138."""
+
+_ABSOLUTE = re.compile(r"\d{2}/\d{2}/\d{4} \d{2}:\d{2}:\d{2}", re.ASCII)
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?", re.ASCII)
+_RELATIVE = re.compile(r"(\d+)(ad|ah|d|h)", re.ASCII)
+_ZONE = re.compile(r"GMT(?:([+-])(\d{1,2})(?::?([0-5]\d))?)?", re.ASCII)
+_FORMS = "today, now, endday, endmonth, 5d, 5ad, 5h, 5ah, dd/MM/yyyy HH:mm:ss, 2024-01-31T10:00:00Z or epoch seconds"
+
+
+def _midnight(moment: datetime) -> datetime:
+    return moment.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _end_of_day(moment: datetime) -> datetime:
+    return moment.replace(hour=23, minute=59, second=59, microsecond=0)
+
+
+def _end_of_month(moment: datetime) -> datetime:
+    next_month = (moment.replace(day=28) + timedelta(days=4)).replace(day=1)
+    return _end_of_day(next_month - timedelta(days=1))
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One relative date: how it is written, and what it means in `from` (given now, N) and in `to` (given now, from, N)."""
+
+    name: str
+    in_from: Callable[[datetime, int], datetime]
+    in_to: Callable[[datetime, datetime, int], datetime]
+    from_meaning: str
+    to_meaning: str
+
+
+OPERATORS = {
+    operator.name: operator
+    for operator in (
+        Operator(
+            "today",
+            lambda now, n: _midnight(now),
+            lambda now, start, n: _midnight(now),
+            "current day 00:00:00",
+            "current day 00:00:00",
+        ),
+        Operator(
+            "now", lambda now, n: now, lambda now, start, n: now, "current date and time", "current date and time"
+        ),
+        Operator(
+            "endday",
+            lambda now, n: _end_of_day(now),
+            lambda now, start, n: _end_of_day(start),
+            "current day 23:59:59",
+            "23:59:59 of the day of from",
+        ),
+        Operator(
+            "endmonth",
+            lambda now, n: _end_of_month(now),
+            lambda now, start, n: _end_of_month(start),
+            "last day of the current month 23:59:59",
+            "last day of the month of from 23:59:59",
+        ),
+        Operator(
+            "<N>d",
+            lambda now, n: now - timedelta(days=n),
+            lambda now, start, n: start + timedelta(days=n),
+            "now minus N days",
+            "from plus N days",
+        ),
+        Operator(
+            "<N>ad",
+            lambda now, n: _midnight(now - timedelta(days=n)),
+            lambda now, start, n: _midnight(start + timedelta(days=n)),
+            "now minus N days, at 00:00:00",
+            "from plus N days, at 00:00:00",
+        ),
+        Operator(
+            "<N>h",
+            lambda now, n: now - timedelta(hours=n),
+            lambda now, start, n: start + timedelta(hours=n),
+            "now minus N hours",
+            "from plus N hours",
+        ),
+        Operator(
+            "<N>ah",
+            lambda now, n: _midnight(now) - timedelta(hours=n),
+            lambda now, start, n: _midnight(start) + timedelta(hours=n),
+            "current day 00:00:00 minus N hours",
+            "day of from at 00:00:00 plus N hours",
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A half-open window `start <= eventdate < end`, both in UTC; `end` is None for a continuous query."""
+
+    start: datetime
+    end: datetime | None
+
+    @property
+    def length(self) -> timedelta | None:
+        """None for a continuous query."""
+        return None if self.end is None else self.end - self.start
+
+
+def parse_zone(text: str) -> timezone:
+    """`GMT`, `GMT+<n>` or `GMT-<n>` as a fixed offset, east positive: GMT+2 is UTC+02:00. UsageError otherwise."""
+    match = _ZONE.fullmatch(text)
+    if match is None:
+        raise UsageError(f"time zone '{text}' is not of the form GMT+2", hint="write GMT, GMT+<hours> or GMT-<hours>")
+    sign, hours, minutes = match.groups()
+    offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+    if offset > timedelta(hours=14):
+        raise UsageError(f"time zone '{text}' is more than 14 hours from GMT")
+    return timezone(-offset if sign == "-" else offset)
+
+
+def parse_moment(text: str) -> Moment:
+    """What to send for a date that a person typed.
+
+    Operators and absolute dates stay as written and digits become epoch seconds, as the interface takes them. ISO 8601
+    is a convenience of the client, so it becomes epoch seconds too; without an offset it is read as UTC.
+    UsageError for anything else: milliseconds, a day that does not exist, fractions of a second.
+    """
+    text = text.strip()
+    if text.isascii() and text.isdigit():
+        return check_epoch(int(text))
+    if _ISO.fullmatch(text):
+        return _parse_iso(text)
+    _parse_text(text)
+    return text
+
+
+def check_epoch(seconds: int) -> int:
+    """The same number, or UsageError when it can only be milliseconds: a service would wait for the year 50000."""
+    if seconds < 0:
+        raise UsageError(f"date {seconds} is before 1970")
+    if seconds > MAX_EPOCH_SECONDS:
+        raise UsageError(
+            f"date {seconds} is in milliseconds; dates are epoch seconds", hint=f"write {seconds // 1000} instead"
+        )
+    return seconds
+
+
+def resolve(start: Moment, end: Moment | None, *, now: datetime, zone: timezone = UTC) -> Range:
+    """The range of a pair at the moment `now` (aware), operators read in `zone`; seconds are cut to whole ones.
+
+    UsageError when a date is not one, when it leaves the calendar, or when the end is before the start (equal is
+    allowed: an empty range).
+    """
+    now = now.astimezone(zone).replace(microsecond=0)
+    first = _resolve_one(start, zone, lambda operator, n: operator.in_from(now, n))
+    if end is None:
+        return Range(first.astimezone(UTC), None)
+    last = _resolve_one(end, zone, lambda operator, n: operator.in_to(now, first, n))
+    if last < first:
+        raise UsageError(
+            f"the range ends before it starts: from {_utc_text(first)} to {_utc_text(last)} (UTC)",
+            hint="see how a pair resolves with 'svcctl range --from … --to …'",
+        )
+    return Range(first.astimezone(UTC), last.astimezone(UTC))
+
+
+def depends_on_zone(moment: Moment | None) -> bool:
+    """Whether `timeZone` moves this date: true of today, endday, endmonth, `<N>ad` and `<N>ah`."""
+    if not isinstance(moment, str) or _ABSOLUTE.fullmatch(moment):
+        return False
+    return moment != "now" and (not _RELATIVE.fullmatch(moment) or "a" in moment)
+
+
+def _resolve_one(moment: Moment, zone: timezone, apply: Callable[[Operator, int], datetime]) -> datetime:
+    if isinstance(moment, int):
+        return datetime.fromtimestamp(check_epoch(moment), zone)
+    parsed = _parse_text(moment)
+    if isinstance(parsed, datetime):
+        return parsed.astimezone(zone)
+    try:
+        resolved = apply(*parsed)
+        resolved.astimezone(UTC)
+    except OverflowError:
+        raise UsageError(f"date '{moment}' is outside the calendar") from None
+    return resolved
+
+
+def _parse_text(text: str) -> datetime | tuple[Operator, int]:
+    if _ABSOLUTE.fullmatch(text):
+        try:
+            return datetime.strptime(text, ABSOLUTE_FORMAT).replace(tzinfo=UTC)
+        except ValueError:
+            raise UsageError(f"date '{text}' does not exist", hint="the order is dd/MM/yyyy HH:mm:ss") from None
+    if text in OPERATORS and not text.startswith("<"):
+        return OPERATORS[text], 0
+    if match := _RELATIVE.fullmatch(text):
+        return OPERATORS[f"<N>{match[2]}"], int(match[1][:12])
+    raise UsageError(f"date '{text}' is not one", hint=f"write {_FORMS}")
+
+
+def _parse_iso(text: str) -> int:
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"date '{text}' does not exist") from None
+    if parsed.microsecond:
+        raise UsageError(f"date '{text}' has a fraction of a second; dates are whole seconds")
+    try:
+        return check_epoch(int((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()))
+    except (OverflowError, OSError):
+        raise UsageError(f"date '{text}' is outside the calendar") from None
+
+
+def _utc_text(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,92 @@
+"""Every error svcctl raises on purpose.
+
+    SvcctlError
+    ├── UsageError              what the caller typed or configured cannot be used
+    │   ├── ProfileError        the credential store or a profile in it
+    │   └── MissingExtra        a part of svcctl that is not installed
+    ├── ServiceError            the service answered, and the answer is no
+    │   ├── CredentialsError    key, signature or token refused
+    │   ├── NotFound            no such job, domain, role or saved query
+    │   └── Conflict            the thing exists, in a state that does not allow this
+    ├── Unavailable             no usable answer: network, timeout, 429, 5xx, a proxy's page
+    ├── IncompleteResult        an answer that began and was not whole
+    ├── EmptyResult             no rows, where the caller asked for that to be a failure
+    └── Locked                  another run holds the lock
+
+The exit code of each stands in `svcctl.diagnostics`; this tree knows nothing of processes, so that the client can be
+used as a library.
+"""
+
+from __future__ import annotations
+
+
+class SvcctlError(Exception):
+    """What happened, in one line with the caller's own value, and (when there is one) what to do about it."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(SvcctlError):
+    """An option, argument, file or setting that cannot be used as given."""
+
+
+class ProfileError(UsageError):
+    """A profile that is missing, unreadable, open to others or incomplete."""
+
+
+class MissingExtra(UsageError):
+    """A feature whose packages are not installed; the message names the extra."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(
+            f"{feature} needs packages that are not installed", hint=f"install them with: pip install 'svcctl[{extra}]'"
+        )
+
+
+class ServiceError(SvcctlError):
+    """A refusal by the service: its message, its code (`code`, `status` or the HTTP status) and the request's cid."""
+
+    def __init__(
+        self, message: str, *, code: int | None = None, cid: str | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.code = code
+        self.cid = cid
+
+
+class CredentialsError(ServiceError):
+    """HTTP 401 or 403, or an envelope that says the key, the signature or the token is not accepted."""
+
+
+class NotFound(ServiceError):
+    """Domain error 106, job status 100, HTTP 404."""
+
+
+class Conflict(ServiceError):
+    """Domain error 117, job statuses 101 and 108, HTTP 409."""
+
+
+class Unavailable(SvcctlError):
+    """No usable answer after the allowed retries."""
+
+
+class IncompleteResult(SvcctlError):
+    """A stream that was cut, ended in an error of its own, or could not be written to its end.
+
+    `rows` is the number of whole rows that were delivered before, when it is known.
+    """
+
+    def __init__(self, message: str, *, rows: int | None = None, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.rows = rows
+
+
+class EmptyResult(SvcctlError):
+    """The query was answered with no rows."""
+
+
+class Locked(SvcctlError):
+    """Another process holds a lock this one needs."""

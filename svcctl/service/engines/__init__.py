@@ -1,0 +1,1 @@
+"""What runs the plans of the query language: DuckDB on this machine."""

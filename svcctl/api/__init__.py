@@ -1,1 +1,1 @@
-"""The client as a library: it needs the standard library, httpx, msgpack and `svcctl.errors`, and nothing of the command line."""
+"""The client as a library: the standard library, httpx, msgpack and `svcctl.errors`, nothing of the command line."""

@@ -46,7 +46,7 @@ def _end_of_month(moment: datetime) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One relative date: how it is written, and what it means in `from` (given now, N) and in `to` (given now, from, N)."""
+    """One relative date: how it is written, what it means in `from` (of now, N) and in `to` (of now, from, N)."""
 
     name: str
     in_from: Callable[[datetime, int], datetime]

@@ -1,4 +1,4 @@
-"""The value types of events, and the plan that a query becomes: the contract between the language, engines and encoders."""
+"""The value types of events and the plan that a query becomes: what the language, engines and encoders agree on."""
 
 from __future__ import annotations
 
@@ -33,10 +33,16 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A stored table: its dotted name, case-sensitive, and its columns in order; `eventdate` is always one of them."""
+    """A stored table: its dotted name, case-sensitive, and its columns in order; `eventdate` is always one of them.
+
+    `relation` is how the engine calls it in SQL, as (schema, table). `ordered` says that a plain scan already comes in
+    eventdate order, so that a plan need not sort.
+    """
 
     name: str
     columns: tuple[Column, ...]
+    relation: tuple[str, str]
+    ordered: bool = False
 
 
 Catalog = Mapping[str, Table]

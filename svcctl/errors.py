@@ -19,6 +19,8 @@ used as a library.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 
 class SvcctlError(Exception):
     """What happened, in one line with the caller's own value, and (when there is one) what to do about it."""
@@ -46,15 +48,33 @@ class MissingExtra(UsageError):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a query text: line and column, both from 1."""
+
+    line: int
+    column: int
+
+
 class ServiceError(SvcctlError):
-    """A refusal by the service: its message, its code (`code`, `status` or the HTTP status) and the request's cid."""
+    """A refusal by the service: its message, its code (`code`, `status` or the HTTP status) and the request's cid.
+
+    `place` is set when the service says where in the query it stumbled.
+    """
 
     def __init__(
-        self, message: str, *, code: int | None = None, cid: str | None = None, hint: str | None = None
+        self,
+        message: str,
+        *,
+        code: int | None = None,
+        cid: str | None = None,
+        hint: str | None = None,
+        place: Place | None = None,
     ) -> None:
         super().__init__(message, hint=hint)
         self.code = code
         self.cid = cid
+        self.place = place
 
 
 class CredentialsError(ServiceError):

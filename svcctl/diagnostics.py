@@ -1,0 +1,183 @@
+"""All of stderr: errors, hints, notes, progress; and the exit code that each way of ending has."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from dataclasses import dataclass
+from typing import TextIO
+
+import typer
+
+from svcctl import errors
+
+
+class ReaderClosed(Exception):
+    """Whoever read our stdout has gone: the end of the work, not an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExitCode:
+    """One row of the contract with scripts; the errors that end in it, most general last in the whole table."""
+
+    code: int
+    meaning: str
+    errors: tuple[type[BaseException], ...] = ()
+
+
+EXIT_CODES = (
+    ExitCode(0, "done (also with zero rows)"),
+    ExitCode(1, "the service refused", (errors.ServiceError, errors.SvcctlError)),
+    ExitCode(
+        2, "usage: an option, argument, file or profile cannot be used", (errors.UsageError, typer.TyperException)
+    ),
+    ExitCode(3, "credentials refused", (errors.CredentialsError,)),
+    ExitCode(4, "not found (a job, domain, role or saved query)", (errors.NotFound,)),
+    ExitCode(5, "conflicting state (already stopped, already enabled, …)", (errors.Conflict,)),
+    ExitCode(6, "no usable answer after retries (network, timeout, 429, 5xx)", (errors.Unavailable,)),
+    ExitCode(7, "incomplete result (stream cut, error inside it, output not written)", (errors.IncompleteResult,)),
+    ExitCode(8, "empty result, with --fail-on-empty", (errors.EmptyResult,)),
+    ExitCode(9, "another run holds the lock", (errors.Locked,)),
+    ExitCode(130, "interrupted", (KeyboardInterrupt, typer.Abort)),
+    ExitCode(141, "the reader closed the pipe (nothing is printed)", (ReaderClosed,)),
+)
+_CODES = {kind: row.code for row in EXIT_CODES for kind in row.errors}
+
+
+def exit_code(error: BaseException) -> int:
+    """The exit code of the nearest class in the table; 1 for what has no row."""
+    return next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), 1)
+
+
+class Diagnostics:
+    """Writes everything that is not data. `query_text` is what a place in an error refers to."""
+
+    def __init__(self, stream: TextIO, *, quiet: bool = False, verbose: bool = False, color: bool = False) -> None:
+        self.stream = stream
+        self.quiet = quiet
+        self.verbose = verbose
+        self.color = color
+        self.query_text: str | None = None
+        self._line_open = False
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.stream.isatty()
+
+    def note(self, text: str) -> None:
+        """Something worth knowing that is no error; silent with --quiet."""
+        if not self.quiet:
+            self._print(f"svcctl: {text}")
+
+    def detail(self, text: str) -> None:
+        """Something only --verbose asks for."""
+        if self.verbose:
+            self._print(f"svcctl: {text}")
+
+    def progress(self, text: str) -> None:
+        """A line that the next one replaces; on a terminal only."""
+        if self.quiet or not self.is_terminal:
+            return
+        self._write(f"\r\x1b[Ksvcctl: {text}")
+        self._line_open = True
+
+    def clear_progress(self) -> None:
+        if self._line_open:
+            self._write("\r\x1b[K")
+            self._line_open = False
+
+    def report(self, error: BaseException) -> int:
+        """Say what happened and what to do, in lines; returns the exit code."""
+        code = exit_code(error)
+        if isinstance(error, ReaderClosed):
+            return code
+        if isinstance(error, KeyboardInterrupt | typer.Abort):
+            self._print("svcctl: interrupted")
+            return code
+        if isinstance(error, errors.SvcctlError):
+            self._print(f"{self._label('error')} {_message(error)}")
+            self._show_place(error)
+            hint = error.hint
+        elif isinstance(error, typer.TyperException):
+            message, hint = _usage(error)
+            self._print(f"{self._label('error')} {message}")
+        else:
+            self._print(f"{self._label('error')} {type(error).__name__}: {printable(str(error))}")
+            hint = "this is a defect in svcctl; --verbose shows where"
+            if self.verbose:
+                self._write("".join(traceback.format_exception(error)))
+        if hint:
+            self._print(f"hint: {printable(hint)}")
+        return code
+
+    def _label(self, word: str) -> str:
+        return f"svcctl: \x1b[31m{word}:\x1b[0m" if self.color else f"svcctl: {word}:"
+
+    def _show_place(self, error: errors.SvcctlError) -> None:
+        place = getattr(error, "place", None)
+        if place is None or self.query_text is None:
+            return
+        lines = self.query_text.split("\n")
+        if 1 <= place.line <= len(lines):
+            line, column = lines[place.line - 1].replace("\t", " "), place.column - 1
+            start = max(0, column - 60)
+            self._print(f"  {printable(line[start : start + 100])}")
+            self._print("  " + " " * (column - start) + "^")
+
+    def _print(self, text: str) -> None:
+        self.clear_progress()
+        self._write(text + "\n")
+
+    def _write(self, text: str) -> None:
+        try:
+            self.stream.write(text)
+            self.stream.flush()
+        except OSError:
+            pass  # nowhere is left to say it
+        except UnicodeEncodeError:
+            self.stream.write(text.encode("ascii", "backslashreplace").decode("ascii"))
+
+
+def _message(error: errors.SvcctlError) -> str:
+    """The message on one line, with the service's code and cid when there are any."""
+    about = []
+    if isinstance(error, errors.ServiceError):
+        if error.code is not None:
+            about.append(f"code {error.code}")
+        if error.cid:
+            about.append(f"cid {error.cid}")
+    text = printable(error.message)
+    return f"{text} ({', '.join(about)})" if about else text
+
+
+def _usage(error: typer.TyperException) -> tuple[str, str | None]:
+    context = getattr(error, "ctx", None)
+    message = " ".join(error.format_message().split())
+    message = message[:1].lower() + message[1:].rstrip(".")
+    return message, f"see '{context.command_path} --help'" if context else None
+
+
+def printable(text: str) -> str:
+    """Text as one line with control characters made visible: what a service says may be written by an attacker."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+        for character in text
+    )
+
+
+def wants_color(choice: str, stream: TextIO) -> bool:
+    """Whether to colour: --color, then NO_COLOR, then CLICOLOR_FORCE, then whether it is a capable terminal."""
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("CLICOLOR_FORCE", "0") != "0":
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def silence_streams() -> None:
+    """Keep the interpreter from complaining at exit about a stdout that nobody reads."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())

@@ -1,0 +1,230 @@
+"""The local service as a process: where its files are, starting it on demand, stopping it.
+
+This side of the process boundary knows files and signals only; what the process does is `svcctl.service`, which is
+never imported here. The running service holds a lock on `service.lock` for as long as it lives, so the kernel, not a
+file left behind, says whether it runs: a crash leaves nothing that blocks the next start.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from svcctl.errors import Locked, MissingExtra, SvcctlError, UsageError
+
+START_SECONDS = 120.0
+STOP_SECONDS = 30.0
+MAX_SOCKET_PATH = 100
+"""Unix sockets have paths of at most 107 bytes on Linux and 103 elsewhere."""
+
+DATA_ENVIRONMENT = "SVCCTL_DATA"
+READY = "ready\n"
+"""What the starting service writes to the pipe it was given, after any lines of progress."""
+LOCKED_EXIT = 9
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where the local service keeps what it keeps, all in one directory of mode 0700."""
+
+    directory: Path
+
+    @property
+    def lock(self) -> Path:
+        return self.directory / "service.lock"
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "service.log"
+
+    @property
+    def credentials(self) -> Path:
+        return self.directory / "credentials.json"
+
+    @property
+    def events(self) -> Path:
+        return self.directory / "events.duckdb"
+
+    @property
+    def state(self) -> Path:
+        return self.directory / "state.db"
+
+    @cached_property
+    def socket(self) -> Path:
+        """The Unix socket: in the directory, or in a private short one where that path is too long for a socket."""
+        path = self.directory / "service.sock"
+        if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
+            return path
+        name = hashlib.sha256(os.fsencode(self.directory)).hexdigest()[:16]
+        short = Path(tempfile.gettempdir()) / f"svcctl-{os.getuid()}"
+        short.mkdir(mode=0o700, exist_ok=True)
+        if short.stat().st_uid != os.getuid() or short.stat().st_mode & 0o077:
+            raise UsageError(
+                f"directory {short} is open to others", hint=f"remove it, or set {DATA_ENVIRONMENT} to a shorter path"
+            )
+        return short / f"{name}.sock"
+
+    def make(self) -> None:
+        """Make the directory, private to the user."""
+        try:
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(
+                f"the local service cannot keep its data in {self.directory}: {error.strerror}",
+                hint=f"set {DATA_ENVIRONMENT} to a directory that can be written",
+            ) from None
+
+
+def default_files(environment: Mapping[str, str]) -> Files:
+    """The files under SVCCTL_DATA, else the platform's data directory."""
+    if named := environment.get(DATA_ENVIRONMENT):
+        return Files(Path(named).expanduser().absolute())
+    import platformdirs
+
+    return Files(platformdirs.user_data_path("svcctl") / "service")
+
+
+def profile_fields(files: Files) -> dict[str, str]:
+    """The fields of the built-in profile: its credentials are made on first use and belong to this user alone."""
+    files.make()
+    try:
+        credentials = json.loads(files.credentials.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        credentials = _make_credentials(files)
+    except ValueError:
+        raise SvcctlError(
+            f"credentials file {files.credentials} is damaged", hint="remove it: the next start makes a new one"
+        ) from None
+    return {"base_url": "http://localhost", "socket": str(files.socket), "auth": "signature", **credentials}
+
+
+def _make_credentials(files: Files) -> dict[str, str]:
+    made = {"api_key": secrets.token_hex(16), "api_secret": secrets.token_hex(32), "token": secrets.token_urlsafe(32)}
+    handle, part = tempfile.mkstemp(dir=files.directory, prefix=".credentials-")
+    with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        json.dump(made, stream)
+    try:
+        os.link(part, files.credentials)  # whoever links first wins, and both read the winner's
+    except FileExistsError:
+        made = json.loads(files.credentials.read_text(encoding="utf-8"))
+    finally:
+        Path(part).unlink()
+    return made
+
+
+def running(files: Files) -> int | None:
+    """The process ID of the service that holds the lock (0 while it is being written), None when none does."""
+    try:
+        with files.lock.open("rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return None
+    except BlockingIOError:
+        return int(files.lock.read_text(encoding="ascii") or 0)
+    return None
+
+
+def hold_lock(files: Files) -> int:
+    """Take the service's lock for the life of this process and write its ID there. Locked when another one has it."""
+    files.make()
+    handle = os.open(files.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    for _ in range(20):
+        with suppress(BlockingIOError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, str(os.getpid()).encode(), 0)
+            return handle
+        time.sleep(0.01)  # `running` holds the lock for an instant to look at it
+    os.close(handle)
+    raise Locked(f"the local service already runs in {files.directory}")
+
+
+def answers(files: Files) -> bool:
+    """Whether something listens on the service's socket."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        try:
+            connection.connect(str(files.socket))
+        except OSError:
+            return False
+    return True
+
+
+def start(files: Files, notify: Callable[[str], None]) -> bool:
+    """Start the service in the background and wait until it answers; False when it already did.
+
+    `notify` receives what the service says while it prepares (the demo events, on the first start).
+    """
+    if answers(files):
+        return False
+    if any(importlib.util.find_spec(name) is None for name in ("duckdb", "starlette", "uvicorn", "lark", "sqlglot")):
+        raise MissingExtra("the local service", "service")
+    files.make()
+    reader, writer = os.pipe()
+    with files.log.open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "svcctl", "service", "serve", "--ready-fd", str(writer)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            env={**os.environ, DATA_ENVIRONMENT: str(files.directory)},
+            start_new_session=True,
+            pass_fds=(writer,),
+        )
+    os.close(writer)
+    with os.fdopen(reader, encoding="utf-8") as messages:
+        for line in messages:
+            if line == READY:
+                process.returncode = 0  # it lives on by itself: nothing to wait for, nothing to warn about
+                return True
+            notify(line.rstrip())
+    if process.wait() == LOCKED_EXIT:
+        _wait_until_it_answers(files)
+        return False
+    raise SvcctlError(f"the local service did not start: {_last_line(files.log)}", hint=f"its log is {files.log}")
+
+
+def stop(files: Files) -> bool:
+    """Stop the service and wait until it has gone; False when none ran."""
+    pid = running(files)
+    if pid is None:
+        return False
+    deadline = time.monotonic() + STOP_SECONDS
+    with suppress(ProcessLookupError):
+        if pid:
+            os.kill(pid, signal.SIGTERM)
+    while running(files) is not None:
+        if time.monotonic() > deadline:
+            raise SvcctlError(f"the local service (process {pid}) did not stop in {STOP_SECONDS:.0f} s")
+        time.sleep(0.02)
+    return True
+
+
+def _wait_until_it_answers(files: Files) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not answers(files):
+        if running(files) is None or time.monotonic() > deadline:
+            raise SvcctlError(
+                f"the local service did not start: {_last_line(files.log)}", hint=f"its log is {files.log}"
+            )
+        time.sleep(0.05)
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().split("\n")
+    return lines[-1] or "it wrote nothing to its log"

@@ -1,0 +1,292 @@
+"""All of stdout, and the files that take its place: the formats as a table, and where bytes go.
+
+A format that is a `mode.type` of the interface is the service's own bytes, passed on as they come. `table` and
+`vertical` are laid out here, from rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import errno
+import fcntl
+import gzip
+import io
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any, Protocol, TextIO, cast
+
+from svcctl import tables
+from svcctl.diagnostics import Diagnostics, ReaderClosed
+from svcctl.errors import IncompleteResult, Locked, UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One output format: the mode.type that is asked for, and whether the bytes go through as they come."""
+
+    name: str
+    mode: str
+    meaning: str
+    raw: bool = True
+    binary: bool = False
+    lists: bool = False
+    """Whether lists (jobs, domains, roles, profiles) can be printed in it too."""
+    dates: bool = False
+    """Whether the service formats dates in it (dateFormat and timeZone apply)."""
+
+
+FORMATS = {
+    row.name: row
+    for row in (
+        Format("table", "json/simple/compact", "columns that fit the terminal", raw=False, lists=True),
+        Format("vertical", "json/simple/compact", "a line a column, for wide rows", raw=False, lists=True),
+        Format("csv", "csv", "comma-separated, a heading first, null as an empty cell", lists=True, dates=True),
+        Format("tsv", "tsv", "the same with tabs", lists=True, dates=True),
+        Format("ndjson", "json/simple", "a JSON object a line", lists=True),
+        Format("json", "json", "one JSON document: the envelope, rows in object", lists=True),
+        Format("json/compact", "json/compact", "one JSON document: columns in object.m, value arrays in object.d"),
+        Format("json/simple", "json/simple", "the same as ndjson"),
+        Format("json/simple/compact", "json/simple/compact", "a line of columns, then a line of values each"),
+        Format("msgpack", "msgpack", "the json document in MessagePack", binary=True),
+        Format("xml", "xml", "an <event> element a row", dates=True),
+        Format("xls", "xls", "a spreadsheet", binary=True, dates=True),
+    )
+}
+AUTO = "auto"
+
+
+def find_format(name: str, *, is_terminal: bool, lists: bool = False) -> Format:
+    """The format of a name; `auto` is a table on a terminal and csv elsewhere. UsageError names the ones there are."""
+    if name == AUTO:
+        name = "table" if is_terminal else "csv"
+    known = [row.name for row in FORMATS.values() if row.lists or not lists]
+    if name not in known:
+        raise UsageError(f"format '{name}' is not one", hint=f"formats are: {AUTO}, {', '.join(known)}")
+    return FORMATS[name]
+
+
+class Rows(Protocol):
+    """What a query's answer offers to be printed."""
+
+    @property
+    def columns(self) -> Sequence[Any]: ...
+    def rows(self) -> Iterator[tuple[Any, ...]]: ...
+    def raw(self) -> Iterator[bytes]: ...
+
+
+class Sink:
+    """Where data goes. A closed pipe is the reader's choice; any other failed write makes the result incomplete."""
+
+    def __init__(self, stream: IO[bytes], name: str) -> None:
+        self._stream = stream
+        self._name = name
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Write and flush: rows that arrived are rows that can be read."""
+        try:
+            self._stream.write(data)
+            self._stream.flush()
+        except BrokenPipeError:
+            raise ReaderClosed from None
+        except OSError as error:
+            raise IncompleteResult(f"cannot write to {self._name}: {os.strerror(error.errno or 0)}") from None
+
+    def line(self, text: str) -> None:
+        """One line of text."""
+        self.write((text + "\n").encode("utf-8", "backslashreplace"))
+
+
+@contextmanager
+def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
+    """A sink whose file appears under its name only when all of it was written and is on the disk.
+
+    Until then the bytes are in `<name>.part` beside it, which a failure removes and a killed run leaves behind for the
+    next one to overwrite. `.gz` compresses. UsageError when the file exists and `force` is not given, Locked when
+    another run is writing it. Devices and pipes are written directly.
+    """
+    if path.exists() and not path.is_file():
+        with _open(path, "wb") as device:
+            yield Sink(device, str(path))
+        return
+    if path.exists() and not force:
+        raise UsageError(f"file {path} exists", hint="give another name, or --force to replace it")
+    part = path.with_name(path.name + ".part")
+    with _open(part, "ab") as stream:
+        _lock(stream, part, path)
+        published = False
+        try:
+            stream.truncate(0)
+            if path.suffix == ".gz":
+                with gzip.GzipFile(filename="", fileobj=stream, mode="wb", compresslevel=6, mtime=0) as compressed:
+                    yield _Compressed(cast(IO[bytes], compressed), str(path))
+            else:
+                yield Sink(stream, str(path))
+            stream.flush()
+            os.fsync(stream.fileno())
+            _publish(part, path, force=force)
+            published = True
+        except OSError as error:
+            raise IncompleteResult(f"cannot write to {path}: {os.strerror(error.errno or 0)}") from None
+        finally:
+            if not published:
+                with suppress(FileNotFoundError):
+                    part.unlink()
+
+
+def _lock(stream: IO[bytes], part: Path, path: Path) -> None:
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # The file may have been published between our open and our lock: then it is not ours to truncate.
+        if part.stat().st_ino == os.fstat(stream.fileno()).st_ino:
+            return
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    raise Locked(f"another run is writing {path}")
+
+
+def _publish(part: Path, path: Path, *, force: bool) -> None:
+    """Give the part its name; without `force`, not when that name was taken meanwhile."""
+    if not force:
+        try:
+            os.link(part, path)
+        except FileExistsError:
+            raise UsageError(
+                f"file {path} was made by another meanwhile", hint="give another name, or --force"
+            ) from None
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS):
+                raise
+        else:
+            part.unlink()
+            return
+    part.replace(path)
+
+
+class _Compressed(Sink):
+    """A sink that leaves flushing to the end: flushing every chunk would spoil the compression."""
+
+    def write(self, data: bytes | memoryview) -> None:
+        try:
+            self._stream.write(data)
+        except OSError as error:
+            raise IncompleteResult(f"cannot write to {self._name}: {os.strerror(error.errno or 0)}") from None
+
+
+def _open(path: Path, mode: str) -> IO[bytes]:
+    try:
+        return path.open(mode)
+    except OSError as error:
+        raise UsageError(f"file {path} cannot be written: {os.strerror(error.errno or 0)}") from None
+
+
+class Output:
+    """The one owner of stdout."""
+
+    def __init__(
+        self, stdout: TextIO, diagnostics: Diagnostics, *, color: bool, style: tables.Style | None = None
+    ) -> None:
+        self._stdout = stdout
+        self._diagnostics = diagnostics
+        width = shutil.get_terminal_size().columns if stdout.isatty() else None
+        self.style = replace(style or tables.Style(), width=width, color=color)
+        self.sink = Sink(stdout.buffer, "standard output")
+
+    @property
+    def is_terminal(self) -> bool:
+        return self._stdout.isatty()
+
+    @contextmanager
+    def target(self, path: Path | None, format: Format, *, force: bool) -> Iterator[Sink]:
+        """The sink for a result: a file, or stdout. A terminal is no place for a binary format: UsageError."""
+        if path is not None and str(path) != "-":
+            with open_file(path, force=force) as sink:
+                yield sink
+            return
+        if format.binary and self.is_terminal:
+            raise UsageError(f"{format.name} is binary", hint="write it to a file with --output FILE, or pipe it")
+        yield self.sink
+
+    def query(self, answer: Rows, format: Format, sink: Sink) -> None:
+        """Print a query's answer as it arrives."""
+        if format.raw:
+            for chunk in answer.raw():
+                sink.write(chunk)
+            return
+        rows = answer.rows()
+        columns = [tables.TableColumn(column.name, column.type) for column in answer.columns]
+        on_stdout = sink is self.sink
+        self._lay_out(
+            columns, rows, format, sink, self.style if on_stdout else replace(self.style, width=None, color=False)
+        )
+
+    def records(self, columns: Sequence[tables.TableColumn], rows: Iterable[Sequence[Any]], format: Format) -> None:
+        """Print a list in one of the list formats."""
+        names = [column.name for column in columns]
+        match format.name:
+            case "table" | "vertical":
+                self._lay_out(columns, rows, format, self.sink, self.style)
+            case "csv" | "tsv":
+                self.sink.write(_separated([names, *rows], "," if format.name == "csv" else "\t"))
+            case "ndjson":
+                for row in rows:
+                    self.sink.line(_json(dict(zip(names, row, strict=True))))
+            case _:
+                self.sink.line(_json([dict(zip(names, row, strict=True)) for row in rows]))
+
+    def text(self, text: str) -> None:
+        """A line that is the command's whole answer."""
+        self.sink.line(text)
+
+    def _lay_out(
+        self,
+        columns: Sequence[tables.TableColumn],
+        rows: Iterable[Sequence[Any]],
+        format: Format,
+        sink: Sink,
+        style: tables.Style,
+    ) -> None:
+        if format.name == "vertical":
+            for line in tables.vertical(columns, rows, style):
+                sink.line(line)
+            return
+        cuts = tables.Cuts()
+        for line in tables.table(columns, rows, style, cuts):
+            sink.line(line)
+        if cuts.columns:
+            self._diagnostics.note(
+                f"columns that did not fit: {', '.join(cuts.columns)} (see them with --format vertical)"
+            )
+        if cuts.cells:
+            self._diagnostics.note(f"{cuts.cells} cells were cut to fit (see them whole with --format vertical or csv)")
+
+
+def _separated(rows: Iterable[Sequence[Any]], delimiter: str) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    for row in rows:
+        writer.writerow([_plain(value) for value in row])
+    return text.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping | list | tuple):
+        return _json(value)
+    return value
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=_as_mapping)
+
+
+def _as_mapping(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    raise TypeError(type(value).__name__)

@@ -1,0 +1,202 @@
+"""Rows laid out for people: a table that fits the terminal, and one block a row where rows are wide.
+
+Nothing here knows of streams or formats. Events are data that strangers wrote, so every cell goes through `visible`,
+which keeps `[brackets]` and shows control characters instead of obeying them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import chain, islice
+from typing import Any
+
+NUMERIC = frozenset({"int4", "int8", "float8"})
+NULL = "null"
+GAP = "  "
+NARROWEST = 8
+"""No column is cut below this many cells; columns that still do not fit are left out, the last first."""
+SAMPLE = 500
+"""Rows looked at before the first is printed; later rows keep the widths found in these."""
+
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def visible(text: str) -> str:
+    """Text with control, bidirectional and invisible characters written as escapes."""
+    if text.isprintable():
+        return text
+    return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A heading, and the type its values have when the service said it (`timestamp`: epoch milliseconds)."""
+
+    name: str
+    type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How to lay out: cells across (None: as wide as it gets), escapes for colour or none, how to show moments."""
+
+    width: int | None = None
+    color: bool = False
+    zone: tzinfo | None = UTC
+    """None is this machine's local time."""
+    zone_label: str = ""
+    date_format: str = "default"
+
+
+@dataclass
+class Cuts:
+    """What a table could not show, filled in while it is written."""
+
+    cells: int = 0
+    columns: list[str] = field(default_factory=list)
+
+
+def format_moment(milliseconds: int, style: Style, *, fraction: bool = True) -> str:
+    """Epoch milliseconds as `2026-01-31 10:00:00.000`, or as ISO 8601 with its offset; as digits when not a date."""
+    try:
+        moment = (_EPOCH + timedelta(milliseconds=milliseconds)).astimezone(style.zone)
+    except OverflowError:
+        return str(milliseconds)
+    precision = "milliseconds" if fraction else "seconds"
+    if style.date_format == "iso":
+        return moment.isoformat(timespec=precision)
+    return moment.replace(tzinfo=None).isoformat(" ", precision)
+
+
+def format_cell(value: Any, kind: str | None, style: Style, *, fraction: bool = True) -> str:
+    """One value as text for a person; data for programs comes from the csv and JSON formats instead."""
+    if value is None:
+        return NULL
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        if kind == "timestamp":
+            return format_moment(value, style, fraction=fraction)
+        if kind == "ip4" and 0 <= value < 2**32:
+            return ".".join(str(value >> shift & 255) for shift in (24, 16, 8, 0))
+        return str(value)
+    if isinstance(value, float):
+        return str(round(value, 4)) if abs(value) >= 0.001 or value == 0 else f"{value:.4g}"
+    return visible(str(value))
+
+
+def vertical(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style) -> Iterator[str]:
+    """A block a row: its number, then a line a column."""
+    names = [visible(column.name) for column in columns]
+    longest = max((_cells(name) for name in names), default=0)
+    for number, row in enumerate(rows, 1):
+        yield _bold(f"row {number}", style)
+        for column, name, value in zip(columns, names, row, strict=True):
+            yield f"{_fill(name, longest)}{GAP}{format_cell(value, column.type, style)}"
+
+
+def table(
+    columns: Sequence[TableColumn],
+    rows: Iterable[Sequence[Any]],
+    style: Style,
+    cuts: Cuts,
+    *,
+    sample: int = SAMPLE,
+) -> Iterator[str]:
+    """A heading, a rule and a line a row, as the rows arrive; widths come from the first `sample` rows."""
+    rows = iter(rows)
+    first = list(islice(rows, sample))
+    # Whole seconds everywhere in the sample: three zeros a row would say nothing.
+    fractions = [
+        not first or any(isinstance(row[at], int) and row[at] % 1000 for row in first) for at in range(len(columns))
+    ]
+
+    def texts(row: Sequence[Any]) -> list[str]:
+        return [
+            format_cell(value, column.type, style, fraction=fraction)
+            for value, column, fraction in zip(row, columns, fractions, strict=True)
+        ]
+
+    headings = [_heading(column, style) for column in columns]
+    laid_out = [texts(row) for row in first]
+    wanted = [max(map(_cells, cells)) for cells in zip(headings, *laid_out, strict=True)]
+    widths = _fit(wanted, style.width)
+    cuts.columns = [column.name for column in columns[len(widths) :]]
+    numeric = [column.type in NUMERIC for column in columns]
+
+    def line(cells: Sequence[str]) -> str:
+        parts = []
+        for at, width in enumerate(widths):
+            text = cells[at]
+            if style.width is not None and _cells(text) > width:
+                cuts.cells += 1
+                text = _cut(text, width)
+            last = at == len(widths) - 1
+            parts.append(text if last and not numeric[at] else _fill(text, width, right=numeric[at]))
+        return GAP.join(parts)
+
+    heading = line(headings)
+    cuts.cells = 0
+    yield _bold(heading.rstrip(), style)
+    yield GAP.join("-" * width for width in widths)
+    for cells in chain(laid_out, map(texts, rows)):
+        yield line(cells)
+
+
+def _heading(column: TableColumn, style: Style) -> str:
+    name = visible(column.name)
+    return f"{name} ({style.zone_label})" if column.type == "timestamp" and style.zone_label else name
+
+
+def _fit(wanted: list[int], width: int | None) -> list[int]:
+    """Column widths that fit: the widest are cut first, to one common cap; then the last columns are left out."""
+    if width is None:
+        return wanted
+    for count in range(len(wanted), 0, -1):
+        room = width - len(GAP) * (count - 1)
+        kept = wanted[:count]
+        if sum(kept) <= room:
+            return kept
+        if sum(min(cells, NARROWEST) for cells in kept) <= room:
+            cap = max(cap for cap in range(NARROWEST, room + 1) if sum(min(cells, cap) for cells in kept) <= room)
+            spare = room - sum(min(cells, cap) for cells in kept)
+            fitted = []
+            for cells in kept:  # what the common cap leaves over goes to the first columns that were cut
+                extra = 1 if cells > cap and spare > 0 else 0
+                spare -= extra
+                fitted.append(min(cells, cap) + extra)
+            return fitted
+    return [width]
+
+
+def _cells(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _cut(text: str, width: int) -> str:
+    if text.isascii():
+        return text[: width - 1] + "…"
+    from rich.cells import set_cell_size
+
+    return set_cell_size(text, width - 1) + "…"
+
+
+def _fill(text: str, width: int, *, right: bool = False) -> str:
+    room = " " * (width - _cells(text))
+    return room + text if right else text + room
+
+
+def _bold(text: str, style: Style) -> str:
+    return f"\x1b[1m{text}\x1b[0m" if style.color else text

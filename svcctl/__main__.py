@@ -1,0 +1,5 @@
+"""`python -m svcctl`."""
+
+from svcctl.cli import main
+
+main()

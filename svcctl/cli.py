@@ -1,0 +1,165 @@
+"""The root command: global options, and the nouns, each loaded only when the arguments name it.
+
+`main` is the only exit of the process.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, NoReturn
+
+import typer
+
+from svcctl import __version__
+from svcctl.context import Context
+from svcctl.diagnostics import EXIT_CODES, Diagnostics, ReaderClosed, silence_streams, wants_color
+from svcctl.errors import UsageError
+
+NOUNS = ("query", "range", "profile", "service", "help")
+"""The commands, in the order of the help page; each is the module `svcctl.commands.<noun>` and its `register`."""
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalOption:
+    """An option of every command: it may stand before the command or after it."""
+
+    names: tuple[str, ...]
+    takes_value: bool = True
+
+
+GLOBAL_OPTIONS = (
+    GlobalOption(("--profile", "-p")),
+    GlobalOption(("--config",)),
+    GlobalOption(("--timeout",)),
+    GlobalOption(("--retries",)),
+    GlobalOption(("--color",)),
+    GlobalOption(("--quiet", "-q"), takes_value=False),
+    GlobalOption(("--verbose", "-v"), takes_value=False),
+)
+
+EPILOG = "\n\n".join(
+    (
+        "Exit codes:",
+        "\b\n" + "\n".join(f"{row.code:>4}  {row.meaning}" for row in EXIT_CODES),
+    )
+)
+
+
+def hoist(arguments: Sequence[str]) -> list[str]:
+    """The arguments with global options moved to the front, so that they may be written anywhere before `--`."""
+    takes_value = {name: option.takes_value for option in GLOBAL_OPTIONS for name in option.names}
+    front: list[str] = []
+    rest: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        name, equals, _ = word.partition("=")
+        if word == "--":
+            rest.append(word)
+            rest.extend(words)
+        elif word in takes_value:
+            front.append(word)
+            if takes_value[word]:
+                front.extend(value for value in [next(words, None)] if value is not None)
+        elif equals and name.startswith("--") and name in takes_value:
+            front.append(word)
+        else:
+            rest.append(word)
+    return [*front, *rest]
+
+
+def build(arguments: Sequence[str], context: Context) -> typer.Typer:
+    """The app with the noun that hoisted `arguments` name, or with all of them for help and for a word that is none."""
+    app = typer.Typer(
+        name="svcctl",
+        help="Query stored events, export them, and run the jobs, domains and roles of the service behind them.",
+        epilog=EPILOG,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
+    )
+
+    @app.callback()
+    def root(
+        ctx: typer.Context,
+        profile: Annotated[str | None, typer.Option("--profile", "-p", metavar="NAME", help="Profile to use.")] = None,
+        config: Annotated[str | None, typer.Option("--config", metavar="FILE", help="Profiles file to use.")] = None,
+        timeout: Annotated[
+            float | None, typer.Option("--timeout", metavar="S", min=0.001, help="Seconds to wait for the network.")
+        ] = None,
+        retries: Annotated[
+            int | None, typer.Option("--retries", metavar="N", min=0, help="Times a failed request is tried again.")
+        ] = None,
+        color: Annotated[str, typer.Option("--color", metavar="WHEN", help="auto, always or never.")] = "auto",
+        quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
+        verbose: Annotated[
+            bool, typer.Option("--verbose", "-v", help="Say what is sent and answered, secrets masked.")
+        ] = False,
+        version: Annotated[bool, typer.Option("--version", help="Print the version and leave.", is_eager=True)] = False,
+    ) -> None:
+        if version:
+            context.output.text(f"svcctl {__version__}")
+            raise typer.Exit
+        if color not in ("auto", "always", "never"):
+            raise UsageError(f"color '{color}' is not one of auto, always, never")
+        context.flags = {"profile": profile, "config": config, "timeout": timeout, "retries": retries}
+        context.color = color
+        context.diagnostics.quiet = quiet
+        context.diagnostics.verbose = verbose
+        context.diagnostics.color = wants_color(color, sys.stderr)
+        ctx.obj = context
+
+    named = _noun(arguments)
+    for noun in (named,) if named in NOUNS else NOUNS:
+        importlib.import_module(f"svcctl.commands.{noun}").register(app)
+    return app
+
+
+def _noun(arguments: Sequence[str]) -> str | None:
+    """The first word that is neither a global option nor its value."""
+    values = {name for option in GLOBAL_OPTIONS if option.takes_value for name in option.names}
+    words = iter(arguments)
+    for word in words:
+        if word in values:
+            next(words, None)
+        elif not word.startswith("-"):
+            return word
+    return None
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line; returns its exit code."""
+    diagnostics = Diagnostics(sys.stderr)
+    context = Context({}, diagnostics)
+    arguments = hoist(arguments)
+    try:
+        with context.closing:
+            code = build(arguments, context)(list(arguments), prog_name="svcctl", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except BrokenPipeError:
+        silence_streams()
+        return diagnostics.report(ReaderClosed())
+    except (Exception, KeyboardInterrupt) as error:
+        if isinstance(error, ReaderClosed):
+            silence_streams()
+        return diagnostics.report(error)
+    finally:
+        diagnostics.clear_progress()
+
+
+def main() -> NoReturn:
+    """Run the command line of this process and leave."""
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        code = code or 7
+        silence_streams()
+    # Nothing is left to do; taking the interpreter apart costs milliseconds that a person at a prompt would feel.
+    os._exit(code)

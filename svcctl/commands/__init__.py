@@ -1,0 +1,1 @@
+"""One module a noun; each has a `register` that adds its commands to the root app, and none imports another."""

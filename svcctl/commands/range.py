@@ -1,0 +1,82 @@
+"""`svcctl range`: what a from/to pair resolves to, before anything is asked of a service."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Annotated, Any
+
+import typer
+
+from svcctl.api.dates import Range, parse_moment, parse_zone, resolve
+from svcctl.context import Context
+from svcctl.errors import UsageError
+from svcctl.options import FormatOpt, FromOpt, TimeZoneOpt, ToOpt
+from svcctl.tables import TableColumn
+
+AtOpt = Annotated[
+    Any, typer.Option("--at", parser=parse_moment, metavar="TIME", help="The moment to take for now (not an operator).")
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("range")(preview)
+
+
+def preview(
+    ctx: typer.Context,
+    from_: FromOpt,
+    to: ToOpt = "now",
+    time_zone: TimeZoneOpt = None,
+    at: AtOpt = None,
+    format: FormatOpt = None,
+) -> None:
+    """Preview the range that --from and --to resolve to.
+
+    In --from an operator counts back from now; in --to it counts forward from --from. `--from 2h` is two hours ago.
+    The range holds its start and not its end.
+    """
+    svc: Context = ctx.obj
+    now = svc.now() if at is None else _at(at, svc.now())
+    zone = parse_zone(time_zone or svc.profile.get("time_zone") or "GMT")
+    resolved = resolve(from_, to, now=now, zone=zone)
+    columns = [TableColumn(name) for name in ("end", "utc", "zone", "local", "seconds", "milliseconds", "length")]
+    svc.output.records(columns, _rows(resolved, zone), svc.format(format, lists=True))
+
+
+def _at(moment: Any, now: datetime) -> datetime:
+    """--at as a moment; an operator would itself need one, so only dates are taken."""
+    if isinstance(moment, str) and "/" not in moment:
+        raise UsageError(f"--at '{moment}' is relative", hint="give a date such as 2018-10-08T14:33:12Z")
+    return resolve(moment, None, now=now).start
+
+
+def _rows(resolved: Range, zone: timezone) -> list[list[Any]]:
+    length = resolved.length or timedelta()
+    rows: list[list[Any]] = []
+    for name, moment, total in (("from", resolved.start, None), ("to", resolved.end or resolved.start, length)):
+        seconds = int(moment.timestamp())
+        rows.append(
+            [
+                name,
+                _text(moment.astimezone(UTC)),
+                _text(moment.astimezone(zone)),
+                _text(moment.astimezone()),
+                seconds,
+                seconds * 1000,
+                None if total is None else _length(total),
+            ]
+        )
+    return rows
+
+
+def _text(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M:%S %z")
+
+
+def _length(length: timedelta) -> str:
+    """A length as `1d 2h 3m 4s`, without the parts that are zero."""
+    minutes, seconds = divmod(int(length.total_seconds()), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = [f"{count}{unit}" for count, unit in ((days, "d"), (hours, "h"), (minutes, "m"), (seconds, "s")) if count]
+    return " ".join(parts) or "0s"

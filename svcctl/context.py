@@ -1,0 +1,80 @@
+"""What a command works with: the profile, the client, the clock and the output, each built when first used."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from svcctl import local, profiles
+from svcctl.diagnostics import Diagnostics, wants_color
+from svcctl.output import Format, Output, find_format
+
+if TYPE_CHECKING:
+    from svcctl.api.client import Client
+
+
+@dataclass
+class Context:
+    """Built once a run by the root command, from the global options; commands find it in `ctx.obj`."""
+
+    flags: Mapping[str, Any]
+    diagnostics: Diagnostics
+    color: str = "auto"
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    clock: Callable[[], float] = time.time
+    closing: ExitStack = field(default_factory=ExitStack)
+
+    @cached_property
+    def store(self) -> profiles.Store:
+        config = self.flags.get("config")
+        return profiles.default_store(self.environment, Path(config) if config else None)
+
+    @cached_property
+    def files(self) -> local.Files:
+        return local.default_files(self.environment)
+
+    @cached_property
+    def profile(self) -> profiles.Profile:
+        return profiles.resolve(
+            self.store,
+            flags=self.flags,
+            environment=self.environment,
+            local=lambda: local.profile_fields(self.files),
+        )
+
+    @cached_property
+    def output(self) -> Output:
+        return Output(sys.stdout, self.diagnostics, color=wants_color(self.color, sys.stdout))
+
+    @cached_property
+    def client(self) -> Client:
+        """The client of the profile; the built-in profile's service is started if it does not run."""
+        from svcctl.connect import connect
+
+        if self.profile.name == profiles.LOCAL:
+            self.start_local()
+        return self.closing.enter_context(connect(self.profile, self.diagnostics, self.clock))
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.clock(), UTC)
+
+    def format(self, name: str | None, *, lists: bool = False) -> Format:
+        """The format asked for: the option, else what the profile or the environment says, else `auto`."""
+        chosen = name or str(self.profile.get("format"))
+        return find_format(chosen, is_terminal=self.output.is_terminal, lists=lists)
+
+    def start_local(self) -> None:
+        """Start the local service unless it runs, and say so."""
+        if local.answers(self.files):
+            return
+        self.diagnostics.note("starting the local service (stop it with 'svcctl service stop')")
+        local.start(self.files, self.diagnostics.progress)
+        self.diagnostics.clear_progress()

@@ -1,0 +1,42 @@
+"""Option types shared by commands: each option is declared once, and a signature reads as the command's synopsis."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from svcctl.api.dates import Moment, parse_moment, parse_zone
+
+
+def _moment(text: str) -> Moment:
+    return parse_moment(text)
+
+
+def _zone(text: str) -> str:
+    parse_zone(text)
+    return text
+
+
+# Typer wants one class here; a parsed date is an int or a str.
+FromOpt = Annotated[
+    Any, typer.Option("--from", parser=_moment, metavar="DATE", help="Start of the range (see 'svcctl help dates').")
+]
+ToOpt = Annotated[Any, typer.Option("--to", parser=_moment, metavar="DATE", help="End of the range, not included.")]
+TimeZoneOpt = Annotated[
+    str | None,
+    typer.Option("--time-zone", parser=_zone, metavar="GMT+N", help="Zone of relative dates and of printed ones."),
+]
+FormatOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--format", "-f", metavar="FORMAT", help="Output format; auto is a table on a terminal, csv in a pipe."
+    ),
+]
+OutputOpt = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write to FILE, whole or not at all; .gz compresses."),
+]
+ForceOpt = Annotated[bool, typer.Option("--force", help="Replace the file when it exists.")]
+YesOpt = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

@@ -1,0 +1,72 @@
+"""Who is asking: the interface's authorization methods, verified by the service's own reading of them.
+
+- `x-svc-apikey`, `x-svc-timestamp` (milliseconds) and `x-svc-sign`: HMAC-SHA256 with the API secret over key, body and
+  timestamp, in lower-case hexadecimal, at most CLOCK_WINDOW_MS away from this clock.
+- `Authorization: Bearer <token>`: the account's token.
+- `Authorization: jwt <token>`: a JWT signed HS256 with the API secret, its `iss` the API key, its `exp` in the future.
+
+What the interface leaves open (how a token is made, what a JWT holds) is decided in these lines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable, Mapping
+
+from svcctl.errors import CredentialsError
+from svcctl.service.store import Account, Store
+
+CLOCK_WINDOW_MS = 5 * 60 * 1000
+
+
+def authorize(headers: Mapping[str, str], body: bytes, store: Store, clock: Callable[[], float]) -> Account:
+    """The account that signed these bytes. CredentialsError says what was not accepted, never what was expected."""
+    authorization = headers.get("authorization", "")
+    scheme, _, token = authorization.partition(" ")
+    match scheme.lower():
+        case "bearer":
+            return _by_token(token.strip(), store)
+        case "jwt":
+            return _by_jwt(token.strip(), store)
+        case "":
+            return _by_signature(headers, body, store, clock)
+    raise CredentialsError(f"authorization scheme '{scheme}' is not Bearer or jwt")
+
+
+def _by_signature(headers: Mapping[str, str], body: bytes, store: Store, clock: Callable[[], float]) -> Account:
+    key, stamp, signature = (headers.get(f"x-svc-{name}", "") for name in ("apikey", "timestamp", "sign"))
+    if not (key and stamp and signature):
+        raise CredentialsError("the request is not signed: x-svc-apikey, x-svc-timestamp and x-svc-sign are required")
+    if not (stamp.isascii() and stamp.isdigit() and len(stamp) < 20):
+        raise CredentialsError("x-svc-timestamp is not a number of milliseconds")
+    if abs(int(stamp) - clock() * 1000) > CLOCK_WINDOW_MS:
+        raise CredentialsError("x-svc-timestamp is more than 5 minutes away from the clock of the service")
+    account = store.account(key)
+    # An unknown key takes as long as a wrong signature, and gets the same answer.
+    secret = account.api_secret if account else ""
+    expected = hmac.digest(secret.encode(), key.encode() + body + stamp.encode(), hashlib.sha256).hex()
+    if not hmac.compare_digest(expected.encode(), signature.encode()) or account is None:
+        raise CredentialsError("the API key or the signature is wrong")
+    return account
+
+
+def _by_token(token: str, store: Store) -> Account:
+    account = store.account_by_token(token) if token else None
+    if account is None:
+        raise CredentialsError("the token is not valid")
+    return account
+
+
+def _by_jwt(token: str, store: Store) -> Account:
+    import jwt
+
+    try:
+        key = jwt.decode(token, options={"verify_signature": False}).get("iss", "")
+        account = store.account(str(key))
+        if account is not None:
+            jwt.decode(token, account.api_secret, algorithms=["HS256"], options={"require": ["iss", "exp"]})
+            return account
+    except jwt.InvalidTokenError:
+        pass
+    raise CredentialsError("the token is not valid")

@@ -1,0 +1,111 @@
+"""The body of POST /query, read and checked field by field before anything is planned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timezone
+from typing import Any
+
+from svcctl.api.dates import Range, parse_zone, resolve
+from svcctl.errors import ServiceError, UsageError
+
+DATE_FORMATS = ("default", "sql", "iso")
+
+
+@dataclass(frozen=True, slots=True)
+class QueryBody:
+    """A query as it was asked, with its dates resolved."""
+
+    query: str
+    range: Range
+    mode: str
+    date_format: str = "default"
+    zone: timezone = UTC
+    skip: int = 0
+    limit: int | None = None
+
+
+def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any]) -> QueryBody:
+    """The query in a request's bytes. ServiceError names the field that cannot be used."""
+    fields = _object(body)
+    zone = _zone(fields.get("timeZone"))
+    return QueryBody(
+        query=_query(fields),
+        range=_range(fields, now, zone),
+        mode=_mode(fields.get("mode"), modes),
+        date_format=_date_format(fields.get("dateFormat")),
+        zone=zone,
+        skip=_count(fields, "skip") or _count(fields, "offset") or 0,
+        limit=_count(fields, "limit"),
+    )
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        fields = json.loads(body)
+    except (ValueError, RecursionError):
+        raise ServiceError("the body is not JSON") from None
+    if not isinstance(fields, dict):
+        raise ServiceError("the body is not a JSON object")
+    return fields
+
+
+def _query(fields: Mapping[str, Any]) -> str:
+    query = fields.get("query")
+    if query is None:
+        raise ServiceError("query or queryId is missing")
+    if not isinstance(query, str):
+        raise ServiceError("query is not a string")
+    return query
+
+
+def _range(fields: Mapping[str, Any], now: datetime, zone: timezone) -> Range:
+    ends = {}
+    for name in ("from", "to"):
+        value = fields.get(name)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | str)):
+            raise ServiceError(f"{name} is neither epoch seconds nor a date")
+        ends[name] = value
+    if ends["from"] is None:
+        raise ServiceError("from is missing")
+    try:
+        return resolve(ends["from"], ends["to"], now=now, zone=zone)
+    except UsageError as error:
+        raise ServiceError(error.message) from None
+
+
+def _mode(mode: Any, modes: Mapping[str, Any]) -> str:
+    kind = "json" if mode is None else mode.get("type", "json") if isinstance(mode, dict) else mode
+    if not isinstance(kind, str) or kind.lower() not in modes:
+        raise ServiceError(f"mode.type '{kind}' is not one of {', '.join(modes)}")
+    return kind.lower()
+
+
+def _date_format(name: Any) -> str:
+    if name is None:
+        return "default"
+    if name not in DATE_FORMATS:
+        raise ServiceError(f"dateFormat '{name}' is not one of {', '.join(DATE_FORMATS)}")
+    return str(name)
+
+
+def _zone(text: Any) -> timezone:
+    if text is None:
+        return UTC
+    try:
+        return parse_zone(str(text))
+    except UsageError as error:
+        raise ServiceError(error.message) from None
+
+
+def _count(fields: Mapping[str, Any], name: str) -> int | None:
+    value = fields.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise ServiceError(f"{name} '{value}' is not a number of rows")
+    return value

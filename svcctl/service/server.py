@@ -1,0 +1,116 @@
+"""The service as a process: its lock, its files, its demo events, its socket; from the first to the last moment."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import uvicorn
+
+from svcctl import local
+from svcctl.errors import UsageError
+from svcctl.service import demo
+from svcctl.service.app import Service, build
+from svcctl.service.engines.duckdb import Engine
+from svcctl.service.store import Account, Store
+
+THREADS = 8
+DEMO_SECONDS = 5.0
+"""How often the demo tables grow up to now."""
+LOCAL_DOMAIN = "local"
+
+_log = logging.getLogger("svcctl.service")
+
+
+class _Ready:
+    """Tells the process that started this one how far it is; a foreground run tells its terminal."""
+
+    def __init__(self, handle: int | None) -> None:
+        self._stream = None if handle is None else os.fdopen(handle, "w", encoding="utf-8")
+
+    def progress(self, what: str, fraction: float) -> None:
+        self._write(f"{what} {fraction:.0%}\n")
+
+    def ready(self, where: str) -> None:
+        if self._stream is None:
+            print(f"svcctl: listening on {where}", file=sys.stderr)
+            return
+        self._write(local.READY)
+        with suppress(OSError):
+            self._stream.close()
+
+    def _write(self, text: str) -> None:
+        if self._stream is None:
+            return
+        with suppress(OSError):  # whoever started us may have gone; the service goes on
+            self._stream.write(text)
+            self._stream.flush()
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, ready: _Ready, where: str) -> None:
+        super().__init__(config)
+        self._ready = ready
+        self._where = where
+
+    async def startup(self, sockets: list[object] | None = None) -> None:
+        await super().startup(sockets=sockets)  # type: ignore[arg-type]
+        if self.started:
+            self._ready.ready(self._where)
+
+
+def serve(files: local.Files, *, listen: str | None, ready_fd: int | None) -> None:
+    """Run until SIGTERM or SIGINT. Locked when a service already runs on these files."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    os.umask(0o077)
+    ready = _Ready(ready_fd)
+    lock = local.hold_lock(files)
+    fields = local.profile_fields(files)
+    store = Store(files.state)
+    store.put_account(
+        Account(fields["api_key"], fields["api_secret"], fields["token"], LOCAL_DOMAIN, administrator=True)
+    )
+    executor = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
+    with Engine(files.events) as engine:
+        demo.extend(engine, datetime.now(UTC), ready.progress)
+        service = Service(engine, store, executor)
+        app = build(service)
+        where = _where(listen, files)
+        config = uvicorn.Config(
+            app, **where, access_log=False, log_config=None, lifespan="off", timeout_graceful_shutdown=3, ws="none"
+        )
+        stopping = threading.Event()
+        growing = threading.Thread(target=_grow_demo, args=(engine, stopping), daemon=True)
+        growing.start()
+        try:
+            _Server(config, ready, listen or str(files.socket)).run()
+        finally:
+            stopping.set()
+            growing.join()
+            executor.shutdown(cancel_futures=True)
+            store.close()
+    os.close(lock)
+
+
+def _where(listen: str | None, files: local.Files) -> dict[str, object]:
+    if listen is None:
+        with suppress(FileNotFoundError):
+            files.socket.unlink()  # we hold the lock, so a socket that is there belongs to no one
+        return {"uds": str(files.socket)}
+    host, colon, port = listen.rpartition(":")
+    if not colon or not port.isdigit():
+        raise UsageError(f"--listen '{listen}' is not of the form HOST:PORT")
+    return {"host": host.strip("[]") or "127.0.0.1", "port": int(port)}
+
+
+def _grow_demo(engine: Engine, stopping: threading.Event) -> None:
+    while not stopping.wait(DEMO_SECONDS):
+        try:
+            demo.extend(engine, datetime.now(UTC), None)
+        except Exception:
+            _log.exception("the demo events could not be extended")

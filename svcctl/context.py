@@ -13,8 +13,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from svcctl import local, profiles
 from svcctl.diagnostics import Diagnostics, wants_color
+from svcctl.errors import UsageError
 from svcctl.output import Format, Output, find_format
 
 if TYPE_CHECKING:
@@ -57,11 +60,7 @@ class Context:
     @cached_property
     def client(self) -> Client:
         """The client of the profile; the built-in profile's service is started if it does not run."""
-        from svcctl.connect import connect
-
-        if self.profile.name == profiles.LOCAL:
-            self.start_local()
-        return self.closing.enter_context(connect(self.profile, self.diagnostics, self.clock))
+        return self.closing.enter_context(self._connect())
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.clock(), UTC)
@@ -70,6 +69,22 @@ class Context:
         """The format asked for: the option, else what the profile or the environment says, else `auto`."""
         chosen = name or str(self.profile.get("format"))
         return find_format(chosen, is_terminal=self.output.is_terminal, lists=lists)
+
+    def ask(self, question: str) -> None:
+        """Go on only when a person says yes; Abort when they do not, UsageError when there is nobody to ask."""
+        self._need_terminal(question)
+        if not typer.confirm(question, err=True):
+            raise typer.Abort
+
+    def ask_word(self, question: str, expected: str) -> None:
+        """Go on only when a person types the expected word."""
+        self._need_terminal(question)
+        if typer.prompt(question, err=True, default="", show_default=False) != expected:
+            raise UsageError(f"that was not '{expected}'; nothing was done")
+
+    def _need_terminal(self, question: str) -> None:
+        if not (sys.stdin.isatty() and self.diagnostics.is_terminal):
+            raise UsageError(f"{question} There is no terminal to ask on", hint="say it with --yes")
 
     def start_local(self) -> None:
         """Start the local service unless it runs, and say so."""

@@ -110,7 +110,7 @@ def build(arguments: Sequence[str], context: Context) -> typer.Typer:
         context.color = color
         context.diagnostics.quiet = quiet
         context.diagnostics.verbose = verbose
-        context.diagnostics.color = wants_color(color, sys.stderr)
+        context.diagnostics.color = wants_color(color, sys.stderr, context.environment)
         ctx.obj = context
 
     named = _noun(arguments)

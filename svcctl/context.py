@@ -55,7 +55,7 @@ class Context:
 
     @cached_property
     def output(self) -> Output:
-        return Output(sys.stdout, self.diagnostics, color=wants_color(self.color, sys.stdout))
+        return Output(sys.stdout, self.diagnostics, color=wants_color(self.color, sys.stdout, self.environment))
 
     @cached_property
     def client(self) -> Client:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -166,15 +167,15 @@ def printable(text: str) -> str:
     )
 
 
-def wants_color(choice: str, stream: TextIO) -> bool:
+def wants_color(choice: str, stream: TextIO, environment: Mapping[str, str]) -> bool:
     """Whether to colour: --color, then NO_COLOR, then CLICOLOR_FORCE, then whether it is a capable terminal."""
     if choice != "auto":
         return choice == "always"
-    if os.environ.get("NO_COLOR"):
+    if environment.get("NO_COLOR"):
         return False
-    if os.environ.get("CLICOLOR_FORCE", "0") != "0":
+    if environment.get("CLICOLOR_FORCE", "0") != "0":
         return True
-    return stream.isatty() and os.environ.get("TERM") != "dumb"
+    return stream.isatty() and environment.get("TERM") != "dumb"
 
 
 def silence_streams() -> None:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Protocol, TextIO, cast
+from typing import Any, Protocol, TextIO, cast
 
 from svcctl import tables
 from svcctl.diagnostics import Diagnostics, ReaderClosed
@@ -80,18 +80,25 @@ class Rows(Protocol):
     def raw(self) -> Iterator[bytes]: ...
 
 
+class Writable(Protocol):
+    """An unbuffered stream: rows that arrived are rows that can be read, and nothing is left to fail later."""
+
+    def write(self, data: memoryview, /) -> int | None: ...
+
+
 class Sink:
     """Where data goes. A closed pipe is the reader's choice; any other failed write makes the result incomplete."""
 
-    def __init__(self, stream: IO[bytes], name: str) -> None:
+    def __init__(self, stream: Writable, name: str) -> None:
         self._stream = stream
         self._name = name
 
     def write(self, data: bytes | memoryview) -> None:
-        """Write and flush: rows that arrived are rows that can be read."""
+        """Write all of it."""
+        rest = memoryview(data)
         try:
-            self._stream.write(data)
-            self._stream.flush()
+            while rest:
+                rest = rest[self._stream.write(rest) :]
         except BrokenPipeError:
             raise ReaderClosed from None
         except OSError as error:
@@ -124,10 +131,9 @@ def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
             stream.truncate(0)
             if path.suffix == ".gz":
                 with gzip.GzipFile(filename="", fileobj=stream, mode="wb", compresslevel=6, mtime=0) as compressed:
-                    yield _Compressed(cast(IO[bytes], compressed), str(path))
+                    yield Sink(compressed, str(path))
             else:
                 yield Sink(stream, str(path))
-            stream.flush()
             os.fsync(stream.fileno())
             _publish(part, path, force=force)
             published = True
@@ -139,7 +145,7 @@ def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
                     part.unlink()
 
 
-def _lock(stream: IO[bytes], part: Path, path: Path) -> None:
+def _lock(stream: io.FileIO, part: Path, path: Path) -> None:
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # The file may have been published between our open and our lock: then it is not ours to truncate.
@@ -168,19 +174,9 @@ def _publish(part: Path, path: Path, *, force: bool) -> None:
     part.replace(path)
 
 
-class _Compressed(Sink):
-    """A sink that leaves flushing to the end: flushing every chunk would spoil the compression."""
-
-    def write(self, data: bytes | memoryview) -> None:
-        try:
-            self._stream.write(data)
-        except OSError as error:
-            raise IncompleteResult(f"cannot write to {self._name}: {os.strerror(error.errno or 0)}") from None
-
-
-def _open(path: Path, mode: str) -> IO[bytes]:
+def _open(path: Path, mode: str) -> io.FileIO:
     try:
-        return path.open(mode)
+        return cast(io.FileIO, path.open(mode, buffering=0))
     except OSError as error:
         raise UsageError(f"file {path} cannot be written: {os.strerror(error.errno or 0)}") from None
 
@@ -195,7 +191,7 @@ class Output:
         self._diagnostics = diagnostics
         width = shutil.get_terminal_size().columns if stdout.isatty() else None
         self.style = replace(style or tables.Style(), width=width, color=color)
-        self.sink = Sink(stdout.buffer, "standard output")
+        self.sink = Sink(getattr(stdout.buffer, "raw", stdout.buffer), "standard output")
 
     @property
     def is_terminal(self) -> bool:

@@ -46,12 +46,7 @@ class Context:
 
     @cached_property
     def profile(self) -> profiles.Profile:
-        return profiles.resolve(
-            self.store,
-            flags=self.flags,
-            environment=self.environment,
-            local=lambda: local.profile_fields(self.files),
-        )
+        return self._resolve(self.flags)
 
     @cached_property
     def output(self) -> Output:
@@ -60,7 +55,23 @@ class Context:
     @cached_property
     def client(self) -> Client:
         """The client of the profile; the built-in profile's service is started if it does not run."""
-        return self.closing.enter_context(self._connect())
+        if self.profile.name in profiles.BUILT_IN:
+            self.start_local()
+        return self._connect(self.profile)
+
+    @cached_property
+    def local_client(self) -> Client:
+        """The client of the local service, whatever the profile is."""
+        self.start_local()
+        return self._connect(self._resolve({**self.flags, "profile": profiles.LOCAL}))
+
+    def _resolve(self, flags: Mapping[str, Any]) -> profiles.Profile:
+        return profiles.resolve(
+            self.store, flags=flags, environment=self.environment, local=lambda: local.profile_fields(self.files)
+        )
+
+    def _connect(self, profile: profiles.Profile) -> Client:
+        raise NotImplementedError
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.clock(), UTC)
@@ -86,10 +97,11 @@ class Context:
         if not (sys.stdin.isatty() and self.diagnostics.is_terminal):
             raise UsageError(f"{question} There is no terminal to ask on", hint="say it with --yes")
 
-    def start_local(self) -> None:
-        """Start the local service unless it runs, and say so."""
+    def start_local(self) -> bool:
+        """Start the local service unless it runs, and say so; False when it did."""
         if local.answers(self.files):
-            return
+            return False
         self.diagnostics.note("starting the local service (stop it with 'svcctl service stop')")
-        local.start(self.files, self.diagnostics.progress)
+        started = local.start(self.files, self.diagnostics.progress)
         self.diagnostics.clear_progress()
+        return started

@@ -13,6 +13,7 @@ import importlib.util
 import json
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -36,6 +37,7 @@ DATA_ENVIRONMENT = "SVCCTL_DATA"
 READY = "ready\n"
 """What the starting service writes to the pipe it was given, after any lines of progress."""
 LOCKED_EXIT = 9
+SERVICE_PACKAGES = ("duckdb", "jwt", "lark", "pyarrow", "sqlglot", "starlette", "uvicorn", "xlsxwriter")
 
 
 @dataclass(frozen=True)
@@ -171,8 +173,7 @@ def start(files: Files, notify: Callable[[str], None]) -> bool:
     """
     if answers(files):
         return False
-    if any(importlib.util.find_spec(name) is None for name in ("duckdb", "starlette", "uvicorn", "lark", "sqlglot")):
-        raise MissingExtra("the local service", "service")
+    need_packages()
     files.make()
     reader, writer = os.pipe()
     with files.log.open("ab") as log:
@@ -197,6 +198,19 @@ def start(files: Files, notify: Callable[[str], None]) -> bool:
         _wait_until_it_answers(files)
         return False
     raise SvcctlError(f"the local service did not start: {_last_line(files.log)}", hint=f"its log is {files.log}")
+
+
+def need_packages() -> None:
+    """MissingExtra unless what the service imports is installed; nothing is imported to find out."""
+    if any(importlib.util.find_spec(name) is None for name in SERVICE_PACKAGES):
+        raise MissingExtra("the local service", "service")
+
+
+def reset(files: Files) -> None:
+    """Delete what the service stored; its credentials stay. The service must not run."""
+    for path in (files.events, files.state):
+        for each in files.directory.glob(f"{path.name}*"):
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
 
 
 def stop(files: Files) -> bool:

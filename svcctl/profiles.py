@@ -21,6 +21,8 @@ from svcctl.errors import ProfileError, UsageError
 LOCAL = "local"
 """The built-in profile: the service of one's own on this machine."""
 
+BUILT_IN = (LOCAL,)
+
 SECRET_COMMAND_SECONDS = 60
 
 

@@ -1,17 +1,35 @@
-"""`svcctl service`: the service of one's own. The only module that imports it, and only to run it."""
+"""`svcctl service`: the service of one's own. The one module that imports it, and only to run it."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from svcctl import local
 from svcctl.context import Context
+from svcctl.errors import NotFound, UsageError
+from svcctl.options import FormatOpt, YesOpt
+from svcctl.tables import TableColumn
 
-ReadyFdOpt = Annotated[int | None, typer.Option("--ready-fd", hidden=True)]
+LOAD_FORMATS = ("csv", "tsv", "ndjson", "parquet", "log")
+
 ListenOpt = Annotated[
     str | None, typer.Option("--listen", metavar="HOST:PORT", help="Listen on TCP instead of the Unix socket.")
+]
+ReadyFdOpt = Annotated[int | None, typer.Option("--ready-fd", hidden=True)]
+FileArg = Annotated[Path, typer.Argument(metavar="FILE", help="File to load; - is standard input.")]
+TableOpt = Annotated[str, typer.Option("--table", "-t", metavar="NAME", help="Table to load into, as a.b.c.")]
+TimeFieldOpt = Annotated[
+    str | None, typer.Option("--time-field", metavar="F", help="The field that holds each event's date.")
+]
+LoadFormatOpt = Annotated[
+    str | None,
+    typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(LOAD_FORMATS)}; found out unless given."),
 ]
 
 _app = typer.Typer(help="Run the service of one's own.", rich_markup_mode=None, no_args_is_help=True)
@@ -25,7 +43,7 @@ def register(app: typer.Typer) -> None:
 def start(ctx: typer.Context) -> None:
     """Start the local service in the background"""
     svc: Context = ctx.obj
-    if not local.start(svc.files, svc.diagnostics.progress):
+    if not svc.start_local():
         svc.diagnostics.note("the local service already runs")
 
 
@@ -38,9 +56,76 @@ def stop(ctx: typer.Context) -> None:
 
 
 @_app.command()
-def serve(ctx: typer.Context, listen: ListenOpt = None, ready_fd: ReadyFdOpt = None) -> None:
-    """Run the service in the foreground, until a signal"""
+def status(ctx: typer.Context, format: FormatOpt = None) -> None:
+    """Show whether the local service runs, and what it holds; exit 4 when it does not run"""
     svc: Context = ctx.obj
+    pid = local.running(svc.files)
+    if pid is None or not local.answers(svc.files):
+        raise NotFound("the local service does not run", hint="start it with 'svcctl service start'")
+    answer = svc.local_client.call("GET", "/service/status")
+    rows = [
+        ["pid", pid],
+        ["version", answer["version"]],
+        ["socket", str(svc.files.socket)],
+        ["log", str(svc.files.log)],
+        ["data", str(svc.files.directory)],
+        *([f"table {table['name']}", ", ".join(table["columns"])] for table in answer["tables"]),
+    ]
+    svc.output.records([TableColumn("what"), TableColumn("value")], rows, svc.format(format, lists=True))
+
+
+@_app.command()
+def serve(ctx: typer.Context, listen: ListenOpt = None, ready_fd: ReadyFdOpt = None) -> None:
+    """Run the service in the foreground, until Ctrl-C or SIGTERM"""
+    svc: Context = ctx.obj
+    local.need_packages()
     from svcctl.service.server import serve as run
 
     run(svc.files, listen=listen, ready_fd=ready_fd)
+
+
+@_app.command()
+def load(
+    ctx: typer.Context,
+    file: FileArg,
+    table: TableOpt,
+    time_field: TimeFieldOpt = None,
+    format: LoadFormatOpt = None,
+) -> None:
+    """Load a file of events into a table of the local service
+
+    csv, tsv, ndjson, parquet, gz of them, access logs (common and combined), and logs whose lines begin with a date.
+
+    \b
+    svcctl service load /var/log/dpkg.log --table debian.dpkg
+    zcat old.csv.gz | svcctl service load - --format csv --table shop.orders --time-field created
+    """
+    svc: Context = ctx.obj
+    if format not in (None, *LOAD_FORMATS):
+        raise UsageError(f"format '{format}' is not one", hint=f"formats are: {', '.join(LOAD_FORMATS)}")
+    if str(file) == "-":
+        with tempfile.NamedTemporaryFile(dir=svc.files.directory) as spool:
+            while block := sys.stdin.buffer.read(1 << 20):
+                spool.write(block)
+            spool.flush()
+            loaded = _load(svc, Path(spool.name), table, time_field, format)
+    else:
+        if not file.is_file():
+            raise UsageError(f"no file {file}")
+        loaded = _load(svc, file.absolute(), table, time_field, format)
+    svc.diagnostics.note(f"loaded {loaded['rows']} events into {loaded['table']}")
+
+
+def _load(svc: Context, path: Path, table: str, time_field: str | None, format: str | None) -> Any:
+    body = {"path": str(path), "table": table, "timeField": time_field, "format": format}
+    return svc.local_client.call("POST", "/service/load", json.dumps(body).encode())
+
+
+@_app.command()
+def reset(ctx: typer.Context, yes: YesOpt = False) -> None:
+    """Stop the local service and delete its events and state; the next start makes the demo events anew"""
+    svc: Context = ctx.obj
+    if not yes:
+        svc.ask(f"Delete all events and state in {svc.files.directory}?")
+    local.stop(svc.files)
+    local.reset(svc.files)

@@ -6,16 +6,18 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from svcctl.api.dates import depends_on_zone, parse_zone, resolve
-from svcctl.api.query import QueryRequest
 from svcctl.context import Context
 from svcctl.errors import EmptyResult, UsageError
 from svcctl.options import ForceOpt, FormatOpt, FromOpt, OutputOpt, TimeZoneOpt, ToOpt
 from svcctl.output import Format
+
+if TYPE_CHECKING:
+    from svcctl.api.query import QueryRequest
 
 DATE_FORMATS = ("default", "sql", "iso")
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}")
@@ -64,6 +66,8 @@ def query(
     svcctl query -F errors.q --from 7ad --to today -f csv -o errors.csv.gz
     echo 'from auth.all select user' | svcctl query - --from today -f ndjson
     """
+    from svcctl.api.query import QueryRequest
+
     svc: Context = ctx.obj
     chosen = _format(svc, format, output)
     request = QueryRequest(

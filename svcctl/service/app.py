@@ -27,7 +27,7 @@ from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, Sv
 from svcctl.service import language
 from svcctl.service.auth import authorize
 from svcctl.service.encoders import ENCODERS, Encoder, Rendering
-from svcctl.service.engines.duckdb import Engine, Stream
+from svcctl.service.engines.duckdb import Engine
 from svcctl.service.load import load
 from svcctl.service.requests import QueryBody, read_query
 from svcctl.service.store import Account, Store
@@ -142,11 +142,12 @@ async def _query(service: Service, request: Request, body: bytes) -> Response:
     loop = asyncio.get_running_loop()
     asked = read_query(body, now=service.now(), modes=ENCODERS)
     plan = await loop.run_in_executor(service.executor, _plan, service, asked)
-    rendering = Rendering(asked.date_format, asked.zone)
-    encoder = ENCODERS[asked.mode](plan, rendering, cid=request.state.cid, timestamp=int(service.clock() * 1000))
-    answer = Answer(service, encoder, service.engine.stream(encoder.select(plan)))
+    rendering = Rendering(
+        request.state.cid, int(service.clock() * 1000), plan.table, date_format=asked.date_format, zone=asked.zone
+    )
+    answer = Answer(service, ENCODERS[asked.mode](plan.columns, rendering), plan)
     await answer.begin()
-    return StreamingResponse(answer.chunks(), media_type=encoder.content_type)
+    return StreamingResponse(answer.chunks(), media_type=answer.encoder.content_type)
 
 
 def _plan(service: Service, asked: QueryBody) -> language.Plan:
@@ -169,11 +170,12 @@ class Answer:
     failure is an envelope of its own; a later one ends the stream in the way of its format.
     """
 
-    def __init__(self, service: Service, encoder: Encoder, stream: Any) -> None:
+    def __init__(self, service: Service, encoder: Encoder, plan: language.Plan) -> None:
+        self.encoder = encoder
         self._service = service
-        self._encoder = encoder
         self._closing = ExitStack()
-        self._stream: Stream = self._closing.enter_context(stream)
+        self._closing.enter_context(encoder)
+        self._stream = self._closing.enter_context(service.engine.stream(encoder.select(plan)))
         self._batches: Iterator[pa.RecordBatch] = iter(self._stream)
         self._left = service.query_seconds
         self._next = self._advance()
@@ -188,23 +190,23 @@ class Answer:
     async def chunks(self) -> AsyncIterator[bytes | memoryview]:
         """The response's body."""
         try:
-            yield self._encoder.head()
+            yield self.encoder.head()
             while True:
                 while not self._next.done():
                     await self._wait()
-                    if not self._next.done() and self._encoder.padding:
-                        yield self._encoder.padding
+                    if not self._next.done() and self.encoder.padding:
+                        yield self.encoder.padding
                 chunk = self._next.result()
                 if chunk is None:
                     break
                 self._next = self._advance()
                 yield chunk
-            for chunk in self._encoder.tail():
+            for chunk in self.encoder.tail():
                 yield chunk
         except SvcctlError as error:
-            if not self._encoder.streams:
+            if not self.encoder.streams:
                 raise  # nothing was sent yet: closing the connection is the one way left to say it
-            yield self._encoder.error(http_status(error), error.message)
+            yield self.encoder.error(http_status(error), error.message)
         finally:
             await self._close()
 
@@ -213,7 +215,7 @@ class Answer:
 
     def _encode_next(self) -> bytes | memoryview | None:
         batch = next(self._batches, None)
-        return None if batch is None else self._encoder.chunk(batch)
+        return None if batch is None else self.encoder.chunk(batch)
 
     async def _wait(self) -> None:
         before = time.monotonic()

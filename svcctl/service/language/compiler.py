@@ -1,0 +1,286 @@
+"""From a query's tree to one SELECT.
+
+Clauses are applied in the order they are written, each to the rows the one before it left. As many as can share a
+SELECT do; a clause that needs what an earlier one computed goes around it as a subquery, in which columns have names of
+ours (c1, c2 …), so that no name of a query can collide with another. The names of the query appear at the very end.
+
+Rows without a group come in eventdate order, groups in the order of their keys, the period first, nulls last. What the
+order needs is carried along when a select drops it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+
+from sqlglot import exp
+
+from svcctl.service.language import tree
+from svcctl.service.language.errors import NOWHERE, Place, QueryError, nearest
+from svcctl.service.language.expressions import Scope, aggregates_in
+from svcctl.service.language.printer import expression_text
+from svcctl.service.language.sql import Context, Special, Sql, Value, bucket, cast, moment, number
+from svcctl.service.language.types import Catalog, Column, Plan, Table, Type
+
+EVENTDATE = "eventdate"
+MAX_STEPS = 20
+"""Subqueries inside each other; their depth is bounded for the same reason as that of expressions."""
+
+
+def compile(
+    query: tree.Query,
+    catalog: Catalog,
+    *,
+    start: datetime,
+    end: datetime | None,
+    now: datetime,
+    zone: tzinfo = UTC,
+    skip: int = 0,
+    limit: int | None = None,
+) -> Plan:
+    """The plan of a query over `start <= eventdate < end`, all aware; without `end` the window is open.
+
+    `zone` decides where today() and yesterday() begin. `skip` and `limit` are the request's: they count the rows the
+    query itself leaves. QueryError names the place of a name or type that does not fit.
+    """
+    table = catalog.get(query.table)
+    if table is None:
+        raise QueryError(f"no table '{query.table}'", query.at, hint=nearest(query.table, catalog))
+    rows = _Rows.of_table(table, Context(now, zone), start, end)
+    for index, clause in enumerate(query.clauses):
+        match clause:
+            case tree.Where():
+                rows.keep(clause.conditions)
+            case tree.Select():
+                rows.project(clause)
+            case tree.Group():
+                rows.group(clause, _aggregates(query.clauses[index + 1 :]))
+            case tree.Limit(count):
+                rows.limit = count if rows.limit is None else min(rows.limit, count)
+            case tree.Offset(count):
+                rows.offset += count
+        if rows.steps > MAX_STEPS:
+            raise QueryError(f"the query has more than {MAX_STEPS} steps that need one another", clause.at)
+    if not rows.columns:
+        hint = "select count() as n, or group by a column"
+        raise QueryError("the query returns no columns", query.clauses[-1].at, hint=hint)
+    if rows.limit is not None:
+        rows.limit = max(0, rows.limit - skip)
+    rows.offset += skip
+    if limit is not None:
+        rows.limit = limit if rows.limit is None else min(rows.limit, limit)
+    return rows.plan(table)
+
+
+def _aggregates(clauses: Sequence[tree.Clause]) -> dict[tree.Call, None]:
+    """The aggregates a group must compute: those of the clauses up to the next group, each once."""
+    calls: dict[tree.Call, None] = {}
+    for clause in clauses:
+        # the keys of the next group may still speak of this one
+        calls.update(dict.fromkeys(aggregates_in(tree.expressions(clause))))
+        if isinstance(clause, tree.Group):
+            break
+    return calls
+
+
+@dataclass
+class _Rows:
+    """The rows a step leaves: a SELECT without its projection, and what its columns are.
+
+    `keys` are the columns a select brings along unless it names one of them, `order` what the rows are ordered by,
+    `time` the eventdate of each row.
+    """
+
+    select: exp.Select
+    context: Context
+    columns: dict[str, Value]
+    time: Value | None
+    order: list[Value]
+    keys: frozenset[str] = frozenset()
+    aggregates: dict[tree.Call, Value] | None = None
+    gone: frozenset[str] = frozenset()
+    limit: int | None = None
+    offset: int = 0
+    steps: int = field(default=0)
+
+    @classmethod
+    def of_table(cls, table: Table, context: Context, start: datetime, end: datetime | None) -> _Rows:
+        columns = {column.name: Value(_column(column.name), column.type) for column in table.columns}
+        time = columns[EVENTDATE]
+        schema, name = table.relation
+        relation = exp.Table(
+            this=exp.to_identifier(name, quoted=True),
+            db=exp.to_identifier(schema, quoted=True),
+            alias=exp.TableAlias(this=exp.to_identifier("t", quoted=True)),
+        )
+        select = exp.Select().from_(relation, copy=False)
+        select.where(exp.GTE(this=time.sql.copy(), expression=moment(start)), copy=False)
+        if end is not None:
+            select.where(exp.LT(this=time.sql.copy(), expression=moment(end)), copy=False)
+        return cls(select, context, columns, time, [] if table.ordered else [time])
+
+    @property
+    def scope(self) -> Scope:
+        self.context.time = self.time.sql if self.time else None
+        return Scope(self.context, self.columns, self.aggregates, self.gone)
+
+    def keep(self, conditions: Iterable[tree.Expr]) -> None:
+        """Only the rows for which all conditions are true."""
+        self._settle()
+        scope = self.scope
+        self.select.where(*(scope.condition(each) for each in conditions), copy=False)
+
+    def project(self, clause: tree.Select) -> None:
+        """The columns a select asks for, after a group behind its keys unless it names one."""
+        self._settle()
+        named = any(isinstance(item, tree.Star) or _name_of(item) in self.keys for item in clause.items)
+        named = named or any(_is_key(item, self.keys) for item in clause.items)
+        columns = {} if named else {name: value for name, value in self.columns.items() if name in self.keys}
+        for item in clause.items:
+            if isinstance(item, tree.Star):
+                for name, value in self.columns.items():
+                    _add(columns, name, value, item.at)
+            else:
+                _add(columns, _name_of(item), self._own(item), item.at)
+        self.keys &= columns.keys()
+        if self.aggregates is not None and EVENTDATE in columns:
+            self.time = _as_time(columns)
+        self._replace(columns)
+
+    def group(self, clause: tree.Group, calls: Iterable[tree.Call]) -> None:
+        """One row per period and key, with all the aggregates that are asked of it later."""
+        self._settle()
+        calls = list(calls)
+        if clause.every is None and not clause.by and not calls:
+            hint = "say by which columns, or select an aggregate such as count()"
+            raise QueryError("the group computes nothing", clause.at, hint=hint)
+        keys: dict[str, Value] = {}
+        if clause.every is not None:
+            if self.time is None:
+                raise QueryError("these rows have no eventdate to be grouped by", clause.at)
+            keys[EVENTDATE] = Value(bucket(self.time.sql.copy(), clause.every), Type.TIMESTAMP)
+        for item in clause.by:
+            _add(keys, _name_of(item), self._own(item), item.at)
+        source = self.scope
+        self.aggregates = {call: source.aggregate(call) for call in calls}
+        self._replace(keys)
+        self.keys = frozenset(keys)
+        self.order = list(keys.values())
+        self.time = _as_time(keys)
+        if keys:
+            self.select.group_by(*(number(index + 1) for index in range(len(keys))), copy=False)
+        self._nest()
+
+    def plan(self, table: Table) -> Plan:
+        """The finished SELECT, with the names of the query."""
+        columns = tuple(Column(name, _type(value)) for name, value in self.columns.items())
+        projection: list[Sql] = [_alias(_stored(value), name) for name, value in self.columns.items()]
+        return Plan(self._finish(projection), columns, table.name)
+
+    def _own(self, item: tree.Item) -> Value:
+        """The value of an item; eventdate stays what it is, since the rows are ordered and windowed by it."""
+        value = self.scope.value(item.expr)
+        if value.type in (Special.REGEX, Special.GLOB):
+            raise QueryError(f"a {value.type} is no value of a column", item.expr.at)
+        if _name_of(item) == EVENTDATE and self.aggregates is None and not _is_key(item, {EVENTDATE}):
+            raise QueryError("eventdate is the date of the event", item.at, hint="give the column another name")
+        return Value(_stored(value), _type(value))
+
+    def _replace(self, columns: dict[str, Value]) -> None:
+        self.gone = (self.gone | self.columns.keys()) - columns.keys()
+        self.columns = columns
+
+    def _settle(self) -> None:
+        """Puts a subquery around what the next clause must not repeat or reach behind."""
+        computed = any(not isinstance(value.sql, exp.Column) for value in self.columns.values())
+        if computed or self.limit is not None or self.offset:
+            self._nest()
+
+    def _nest(self) -> None:
+        inner: dict[str, Sql] = {}
+        known: dict[str | int, str] = {}
+
+        def carry(value: Value) -> Value:
+            key = value.sql.name if isinstance(value.sql, exp.Column) else id(value.sql)
+            name = known.get(key)
+            if name is None:
+                name = known[key] = f"c{len(inner) + 1}"
+                inner[name] = _alias(value.sql, name)
+            return Value(_column(name), value.type)
+
+        order = [carry(value) for value in self.order]
+        columns = {name: carry(value) for name, value in self.columns.items()}
+        time = self.time and carry(self.time)
+        if self.aggregates is not None:
+            self.aggregates = {call: carry(value) for call, value in self.aggregates.items()}
+        sorted_inside = self.limit is not None or self.offset
+        if not sorted_inside:
+            self.order = []
+        subquery = exp.Subquery(
+            this=self._finish(list(inner.values())),
+            alias=exp.TableAlias(this=exp.to_identifier("t", quoted=True)),
+        )
+        self.select = exp.Select().from_(subquery, copy=False)
+        self.order, self.columns, self.time = order, columns, time
+        self.limit, self.offset = None, 0
+        self.steps += 1
+
+    def _finish(self, projection: list[Sql]) -> exp.Select:
+        select = self.select.select(*projection, copy=False)
+        if self.order:
+            select.order_by(
+                *(exp.Ordered(this=value.sql.copy(), nulls_first=False) for value in self.order), copy=False
+            )
+        if self.limit is not None:
+            select.limit(self.limit, copy=False)
+        if self.offset:
+            select.offset(self.offset, copy=False)
+        return select
+
+
+def _column(name: str) -> exp.Column:
+    # with its table, a column is never taken for a name that the same SELECT gives to something else
+    return exp.column(name, table="t", quoted=True, copy=False)
+
+
+def _alias(sql: Sql, name: str) -> exp.Alias:
+    return exp.Alias(this=sql.copy(), alias=exp.to_identifier(name, quoted=True))
+
+
+def _type(value: Value) -> Type:
+    return Type.STR if isinstance(value.type, Special) else value.type
+
+
+def _stored(value: Value) -> Sql:
+    """Null alone has no type to be stored as; it is a str."""
+    return cast(value.sql, Type.STR) if value.type is Special.NULL else value.sql
+
+
+def _name_of(item: tree.Item | tree.Star) -> str:
+    """As the item says, or the column's own name, or the function's, or the text of the expression."""
+    if isinstance(item, tree.Star):
+        return "*"
+    if item.name is not None:
+        return item.name
+    if isinstance(item.expr, tree.Column | tree.Call):
+        return item.expr.name
+    return expression_text(item.expr)
+
+
+def _is_key(item: tree.Item | tree.Star, keys: Iterable[str]) -> bool:
+    return isinstance(item, tree.Item) and isinstance(item.expr, tree.Column) and item.expr.name in keys
+
+
+def _as_time(columns: Mapping[str, Value]) -> Value | None:
+    """What the rows of a group have for an eventdate, if anything."""
+    value = columns.get(EVENTDATE)
+    return value if value and value.type is Type.TIMESTAMP else None
+
+
+def _add(columns: dict[str, Value], name: str, value: Value, at: Place = NOWHERE) -> None:
+    same = next((known for known in columns if known.casefold() == name.casefold()), None)
+    if same is not None:
+        differs = "" if same == name else f", '{same}' but for its case"
+        raise QueryError(f"two columns are named '{name}'{differs}", at, hint="name one of them with as")
+    columns[name] = Value(value.sql.copy(), value.type)

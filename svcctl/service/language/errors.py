@@ -1,0 +1,58 @@
+"""Where a query goes wrong: a place in its text, and the one error the language raises.
+
+The service hands the error's text to clients that hold the query themselves, so the text always names line and column.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, NamedTuple
+
+from svcctl.errors import SvcctlError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Place(NamedTuple):
+    """A position in a query's text, both counted from 1, the column in characters."""
+
+    line: int
+    column: int
+
+
+NOWHERE = Place(1, 1)
+
+
+class QueryError(SvcctlError):
+    """A query that cannot be run: `message` without the place, `line` and `column`, and what could stand there.
+
+    `str(error)` is the whole of it in one line: `line 1, column 8: unexpected 'wher', expected 'where' or …`.
+    """
+
+    def __init__(
+        self, message: str, at: tuple[int, int], *, expected: tuple[str, ...] = (), hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.line, self.column = at
+        self.expected = expected
+
+    def __str__(self) -> str:
+        expected = f", expected {one_of(self.expected)}" if self.expected else ""
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"line {self.line}, column {self.column}: {self.message}{expected}{hint}"
+
+
+def one_of(names: Iterable[str]) -> str:
+    """`a`, `a or b`, `a, b or c`."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """A hint that names the closest of `names`, whatever its case, or None when none is close."""
+    by_fold: dict[str, str] = {}
+    for known in names:
+        by_fold.setdefault(known.casefold(), known)
+    close = get_close_matches(name.casefold(), by_fold, n=1)
+    return f"did you mean '{by_fold[close[0]]}'?" if close else None

@@ -1,0 +1,304 @@
+"""What an expression means: its type, and its SQL over the rows that a step of a query has before it.
+
+The rules of the language live here. Comparing with null is never true, nor is its negation; `= null` and `!= null` ask
+whether there is a value. Arithmetic on whole numbers is done in int8 and gives null where that overflows; `/` always
+gives float8; dividing by zero, with `/` or `%`, gives null. `+` joins strings, and nothing but strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import reduce
+
+from sqlglot import exp
+
+from svcctl.service.language import tree
+from svcctl.service.language.errors import QueryError, nearest, one_of
+from svcctl.service.language.functions import FUNCTIONS, Function, common
+from svcctl.service.language.sql import (
+    INTEGERS,
+    NUMBERS,
+    Context,
+    Refused,
+    Special,
+    Sql,
+    Value,
+    attempt,
+    cast,
+    contains,
+    contains_any_case,
+    joined,
+    matches,
+    null_if,
+    number,
+    paren,
+    string,
+)
+from svcctl.service.language.types import Type
+
+_COMPARE: Mapping[str, type[exp.Binary]] = {
+    "=": exp.EQ,
+    "!=": exp.NEQ,
+    "<": exp.LT,
+    "<=": exp.LTE,
+    ">": exp.GT,
+    ">=": exp.GTE,
+}
+_CALCULATE: Mapping[str, type[exp.Binary]] = {
+    "+": exp.Add,
+    "-": exp.Sub,
+    "*": exp.Mul,
+    "/": exp.Div,
+    "%": exp.Mod,
+}
+_LOGIC: Mapping[str, type[exp.Connector]] = {"and": exp.And, "or": exp.Or}
+_CONVERSIONS = {
+    (Type.STR, Type.TIMESTAMP): "parsedate makes a timestamp of a string",
+    (Type.TIMESTAMP, Type.INT4): "timestamp(…) makes one of milliseconds",
+    (Type.TIMESTAMP, Type.INT8): "timestamp(…) makes one of milliseconds",
+    (Type.STR, Type.IP4): "write the address without quotes, or ip4(…)",
+    (Type.STR, Type.INT4): "str(…) makes a string, int(…) a number",
+    (Type.STR, Type.INT8): "str(…) makes a string, int8(…) a number",
+    (Type.STR, Type.FLOAT8): "str(…) makes a string, float8(…) a number",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The rows an expression is computed over.
+
+    `columns` are what a name can stand for. `aggregates` are the calls computed by the group these rows came from, None
+    where there is no group. `gone` are names that earlier steps had, for the hint.
+    """
+
+    context: Context
+    columns: Mapping[str, Value]
+    aggregates: Mapping[tree.Call, Value] | None = None
+    gone: frozenset[str] = field(default=frozenset())
+
+    def condition(self, expr: tree.Expr) -> Sql:
+        """SQL for an expression that must be a bool."""
+        value = self.value(expr)
+        if value.type not in (Type.BOOL, Special.NULL):
+            raise QueryError(f"a condition is a bool, not {value.type}", expr.at)
+        return value.sql
+
+    def value(self, expr: tree.Expr) -> Value:
+        """SQL and type of an expression; QueryError at the node that makes no sense."""
+        match expr:
+            case tree.Literal():
+                return _literal(expr)
+            case tree.Column():
+                return self._column(expr)
+            case tree.Call():
+                return self._call(expr)
+            case tree.Minus():
+                return self._minus(expr)
+            case tree.Arithmetic():
+                return self._arithmetic(expr)
+            case tree.Comparison():
+                return self._comparison(expr)
+            case tree.Membership():
+                return self._membership(expr)
+            case tree.Inside():
+                return self._inside(expr)
+            case tree.Not():
+                return Value(exp.Not(this=paren(self.condition(expr.operand))), Type.BOOL)
+            case tree.Logic():
+                conditions = [self.condition(operand) for operand in expr.operands]
+                return Value(joined(_LOGIC[expr.operator], conditions), Type.BOOL)
+
+    def aggregate(self, call: tree.Call) -> Value:
+        """SQL of an aggregate over these rows, which its group is made of."""
+        for argument in call.arguments:
+            for inner, _ in tree.walk(argument):
+                if isinstance(inner, tree.Call) and _is_aggregate(inner):
+                    raise QueryError(f"{inner.name} stands inside {call.name}; aggregates do not nest", inner.at)
+        return self._apply(call, FUNCTIONS[call.name])
+
+    def _column(self, column: tree.Column) -> Value:
+        if value := self.columns.get(column.name):
+            return Value(value.sql.copy(), value.type)
+        hint = nearest(column.name, self.columns)
+        if column.name in self.gone:
+            grouped = self.aggregates is not None
+            hint = "a group leaves its keys and aggregates; use first(…) for one" if grouped else None
+            hint = hint or "an earlier select left it out"
+        raise QueryError(f"no column '{column.name}'", column.at, hint=hint or _among("columns", self.columns))
+
+    def _call(self, call: tree.Call) -> Value:
+        function = FUNCTIONS.get(call.name)
+        if function is None:
+            raise QueryError(f"no function '{call.name}'", call.at, hint=nearest(call.name, FUNCTIONS))
+        if not function.aggregate:
+            return self._apply(call, function)
+        if self.aggregates is None:
+            hint = "write group, or group by …, before it"
+            raise QueryError(f"{call.name} computes over a group, and there is none here", call.at, hint=hint)
+        computed = self.aggregates[call]
+        return Value(computed.sql.copy(), computed.type)
+
+    def _apply(self, call: tree.Call, function: Function) -> Value:
+        values = [self.value(argument) for argument in call.arguments]
+        try:
+            for overload in function.overloads:
+                if value := overload.apply(self.context, values):
+                    return value
+        except Refused as refused:
+            at = call.at if refused.argument is None else call.arguments[refused.argument].at
+            raise QueryError(refused.message, at, hint=refused.hint) from None
+        takes = one_of(f"({signature.rpartition('->')[0].strip()})" for signature in function.signatures)
+        given = ", ".join(value.type for value in values)
+        raise QueryError(f"{call.name} takes {takes}, not ({given})", call.at, hint=f"for example {function.example}")
+
+    def _minus(self, expr: tree.Minus) -> Value:
+        value = self.value(expr.operand)
+        if value.type in INTEGERS:
+            return Value(attempt(exp.Neg(this=paren(_as_int8(value)))), Type.INT8)
+        if value.type is Type.FLOAT8:
+            return Value(exp.Neg(this=paren(value.sql)), Type.FLOAT8)
+        raise QueryError(f"- takes a number, not {value.type}", expr.at)
+
+    def _arithmetic(self, expr: tree.Arithmetic) -> Value:
+        return reduce(
+            lambda left, link: _calculate(left, link[0], self.value(link[1]), link[1]),
+            expr.rest,
+            self.value(expr.first),
+        )
+
+    def _comparison(self, expr: tree.Comparison) -> Value:
+        left = self.value(expr.first)
+        conditions = []
+        for index, (operator, operand) in enumerate(expr.rest):
+            right = self.value(operand)
+            follower = right
+            if index + 1 < len(expr.rest):
+                with _placed(operand):
+                    one, other = self.context.copies(right.sql, 2)
+                right, follower = Value(one, right.type), Value(other, right.type)
+            conditions.append(_compare(left, operator, right, expr))
+            left = follower
+        return Value(joined(exp.And, conditions), Type.BOOL)
+
+    def _membership(self, expr: tree.Membership) -> Value:
+        value = self.value(expr.operand)
+        options = [self.value(option) for option in expr.options]
+        for option, node in zip(options, expr.options, strict=True):
+            if option.type is Special.NULL:
+                raise QueryError("nothing equals null", node.at, hint="ask isnull(…)")
+            _check_comparable(value, option, node)
+        return Value(exp.In(this=paren(value.sql), expressions=[option.sql for option in options]), Type.BOOL)
+
+    def _inside(self, expr: tree.Inside) -> Value:
+        value = self.value(expr.operand)
+        if value.type is not Type.IP4:
+            raise QueryError(f"<- takes an ip4 before it, not {value.type}", expr.at, hint="ip4(…) makes one")
+        size = 1 << (32 - expr.bits)
+        low = expr.network // size * size
+        bounds = [cast(number(bound), Type.IP4) for bound in (low, low + size - 1)]
+        return Value(exp.Between(this=paren(value.sql), low=bounds[0], high=bounds[1]), Type.BOOL)
+
+
+def aggregates_in(exprs: tuple[tree.Expr, ...]) -> Iterator[tree.Call]:
+    """The outermost calls of aggregates in some expressions."""
+    inner_calls: set[int] = set()
+    for expr in exprs:
+        for node, _ in tree.walk(expr):
+            if isinstance(node, tree.Call) and _is_aggregate(node) and id(node) not in inner_calls:
+                inner_calls.update(id(inner) for argument in node.arguments for inner, _ in tree.walk(argument))
+                yield node
+
+
+def _is_aggregate(call: tree.Call) -> bool:
+    return call.name in FUNCTIONS and FUNCTIONS[call.name].aggregate
+
+
+@contextmanager
+def _placed(node: tree.Expr) -> Iterator[None]:
+    """Gives a refusal the place of a node."""
+    try:
+        yield
+    except Refused as refused:
+        raise QueryError(refused.message, node.at, hint=refused.hint) from None
+
+
+def _literal(literal: tree.Literal) -> Value:
+    written = literal.value
+    match literal.type:
+        case None:
+            return Value(exp.null(), Special.NULL)
+        case Type.STR:
+            return Value(string(str(written)), Type.STR, str(written))
+        case Type.BOOL:
+            return Value(exp.true() if written else exp.false(), Type.BOOL)
+        case Type.INT4 if int(written or 0) >= 0:
+            return Value(number(int(written or 0)), Type.INT4, written)
+        case Type.FLOAT8:
+            return Value(cast(string(repr(written)), Type.FLOAT8), Type.FLOAT8)
+    return Value(cast(number(int(written or 0)), literal.type), literal.type)
+
+
+def _as_int8(value: Value) -> Sql:
+    return cast(value.sql, Type.INT8) if value.type is Type.INT4 else value.sql
+
+
+def _calculate(left: Value, operator: str, right: Value, at: tree.Expr) -> Value:
+    if operator == "+" and _both(left, right, (Type.STR,)):
+        return Value(exp.DPipe(this=_operand(left, Type.STR), expression=_operand(right, Type.STR)), Type.STR)
+    if not _both(left, right, NUMBERS):
+        hint = None
+        if operator == "+" and Type.STR in (left.type, right.type):
+            hint = "+ joins strings; str(…) makes one"
+        elif Type.TIMESTAMP in (left.type, right.type):
+            hint = "epoch(…) gives a timestamp's milliseconds"
+        raise QueryError(f"{operator} cannot take {left.type} and {right.type}", at.at, hint=hint)
+    whole = operator != "/" and left.type in (*INTEGERS, Special.NULL) and right.type in (*INTEGERS, Special.NULL)
+    result = Type.INT8 if whole else Type.FLOAT8
+    one, other = _operand(left, result), _operand(right, result)
+    if operator in "/%":
+        other = null_if(other, number(0))
+    calculated = _CALCULATE[operator](this=one, expression=other)
+    return Value(attempt(calculated) if whole else calculated, result)
+
+
+def _both(left: Value, right: Value, types: tuple[Type, ...]) -> bool:
+    """Whether both operands are of these types or null, and at least one of them is."""
+    allowed = (*types, Special.NULL)
+    return left.type in allowed and right.type in allowed and not left.type is right.type is Special.NULL
+
+
+def _operand(value: Value, of: Type) -> Sql:
+    return paren(value.sql) if value.type is of else cast(value.sql, of)
+
+
+def _compare(left: Value, operator: str, right: Value, at: tree.Expr) -> Sql:
+    if operator == "~":
+        if left.type is not Type.STR or right.type not in (Special.REGEX, Special.GLOB):
+            raise QueryError(f'~ takes a str and re("…"), not {left.type} and {right.type}', at.at)
+        return matches(left.sql, str(right.written))
+    if operator in ("->", "->>"):
+        if left.type is not Type.STR or right.type is not Type.STR:
+            hint = "str(…) makes a string" if left.type is not Type.STR else None
+            raise QueryError(f"{operator} takes two strings, not {left.type} and {right.type}", at.at, hint=hint)
+        return contains(left.sql, right.sql) if operator == "->" else contains_any_case(left.sql, right.sql)
+    if Special.NULL in (left.type, right.type) and operator in ("=", "!="):
+        known = right if left.type is Special.NULL else left
+        is_null = exp.Is(this=paren(known.sql), expression=exp.null())
+        return is_null if operator == "=" else exp.Not(this=is_null)
+    _check_comparable(left, right, at)
+    return _COMPARE[operator](this=paren(left.sql), expression=paren(right.sql))
+
+
+def _check_comparable(left: Value, right: Value, at: tree.Expr) -> None:
+    if isinstance(left.type, Special) or isinstance(right.type, Special):
+        raise QueryError(f"cannot compare {left.type} with {right.type}", at.at)
+    if common(left.type, right.type) is None:
+        hint = _CONVERSIONS.get((left.type, right.type)) or _CONVERSIONS.get((right.type, left.type))
+        raise QueryError(f"cannot compare {left.type} with {right.type}", at.at, hint=hint)
+
+
+def _among(what: str, names: Mapping[str, object]) -> str:
+    shown = list(names)[:10]
+    return f"{what} are {', '.join(shown)}{', …' if len(names) > len(shown) else ''}"

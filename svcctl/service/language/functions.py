@@ -1,0 +1,708 @@
+"""The functions of the query language: a row each, with what it takes, what it means, an example and how SQL says it.
+
+The rows are the only list of functions there is: the compiler checks calls against their signatures, errors suggest
+from their names, and the documentation is written from their meanings and examples. Tests run every example.
+
+A signature reads `str, int? -> str`. Beside the types of events it knows `int` (int4 or int8), `number` (any numeric
+type), `any`, `T` and `U` (any type, the same wherever it stands; numbers widen), `text` and `digits` (a string or whole
+number written in the query, not computed), `regex` and `glob` (what re and nameglob give), `?` for what may be left
+out and `…` for what may be repeated. null fits everywhere but as `text`, `digits`, `regex` and `glob`.
+
+A null argument gives null unless the meaning says otherwise; aggregates skip nulls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from ipaddress import AddressValueError, IPv4Address
+
+import duckdb
+from sqlglot import exp
+
+from svcctl.service.language.sql import (
+    NUMBERS,
+    Context,
+    Refused,
+    Special,
+    Sql,
+    Value,
+    attempt,
+    cast,
+    contains,
+    contains_any_case,
+    epoch_ms,
+    from_epoch_ms,
+    joined,
+    matches,
+    moment,
+    null_if,
+    number,
+    paren,
+    string,
+    try_cast,
+)
+from svcctl.service.language.types import Type
+
+Build = Callable[..., Sql | Value]
+"""(context, argument, …) -> SQL; a `text`, `digits`, `regex` or `glob` comes as what the query wrote."""
+
+KINDS: Mapping[str, tuple[Type, ...]] = {
+    **{each.value: (each,) for each in Type},
+    "int": (Type.INT8, Type.INT4),
+    "number": (Type.FLOAT8, Type.INT8, Type.INT4),
+    "any": (Type.STR, *(each for each in Type if each is not Type.STR)),
+}
+"""The types that a kind of parameter takes; a null is given the first."""
+
+_WRITTEN = {"text": Type.STR, "digits": Type.INT4, "regex": Special.REGEX, "glob": Special.GLOB}
+_PARAMETER = re.compile(r"\((.*?)\)…|(\w+)([?…]?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """One signature of a function and how SQL says it."""
+
+    signature: str
+    build: Build
+
+    def apply(self, context: Context, values: list[Value]) -> Value | None:
+        """The call, or None when the arguments do not fit the signature."""
+        takes, gives = self.signature.rsplit("-> ", 1)
+        kinds = _spread(takes, len(values))
+        if kinds is None:
+            return None
+        types: dict[str, Type | None] = {"T": None, "U": None}
+        for kind, value in zip(kinds, values, strict=True):
+            if kind in _WRITTEN:
+                if value.type is not _WRITTEN[kind] or value.written is None:
+                    return None
+            elif isinstance(value.type, Special):
+                if value.type is not Special.NULL:
+                    return None
+            elif kind in types:
+                types[kind] = common(types[kind], value.type)
+                if types[kind] is None:
+                    return None
+            elif value.type not in KINDS[kind]:
+                return None
+        result = types.get(gives) or (Type.STR if gives in types else None)
+        arguments = [
+            value.written
+            if kind in _WRITTEN
+            else cast(value.sql, types.get(kind) or KINDS.get(kind, (Type.STR,))[0])
+            if value.type is Special.NULL
+            else value.sql
+            for kind, value in zip(kinds, values, strict=True)
+        ]
+        built = self.build(context, *arguments)
+        return built if isinstance(built, Value) else Value(built, result or Type(gives))
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function by its name; `result` is what `example` gives, over the rows of SAMPLE if it is an aggregate."""
+
+    name: str
+    overloads: tuple[Overload, ...]
+    meaning: str
+    example: str
+    result: str | float | datetime | None
+    aggregate: bool = False
+
+    @property
+    def signatures(self) -> tuple[str, ...]:
+        return tuple(overload.signature for overload in self.overloads)
+
+
+def common(one: Type | None, other: Type) -> Type | None:
+    """The type that holds both: the wider of two numbers; None when there is none."""
+    if one is None or one is other:
+        return other
+    if one in NUMBERS and other in NUMBERS:
+        return max(one, other, key=NUMBERS.index)
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _spread(takes: str, count: int) -> tuple[str, ...] | None:
+    """The kinds of `count` parameters: required ones, then repeated ones, then what may be left out."""
+    required: list[str] = []
+    repeated: list[str] = []
+    optional: list[str] = []
+    for several, one, mark in _PARAMETER.findall(takes):
+        {"": required, "?": optional, "…": repeated}[mark or ("…" if several else "")].extend(
+            several.split(", ") if several else [one]
+        )
+    for given in range(len(optional) + 1):
+        rest = count - len(required) - given
+        rounds, over = divmod(rest, len(repeated)) if repeated else (0, rest)
+        if over == 0 and (rounds > 0 or not repeated):
+            return (*required, *repeated * rounds, *optional[:given])
+    return None
+
+
+# Patterns ------------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def _regex_fault(pattern: str) -> str | None:
+    """What the engine has against a regular expression: RE2 has no reader in Python, so the engine is asked."""
+    with duckdb.connect() as connection:
+        try:
+            connection.execute("SELECT regexp_matches('', $1)", [pattern])
+        except duckdb.Error as error:
+            return str(error).split("\n", 1)[0].partition(": ")[2]
+    return None
+
+
+def _regex(context: Context, pattern: str) -> Value:
+    if fault := _regex_fault(pattern):
+        raise Refused(f"not a regular expression: {fault}", argument=0)
+    return Value(string(pattern), Special.REGEX, pattern)
+
+
+def _glob(context: Context, pattern: str) -> Value:
+    body = "".join({"*": ".*", "?": "."}.get(character) or re.escape(character) for character in pattern)
+    regex = rf"(?s)\A{body}\z"
+    return Value(string(regex), Special.GLOB, regex)
+
+
+def _each(test: Callable[[Sql, Sql], Sql]) -> Build:
+    """Whether the test holds for any of several parts."""
+
+    def build(context: Context, text: Sql, *parts: Sql) -> Sql:
+        return joined(exp.Or, list(map(test, context.copies(text, len(parts)), parts)))
+
+    return build
+
+
+def _token(context: Context, text: Sql, token: str) -> Sql:
+    return matches(text, rf"(?:\A|[^\pL\pN]){re.escape(token)}(?:\z|[^\pL\pN])")
+
+
+def _peek(context: Context, text: Sql, pattern: str, group: int = 0) -> Sql:
+    if group > 9:
+        raise Refused("peek knows the groups 0 to 9", argument=2)
+    return null_if(exp.RegexpExtract(this=text, expression=string(pattern), group=number(group)), string(""))
+
+
+# Dates ---------------------------------------------------------------------------------------------------------------
+
+DATE_PARTS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "SSS": "%g"}
+DATE_FORMAT = "yyyy-MM-dd HH:mm:ss.SSS"
+_DATE_PIECE = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+|'")
+
+
+def _strftime(pattern: str) -> Sql:
+    """A date pattern such as yyyy-MM-dd'T'HH:mm in the codes of strftime."""
+
+    def translate(match: re.Match[str]) -> str:
+        quoted, letter, piece = match[1], match[2], match[0]
+        if letter:
+            if piece not in DATE_PARTS:
+                hint = f"parts are {' '.join(DATE_PARTS)}; other letters stand in 'quotes'"
+                raise Refused(f"unknown part '{piece}' in a date pattern", argument=1, hint=hint)
+            return DATE_PARTS[piece]
+        if piece == "'":
+            raise Refused("a quote in a date pattern is not closed", argument=1)
+        literal = piece if quoted is None else (quoted.replace("''", "'") or "'")
+        return literal.replace("%", "%%")
+
+    return string(_DATE_PIECE.sub(translate, pattern))
+
+
+def _format(context: Context, value: Sql, pattern: str = DATE_FORMAT) -> Sql:
+    return exp.TimeToStr(this=value, format=_strftime(pattern))
+
+
+def _parse(context: Context, text: Sql, pattern: str = DATE_FORMAT) -> Sql:
+    return exp.StrToTime(this=text, format=_strftime(pattern), safe=True)
+
+
+def _midnight(days_ago: int) -> Build:
+    def build(context: Context) -> Sql:
+        midnight = context.now.astimezone(context.zone).replace(hour=0, minute=0, second=0, microsecond=0)
+        return moment(midnight - timedelta(days=days_ago))
+
+    return build
+
+
+def _part(part: str) -> Build:
+    return lambda context, value: cast(exp.Extract(this=exp.var(part), expression=value), Type.INT4)
+
+
+# Conversions ---------------------------------------------------------------------------------------------------------
+
+_DIGITS = r"\A\s*([+-]?[0-9]+)\s*\z"
+_DECIMAL = r"\A\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*\z"
+_OCTET = r"(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"
+
+
+def _read(pattern: str, to: Type) -> Build:
+    """Text as a number, by one pattern: engines differ in which texts they take for numbers."""
+    return lambda context, text: try_cast(_peek(context, text, pattern, 1), to)
+
+
+def _whole(to: Type) -> tuple[Overload, ...]:
+    return (
+        Overload(f"str -> {to}", _read(_DIGITS, to)),
+        Overload(f"float8 -> {to}", lambda context, value: try_cast(exp.Trunc(this=value), to)),
+        Overload(f"int -> {to}", lambda context, value: try_cast(value, to)),
+        Overload(f"bool -> {to}", lambda context, value: cast(value, to)),
+    )
+
+
+def _bool_of_text(context: Context, text: Sql) -> Sql:
+    word = exp.Lower(this=exp.Trim(this=text))
+    pairs = [(string("true"), exp.true()), (string("false"), exp.false())]
+    return exp.Case(this=word, ifs=[exp.If(this=text, true=value) for text, value in pairs])
+
+
+def _ip_of_text(context: Context, text: Sql) -> Sql:
+    whole, *parts = context.copies(text, 5)
+    octets = [
+        cast(exp.SplitPart(this=part, delimiter=string("."), part_index=number(index + 1)), Type.INT8)
+        for index, part in enumerate(parts)
+    ]
+    total: Sql = octets[0]
+    for octet in octets[1:]:
+        total = exp.Add(this=exp.Mul(this=paren(total), expression=number(256)), expression=octet)
+    is_address = matches(whole, rf"\A{_OCTET}(?:\.{_OCTET}){{3}}\z")
+    return exp.Case(ifs=[exp.If(this=is_address, true=cast(total, Type.IP4))])
+
+
+def _ip_of_written(context: Context, text: str) -> Sql:
+    try:
+        return cast(number(int(IPv4Address(text))), Type.IP4)
+    except AddressValueError:
+        raise Refused(f"'{text}' is no address", argument=0, hint="write 10.0.0.1") from None
+
+
+def _ip_text(context: Context, address: Sql) -> Sql:
+    text: Sql | None = None
+    for copy, size in zip(context.copies(address, 4), (256**3, 256**2, 256, 1), strict=True):
+        above = cast(exp.Floor(this=exp.Div(this=cast(copy, Type.FLOAT8), expression=number(size))), Type.INT8)
+        octet = cast(exp.Mod(this=above, expression=number(256)), Type.STR)
+        dot = exp.DPipe(this=text, expression=string(".")) if text else None
+        text = exp.DPipe(this=dot, expression=octet) if dot else octet
+    return exp.Paren(this=text)
+
+
+TEXT_OF = (
+    Overload("timestamp -> str", _format),
+    Overload("ip4 -> str", _ip_text),
+    Overload("any -> str", lambda context, value: cast(value, Type.STR)),
+)
+
+
+# Choices and aggregates ----------------------------------------------------------------------------------------------
+
+
+def _choose(context: Context, condition: Sql, yes: Sql, no: Sql) -> Sql:
+    return exp.Case(ifs=[exp.If(this=condition, true=yes)], default=no)
+
+
+def _decode(context: Context, value: Sql, *pairs: Sql) -> Sql:
+    ifs = [exp.If(this=key, true=result) for key, result in zip(pairs[::2], pairs[1::2], strict=False)]
+    return exp.Case(this=value, ifs=ifs, default=pairs[-1] if len(pairs) % 2 else None)
+
+
+def _by_time(pick: type[exp.ArgMin | exp.ArgMax]) -> Build:
+    def build(context: Context, value: Sql) -> Sql:
+        if context.time is None:
+            raise Refused("these rows have no eventdate to be ordered by")
+        return pick(this=value, expression=context.time.copy())
+
+    return build
+
+
+def _collect(text_of: Overload) -> Overload:
+    def build(context: Context, value: Sql) -> Sql:
+        text = text_of.build(context, value)
+        assert isinstance(text, exp.Expr)
+        values = exp.ArrayAgg(this=exp.Distinct(expressions=[text]))
+        kept = exp.Filter(
+            this=values, expression=exp.Where(this=exp.Not(this=exp.Is(this=text.copy(), expression=exp.null())))
+        )
+        return exp.ArrayToString(this=exp.ArraySort(this=kept), expression=string(", "))
+
+    return Overload(text_of.signature, build)
+
+
+def _double(wrap: type[exp.Func]) -> Build:
+    return lambda context, value: wrap(this=cast(value, Type.FLOAT8))
+
+
+def _of(wrap: type[exp.Func]) -> Build:
+    return lambda context, value: wrap(this=value)
+
+
+def _is_null(context: Context, value: Sql) -> Sql:
+    return exp.Is(this=paren(value), expression=exp.null())
+
+
+def _one(signature: str, build: Build) -> tuple[Overload, ...]:
+    return (Overload(signature, build),)
+
+
+SAMPLE = (
+    ("2024-01-01 10:00:00", "ann", 200, 1.5),
+    ("2024-01-01 10:01:00", "bob", 404, 2.5),
+    ("2024-01-01 10:02:00", "ann", 200, 9.5),
+    ("2024-01-01 10:03:00", "cid", None, None),
+)
+"""The rows the examples of aggregates are over: eventdate, user (str), status (int4), seconds (float8)."""
+
+SECTIONS: Mapping[str, tuple[Function, ...]] = {
+    "tests": (
+        Function("isnull", _one("any -> bool", _is_null), "whether there is no value", "isnull(null)", True),
+        Function(
+            "isnotnull",
+            _one("any -> bool", lambda context, value: exp.Not(this=_is_null(context, value))),
+            "whether there is a value",
+            "isnotnull(null)",
+            False,
+        ),
+        Function(
+            "in",
+            _one("T, T… -> bool", lambda context, *all: exp.In(this=paren(all[-1]), expressions=list(all[:-1]))),
+            "whether the last argument equals any before it; x in {a, b} in other words",
+            '`in`("a", "b", "b")',
+            True,
+        ),
+        Function(
+            "has", _one("str, str… -> bool", _each(contains)), "contains any of the parts", 'has("abc", "x", "b")', True
+        ),
+        Function(
+            "weakhas",
+            _one("str, str… -> bool", _each(contains_any_case)),
+            "contains any of the parts, in any case",
+            'weakhas("ErrorCode", "errorcode")',
+            True,
+        ),
+        Function(
+            "toktains",
+            _one("str, text -> bool", _token),
+            "contains the token, with no letter or digit right before or after it",
+            'toktains("dns 8.8.8.80", "8.8.8.8")',
+            False,
+        ),
+        Function(
+            "startswith",
+            _one("str, str -> bool", lambda context, text, part: exp.StartsWith(this=text, expression=part)),
+            "begins with the part",
+            'startswith("abc", "ab")',
+            True,
+        ),
+        Function(
+            "endswith",
+            _one("str, str -> bool", lambda context, text, part: exp.EndsWith(this=text, expression=part)),
+            "ends with the part",
+            'endswith("abc", "ab")',
+            False,
+        ),
+        Function(
+            "eqic",
+            _one(
+                "str, str -> bool",
+                lambda context, one, other: exp.EQ(this=exp.Lower(this=one), expression=exp.Lower(this=other)),
+            ),
+            "equal in any case",
+            'eqic("Ann", "ANN")',
+            True,
+        ),
+        Function(
+            "matches",
+            (
+                Overload("str, glob -> bool", lambda context, text, glob: matches(text, glob)),
+                Overload("str, regex -> bool", lambda context, text, regex: matches(text, regex)),
+            ),
+            "is as the glob says as a whole, or holds a match of the regular expression",
+            'matches("abc", nameglob("a*"))',
+            True,
+        ),
+        Function(
+            "re",
+            _one("text -> regex", _regex),
+            "a regular expression in RE2's syntax, for ~, matches and peek; it may match anywhere in the text",
+            '"abc" ~ re("b.$")',
+            True,
+        ),
+        Function(
+            "nameglob",
+            _one("text -> glob", _glob),
+            "a pattern for a whole text: * stands for any characters, ? for one",
+            'matches("abc", nameglob("?c"))',
+            False,
+        ),
+    ),
+    "choices": (
+        Function(
+            "ifthenelse",
+            _one("bool, T, T -> T", _choose),
+            "the second argument when the first is true, the third when it is false or null",
+            'ifthenelse(404 >= 400, "bad", "good")',
+            "bad",
+        ),
+        Function(
+            "decode",
+            _one("T, (T, U)…, U? -> U", _decode),
+            "the value behind the first key that equals the first argument, else the last argument, else null",
+            'decode(2, 1, "one", 2, "two", "many")',
+            "two",
+        ),
+    ),
+    "text": (
+        Function("lower", _one("str -> str", _of(exp.Lower)), "in lower case", 'lower("Ann")', "ann"),
+        Function("upper", _one("str -> str", _of(exp.Upper)), "in upper case", 'upper("Ann")', "ANN"),
+        Function(
+            "length",
+            _one("str -> int8", lambda context, text: cast(exp.Length(this=text), Type.INT8)),
+            "the number of characters",
+            'length("Zoë")',
+            3,
+        ),
+        Function("trim", _one("str -> str", _of(exp.Trim)), "without spaces at both ends", 'trim(" a b ")', "a b"),
+        Function(
+            "split",
+            _one(
+                "str, text, digits -> str",
+                lambda context, text, by, index: null_if(
+                    exp.SplitPart(this=text, delimiter=string(by), part_index=number(index + 1)), string("")
+                ),
+            ),
+            "the part with this index, from 0, of a text cut at a separator; null when there is none or it is empty",
+            'split("a/b/c", "/", 1)',
+            "b",
+        ),
+        Function(
+            "replaceall",
+            _one(
+                "str, str, str -> str",
+                lambda context, text, old, new: exp.Replace(this=text, expression=old, replacement=new),
+            ),
+            "with every occurrence of the second argument replaced by the third",
+            'replaceall("a.b.c", ".", "-")',
+            "a-b-c",
+        ),
+        Function(
+            "peek",
+            _one("str, regex, digits? -> str", _peek),
+            "what the regular expression, or its group of this number, matched first; null for nothing",
+            'peek("id=42;", re("id=([0-9]+)"), 1)',
+            "42",
+        ),
+    ),
+    "numbers": (
+        Function(
+            "round",
+            _one(
+                "number, digits? -> float8",
+                lambda context, value, digits=0: exp.Round(this=cast(value, Type.FLOAT8), decimals=number(digits)),
+            ),
+            "rounded to this many decimal places, halves away from zero",
+            "round(2.345, 1)",
+            2.3,
+        ),
+        Function("floor", _one("number -> float8", _double(exp.Floor)), "the whole number below", "floor(-1.5)", -2.0),
+        Function("ceil", _one("number -> float8", _double(exp.Ceil)), "the whole number above", "ceil(-1.5)", -1.0),
+        Function(
+            "abs",
+            (
+                Overload("int -> int8", lambda context, value: attempt(exp.Abs(this=cast(value, Type.INT8)))),
+                Overload("float8 -> float8", _of(exp.Abs)),
+            ),
+            "without its sign",
+            "abs(-3)",
+            3,
+        ),
+    ),
+    "dates, all in UTC": (
+        Function(
+            "now",
+            _one("-> timestamp", lambda context: moment(context.now)),
+            "the moment the query was made, the same for all rows",
+            "year(now())",
+            2024,
+        ),
+        Function(
+            "today",
+            _one("-> timestamp", _midnight(0)),
+            "the last midnight in the request's time zone",
+            "formatdate(today())",
+            "2024-05-06 00:00:00.000",
+        ),
+        Function(
+            "yesterday",
+            _one("-> timestamp", _midnight(1)),
+            "the midnight before today",
+            "formatdate(yesterday())",
+            "2024-05-05 00:00:00.000",
+        ),
+        Function(
+            "timestamp",
+            _one("int -> timestamp", lambda context, ms: attempt(from_epoch_ms(cast(ms, Type.INT8)))),
+            "the moment this many milliseconds after 1970; null outside the calendar",
+            "timestamp(1704067200000)",
+            datetime(2024, 1, 1),
+        ),
+        Function(
+            "epoch",
+            _one("timestamp -> int8", lambda context, time: epoch_ms(time)),
+            "milliseconds since 1970",
+            'epoch(parsedate("2024-01-01", "yyyy-MM-dd"))',
+            1704067200000,
+        ),
+        Function(
+            "formatdate",
+            _one("timestamp, text? -> str", _format),
+            f"as text, by a pattern of {' '.join(DATE_PARTS)} and 'quoted text'; {DATE_FORMAT} without one",
+            "formatdate(timestamp(0), \"yyyy-MM-dd'T'HH:mm\")",
+            "1970-01-01T00:00",
+        ),
+        Function(
+            "parsedate",
+            _one("str, text? -> timestamp", _parse),
+            "the moment a text means by a pattern as of formatdate; null when it does not fit",
+            'parsedate("31/01/2024", "dd/MM/yyyy")',
+            datetime(2024, 1, 31),
+        ),
+        *(
+            Function(
+                name,
+                _one("timestamp -> int4", _part(name.upper())),
+                f"the {name} of a moment",
+                f'{name}(parsedate("2024-02-03 04:05:06.789"))',
+                result,
+            )
+            for name, result in {"year": 2024, "month": 2, "day": 3, "hour": 4, "minute": 5, "second": 6}.items()
+        ),
+    ),
+    "conversions": (
+        Function(
+            "str",
+            TEXT_OF,
+            f"as text: moments as {DATE_FORMAT}, addresses with dots",
+            'str(10.0.0.1) + " " + str(true)',
+            "10.0.0.1 true",
+        ),
+        Function(
+            "int",
+            _whole(Type.INT4),
+            "as int4, fractions cut off; null when it is no number or too large",
+            "int(-1.7)",
+            -1,
+        ),
+        Function(
+            "int8",
+            (
+                *_whole(Type.INT8),
+                Overload("ip4 -> int8", lambda context, address: cast(address, Type.INT8)),
+            ),
+            "as int8, fractions cut off; null when it is no number or too large",
+            'int8("12345678901")',
+            12345678901,
+        ),
+        Function(
+            "float8",
+            (
+                Overload("str -> float8", _read(_DECIMAL, Type.FLOAT8)),
+                Overload("number -> float8", lambda context, value: cast(value, Type.FLOAT8)),
+            ),
+            "as float8; null when it is no number",
+            'float8("1.5e3")',
+            1500.0,
+        ),
+        Function(
+            "bool",
+            (
+                Overload("str -> bool", _bool_of_text),
+                Overload("number -> bool", lambda context, value: exp.NEQ(this=paren(value), expression=number(0))),
+            ),
+            "true and false from text in any case, from a number whether it is not 0; null for other text",
+            'bool("True")',
+            True,
+        ),
+        Function(
+            "ip4",
+            (
+                Overload("text -> ip4", _ip_of_written),
+                Overload("str -> ip4", _ip_of_text),
+                Overload("int -> ip4", lambda context, value: try_cast(value, Type.IP4)),
+            ),
+            "as an address; null when it is none",
+            'ip4("10.0.0.1") = 10.0.0.1',
+            True,
+        ),
+    ),
+    "aggregates, of a group's rows": tuple(
+        Function(name, overloads, meaning, example, result, aggregate=True)
+        for name, overloads, meaning, example, result in (
+            (
+                "count",
+                (
+                    Overload("-> int8", lambda context: exp.Count(this=exp.Star())),
+                    Overload("any -> int8", _of(exp.Count)),
+                ),
+                "the number of rows, or of values",
+                "count(status)",
+                3,
+            ),
+            (
+                "sum",
+                (
+                    Overload("int -> int8", lambda context, value: try_cast(exp.Sum(this=value), Type.INT8)),
+                    Overload("float8 -> float8", _of(exp.Sum)),
+                ),
+                "the sum; null when an int8 cannot hold it",
+                "sum(status)",
+                804,
+            ),
+            ("avg", _one("number -> float8", _double(exp.Avg)), "the mean", "avg(status)", 268.0),
+            ("min", _one("T -> T", _of(exp.Min)), "the least", "min(user)", "ann"),
+            ("max", _one("T -> T", _of(exp.Max)), "the greatest", "max(user)", "cid"),
+            (
+                "first",
+                _one("T -> T", _by_time(exp.ArgMin)),
+                "the value with the earliest eventdate; of several at that instant, any",
+                "first(status)",
+                200,
+            ),
+            (
+                "last",
+                _one("T -> T", _by_time(exp.ArgMax)),
+                "the value with the latest eventdate; of several at that instant, any",
+                "last(seconds)",
+                9.5,
+            ),
+            (
+                "stddev",
+                _one("number -> float8", _double(exp.StddevSamp)),
+                "the standard deviation of a sample; null for fewer than two values",
+                "round(stddev(seconds), 3)",
+                4.359,
+            ),
+            ("median", _one("number -> float8", _double(exp.Median)), "the middle value", "median(seconds)", 2.5),
+            (
+                "collectdistinct",
+                tuple(map(_collect, TEXT_OF)),
+                "the different values as text, sorted, with ', ' between them",
+                "collectdistinct(user)",
+                "ann, bob, cid",
+            ),
+            (
+                "hllppcount",
+                _one("any -> int8", _of(exp.ApproxDistinct)),
+                "roughly how many different values there are",
+                "hllppcount(user)",
+                3,
+            ),
+        )
+    ),
+}
+
+FUNCTIONS: Mapping[str, Function] = {function.name: function for section in SECTIONS.values() for function in section}

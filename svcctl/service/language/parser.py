@@ -1,0 +1,288 @@
+"""From a query's text to its tree, with errors a person can act on.
+
+The grammar stands in grammar.lark. This file owns what a token is worth (escapes, numbers, addresses), the limits that
+keep a hostile text from costing more than its length, and the words an error uses for what it expected.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import lru_cache
+from importlib import resources
+from ipaddress import AddressValueError, IPv4Address
+from typing import Any
+
+from lark import Lark, Token, Transformer, v_args
+from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+
+from svcctl.service.language import tree
+from svcctl.service.language.errors import Place, QueryError, nearest
+from svcctl.service.language.types import Type
+
+MAX_BYTES = 256 * 1024
+MAX_DEPTH = 40
+"""Operators and calls inside each other; set by what sqlglot writes within Python's own limit of recursion."""
+
+MAX_CHAIN = 200
+"""Operands of one sum or product: SQL nests them, and an engine bounds its depth."""
+
+MAX_COUNT = 10**15
+MAX_PERIOD_DAYS = 36_500
+UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+ESCAPES = {'"': '"', "'": "'", "\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
+INT8 = 2**63
+NUMBERS = (Type.INT4, Type.INT8, Type.FLOAT8)
+
+_KEYWORDS = ("select", "from", "where", "group", "every", "by", "limit", "offset", "pragma", "as")
+_WORD_OPERATORS = ("and", "or", "not", "in", "true", "false", "null")
+RESERVED = frozenset(_KEYWORDS + _WORD_OPERATORS)
+
+_EXPECTED = (
+    {word.upper(): f"'{word}'" for word in _KEYWORDS}
+    | {"IDENT": "a name", "QUOTED": "a name", "PERIOD": "a period such as 5m", "STAR": "'*'", "CIDR": "a network"}
+    | dict.fromkeys(("STRING", "FLOAT", "IP", "TRUE", "FALSE", "NULL", "NOT"), "an expression")
+    | dict.fromkeys(("COMPARE", "TEST", "IN", "INSIDE", "PLUS", "SLASH", "PERCENT", "AND", "OR"), "an operator")
+    | {"MINUS": "an operator"}
+    | {"INT": "a number", "LPAR": "'('", "RPAR": "')'", "LBRACE": "'{'", "RBRACE": "'}'"}
+    | {"COMMA": "','", "COLON": "':'", "DOT": "'.'", "$END": "the end of the query"}
+)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
+
+
+def parse(text: str) -> tree.Query:
+    """The tree of a query; QueryError with line and column when it is not one or is too large."""
+    _check_text(text)
+    try:
+        query: tree.Query = _lark().parse(text)  # type: ignore[assignment]
+    except UnexpectedToken as error:
+        raise _unexpected(error, text) from None
+    except UnexpectedCharacters as error:
+        raise _stray(error.char, Place(error.line, error.column)) from None
+    for clause in query.clauses:
+        for expr in tree.expressions(clause):
+            for node, depth in tree.walk(expr):
+                if depth > MAX_DEPTH:
+                    raise QueryError(f"expressions are nested more than {MAX_DEPTH} deep", node.at)
+                if isinstance(node, tree.Literal) and node.type is Type.INT8 and node.value == INT8:
+                    raise QueryError(f"the number is too large: {INT8}", node.at)
+    return query
+
+
+@lru_cache(maxsize=1)
+def _lark() -> Lark:
+    grammar = resources.files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", lexer="basic", start="query", transformer=_Builder())
+
+
+def _check_text(text: str) -> None:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise QueryError("half of a surrogate pair is no character", _place(text, error.start)) from None
+    if size > MAX_BYTES:
+        raise QueryError(f"the query has {size} bytes, more than {MAX_BYTES}", Place(1, 1))
+    if "\0" in text:
+        raise QueryError("a query cannot hold the character U+0000", _place(text, text.index("\0")))
+
+
+def _place(text: str, index: int) -> Place:
+    return Place(text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index))
+
+
+def _unexpected(error: UnexpectedToken, text: str) -> QueryError:
+    token = error.token
+    names = error.accepts or error.expected
+    may_begin = {"LPAR", "STRING"} <= names
+    if may_begin:
+        # a dozen tokens can begin an expression; the word says more than their list
+        names = {name for name in names if _EXPECTED[name] not in ("a name", "a number", "'('", "an operator")}
+    expected = tuple(sorted({_EXPECTED[name] for name in names}))
+    if token.type == "$END":
+        return QueryError("the query ends too early", _place(text, len(text.rstrip())), expected=expected)
+    hint = None
+    if token.type == "IDENT":
+        hint = nearest(token, [word for word in RESERVED if word.upper() in names])
+    elif token in RESERVED and (may_begin or "IDENT" in names):
+        hint = f"{token} is a reserved word; a name that equals it is written `{token}`"
+    return QueryError(f"unexpected '{token}'", _at(token), expected=expected, hint=hint)
+
+
+def _stray(character: str, at: Place) -> QueryError:
+    if character in ("'", '"'):
+        return QueryError("the string is not closed on its line", at, hint=r"a line break is written \n")
+    if character == "`":
+        return QueryError("the quoted name is not closed on its line, or is empty", at)
+    return QueryError(f"unexpected character {character!r}", at)
+
+
+def _at(token: Token) -> Place:
+    # lark counts both from 1, and sets them on every token it reads
+    return Place(token.line or 1, token.column or 1)
+
+
+def _integer(token: Token, most: int, what: str) -> int:
+    # a bound on the digits first: Python refuses to read thousands of them
+    if len(token.lstrip("0")) > 19 or int(token) > most:
+        raise QueryError(f"{what} is too large: {token[:40]}", _at(token))
+    return int(token)
+
+
+def _number(value: float, at: Place) -> tree.Literal:
+    if isinstance(value, float):
+        return tree.Literal(Type.FLOAT8, value, at=at)
+    return tree.Literal(Type.INT4 if -(2**31) <= value < 2**31 else Type.INT8, value, at=at)
+
+
+def _address(text: str, at: Place) -> int:
+    try:
+        return int(IPv4Address(text))
+    except AddressValueError:
+        raise QueryError(f"{text[:40]} is no address", at, hint="each of its numbers is 0 to 255") from None
+
+
+def _string(token: Token) -> str:
+    def unescape(match: re.Match[str]) -> str:
+        code = match[1]
+        if len(code) == 5:
+            return chr(int(code[1:], 16))
+        if code not in ESCAPES:
+            hint = r"""escapes are \" \' \\ \n \t \r \u0041"""
+            at = Place(_at(token).line, _at(token).column + 1 + match.start())
+            raise QueryError(f"unknown escape {match[0]}", at, hint=hint)
+        return ESCAPES[code]
+
+    text = _ESCAPE.sub(unescape, token[1:-1])
+    try:
+        # two \u escapes may spell one character beyond U+FFFF, as in JSON
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeDecodeError:
+        raise QueryError("half of a surrogate pair is no character", _at(token)) from None
+    if "\0" in text:
+        raise QueryError("a string cannot hold the character U+0000", _at(token))
+    return text
+
+
+@v_args(inline=True)
+class _Builder(Transformer[Token, Any]):
+    """A method per rule of the grammar, called as soon as its rule is complete, so that no tree of lark's is built."""
+
+    def query(self, *parts: Any) -> tree.Query:
+        first, *rest = parts
+        leading = first if isinstance(first, tree.Select) else None
+        table: Token = rest.pop(0) if leading else first
+        clauses = [part for part in rest if not isinstance(part, tuple)]
+        if leading:
+            groups = [index for index, clause in enumerate(clauses) if isinstance(clause, tree.Group)]
+            clauses.insert(groups[-1] + 1 if groups else len(clauses), leading)
+        pragmas = tuple(part for part in rest if isinstance(part, tuple))
+        return tree.Query(str(table), tuple(clauses), pragmas, at=_at(table))
+
+    def where(self, keyword: Token, *conditions: tree.Expr) -> tree.Where:
+        return tree.Where(conditions, at=_at(keyword))
+
+    def select(self, keyword: Token, *items: tree.Item | tree.Star) -> tree.Select:
+        return tree.Select(items, at=_at(keyword))
+
+    def group(self, keyword: Token, *parts: tuple[int, Place] | tuple[tree.Item, ...]) -> tree.Group:
+        periods: list[Any] = [part for part in parts if isinstance(part[0], int)]
+        for seconds, at in periods[1:]:
+            if seconds != periods[0][0]:
+                raise QueryError("the group already has another period", at, hint="write every once")
+        by: Any = next((part for part in parts if not isinstance(part[0], int)), ())
+        return tree.Group(periods[0][0] if periods else None, by, at=_at(keyword))
+
+    def limit(self, keyword: Token, count: Token) -> tree.Limit:
+        return tree.Limit(_integer(count, MAX_COUNT, "the limit"), at=_at(keyword))
+
+    def offset(self, keyword: Token, count: Token) -> tree.Offset:
+        return tree.Offset(_integer(count, MAX_COUNT, "the offset"), at=_at(keyword))
+
+    def pragma(self, key: Token, value: Token) -> tuple[str, str]:
+        return str(key), _string(value) if value.type == "STRING" else str(value)
+
+    def star(self, token: Token) -> tree.Star:
+        return tree.Star(at=_at(token))
+
+    def item(self, expr: tree.Expr, name: Token | None) -> tree.Item:
+        return tree.Item(expr, None if name is None else str(name), at=expr.at if name is None else _at(name))
+
+    def every(self, period: Token) -> tuple[int, Place]:
+        amount = Token.new_borrow_pos("INT", period[:-1], period)
+        most = MAX_PERIOD_DAYS * UNITS["d"] // UNITS[period[-1]]
+        seconds = _integer(amount, most, "the period") * UNITS[period[-1]]
+        if seconds == 0:
+            raise QueryError("a period is at least 1s", _at(period))
+        return seconds, _at(period)
+
+    def by(self, *items: tree.Item) -> tuple[tree.Item, ...]:
+        return items
+
+    def either(self, *operands: tree.Expr) -> tree.Logic:
+        return tree.Logic("or", operands, at=operands[0].at)
+
+    def every_one(self, *operands: tree.Expr) -> tree.Logic:
+        return tree.Logic("and", operands, at=operands[0].at)
+
+    def negation(self, keyword: Token, operand: tree.Expr) -> tree.Not:
+        return tree.Not(operand, at=_at(keyword))
+
+    def comparison(self, first: tree.Expr, operator: Token, *more: Any) -> tree.Comparison:
+        links = _links((operator, *more))
+        return tree.Comparison(first, tuple(("!=" if op == "/=" else op, to) for op, to in links), at=_at(operator))
+
+    def membership(self, operand: tree.Expr, keyword: Token, *options: tree.Expr) -> tree.Membership:
+        return tree.Membership(operand, options, at=_at(keyword))
+
+    def inside(self, operand: tree.Expr, operator: Token, network: Token) -> tree.Inside:
+        address, _, bits = network.partition("/")
+        size = int((bits or "32")[:4])
+        if size > 32:
+            raise QueryError(f"{network[:40]} is no network", _at(network), hint="write 10.0.0.0/8")
+        return tree.Inside(operand, _address(address, _at(network)), size, at=_at(operator))
+
+    def arithmetic(self, first: tree.Expr, operator: Token, *more: Any) -> tree.Arithmetic:
+        links = _links((operator, *more))
+        if len(links) >= MAX_CHAIN:
+            raise QueryError(f"more than {MAX_CHAIN} operands in a row", links[MAX_CHAIN - 1][1].at)
+        return tree.Arithmetic(first, links, at=_at(operator))
+
+    def minus(self, operator: Token, operand: tree.Expr) -> tree.Expr:
+        if isinstance(operand, tree.Literal) and isinstance(operand.value, int | float) and operand.type in NUMBERS:
+            return _number(-operand.value, _at(operator))
+        return tree.Minus(operand, at=_at(operator))
+
+    def column(self, name: Token) -> tree.Column:
+        return tree.Column(str(name), at=_at(name))
+
+    def call(self, name: Token, *arguments: tree.Expr | None) -> tree.Call:
+        return tree.Call(str(name), tuple(each for each in arguments if each is not None), at=_at(name))
+
+    def literal(self, token: Token) -> tree.Literal:
+        at = _at(token)
+        match token.type:
+            case "STRING":
+                return tree.Literal(Type.STR, _string(token), at=at)
+            case "IP":
+                return tree.Literal(Type.IP4, _address(token, at), at=at)
+            case "TRUE" | "FALSE":
+                return tree.Literal(Type.BOOL, token.type == "TRUE", at=at)
+            case "NULL":
+                return tree.Literal(None, None, at=at)
+            case "FLOAT" if math.isinf(float(token)):
+                raise QueryError(f"the number is too large: {token[:40]}", at)
+            case "FLOAT":
+                return _number(float(token), at)
+        # one more than int8 holds, for the minus that may stand before it
+        return _number(_integer(token, INT8, "the number"), at)
+
+    def dotted(self, *names: Token) -> Token:
+        return names[0].update(value=".".join(names))
+
+    def name(self, token: Token) -> Token:
+        return token.update(value=token[1:-1].replace("``", "`")) if token.type == "QUOTED" else token
+
+
+def _links(flat: tuple[Any, ...]) -> tuple[tuple[str, tree.Expr], ...]:
+    """Operator, operand, operator, operand … in pairs."""
+    return tuple(zip((str(operator) for operator in flat[::2]), flat[1::2], strict=True))

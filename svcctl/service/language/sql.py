@@ -1,0 +1,149 @@
+"""The pieces of SQL that expressions are built from, and what is known of each while it is built.
+
+Nothing here writes SQL text: strings and numbers of a query enter as literals of sqlglot, names as its identifiers.
+What an engine would do in its own way (overflow, casts that fail, moments) is pinned down here, once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from enum import StrEnum
+
+from sqlglot import exp
+
+from svcctl.service.language.types import Type
+
+Sql = exp.Expr
+
+
+class Special(StrEnum):
+    """What an expression can be that is not a value of a type."""
+
+    NULL = "null"
+    REGEX = "regex"
+    GLOB = "glob"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A compiled expression. `written` is its value when it stands in the query as a literal or a pattern."""
+
+    sql: Sql
+    type: Type | Special
+    written: str | float | None = None
+
+
+class Refused(Exception):
+    """What is wrong with a call; `argument` is the index of the argument at fault, None for the call itself."""
+
+    def __init__(self, message: str, *, argument: int | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message, self.argument, self.hint = message, argument, hint
+
+
+@dataclass(slots=True)
+class Context:
+    """What an expression may depend on beside its arguments.
+
+    `time` is the eventdate of a row, where rows have one. `spare` bounds the SQL nodes that may be written more than
+    once: without a bound, calls inside calls would double their text at every level.
+    """
+
+    now: datetime
+    zone: tzinfo
+    time: Sql | None = None
+    spare: int = 20_000
+
+    def copies(self, sql: Sql, count: int) -> list[Sql]:
+        """The expression and `count - 1` copies of it."""
+        self.spare -= sum(1 for _ in sql.walk()) * (count - 1)
+        if self.spare < 0:
+            raise Refused("the query repeats too much", hint="compute the argument in an earlier select")
+        return [sql, *(sql.copy() for _ in range(count - 1))]
+
+
+STORED = {
+    Type.TIMESTAMP: "TIMESTAMP",
+    Type.STR: "VARCHAR",
+    Type.INT4: "INT",
+    Type.INT8: "BIGINT",
+    Type.FLOAT8: "DOUBLE",
+    Type.BOOL: "BOOLEAN",
+    Type.IP4: "UINT",
+}
+INTEGERS = (Type.INT4, Type.INT8)
+NUMBERS = (*INTEGERS, Type.FLOAT8)
+
+
+def string(text: str) -> Sql:
+    return exp.Literal.string(text)
+
+
+def number(value: int) -> Sql:
+    return exp.Literal.number(value) if value >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(-value)))
+
+
+def cast(sql: Sql, to: Type) -> Sql:
+    return exp.Cast(this=sql, to=exp.DataType.build(STORED[to]))
+
+
+def try_cast(sql: Sql, to: Type) -> Sql:
+    """Null where the value does not fit."""
+    return exp.TryCast(this=sql, to=exp.DataType.build(STORED[to]))
+
+
+def attempt(sql: Sql) -> Sql:
+    """Null where the engine would fail, on overflow for example."""
+    return exp.Try(this=sql)
+
+
+def paren(sql: Sql) -> Sql:
+    """An operand that keeps its meaning next to any operator."""
+    loose = isinstance(sql, exp.Binary | exp.Unary | exp.Between | exp.In) and not isinstance(sql, exp.Paren)
+    return exp.Paren(this=sql) if loose else sql
+
+
+def moment(value: datetime) -> Sql:
+    """A moment as events hold theirs: in UTC, without a zone."""
+    value = value.astimezone(UTC).replace(tzinfo=None)
+    return cast(string(value.isoformat(sep=" ", timespec="microseconds")), Type.TIMESTAMP)
+
+
+def null_if(sql: Sql, value: Sql) -> Sql:
+    return exp.Nullif(this=sql, expression=value)
+
+
+def joined(connector: type[exp.Connector], conditions: list[Sql]) -> Sql:
+    first, *rest = map(paren, conditions) if len(conditions) > 1 else conditions
+    for condition in rest:
+        first = connector(this=first, expression=condition)
+    return first
+
+
+def matches(value: Sql, pattern: str) -> Sql:
+    return exp.RegexpLike(this=value, expression=string(pattern))
+
+
+def contains(text: Sql, part: Sql) -> Sql:
+    return exp.Contains(this=text, expression=part)
+
+
+def contains_any_case(text: Sql, part: Sql) -> Sql:
+    return contains(exp.Lower(this=text), exp.Lower(this=part))
+
+
+def epoch_ms(value: Sql) -> Sql:
+    return exp.UnixMillis(this=value)
+
+
+def from_epoch_ms(value: Sql) -> Sql:
+    return exp.UnixToTime(this=value, scale=exp.Literal.number(3))
+
+
+def bucket(time: Sql, seconds: int) -> Sql:
+    """The start of the period of a moment, aligned to the epoch, before it as after it."""
+    span = number(seconds * 1000)
+    past = exp.Mod(this=epoch_ms(time.copy()), expression=span)
+    past = exp.Mod(this=exp.Paren(this=exp.Add(this=past, expression=span.copy())), expression=span.copy())
+    return from_epoch_ms(exp.Sub(this=epoch_ms(time), expression=past))

@@ -1,0 +1,178 @@
+"""What a query says, as a tree: the parser makes it, the printer writes it back, the compiler gives it a meaning.
+
+Nodes are equal when they say the same, wherever they stood (`at`). The parser keeps them in one normal form:
+a leading select stands behind the last group, or at the end; `every` belongs to its group; `/=` is `!=`; a minus before
+a number is part of it; operands of one `and`, `or`, sum or product stand side by side, not nested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from svcctl.service.language.errors import NOWHERE, Place
+from svcctl.service.language.types import Type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Node):
+    """A constant; `type` None is null. An address is the number it stands for, type ip4."""
+
+    type: Type | None
+    value: str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Node):
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Node):
+    name: str
+    arguments: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Minus(Node):
+    """Of anything but a number literal."""
+
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic(Node):
+    """`first` and then (operator, operand) from left to right, all of + and - or all of *, / and %."""
+
+    first: Expr
+    rest: tuple[tuple[str, Expr], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Node):
+    """`a < x < b` has two links; the tests ->, ->> and ~ stand alone."""
+
+    first: Expr
+    rest: tuple[tuple[str, Expr], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Membership(Node):
+    operand: Expr
+    options: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inside(Node):
+    """`operand <- network/bits`; a lone address is a network of 32 bits."""
+
+    operand: Expr
+    network: int
+    bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Node):
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Logic(Node):
+    """Two or more operands joined by `and` or `or`."""
+
+    operator: str
+    operands: tuple[Expr, ...]
+
+
+Expr = Literal | Column | Call | Minus | Arithmetic | Comparison | Membership | Inside | Not | Logic
+
+
+@dataclass(frozen=True, slots=True)
+class Star(Node):
+    """`*` in a select: every column there is so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Node):
+    expr: Expr
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Where(Node):
+    conditions: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Node):
+    items: tuple[Item | Star, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Node):
+    """`every` in seconds."""
+
+    every: int | None
+    by: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit(Node):
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Offset(Node):
+    count: int
+
+
+Clause = Where | Select | Group | Limit | Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Query(Node):
+    """`at` is the place of the table's name; a pragma is a (key, value)."""
+
+    table: str
+    clauses: tuple[Clause, ...] = ()
+    pragmas: tuple[tuple[str, str], ...] = ()
+
+
+def operands(expr: Expr) -> tuple[Expr, ...]:
+    """The expressions directly inside one, from left to right."""
+    match expr:
+        case Literal() | Column():
+            return ()
+        case Call(arguments=inner) | Logic(operands=inner):
+            return inner
+        case Minus(operand=one) | Not(operand=one) | Inside(operand=one):
+            return (one,)
+        case Arithmetic() | Comparison():
+            return (expr.first, *(operand for _, operand in expr.rest))
+        case Membership():
+            return (expr.operand, *expr.options)
+
+
+def expressions(clause: Clause) -> tuple[Expr, ...]:
+    """The outermost expressions of a clause."""
+    match clause:
+        case Where():
+            return clause.conditions
+        case Select(items=items) | Group(by=items):
+            return tuple(item.expr for item in items if isinstance(item, Item))
+        case Limit() | Offset():
+            return ()
+
+
+def walk(expr: Expr) -> Iterator[tuple[Expr, int]]:
+    """An expression and all inside it, each with its depth from 1, left before right, without recursion."""
+    waiting = [(expr, 1)]
+    while waiting:
+        node, depth = waiting.pop()
+        yield node, depth
+        waiting += [(inner, depth + 1) for inner in reversed(operands(node))]

@@ -71,6 +71,50 @@ def hoist(arguments: Sequence[str]) -> list[str]:
     return [*front, *rest]
 
 
+def _show_version(ctx: typer.Context, wanted: bool) -> None:
+    if wanted:
+        ctx.obj.output.text(f"svcctl {__version__}")
+        raise typer.Exit
+
+
+ProfileOpt = Annotated[str | None, typer.Option("--profile", "-p", metavar="NAME", help="Profile to use.")]
+ConfigOpt = Annotated[str | None, typer.Option("--config", metavar="FILE", help="Profiles file to use.")]
+TimeoutOpt = Annotated[
+    float | None, typer.Option("--timeout", metavar="S", min=0.001, help="Seconds to wait for the network.")
+]
+RetriesOpt = Annotated[
+    int | None, typer.Option("--retries", metavar="N", min=0, help="Times a failed request is tried again.")
+]
+ColorOpt = Annotated[str, typer.Option("--color", metavar="WHEN", help="auto, always or never.")]
+QuietOpt = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+VerboseOpt = Annotated[bool, typer.Option("--verbose", "-v", help="Say what is sent and answered, secrets masked.")]
+VersionOpt = Annotated[
+    bool, typer.Option("--version", help="Print the version and leave.", is_eager=True, callback=_show_version)
+]
+
+
+def root(
+    ctx: typer.Context,
+    profile: ProfileOpt = None,
+    config: ConfigOpt = None,
+    timeout: TimeoutOpt = None,
+    retries: RetriesOpt = None,
+    color: ColorOpt = "auto",
+    quiet: QuietOpt = False,
+    verbose: VerboseOpt = False,
+    version: VersionOpt = False,
+) -> None:
+    """Take the global options into the context that every command finds in `ctx.obj`."""
+    if color not in ("auto", "always", "never"):
+        raise UsageError(f"color '{color}' is not one of auto, always, never")
+    context: Context = ctx.obj
+    context.flags = {"profile": profile, "config": config, "timeout": timeout, "retries": retries}
+    context.color = color
+    context.diagnostics.quiet = quiet
+    context.diagnostics.verbose = verbose
+    context.diagnostics.color = wants_color(color, sys.stderr, context.environment)
+
+
 def build(arguments: Sequence[str], context: Context) -> typer.Typer:
     """The app with the noun that hoisted `arguments` name, or with all of them for help and for a word that is none."""
     app = typer.Typer(
@@ -80,55 +124,27 @@ def build(arguments: Sequence[str], context: Context) -> typer.Typer:
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         add_completion=False,
-        context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
+        context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100, "obj": context},
     )
 
-    @app.callback()
-    def root(
-        ctx: typer.Context,
-        profile: Annotated[str | None, typer.Option("--profile", "-p", metavar="NAME", help="Profile to use.")] = None,
-        config: Annotated[str | None, typer.Option("--config", metavar="FILE", help="Profiles file to use.")] = None,
-        timeout: Annotated[
-            float | None, typer.Option("--timeout", metavar="S", min=0.001, help="Seconds to wait for the network.")
-        ] = None,
-        retries: Annotated[
-            int | None, typer.Option("--retries", metavar="N", min=0, help="Times a failed request is tried again.")
-        ] = None,
-        color: Annotated[str, typer.Option("--color", metavar="WHEN", help="auto, always or never.")] = "auto",
-        quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
-        verbose: Annotated[
-            bool, typer.Option("--verbose", "-v", help="Say what is sent and answered, secrets masked.")
-        ] = False,
-        version: Annotated[bool, typer.Option("--version", help="Print the version and leave.", is_eager=True)] = False,
-    ) -> None:
-        if version:
-            context.output.text(f"svcctl {__version__}")
-            raise typer.Exit
-        if color not in ("auto", "always", "never"):
-            raise UsageError(f"color '{color}' is not one of auto, always, never")
-        context.flags = {"profile": profile, "config": config, "timeout": timeout, "retries": retries}
-        context.color = color
-        context.diagnostics.quiet = quiet
-        context.diagnostics.verbose = verbose
-        context.diagnostics.color = wants_color(color, sys.stderr, context.environment)
-        ctx.obj = context
-
-    named = _noun(arguments)
-    for noun in (named,) if named in NOUNS else NOUNS:
+    app.callback()(root)
+    for noun in _needed(arguments):
         importlib.import_module(f"svcctl.commands.{noun}").register(app)
     return app
 
 
-def _noun(arguments: Sequence[str]) -> str | None:
-    """The first word that is neither a global option nor its value."""
+def _needed(arguments: Sequence[str]) -> tuple[str, ...]:
+    """The nouns that hoisted arguments need: the one they name, none for the version, all for help and mistakes."""
     values = {name for option in GLOBAL_OPTIONS if option.takes_value for name in option.names}
     words = iter(arguments)
     for word in words:
         if word in values:
             next(words, None)
+        elif word == "--version":
+            return ()
         elif not word.startswith("-"):
-            return word
-    return None
+            return (word,) if word in NOUNS else NOUNS
+    return NOUNS
 
 
 def run(arguments: Sequence[str]) -> int:

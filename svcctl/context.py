@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from svcctl import local, profiles
+from svcctl import profiles
 from svcctl.diagnostics import Diagnostics, wants_color
 from svcctl.errors import UsageError
 from svcctl.output import Format, Output, find_format
 
 if TYPE_CHECKING:
+    from svcctl import local
     from svcctl.api.client import Client
 
 
@@ -42,6 +43,8 @@ class Context:
 
     @cached_property
     def files(self) -> local.Files:
+        from svcctl import local
+
         return local.default_files(self.environment)
 
     @cached_property
@@ -66,6 +69,8 @@ class Context:
         return self._connect(self._resolve({**self.flags, "profile": profiles.LOCAL}))
 
     def _resolve(self, flags: Mapping[str, Any]) -> profiles.Profile:
+        from svcctl import local
+
         return profiles.resolve(
             self.store, flags=flags, environment=self.environment, local=lambda: local.profile_fields(self.files)
         )
@@ -99,6 +104,8 @@ class Context:
 
     def start_local(self) -> bool:
         """Start the local service unless it runs, and say so; False when it did."""
+        from svcctl import local
+
         if local.answers(self.files):
             return False
         self.diagnostics.note("starting the local service (stop it with 'svcctl service stop')")

@@ -6,11 +6,9 @@ A format that is a `mode.type` of the interface is the service's own bytes, pass
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import errno
 import fcntl
-import gzip
 import io
 import json
 import os
@@ -130,6 +128,8 @@ def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
         try:
             stream.truncate(0)
             if path.suffix == ".gz":
+                import gzip
+
                 with gzip.GzipFile(filename="", fileobj=stream, mode="wb", compresslevel=6, mtime=0) as compressed:
                     yield Sink(compressed, str(path))
             else:
@@ -263,6 +263,8 @@ class Output:
 
 
 def _separated(rows: Iterable[Sequence[Any]], delimiter: str) -> bytes:
+    import csv
+
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
     for row in rows:

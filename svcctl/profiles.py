@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
-import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -173,6 +171,8 @@ class Store:
 
     def save(self, document: Mapping[str, Any]) -> None:
         """Replace the file in one step."""
+        import tempfile
+
         import yaml
 
         try:
@@ -326,6 +326,8 @@ def _read_secret_file(file: str, base: Path) -> str:
 
 
 def _run_secret_command(command: str) -> str:
+    import subprocess
+
     try:
         done = subprocess.run(
             command, shell=True, stdout=subprocess.PIPE, text=True, timeout=SECRET_COMMAND_SECONDS, check=False

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from svcctl import local
 from svcctl.context import Context
 from svcctl.errors import NotFound, UsageError
 from svcctl.options import FormatOpt, YesOpt
@@ -50,6 +48,8 @@ def start(ctx: typer.Context) -> None:
 @_app.command()
 def stop(ctx: typer.Context) -> None:
     """Stop the local service and wait until it has gone"""
+    from svcctl import local
+
     svc: Context = ctx.obj
     if not local.stop(svc.files):
         svc.diagnostics.note("the local service does not run")
@@ -58,6 +58,8 @@ def stop(ctx: typer.Context) -> None:
 @_app.command()
 def status(ctx: typer.Context, format: FormatOpt = None) -> None:
     """Show whether the local service runs, and what it holds; exit 4 when it does not run"""
+    from svcctl import local
+
     svc: Context = ctx.obj
     pid = local.running(svc.files)
     if pid is None or not local.answers(svc.files):
@@ -77,6 +79,8 @@ def status(ctx: typer.Context, format: FormatOpt = None) -> None:
 @_app.command()
 def serve(ctx: typer.Context, listen: ListenOpt = None, ready_fd: ReadyFdOpt = None) -> None:
     """Run the service in the foreground, until Ctrl-C or SIGTERM"""
+    from svcctl import local
+
     svc: Context = ctx.obj
     local.need_packages()
     from svcctl.service.server import serve as run
@@ -104,6 +108,8 @@ def load(
     if format not in (None, *LOAD_FORMATS):
         raise UsageError(f"format '{format}' is not one", hint=f"formats are: {', '.join(LOAD_FORMATS)}")
     if str(file) == "-":
+        import tempfile
+
         with tempfile.NamedTemporaryFile(dir=svc.files.directory) as spool:
             while block := sys.stdin.buffer.read(1 << 20):
                 spool.write(block)
@@ -124,6 +130,8 @@ def _load(svc: Context, path: Path, table: str, time_field: str | None, format: 
 @_app.command()
 def reset(ctx: typer.Context, yes: YesOpt = False) -> None:
     """Stop the local service and delete its events and state; the next start makes the demo events anew"""
+    from svcctl import local
+
     svc: Context = ctx.obj
     if not yes:
         svc.ask(f"Delete all events and state in {svc.files.directory}?")

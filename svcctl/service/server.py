@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import Any
 
 import uvicorn
 
 from svcctl import local
 from svcctl.errors import UsageError
 from svcctl.service import demo
-from svcctl.service.app import Service, build
+from svcctl.service.access import AccessLog
+from svcctl.service.app import build
 from svcctl.service.engines.duckdb import Engine
+from svcctl.service.runtime import Service
 from svcctl.service.store import Account, Store
 
 THREADS = 8
-DEMO_SECONDS = 5.0
-"""How often the demo tables grow up to now."""
+GROW_SECONDS = 1.0
+"""How often the demo tables grow up to now, and the access log is stored."""
 LOCAL_DOMAIN = "local"
 
 _log = logging.getLogger("svcctl.service")
@@ -58,8 +62,8 @@ class _Server(uvicorn.Server):
         self._ready = ready
         self._where = where
 
-    async def startup(self, sockets: list[object] | None = None) -> None:
-        await super().startup(sockets=sockets)  # type: ignore[arg-type]
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
         if self.started:
             self._ready.ready(self._where)
 
@@ -79,13 +83,13 @@ def serve(files: local.Files, *, listen: str | None, ready_fd: int | None) -> No
     with Engine(files.events) as engine:
         demo.extend(engine, datetime.now(UTC), ready.progress)
         service = Service(engine, store, executor)
-        app = build(service)
+        app = AccessLog(build(service), engine)
         where = _where(listen, files)
         config = uvicorn.Config(
             app, **where, access_log=False, log_config=None, lifespan="off", timeout_graceful_shutdown=3, ws="none"
         )
         stopping = threading.Event()
-        growing = threading.Thread(target=_grow_demo, args=(engine, stopping), daemon=True)
+        growing = threading.Thread(target=_grow, args=(engine, app, stopping), daemon=True)
         growing.start()
         try:
             _Server(config, ready, listen or str(files.socket)).run()
@@ -97,7 +101,7 @@ def serve(files: local.Files, *, listen: str | None, ready_fd: int | None) -> No
     os.close(lock)
 
 
-def _where(listen: str | None, files: local.Files) -> dict[str, object]:
+def _where(listen: str | None, files: local.Files) -> dict[str, Any]:
     if listen is None:
         with suppress(FileNotFoundError):
             files.socket.unlink()  # we hold the lock, so a socket that is there belongs to no one
@@ -108,9 +112,12 @@ def _where(listen: str | None, files: local.Files) -> dict[str, object]:
     return {"host": host.strip("[]") or "127.0.0.1", "port": int(port)}
 
 
-def _grow_demo(engine: Engine, stopping: threading.Event) -> None:
-    while not stopping.wait(DEMO_SECONDS):
+def _grow(engine: Engine, log: AccessLog, stopping: threading.Event) -> None:
+    """Keep the tables that live by themselves up to now, until the service stops."""
+    while not stopping.wait(GROW_SECONDS):
         try:
-            demo.extend(engine, datetime.now(UTC), None)
+            demo.extend(engine, datetime.now(UTC))
+            log.flush()
         except Exception:
-            _log.exception("the demo events could not be extended")
+            _log.exception("the live tables could not be extended")
+    log.flush()

@@ -1,0 +1,157 @@
+"""A query's answer on its way out: the engine in a thread, the encoder's bytes, padding while nothing comes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
+
+import pyarrow as pa
+
+from svcctl.errors import ServiceError, SvcctlError
+from svcctl.service.encoders import ENCODERS, Encoder, Rendering
+from svcctl.service.engines.duckdb import Stream
+from svcctl.service.language import Plan
+from svcctl.service.live import Increments
+from svcctl.service.requests import QueryBody
+from svcctl.service.responses import http_status
+from svcctl.service.runtime import Service
+
+POLL_SECONDS = 0.2
+"""How often a query that goes on looks for new events."""
+
+
+class Answer:
+    """One query's rows on their way out: the engine works a batch ahead while the wire takes the last one.
+
+    The engine's part runs in a thread. Nothing is sent before the first batch (or the padding time), so that an early
+    failure is an envelope of its own; a later one ends the stream in the way of its format.
+    """
+
+    def __init__(self, service: Service, asked: QueryBody, cid: str, increments: Increments) -> None:
+        self._service = service
+        self._asked = asked
+        self._cid = cid
+        self._increments = increments
+        self._left = service.query_seconds
+        self._closing = ExitStack()
+        self._stream: Stream | None = None
+        self._batches: Iterator[pa.RecordBatch] = iter(())
+        self._next: asyncio.Future[bytes | memoryview | None] | None = None
+        self._encoder: Encoder
+
+    async def begin(self) -> None:
+        """Plan, and wait for the first batch, but not longer than a client should wait for a byte."""
+        plan = await self._service.run(self._increments.poll)
+        encoder = ENCODERS[self._asked.mode]
+        if not encoder.streams and self._asked.range.end is None:
+            raise ServiceError(
+                f"mode.type {self._asked.mode} cannot be written before its end, and this query has none"
+            )
+        shape = self._increments.shape
+        rendering = Rendering(
+            self._cid,
+            int(self._service.clock() * 1000),
+            shape.table,
+            date_format=self._asked.date_format,
+            zone=self._asked.zone,
+        )
+        self._encoder = self._closing.enter_context(encoder(shape.columns, rendering))
+        if plan is None:
+            return
+        try:
+            self._start(plan)
+            assert self._next is not None
+            await self._wait()
+            if self._next.done():
+                self._next.result()
+        except BaseException:
+            await self._close()
+            raise
+
+    async def chunks(self) -> AsyncIterator[bytes | memoryview]:
+        """The response's body."""
+        try:
+            if head := self._encoder.head():
+                yield head
+            while self._next is not None or not self._increments.done:
+                async for chunk in self._increment():
+                    yield chunk
+                async for padding in self._idle():
+                    yield padding
+            for chunk in self._encoder.tail():
+                yield chunk
+        except SvcctlError as error:
+            if not self._encoder.streams:
+                raise  # nothing was sent yet: closing the connection is the one way left to say it
+            yield self._encoder.error(http_status(error), error.message)
+        finally:
+            await self._close()
+
+    async def _increment(self) -> AsyncIterator[bytes | memoryview]:
+        """The chunks of the plan that runs, and padding while they take long."""
+        while self._next is not None:
+            while not self._next.done():
+                await self._wait()
+                if not self._next.done() and self._encoder.padding:
+                    yield self._encoder.padding
+            chunk = self._next.result()
+            self._next = None if chunk is None else self._advance()
+            if chunk:
+                yield chunk
+        self._end_stream()
+
+    async def _idle(self) -> AsyncIterator[bytes]:
+        """Padding until there is a plan to run, or the query is over."""
+        quiet_since = time.monotonic()
+        while not self._increments.done:
+            plan = await self._service.run(self._increments.poll)
+            if plan is not None:
+                self._left = self._service.query_seconds
+                self._start(plan)
+                return
+            if self._increments.done:
+                return
+            await asyncio.sleep(POLL_SECONDS)
+            if time.monotonic() - quiet_since > self._service.padding_seconds and self._encoder.padding:
+                quiet_since = time.monotonic()
+                yield self._encoder.padding
+
+    def _start(self, plan: Plan) -> None:
+        self._stream_closing = ExitStack()
+        self._stream = self._stream_closing.enter_context(self._service.engine.stream(self._encoder.select(plan)))
+        self._batches = iter(self._stream)
+        self._next = self._advance()
+
+    def _advance(self) -> asyncio.Future[bytes | memoryview | None]:
+        return self._service.run(self._encode_next)
+
+    def _encode_next(self) -> bytes | memoryview | None:
+        batch = next(self._batches, None)
+        return None if batch is None else self._encoder.chunk(self._increments.take(batch))
+
+    async def _wait(self) -> None:
+        """Wait for the next batch for at most the padding time; past the time limit the engine is stopped."""
+        assert self._next is not None
+        before = time.monotonic()
+        await asyncio.wait({self._next}, timeout=max(0.0, min(self._service.padding_seconds, self._left)))
+        self._left -= time.monotonic() - before
+        if self._left <= 0 and not self._next.done() and self._stream is not None:
+            limit = f"{self._service.query_seconds:g} s"
+            self._stream.interrupt(ServiceError(f"the query needs more than {limit} of work; narrow it", code=504))
+
+    def _end_stream(self) -> None:
+        if self._stream is not None:
+            self._stream_closing.close()
+            self._stream = None
+
+    async def _close(self) -> None:
+        """Stop the engine's work and wait for its thread; a client that left must not hold one."""
+        if self._next is not None:
+            if not self._next.done() and self._stream is not None:
+                self._stream.interrupt()
+            await asyncio.shield(asyncio.wait({self._next}))
+            self._next.exception()
+        self._end_stream()
+        self._closing.close()

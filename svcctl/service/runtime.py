@@ -1,0 +1,38 @@
+"""What every route of the service works with."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from svcctl.service.engines.duckdb import Engine
+from svcctl.service.store import Store
+
+T = TypeVar("T")
+
+
+@dataclass
+class Service:
+    """The parts, the clock and the patience of one running service."""
+
+    engine: Engine
+    store: Store
+    executor: Executor
+    clock: Callable[[], float] = time.time
+    query_seconds: float = 600.0
+    """How long the engine may work on one query; the time that a reader takes does not count."""
+    padding_seconds: float = 5.0
+    """How long a client waits for the next byte before it gets keep-alive padding."""
+    started: float = field(default_factory=time.time)
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.clock(), UTC)
+
+    def run(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
+        """Work of the engine, in a thread of its own kind."""
+        return asyncio.get_running_loop().run_in_executor(self.executor, work, *arguments)

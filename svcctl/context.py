@@ -72,7 +72,10 @@ class Context:
         from svcctl import local
 
         return profiles.resolve(
-            self.store, flags=flags, environment=self.environment, local=lambda: local.profile_fields(self.files)
+            self.store,
+            flags=flags,
+            environment=self.environment,
+            local=lambda name: local.profile_fields(self.files, name),
         )
 
     def _connect(self, profile: profiles.Profile) -> Client:

@@ -37,6 +37,8 @@ DATA_ENVIRONMENT = "SVCCTL_DATA"
 READY = "ready\n"
 """What the starting service writes to the pipe it was given, after any lines of progress."""
 LOCKED_EXIT = 9
+PROFILES = ("local", "local-reseller")
+"""The built-in profiles: the account of the local domain, and that of a reseller to try domains with."""
 SERVICE_PACKAGES = ("duckdb", "jwt", "lark", "pyarrow", "sqlglot", "starlette", "uvicorn", "xlsxwriter")
 
 
@@ -101,22 +103,29 @@ def default_files(environment: Mapping[str, str]) -> Files:
     return Files(platformdirs.user_data_path("svcctl") / "service")
 
 
-def profile_fields(files: Files) -> dict[str, str]:
-    """The fields of the built-in profile: its credentials are made on first use and belong to this user alone."""
+def profile_fields(files: Files, name: str) -> dict[str, str]:
+    """The fields of a built-in profile: its credentials are made on first use and belong to this user alone."""
     files.make()
     try:
-        credentials = json.loads(files.credentials.read_text(encoding="utf-8"))
+        credentials = json.loads(files.credentials.read_text(encoding="utf-8"))[name]
     except FileNotFoundError:
-        credentials = _make_credentials(files)
-    except ValueError:
+        credentials = _make_credentials(files)[name]
+    except (ValueError, KeyError):
         raise SvcctlError(
             f"credentials file {files.credentials} is damaged", hint="remove it: the next start makes a new one"
         ) from None
     return {"base_url": "http://localhost", "socket": str(files.socket), "auth": "signature", **credentials}
 
 
-def _make_credentials(files: Files) -> dict[str, str]:
-    made = {"api_key": secrets.token_hex(16), "api_secret": secrets.token_hex(32), "token": secrets.token_urlsafe(32)}
+def _make_credentials(files: Files) -> dict[str, dict[str, str]]:
+    made = {
+        name: {
+            "api_key": secrets.token_hex(16),
+            "api_secret": secrets.token_hex(32),
+            "token": secrets.token_urlsafe(32),
+        }
+        for name in PROFILES
+    }
     handle, part = tempfile.mkstemp(dir=files.directory, prefix=".credentials-")
     with os.fdopen(handle, "w", encoding="utf-8") as stream:
         json.dump(made, stream)

@@ -19,7 +19,8 @@ from svcctl.errors import ProfileError, UsageError
 LOCAL = "local"
 """The built-in profile: the service of one's own on this machine."""
 
-BUILT_IN = (LOCAL,)
+BUILT_IN = (LOCAL, "local-reseller")
+"""The built-in profiles: the second has a reseller's credentials at the same service, to try domains with."""
 
 SECRET_COMMAND_SECONDS = 60
 
@@ -191,13 +192,14 @@ class Store:
                 Path(part).unlink()
 
     def names(self) -> list[str]:
-        """The profiles in the file, then the built-in one."""
-        return [*self.load()["profiles"], LOCAL]
+        """The profiles in the file, then the built-in ones."""
+        return [*self.load()["profiles"], *BUILT_IN]
 
     def set(self, name: str, changes: Mapping[str, str]) -> None:
         """Change fields of a profile, made if it is new; an empty value removes its field."""
-        if name == LOCAL or not name or not name.isprintable() or "/" in name:
-            raise ProfileError(f"profile name '{name}' cannot be used" + (": it is built in" if name == LOCAL else ""))
+        if name in BUILT_IN or not name or not name.isprintable() or "/" in name:
+            why = ": it is built in" if name in BUILT_IN else ""
+            raise ProfileError(f"profile name '{name}' cannot be used{why}")
         document = self.load()
         fields = dict(document["profiles"].get(name) or {})
         for key, text in changes.items():
@@ -209,7 +211,7 @@ class Store:
     def use(self, name: str) -> None:
         """Make a profile the default one."""
         document = self.load()
-        if name not in (*document["profiles"], LOCAL):
+        if name not in (*document["profiles"], *BUILT_IN):
             raise self.unknown(name, document)
         self.save({**document, "default": name})
 
@@ -224,7 +226,7 @@ class Store:
         self.save(document)
 
     def unknown(self, name: str, document: Mapping[str, Any]) -> ProfileError:
-        known = ", ".join((*document["profiles"], LOCAL))
+        known = ", ".join((*document["profiles"], *BUILT_IN))
         return ProfileError(
             f"no profile '{name}'", hint=f"there are: {known}; make one with 'svcctl profile set {name}'"
         )
@@ -246,18 +248,18 @@ def resolve(
     *,
     flags: Mapping[str, Any],
     environment: Mapping[str, str],
-    local: Callable[[], Mapping[str, str]],
+    local: Callable[[str], Mapping[str, str]],
 ) -> Profile:
     """Every setting by precedence: flag, environment, profile, default.
 
     `flags` holds what was given on the command line (`profile`, `timeout`, …; None for not given). `local` yields the
-    fields of the built-in profile, and is called only when that one is chosen.
+    fields of a built-in profile, and is called only when one is chosen.
     """
     document = store.load()
     name, source = _choose(document, flags, environment)
     fields: Mapping[str, Any] = {}
-    if name == LOCAL:
-        fields = local()
+    if name is not None and name in BUILT_IN:
+        fields = local(name)
     elif name is not None:
         if name not in document["profiles"]:
             raise store.unknown(name, document)

@@ -25,7 +25,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def look_up(store: Store, flags: dict[str, Any] | None = None, environment: dict[str, str] | None = None) -> Profile:
-    return resolve(store, flags=flags or {}, environment=environment or {}, local=lambda: LOCAL)
+    return resolve(store, flags=flags or {}, environment=environment or {}, local=lambda name: LOCAL)
 
 
 def test_with_nothing_configured_the_local_service_is_used(store: Store) -> None:
@@ -136,7 +136,7 @@ def test_removing_the_default_profile_goes_back_to_local(store: Store) -> None:
         store.remove("prod")
     assert (caught.value.message, caught.value.hint) == (
         "no profile 'prod'",
-        "there are: local; make one with 'svcctl profile set prod'",
+        "there are: local, local-reseller; make one with 'svcctl profile set prod'",
     )
 
 

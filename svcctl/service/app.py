@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from svcctl import __version__
 from svcctl.errors import CredentialsError, ServiceError, SvcctlError
-from svcctl.service import live
+from svcctl.service import domains, live, provisioning
 from svcctl.service.answers import Answer
 from svcctl.service.auth import authorize
 from svcctl.service.encoders import ENCODERS
@@ -47,6 +47,7 @@ def build(service: Service) -> Starlette:
             route("/search/query", "POST", _query),
             route("/service/status", "GET", _status),
             route("/service/load", "POST", _load),
+            *(route(one.path, one.method, one) for one in provisioning.ROUTES),
         ],
         exception_handlers={404: _no_route, 405: _no_route},
     )
@@ -59,7 +60,8 @@ async def _guarded(
     cid = request.state.cid = secrets.token_hex(6)
     try:
         body = await _read(request)
-        request.state.account = authorize(request.headers, body, service.store, service.clock)
+        account = request.state.account = authorize(request.headers, body, service.store, service.clock)
+        domains.require_access(service.store, account.domain)
         return await respond(service, request, body)
     except SvcctlError as error:
         return failure(service, error, cid)
@@ -104,8 +106,8 @@ async def _status(service: Service, request: Request, body: bytes) -> Response:
 async def _load(service: Service, request: Request, body: bytes) -> Response:
     """Load a file of this machine into a table: for administrators, since the service reads the file itself."""
     account: Account = request.state.account
-    if not account.administrator:
-        raise CredentialsError("only an administrator may load events")
+    if not account.operates:
+        raise CredentialsError("only an administrator of the service may load events")
     fields = json.loads(body)
     work = partial(
         load,

@@ -21,12 +21,12 @@ from svcctl.service.access import AccessLog
 from svcctl.service.app import build
 from svcctl.service.engines.duckdb import Engine
 from svcctl.service.runtime import Service
-from svcctl.service.store import Account, Store
+from svcctl.service.seed import seed
+from svcctl.service.store import Store
 
 THREADS = 8
 GROW_SECONDS = 1.0
 """How often the demo tables grow up to now, and the access log is stored."""
-LOCAL_DOMAIN = "local"
 
 _log = logging.getLogger("svcctl.service")
 
@@ -74,11 +74,8 @@ def serve(files: local.Files, *, listen: str | None, ready_fd: int | None) -> No
     os.umask(0o077)
     ready = _Ready(ready_fd)
     lock = local.hold_lock(files)
-    fields = local.profile_fields(files)
     store = Store(files.state)
-    store.put_account(
-        Account(fields["api_key"], fields["api_secret"], fields["token"], LOCAL_DOMAIN, administrator=True)
-    )
+    seed(store, *(local.profile_fields(files, name) for name in local.PROFILES))
     executor = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
     with Engine(files.events) as engine:
         demo.extend(engine, datetime.now(UTC), ready.progress)

@@ -1,4 +1,8 @@
-"""What the service remembers beside events: accounts now, in one SQLite file that survives kill -9."""
+"""What the service remembers beside events, in one SQLite file that survives kill -9.
+
+The store owns the connection, its lock and its transactions. The SQL of each table stands in the module whose facts the
+table holds; here, only that of accounts. Other processes may have the file open too (`svcctl service accounts …` does).
+"""
 
 from __future__ import annotations
 
@@ -10,29 +14,44 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
 
-_SCHEMA = """
+from svcctl.service import domains, plans, roles
+
+_ACCOUNTS = """
 create table if not exists accounts (
     api_key text primary key,
     api_secret text not null,
     token text unique,
     domain text not null,
-    administrator integer not null default 0
+    administrator integer not null default 0,
+    reseller text
 ) strict;
 """
+_SCHEMAS = (_ACCOUNTS, plans.SCHEMA, domains.SCHEMA, roles.SCHEMA)
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who may ask: an API key with its secret and, optionally, a token. An administrator may load events."""
+    """Who may ask: an API key with its secret and, optionally, a token.
+
+    An account belongs to a domain, whose administrators give it roles, or to a reseller, whose customer domains it
+    manages; then `domain` is empty.
+    """
 
     api_key: str
     api_secret: str
     token: str | None
     domain: str
     administrator: bool = False
+    reseller: str | None = None
+
+    @property
+    def operates(self) -> bool:
+        """Whether this is someone who runs the service: an administrator of a domain of the provider's own."""
+        return self.administrator and self.reseller is None and "@" not in self.domain
 
     def __repr__(self) -> str:
-        return f"Account({self.api_key!r}, domain={self.domain!r})"
+        whose = f"domain={self.domain!r}" if self.reseller is None else f"reseller={self.reseller!r}"
+        return f"Account({self.api_key!r}, {whose})"
 
 
 class Store:
@@ -41,17 +60,19 @@ class Store:
     def __init__(self, path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_CLOEXEC, 0o600))
         self._lock = RLock()
-        self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._connection = sqlite3.connect(path, timeout=10, check_same_thread=False, isolation_level=None)
         self._connection.execute("pragma journal_mode = wal")
         self._connection.execute("pragma synchronous = full")
-        self._connection.executescript(_SCHEMA)
+        self._connection.execute("pragma foreign_keys = on")
+        for schema in _SCHEMAS:
+            self._connection.executescript(schema)
 
     def close(self) -> None:
         self._connection.close()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All of the block's statements, or none."""
+        """All of the block's statements, or none; nobody else writes in between."""
         with self._lock:
             self._connection.execute("begin immediate")
             try:
@@ -61,23 +82,55 @@ class Store:
                 raise
             self._connection.execute("commit")
 
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """One state of the file for all of the block's queries."""
+        with self._lock:
+            self._connection.execute("begin")
+            try:
+                yield self._connection
+            finally:
+                self._connection.execute("commit")
+
     def put_account(self, account: Account) -> None:
         """Add an account, or replace the one with its key."""
         with self.transaction() as connection:
             connection.execute(
-                "insert or replace into accounts values (?, ?, ?, ?, ?)",
-                (account.api_key, account.api_secret, account.token, account.domain, int(account.administrator)),
+                "insert or replace into accounts values (?, ?, ?, ?, ?, ?)",
+                (
+                    account.api_key,
+                    account.api_secret,
+                    account.token,
+                    account.domain,
+                    int(account.administrator),
+                    account.reseller,
+                ),
             )
 
+    def accounts(self) -> list[Account]:
+        with self.reading() as connection:
+            return [_account(row) for row in connection.execute(f"{_SELECT} order by domain, reseller, api_key")]
+
     def account(self, api_key: str) -> Account | None:
-        return self._account("api_key", api_key)
+        return self._find("api_key", api_key)
 
     def account_by_token(self, token: str) -> Account | None:
-        return self._account("token", token)
+        return self._find("token", token)
 
-    def _account(self, column: str, value: str) -> Account | None:
+    def remove_account(self, api_key: str) -> bool:
+        """Forget an account; False when there was none."""
+        with self.transaction() as connection:
+            return connection.execute("delete from accounts where api_key = ?", (api_key,)).rowcount > 0
+
+    def _find(self, column: str, value: str) -> Account | None:
         with self._lock:
-            row = self._connection.execute(
-                f"select api_key, api_secret, token, domain, administrator from accounts where {column} = ?", (value,)
-            ).fetchone()
-        return None if row is None else Account(*row[:4], administrator=bool(row[4]))
+            row = self._connection.execute(f"{_SELECT} where {column} = ?", (value,)).fetchone()
+        return None if row is None else _account(row)
+
+
+_SELECT = "select api_key, api_secret, token, domain, administrator, reseller from accounts"
+
+
+def _account(row: tuple[str, str, str | None, str, int, str | None]) -> Account:
+    key, secret, token, domain, administrator, reseller = row
+    return Account(key, secret, token, domain, bool(administrator), reseller)

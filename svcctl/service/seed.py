@@ -1,0 +1,51 @@
+"""What a fresh service holds before anybody made anything: the local domain, and a reseller with something to sell.
+
+It is put there once. What is removed or changed later stays so; only the accounts of the built-in profiles are put back
+at every start, since their credentials are kept outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from svcctl.service import domains, plans
+from svcctl.service.plans import Feature, Plan, Reseller
+from svcctl.service.store import Account, Store
+
+LOCAL_DOMAIN = "local"
+LOCAL_OWNER = "owner@localhost"
+RESELLER = "demo"
+
+FEATURES = (
+    Feature("policy", "Search", generic=True),
+    Feature("policy", "Alerts"),
+    Feature("policy", "Lookups"),
+    Feature("policy", "Administration"),
+    Feature("application", "explorer", generic=True),
+    Feature("application", "dashboards"),
+    Feature("application", "reports"),
+)
+PLANS = (
+    Plan(RESELLER, "trial", None, None, ("Alerts",), ("dashboards",)),
+    Plan(RESELLER, "basic", 30, 10, ("Alerts", "Lookups"), ("dashboards",)),
+    Plan(RESELLER, "full", 365, 1000, ("Alerts", "Lookups", "Administration"), ("dashboards", "reports")),
+)
+
+
+def seed(store: Store, local: Mapping[str, str], reseller: Mapping[str, str]) -> None:
+    """Fill an empty store, and give both built-in profiles their accounts (`api_key`, `api_secret`, `token`)."""
+    if not domains.every(store) and not plans.resellers(store):
+        catalog(store)
+    store.put_account(Account(local["api_key"], local["api_secret"], local["token"], LOCAL_DOMAIN, administrator=True))
+    store.put_account(Account(reseller["api_key"], reseller["api_secret"], reseller["token"], "", reseller=RESELLER))
+
+
+def catalog(store: Store) -> None:
+    """The local domain with its owner, and the demo reseller with its plans."""
+    domains.put_own(store, LOCAL_DOMAIN)
+    domains.assign(store, LOCAL_DOMAIN, LOCAL_OWNER, domains.OWNER)
+    plans.put_reseller(store, Reseller(RESELLER))
+    for feature in FEATURES:
+        plans.put_feature(store, feature)
+    for plan in PLANS:
+        plans.put_plan(store, plan)

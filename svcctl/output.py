@@ -37,20 +37,26 @@ class Format:
     """Whether lists (jobs, domains, roles, profiles) can be printed in it too."""
     dates: bool = False
     """Whether the service formats dates in it (dateFormat and timeZone apply)."""
+    lines: bool = False
+    """Whether a row is a line, so that a query without an end can be printed in it."""
 
 
 FORMATS = {
     row.name: row
     for row in (
-        Format("table", "json/simple/compact", "columns that fit the terminal", raw=False, lists=True),
-        Format("vertical", "json/simple/compact", "a line a column, for wide rows", raw=False, lists=True),
-        Format("csv", "csv", "comma-separated, a heading first, null as an empty cell", lists=True, dates=True),
-        Format("tsv", "tsv", "the same with tabs", lists=True, dates=True),
-        Format("ndjson", "json/simple", "a JSON object a line", lists=True),
+        Format("table", "json/simple/compact", "columns that fit the terminal", raw=False, lists=True, lines=True),
+        Format("vertical", "json/simple/compact", "a line a column, for wide rows", raw=False, lists=True, lines=True),
+        Format(
+            "csv", "csv", "comma-separated, a heading first, null as an empty cell", lists=True, dates=True, lines=True
+        ),
+        Format("tsv", "tsv", "the same with tabs", lists=True, dates=True, lines=True),
+        Format("ndjson", "json/simple", "a JSON object a line", lists=True, lines=True),
         Format("json", "json", "one JSON document: the envelope, rows in object", lists=True),
         Format("json/compact", "json/compact", "one JSON document: columns in object.m, value arrays in object.d"),
-        Format("json/simple", "json/simple", "the same as ndjson"),
-        Format("json/simple/compact", "json/simple/compact", "a line of columns, then a line of values each"),
+        Format("json/simple", "json/simple", "the same as ndjson", lines=True),
+        Format(
+            "json/simple/compact", "json/simple/compact", "a line of columns, then a line of values each", lines=True
+        ),
         Format("msgpack", "msgpack", "the json document in MessagePack", binary=True),
         Format("xml", "xml", "an <event> element a row", dates=True),
         Format("xls", "xls", "a spreadsheet", binary=True, dates=True),
@@ -215,44 +221,46 @@ class Output:
                 sink.write(chunk)
             return
         rows = answer.rows()
-        columns = [tables.TableColumn(column.name, column.type) for column in answer.columns]
-        on_stdout = sink is self.sink
-        self._lay_out(
-            columns, rows, format, sink, self.style if on_stdout else replace(self.style, width=None, color=False)
-        )
+        self.rows(_table_columns(answer.columns), rows, format, sink)
 
     def records(self, columns: Sequence[tables.TableColumn], rows: Iterable[Sequence[Any]], format: Format) -> None:
         """Print a list in one of the list formats."""
-        names = [column.name for column in columns]
-        match format.name:
-            case "table" | "vertical":
-                self._lay_out(columns, rows, format, self.sink, self.style)
-            case "csv" | "tsv":
-                self.sink.write(_separated([names, *rows], "," if format.name == "csv" else "\t"))
-            case "ndjson":
-                for row in rows:
-                    self.sink.line(_json(dict(zip(names, row, strict=True))))
-            case _:
-                self.sink.line(_json([dict(zip(names, row, strict=True)) for row in rows]))
+        if format.name == "json":
+            names = [column.name for column in columns]
+            self.sink.line(_json([dict(zip(names, row, strict=True)) for row in rows]))
+            return
+        self.rows(columns, rows, format, self.sink)
 
-    def text(self, text: str) -> None:
-        """A line that is the command's whole answer."""
-        self.sink.line(text)
+    def live(self, columns: Sequence[Any], rows: Iterable[Sequence[Any]], format: Format, sink: Sink) -> None:
+        """Print rows as they arrive, from a query that may never end."""
+        self.rows(_table_columns(columns), rows, format, sink, sample=0)
 
-    def _lay_out(
+    def rows(
         self,
         columns: Sequence[tables.TableColumn],
         rows: Iterable[Sequence[Any]],
         format: Format,
         sink: Sink,
-        style: tables.Style,
+        sample: int = tables.SAMPLE,
     ) -> None:
-        if format.name == "vertical":
-            for line in tables.vertical(columns, rows, style):
-                sink.line(line)
-            return
+        """Write rows in a format of lines, one as soon as it comes; a table looks at `sample` rows first."""
+        style = self.style if sink is self.sink else replace(self.style, width=None, color=False)
         cuts = tables.Cuts()
-        for line in tables.table(columns, rows, style, cuts):
+        match format.name:
+            case "table":
+                lines = tables.table(columns, rows, style, cuts, sample=sample)
+            case "vertical":
+                lines = tables.vertical(columns, rows, style)
+            case "csv":
+                lines = _separated(columns, rows, ",", style)
+            case "tsv":
+                lines = _separated(columns, rows, "\t", style)
+            case "json/simple/compact":
+                lines = _compact(columns, rows)
+            case _:
+                names = [column.name for column in columns]
+                lines = (_json(dict(zip(names, row, strict=True))) for row in rows)
+        for line in lines:
             sink.line(line)
         if cuts.columns:
             self._diagnostics.note(
@@ -261,27 +269,51 @@ class Output:
         if cuts.cells:
             self._diagnostics.note(f"{cuts.cells} cells were cut to fit (see them whole with --format vertical or csv)")
 
+    def text(self, text: str) -> None:
+        """A line that is the command's whole answer."""
+        self.sink.line(text)
 
-def _separated(rows: Iterable[Sequence[Any]], delimiter: str) -> bytes:
-    import csv
 
-    text = io.StringIO()
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+def _table_columns(columns: Sequence[Any]) -> list[tables.TableColumn]:
+    return [tables.TableColumn(column.name, column.type) for column in columns]
+
+
+def _separated(
+    columns: Sequence[tables.TableColumn], rows: Iterable[Sequence[Any]], delimiter: str, style: tables.Style
+) -> Iterator[str]:
+    """Lines of csv or tsv as the service writes them: null is empty, an empty string is `""`."""
+    special = {delimiter, '"', "\r", "\n"}
+
+    def cell(value: Any, kind: str | None) -> str:
+        if value is None:
+            return ""
+        text = value if isinstance(value, str) else _plain(value, kind, style)
+        return '"' + text.replace('"', '""') + '"' if not text or special & set(text) else text
+
+    yield delimiter.join(cell(column.name, None) for column in columns)
     for row in rows:
-        writer.writerow([_plain(value) for value in row])
-    return text.getvalue().encode("utf-8", "backslashreplace")
+        line = delimiter.join(cell(value, column.type) for value, column in zip(row, columns, strict=True))
+        yield line or '""'  # one column that is null: an empty line would pass for keep-alive padding
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, bool):
-        return "true" if value else "false"
+def _plain(value: Any, kind: str | None, style: tables.Style) -> str:
+    """A value as data: exact, where a table rounds."""
     if isinstance(value, Mapping | list | tuple):
         return _json(value)
-    return value
+    if isinstance(value, float):
+        return repr(value)
+    return tables.format_cell(value, kind, style)
+
+
+def _compact(columns: Sequence[tables.TableColumn], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    """The lines of json/simple/compact."""
+    yield _json({"m": {column.name: {"type": column.type, "index": at} for at, column in enumerate(columns)}})
+    for row in rows:
+        yield _json({"d": row})
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=_as_mapping)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_as_mapping)
 
 
 def _as_mapping(value: Any) -> Any:

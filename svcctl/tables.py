@@ -24,6 +24,8 @@ SAMPLE = 500
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
+_USUAL = {"timestamp": 23, "ip4": 15, "int4": 10, "int8": 12, "float8": 12, "bool": 5}
+"""Cells that values of a type mostly take."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -111,7 +113,10 @@ def table(
     *,
     sample: int = SAMPLE,
 ) -> Iterator[str]:
-    """A heading, a rule and a line a row, as the rows arrive; widths come from the first `sample` rows."""
+    """A heading, a rule and a line a row, as the rows arrive.
+
+    Widths come from the first `sample` rows, and from the columns' types where none may be waited for (0).
+    """
     rows = iter(rows)
     first = list(islice(rows, sample))
     # Whole seconds everywhere in the sample: three zeros a row would say nothing.
@@ -127,7 +132,8 @@ def table(
 
     headings = [_heading(column, style) for column in columns]
     laid_out = [texts(row) for row in first]
-    wanted = [max(map(_cells, cells)) for cells in zip(headings, *laid_out, strict=True)]
+    shapes = laid_out if sample else [_usual(columns, style.width)]
+    wanted = [max(map(_cells, cells)) for cells in zip(headings, *shapes, strict=True)]
     widths = _fit(wanted, style.width)
     cuts.columns = [column.name for column in columns[len(widths) :]]
     numeric = [column.type in NUMERIC for column in columns]
@@ -149,6 +155,14 @@ def table(
     yield GAP.join("-" * width for width in widths)
     for cells in chain(laid_out, map(texts, rows)):
         yield line(cells)
+
+
+def _usual(columns: Sequence[TableColumn], width: int | None) -> list[str]:
+    """Cells as wide as values of the columns' types usually are; text shares what room is left."""
+    widths = [_USUAL.get(column.type or "") for column in columns]
+    texts = widths.count(None)
+    room = (width or 0) - len(GAP) * (len(columns) - 1) - sum(cells or 0 for cells in widths)
+    return ["x" * (cells or max(12, room // texts)) for cells in widths]
 
 
 def _heading(column: TableColumn, style: Style) -> str:

@@ -83,6 +83,15 @@ def test_rows_after_the_sample_are_printed_as_they_come() -> None:
     assert list(lines) == ["1", "2", "3", "4"]
 
 
+def test_without_a_sample_widths_come_from_the_types() -> None:
+    lines = list(table(COLUMNS, iter(ROWS[:1]), Style(width=60), Cuts(), sample=0))
+    assert lines == [
+        "eventdate                user                              n",
+        "-----------------------  ---------------------  ------------",
+        "2018-10-08 14:33:12.000  ana                               5",
+    ]
+
+
 def test_vertical_gives_a_line_a_column() -> None:
     assert list(vertical(COLUMNS, ROWS[:1], Style())) == [
         "row 1",

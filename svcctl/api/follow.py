@@ -1,0 +1,162 @@
+"""A continuous query that outlives its connections: every row once, whatever breaks in between.
+
+The rows of the last seconds are remembered by hash. After a break the query is asked again from the oldest remembered
+second, and what was delivered before is left out, so rows that share a moment are neither lost nor repeated. Events
+that are stored during a break with dates older than that are the one thing that can be missed.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any, Self
+
+from svcctl.api.client import Client
+from svcctl.api.models import Column
+from svcctl.api.query import QueryRequest
+from svcctl.errors import IncompleteResult, Unavailable
+
+OVERLAP = 10
+"""Seconds before the newest event that are asked for again: events arrive a little out of order."""
+MAX_REMEMBERED = 200_000
+"""Rows remembered; where they are more, fewer seconds are asked for again."""
+FIRST_DELAY = 0.2
+MAX_DELAY = 30.0
+
+_BOUNDED = re.compile(r"\blimit\b")
+
+
+class Memory:
+    """How often each row of the last seconds was delivered."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[int, Counter[int]] = {}
+        self._rows = 0
+        self._newest = 0
+        self._forgotten = -1
+        """The newest second of which not every row is remembered."""
+
+    def add(self, second: int, row: tuple[Any, ...]) -> None:
+        self._newest = max(self._newest, second)
+        if second <= self._forgotten:
+            return
+        self._seconds.setdefault(second, Counter())[hash(row)] += 1
+        self._rows += 1
+        while min(self._seconds) < self._newest - OVERLAP or self._rows > MAX_REMEMBERED:
+            oldest = min(self._seconds)
+            self._rows -= self._seconds.pop(oldest).total()
+            self._forgotten = max(self._forgotten, oldest)
+            if not self._seconds:
+                break
+
+    def resume(self) -> tuple[int, dict[int, Counter[int]]] | None:
+        """The second to ask from and the rows to leave out from there on; None before the first row.
+
+        IncompleteResult when a single second held more rows than can be remembered.
+        """
+        if not self._newest:
+            return None
+        if self._forgotten >= self._newest:
+            raise IncompleteResult(
+                f"the connection broke in a second of more than {MAX_REMEMBERED} rows: it cannot be resumed"
+            )
+        first = max(self._newest - OVERLAP, self._forgotten + 1)
+        return first, {second: counts.copy() for second, counts in self._seconds.items() if second >= first}
+
+
+class Follow:
+    """The rows of a continuous query, connection after connection; used in `with`, which opens the first.
+
+    `request` must be in json/simple/compact and start at epoch seconds, so that it means the same when asked again.
+    `notify` is told of every break and every return. Errors other than a broken connection end it.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        request: QueryRequest,
+        *,
+        notify: Callable[[str], None],
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._client = client
+        self._request = request
+        self._notify = notify
+        self._sleep = sleep
+        self._memory = Memory()
+        self._connection = ExitStack()
+        self._arriving: Iterator[tuple[Any, ...]] = iter(())
+        self._delivered: Mapping[int, Counter[int]] = {}
+        self._failures = 0
+        """Breaks since the last row."""
+        self.columns: Sequence[Column] = ()
+        self.row_count = 0
+
+    def __enter__(self) -> Self:
+        self._connect()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """The rows as they arrive, until the request's limit is reached or the service ends a query with a limit."""
+        while True:
+            try:
+                for row in self._new_rows():
+                    self.row_count += 1
+                    self._failures = 0
+                    yield row
+                    if self.row_count == self._request.limit:
+                        return
+                if _BOUNDED.search(self._request.query or ""):
+                    return
+                reason = "the service closed the connection"
+            except (IncompleteResult, Unavailable) as error:
+                reason = error.message
+            self._reconnect(reason)
+
+    def _new_rows(self) -> Iterator[tuple[Any, ...]]:
+        """The rows of this connection that none before it delivered."""
+        at = next((index for index, column in enumerate(self.columns) if column.name == "eventdate"), None)
+        for row in self._arriving:
+            if at is not None and row[at] is not None:
+                second = row[at] // 1000
+                before = self._delivered.get(second)
+                if before is not None and before[hash(row)] > 0:
+                    before[hash(row)] -= 1
+                    continue
+                self._memory.add(second, row)
+            yield row
+
+    def _connect(self) -> None:
+        # The limit counts over all connections, so it is kept here.
+        request = replace(self._request, limit=None)
+        if resumed := self._memory.resume():
+            first, self._delivered = resumed
+            request = replace(request, from_=max(first, int(request.from_)), skip=None)
+        self._connection.close()
+        answer = self._connection.enter_context(self._client.query(request))
+        self._arriving = answer.rows()
+        self.columns = answer.columns
+
+    def _reconnect(self, reason: str) -> None:
+        if "eventdate" not in [column.name for column in self.columns]:
+            raise IncompleteResult(f"{reason}, and without eventdate among its columns the query cannot be resumed")
+        while True:
+            delay = random.uniform(0.5, 1) * min(MAX_DELAY, FIRST_DELAY * 2.0**self._failures)
+            self._failures += 1
+            self._notify(f"{reason}; asking again in {delay:.1f} s")
+            self._sleep(delay)
+            try:
+                self._connect()
+            except (IncompleteResult, Unavailable) as error:
+                reason = error.message
+            else:
+                self._notify("connected again")
+                return

@@ -79,7 +79,9 @@ class Context:
         )
 
     def _connect(self, profile: profiles.Profile) -> Client:
-        raise NotImplementedError
+        from svcctl.connect import connect
+
+        return self.closing.enter_context(connect(profile, self.diagnostics, self.clock))
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.clock(), UTC)

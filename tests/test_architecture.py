@@ -22,7 +22,8 @@ ALLOWED = {
     "profiles": {"errors"},
     "local": {"errors"},
     "options": {"api.dates"},
-    "context": {"errors", "api", "diagnostics", "output", "profiles", "local", "tables"},
+    "connect": {"api", "diagnostics", "profiles"},
+    "context": {"errors", "api", "connect", "diagnostics", "output", "profiles", "local", "tables"},
     "commands": {
         "errors",
         "api",

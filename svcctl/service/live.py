@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
@@ -67,7 +68,7 @@ class Once:
         self.done = False
         self._due = due
         self._clock = clock
-        self._make = lambda: _plan(engine, query, asked, clock, skip=asked.skip, limit=asked.limit)
+        self._make = partial(_plan, engine, query, asked, clock, skip=asked.skip, limit=asked.limit)
         self.shape = self._make()
 
     def poll(self) -> Plan | None:
@@ -192,13 +193,18 @@ def _plan(
 
 def _without_bounds(query: tree.Query) -> tuple[tuple[tree.Clause, ...], int | None, int]:
     """The clauses without the limits and offsets at their end, and what those come to: (clauses, limit, offset)."""
-    clauses, limit, offset = list(query.clauses), None, 0
-    while clauses and isinstance(clauses[-1], tree.Limit | tree.Offset):
-        clause = clauses.pop()
-        if isinstance(clause, tree.Offset):
-            offset += clause.count
-        else:
-            limit = clause.count if limit is None else min(limit, clause.count)
+    clauses = list(query.clauses)
+    limit: int | None = None
+    offset = 0
+    while clauses:
+        match clauses[-1]:
+            case tree.Offset(count):
+                offset += count
+            case tree.Limit(count):
+                limit = count if limit is None else min(limit, count)
+            case _:
+                break
+        clauses.pop()
     for clause in clauses:
         if isinstance(clause, tree.Limit | tree.Offset):
             raise QueryError("in a query that goes on, limit and offset stand last", clause.at)

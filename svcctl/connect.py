@@ -1,0 +1,62 @@
+"""From a profile to a client: the one place where settings become credentials, names and a transport."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+import httpx
+
+from svcctl import profiles
+from svcctl.api.auth import Bearer, Credentials, HeaderNames, Jwt, Signature
+from svcctl.api.client import Client, Exchange, Paths, Retry
+from svcctl.diagnostics import Diagnostics
+
+
+def connect(profile: profiles.Profile, diagnostics: Diagnostics, clock: Callable[[], float]) -> Client:
+    """A client of the profile's service. ProfileError when the profile lacks what that needs."""
+    socket = profile.get("socket")
+    return Client(
+        profiles.require(profile, "base_url"),
+        _credentials(profile, clock),
+        paths=Paths(**profile.mappings["paths"]),
+        provisioning_url=profile.get("provisioning_url"),
+        timeout=profile.get("timeout"),
+        retries=profile.get("retries"),
+        verify=profile.get("ca_bundle") or True,
+        transport=httpx.HTTPTransport(uds=socket) if socket else None,
+        clock=clock,
+        observe=lambda event: _tell(diagnostics, event),
+    )
+
+
+def _credentials(profile: profiles.Profile, clock: Callable[[], float]) -> Credentials:
+    match profile.method():
+        case "token":
+            return Bearer(profiles.require(profile, "token"))
+        case "jwt":
+            return Jwt(profiles.require(profile, "token"))
+        case _:
+            return Signature(
+                profiles.require(profile, "api_key"),
+                profiles.require(profile, "api_secret"),
+                HeaderNames(**profile.mappings["headers"]),
+                clock,
+            )
+
+
+def _tell(diagnostics: Diagnostics, event: Exchange | Retry) -> None:
+    match event:
+        case Retry():
+            diagnostics.note(f"{event.reason}; attempt {event.attempt} of {event.attempts} in {event.delay:.1f} s")
+        case Exchange():
+            diagnostics.detail(f"> {event.method} {event.url}")
+            for name, value in event.headers:
+                diagnostics.detail(f"> {name}: {value}")
+            if event.body:
+                diagnostics.detail(f"> {event.body}")
+            diagnostics.detail(f"< {event.failure or event.status} after {event.seconds:.3f} s")
+            for name, value in event.answer_headers:
+                diagnostics.detail(f"< {name}: {value}")
+        case _:
+            assert_never(event)

@@ -60,13 +60,13 @@ class Context:
         """The client of the profile; the built-in profile's service is started if it does not run."""
         if self.profile.name in profiles.BUILT_IN:
             self.start_local()
-        return self._connect(self.profile)
+        return self.connect()
 
     @cached_property
     def local_client(self) -> Client:
         """The client of the local service, whatever the profile is."""
         self.start_local()
-        return self._connect(self._resolve({**self.flags, "profile": profiles.LOCAL}))
+        return self.connect(self._resolve({**self.flags, "profile": profiles.LOCAL}))
 
     def _resolve(self, flags: Mapping[str, Any]) -> profiles.Profile:
         from svcctl import local
@@ -78,10 +78,11 @@ class Context:
             local=lambda name: local.profile_fields(self.files, name),
         )
 
-    def _connect(self, profile: profiles.Profile) -> Client:
+    def connect(self, profile: profiles.Profile | None = None) -> Client:
+        """A client of a profile, by default the chosen one; nothing is started and nothing sent."""
         from svcctl.connect import connect
 
-        return self.closing.enter_context(connect(profile, self.diagnostics, self.clock))
+        return self.closing.enter_context(connect(profile or self.profile, self.diagnostics, self.clock))
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.clock(), UTC)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +17,7 @@ from svcctl.api.dates import depends_on_zone, parse_zone, resolve
 from svcctl.context import Context
 from svcctl.errors import EmptyResult, UsageError
 from svcctl.options import ForceOpt, FormatOpt, FromOpt, OutputOpt, TimeZoneOpt, ToOpt
-from svcctl.output import Format
+from svcctl.output import FORMATS, Format, Sink
 
 if TYPE_CHECKING:
     from svcctl.api.query import QueryRequest
@@ -34,6 +37,10 @@ DateFormatOpt = Annotated[
     str | None, typer.Option("--date-format", metavar="NAME", help="How dates are printed: default, sql or iso.")
 ]
 FailOnEmptyOpt = Annotated[bool, typer.Option("--fail-on-empty", help="Exit 8 when there are no rows.")]
+FollowOpt = Annotated[bool, typer.Option("--follow", help="Go on without an end: print events as they are stored.")]
+MaxTimeOpt = Annotated[
+    float | None, typer.Option("--max-time", min=0, metavar="S", help="End --follow after S seconds.")
+]
 DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Print the request instead of sending it, secrets masked.")]
 
 
@@ -45,7 +52,9 @@ def query(
     ctx: typer.Context,
     from_: FromOpt,
     text: TextArg = None,
-    to: ToOpt = "now",
+    to: ToOpt = None,
+    follow: FollowOpt = False,
+    max_time: MaxTimeOpt = None,
     file: FileOpt = None,
     query_id: QueryIdOpt = None,
     var: VarOpt = None,
@@ -70,9 +79,10 @@ def query(
 
     svc: Context = ctx.obj
     chosen = _format(svc, format, output)
+    _check_follow(chosen, follow=follow, to=to, max_time=max_time)
     request = QueryRequest(
         from_=from_,
-        to=to,
+        to=None if follow else "now" if to is None else to,
         query=None if query_id else _fill(_read(text, file), var or []),
         query_id=query_id,
         mode=chosen.mode,
@@ -82,14 +92,70 @@ def query(
     request = _with_dates(svc, request, chosen, date_format, time_zone)
     svc.diagnostics.query_text = request.query
     if dry_run:
-        svc.output.text(svc.client.preview(request))
+        svc.output.text(svc.connect().preview(request))
         return
-    with svc.output.target(output, chosen, force=force) as sink, svc.client.query(request) as answer:
-        svc.output.query(answer, chosen, sink)
-        if fail_on_empty and not answer.row_count:
+    with svc.output.target(output, chosen, force=force) as sink:
+        rows = _follow(svc, request, chosen, sink, max_time) if follow else _print(svc, request, chosen, sink)
+        if fail_on_empty and not rows:
             raise EmptyResult("the query has no rows", hint="without --fail-on-empty this is a success")
-    if limit is not None and limit and answer.row_count == limit:
+    if limit and rows == limit:
         svc.diagnostics.note(f"{limit} rows, the limit: there may be more")
+
+
+def _print(svc: Context, request: QueryRequest, format: Format, sink: Sink) -> int | None:
+    """Print the answer; returns its rows where the format shows them."""
+    started = svc.clock()
+    with svc.client.query(request) as answer:
+        svc.output.query(answer, format, sink)
+    svc.diagnostics.detail(
+        f"cid {answer.cid or '-'}, {'-' if answer.row_count is None else answer.row_count} rows, {answer.bytes} bytes, "
+        f"{svc.clock() - started:.3f} s"
+    )
+    return answer.row_count
+
+
+def _follow(svc: Context, request: QueryRequest, format: Format, sink: Sink, max_time: float | None) -> int:
+    """Print rows as they arrive until the time is up, the limit is reached or somebody interrupts."""
+    from svcctl.api.follow import Follow
+
+    request = replace(request, mode="json/simple/compact", date_format=None, time_zone=None)
+    with time_limit(max_time), Follow(svc.client, request, notify=svc.diagnostics.note) as following:
+        svc.output.live(following.columns, following.rows(), format, sink)
+    return following.row_count
+
+
+@contextmanager
+def time_limit(seconds: float | None) -> Iterator[None]:
+    """Leave the block after `seconds`, from wherever it is."""
+
+    class TimeIsUp(Exception):
+        pass
+
+    def interrupt(*_: object) -> None:
+        raise TimeIsUp
+
+    if seconds is None:
+        yield
+        return
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    except TimeIsUp:
+        pass
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+def _check_follow(format: Format, *, follow: bool, to: object, max_time: float | None) -> None:
+    if max_time is not None and not follow:
+        raise UsageError("--max-time goes with --follow")
+    if follow and to is not None:
+        raise UsageError("--follow has no end: leave out --to", hint="end it with --max-time or --limit")
+    if follow and not format.lines:
+        lines = ", ".join(row.name for row in FORMATS.values() if row.lines)
+        raise UsageError(f"{format.name} has an end, and --follow has none", hint=f"follow in one of: {lines}")
 
 
 def _format(svc: Context, name: str | None, output: Path | None) -> Format:
@@ -143,8 +209,8 @@ def _with_dates(
     """The request with dates and zone as this format takes them, and the range checked before it is sent.
 
     Formats in which the service prints dates get both as they are. In the JSON formats the interface has neither:
-    asked for explicitly they are refused, and for a table, which prints dates itself, zone-dependent ends become
-    epoch seconds.
+    asked for explicitly they are refused, and where dates are printed here (tables, --follow) zone-dependent ends
+    become epoch seconds.
     """
     if format.raw and not format.dates and (date_format or time_zone):
         option = "--date-format" if date_format else "--time-zone"
@@ -159,15 +225,17 @@ def _with_dates(
     zone = parse_zone(time_zone or "GMT")
     now = svc.now()
     resolved = resolve(request.from_, request.to, now=now, zone=zone)
-    svc.diagnostics.detail(f"range {resolved.start:%Y-%m-%d %H:%M:%S} to {resolved.end:%Y-%m-%d %H:%M:%S} (UTC)")
-    if format.dates:
+    until = "" if resolved.end is None else f" to {resolved.end:%Y-%m-%d %H:%M:%S}"
+    svc.diagnostics.detail(f"range {resolved.start:%Y-%m-%d %H:%M:%S}{until} (UTC)")
+    if format.dates and request.to is not None:
         return replace(request, date_format=date_format, time_zone=time_zone)
 
     svc.output.style = replace(
         svc.output.style, zone=zone, zone_label=time_zone or "", date_format=date_format or "default"
     )
-    if time_zone and (depends_on_zone(request.from_) or depends_on_zone(request.to)):
-        # `to` counts from `from`, so both ends are fixed at the same moment.
-        assert resolved.end is not None
-        return replace(request, from_=int(resolved.start.timestamp()), to=int(resolved.end.timestamp()))
-    return request
+    # A query that goes on may be asked again, and must then mean the same; `to` counts from `from`.
+    fixed = request.to is None or (time_zone and (depends_on_zone(request.from_) or depends_on_zone(request.to)))
+    if not fixed:
+        return request
+    end = None if resolved.end is None else int(resolved.end.timestamp())
+    return replace(request, from_=int(resolved.start.timestamp()), to=end)

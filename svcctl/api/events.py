@@ -1,0 +1,155 @@
+"""The answer to a query: `MODES`, the table of response formats, and `QueryResponse`, which reads one of them.
+
+Nothing here knows HTTP: an answer is its content type and its body in pieces, so a format can be read from any source
+of bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, TypeVar
+
+from svcctl.api.formats import documents
+from svcctl.api.formats.delimited import CSV, TSV
+from svcctl.api.formats.delivered import Delivered
+from svcctl.api.formats.files import xls, xml, xml_rows
+from svcctl.api.formats.lines import RECORDS, VALUES
+from svcctl.api.models import Column
+from svcctl.api.refusals import MAX_BODY, is_page, page_line, read_refusal
+from svcctl.errors import IncompleteResult, ServiceError, Unavailable, UsageError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """A value of `mode.type` and its two readings; `rows` is None where only the bytes can be had.
+
+    `json` says that an answer begins as a JSON error does, so that its own reading tells the two apart.
+    """
+
+    name: str
+    raw: Callable[[Iterable[bytes], Delivered], Iterator[bytes]]
+    rows: Callable[[Iterable[bytes], Delivered], Iterator[list[tuple[Any, ...]]]] | None
+    binary: bool = False
+    json: bool = False
+
+
+MODES: Mapping[str, Mode] = {
+    mode.name: mode
+    for mode in (
+        Mode("json", documents.raw(documents.JsonReader), documents.rows(documents.JsonReader), json=True),
+        Mode("json/compact", documents.raw(documents.JsonReader), documents.rows(documents.JsonReader), json=True),
+        Mode("json/simple", RECORDS.raw, RECORDS.rows, json=True),
+        Mode("json/simple/compact", VALUES.raw, VALUES.rows, json=True),
+        Mode("msgpack", documents.raw(documents.MsgpackReader), documents.rows(documents.MsgpackReader), binary=True),
+        Mode("csv", CSV.raw, CSV.rows),
+        Mode("tsv", TSV.raw, TSV.rows),
+        Mode("xml", xml, xml_rows),
+        Mode("xls", xls, None, binary=True),
+    )
+}
+
+
+class QueryResponse:
+    """One answer, read once, by `raw()` or by `rows()`; either ends in an error unless the answer was whole.
+
+    `IncompleteResult` says that rows may have been handed on before; any other error, that none were.
+    """
+
+    def __init__(self, mode: Mode, content_type: str, body: Iterable[bytes]) -> None:
+        self.mode = mode
+        self.content_type = content_type
+        self.bytes = 0
+        """Bytes of the body received so far."""
+        self._delivered = Delivered()
+        self._body = _without_page_or_error(self._counted(body), content_type, mode, self._delivered)
+        self._batches: Iterator[list[tuple[Any, ...]]] = iter(())
+        self._ahead: list[list[tuple[Any, ...]]] = []
+
+    @property
+    def row_count(self) -> int | None:
+        """Rows handed on so far; None for the raw bytes of xml and xls, which do not show them."""
+        return self._delivered.rows
+
+    @property
+    def cid(self) -> str | None:
+        """The identifier of the request, once the answer has named it."""
+        return self._delivered.cid
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns, waiting for them when `rows()` was called; empty when the answer does not name any."""
+        while self._delivered.columns is None and (batch := next(self._batches, None)) is not None:
+            self._ahead.append(batch)
+        return self._delivered.columns or ()
+
+    def raw(self) -> Iterator[bytes]:
+        """The service's own bytes without keep-alive padding, checked, in blocks of whole rows."""
+        return self._told(self.mode.raw(self._body, self._delivered))
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """The decoded rows, each with a value for each column. UsageError for a format that has no reading as rows."""
+        if self.mode.rows is None:
+            raise UsageError(f"the rows of {self.mode.name} cannot be read", hint="use csv or json/simple/compact")
+        self._batches = self._told(self.mode.rows(self._body, self._delivered))
+        return self._flattened()
+
+    def _flattened(self) -> Iterator[tuple[Any, ...]]:
+        while self._ahead:
+            yield from self._ahead.pop(0)
+        for batch in self._batches:
+            yield from batch
+
+    def _counted(self, body: Iterable[bytes]) -> Iterator[bytes]:
+        for chunk in body:
+            self.bytes += len(chunk)
+            yield chunk
+
+    def _told(self, parts: Iterator[T]) -> Iterator[T]:
+        """The same parts; an error that comes out of the connection is told how many rows were handed on."""
+        try:
+            yield from parts
+        except IncompleteResult as error:
+            error.rows = self._delivered.rows
+            raise
+
+
+def _without_page_or_error(
+    body: Iterator[bytes], content_type: str, mode: Mode, delivered: Delivered
+) -> Iterator[bytes]:
+    """The same body, unless it begins as a web page or, in a format that is not JSON, as a JSON error."""
+    head = b""
+    while not (start := head.lstrip(b" \t\r\n,")):
+        chunk = next(body, None)
+        if chunk is None:
+            break
+        head += chunk
+    says_html, says_json = "html" in content_type.lower(), "json" in content_type.lower()
+    perhaps_page = start.startswith(b"<") and (mode.name != "xml" or says_html)
+    perhaps_error = start.startswith(b"{") and not mode.json
+    if says_html or perhaps_page or perhaps_error:
+        while len(head) < MAX_BODY and (chunk := next(body, None)) is not None:
+            head += chunk
+        if perhaps_error:
+            _raise_error(head, says_json, mode, delivered)
+        elif is_page(content_type, head):
+            line = page_line(head)
+            raise Unavailable("the service answered with a web page" + (f": {line}" if line else ""))
+    yield from chain((head,) if head else (), body)
+
+
+def _raise_error(head: bytes, says_json: bool, mode: Mode, delivered: Delivered) -> None:
+    try:
+        payload = json.loads(head)
+    except (ValueError, RecursionError):
+        if says_json:
+            raise delivered.cut() from None
+        return
+    if refusal := read_refusal(payload):
+        raise refusal.as_error()
+    if says_json:
+        raise ServiceError(f"the service answered JSON where {mode.name} was asked for")

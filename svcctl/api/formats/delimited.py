@@ -1,0 +1,179 @@
+"""csv and tsv: a header, then rows that end with a newline outside quotes and have as many cells as the header.
+
+Every row is checked, at the speed of `bytes` methods. A block is reduced to its skeleton: only quotes, separators and
+newlines are kept, then quoted text is taken out. Taking out a pair of neighbouring quotes leaves every other character
+inside or outside as it was (the number of quotes before it changes by two), so `replace` does nearly all of it. A whole
+block is right when its skeleton is one row's skeleton repeated, which is one comparison.
+
+A row of separators only, or nothing, is keep-alive padding and is dropped; a row whose every cell is null looks the
+same and is dropped with it, for nothing in the format tells them apart.
+
+The last row is an error when it has the shape `<name>.error,<integer>,…` and another number of cells than the header.
+Where the header has three cells as well, it is an error when its third cell is not a number: a wrong alarm there is
+better than an error taken for data. Only a row of that shape is held back until the next one arrives.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from svcctl.api.formats.delivered import MAX_ROW, Delivered
+from svcctl.api.models import Column
+from svcctl.api.refusals import Refusal
+
+_QUOTED = re.compile(rb'"[^"]*"')
+_ROW = re.compile(rb'(?:[^"\n]++|"[^"]*+")*+\n')
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_ERROR_CELLS = 3
+
+
+class Dialect:
+    """What one separator makes of the format; `CSV` and `TSV` are the two there are."""
+
+    def __init__(self, separator: bytes) -> None:
+        mark, text_mark = re.escape(separator), re.escape(separator.decode())
+        self._padding = separator + b"\n"
+        self._noise = bytes(set(range(256)) - set(b'"\n' + separator))
+        self._error = re.compile(rb'"?[^"\n%b]*\.error"?%b"?[+-]?\d+"?(?:%b|\n)' % (mark, mark, mark))
+        self._cell = re.compile(rf'(?:"([^"]*(?:""[^"]*)*)"([^"\n{text_mark}]*)|([^\n{text_mark}]*))({text_mark}|\n)')
+        self._separator = separator.decode()
+
+    def raw(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
+        """The rows as they came, padding dropped, in blocks of whole rows; the first block is the header alone."""
+        shape = b""
+        held = b""
+        for block, marks in self._whole_rows(chunks, delivered):
+            if not shape:
+                header, block = self._header(block)  # noqa: PLW2901
+                if not header:
+                    continue
+                shape = self._skeleton(self._marks(header))
+                delivered.columns = tuple(Column(name, "str") for name in self._decode(header)[0])
+                yield header
+                marks = self._marks(block)  # noqa: PLW2901
+            elif held:
+                block = held + block  # noqa: PLW2901
+                marks = self._marks(block)  # noqa: PLW2901
+            good, count, held, wrong = self._check(block, marks, shape)
+            if good:
+                delivered.add(count)
+                yield good
+            if wrong:
+                cells = len(self._skeleton(self._marks(wrong)))
+                raise delivered.incomplete(
+                    f"row {(delivered.rows or 0) + 1} has {cells} cells where the header has {len(shape)}"
+                )
+        if held:
+            raise delivered.ended_in(self._refusal(held))
+        if not shape:
+            raise delivered.incomplete("it has no header")
+
+    def rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
+        """The cells as text; an empty cell, which is also how null is written, is the empty string."""
+        for number, block in enumerate(self.raw(chunks, delivered)):
+            yield self._decode(block) if number else []
+
+    def _whole_rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[tuple[bytes, bytes]]:
+        """The body in blocks that end where a row ends, each with its marks."""
+        pending: list[bytes] = []
+        pending_marks: list[bytes] = []
+        size = 0
+        inside = False
+        for chunk in chunks:
+            marks = self._marks(chunk)
+            inside ^= bool(marks.count(b'"') & 1)
+            end = _last_row_end(chunk, inside)
+            if end:
+                marks_end = _last_row_end(marks, inside)
+                yield b"".join((*pending, chunk[:end])), b"".join((*pending_marks, marks[:marks_end]))
+                pending, pending_marks, size = [chunk[end:]], [marks[marks_end:]], len(chunk) - end
+                continue
+            pending.append(chunk)
+            pending_marks.append(marks)
+            size += len(chunk)
+            if size > MAX_ROW:
+                raise delivered.too_long()
+        rest = b"".join(pending) + b"\n"
+        if self._error.match(rest):
+            yield rest, self._marks(rest)
+        elif rest.strip(self._padding):
+            raise delivered.cut()
+
+    def _header(self, block: bytes) -> tuple[bytes, bytes]:
+        """The first row that is not padding, and what comes after it."""
+        for row in _ROW.finditer(block):
+            if row[0].strip(self._padding):
+                return row[0], block[row.end() :]
+        return b"", b""
+
+    def _check(self, block: bytes, marks: bytes, shape: bytes) -> tuple[bytes, int, bytes, bytes]:
+        """The right rows of a block and their number, then the row to hold back, then the first wrong row."""
+        skeleton = self._skeleton(marks)
+        count = len(skeleton) // len(shape)
+        padded = block.startswith(shape) or b"\n" + shape in block
+        perhaps_error = len(shape) == _ERROR_CELLS and b".error" in block
+        if skeleton == shape * count and not padded and not perhaps_error:
+            return block, count, b"", b""
+        rows = [row for row in _ROW.findall(block) if row.strip(self._padding)]
+        right = next((at for at, row in enumerate(rows) if self._skeleton(self._marks(row)) != shape), len(rows))
+        good, wrong = rows[:right], rows[right:]
+        if len(wrong) == 1 and self._error.match(wrong[0]):
+            return b"".join(good), len(good), wrong[0], b""
+        if perhaps_error and good and not wrong and self._is_error_of_three(good[-1]):
+            return b"".join(good[:-1]), len(good) - 1, good[-1], b""
+        return b"".join(good), len(good), b"", wrong[0] if wrong else b""
+
+    def _marks(self, block: bytes) -> bytes:
+        """The quotes, separators and newlines of a block."""
+        return block.translate(None, self._noise)
+
+    def _skeleton(self, marks: bytes) -> bytes:
+        """The separators and newlines that stand outside quotes."""
+        if b'"' in marks:
+            marks = marks.replace(b'""', b"")
+            if b'"' in marks:
+                marks = _QUOTED.sub(b"", marks)
+        return marks
+
+    def _is_error_of_three(self, row: bytes) -> bool:
+        return self._error.match(row) is not None and not _NUMBER.fullmatch(self._decode(row)[0][2].strip())
+
+    def _refusal(self, row: bytes) -> Refusal:
+        _name, code, *words = self._decode(row)[0]
+        message = " ".join(" ".join(words).split())
+        return Refusal(message or "the service gave no message", int(code))
+
+    def _decode(self, block: bytes) -> list[tuple[str, ...]]:
+        text = block.decode("utf-8", "surrogateescape")
+        if "\r" not in text:  # the csv module would end a row there
+            try:
+                return [tuple(row) for row in csv.reader(io.StringIO(text, newline=""), delimiter=self._separator)]
+            except csv.Error:  # a cell longer than its limit, which is one for the whole process
+                pass
+        rows: list[tuple[str, ...]] = []
+        row: list[str] = []
+        for quoted, after, bare, end in self._cell.findall(text):
+            row.append(bare or quoted.replace('""', '"') + after)
+            if end == "\n":
+                rows.append(tuple(row))
+                row = []
+        return rows
+
+
+def _last_row_end(chunk: bytes, inside: bool) -> int:
+    """Where the last whole row of a chunk ends, 0 when none does; `inside` says whether the chunk ends in quotes."""
+    end = len(chunk)
+    while (newline := chunk.rfind(b"\n", 0, end)) >= 0:
+        inside ^= bool(chunk.count(b'"', newline, end) & 1)
+        if not inside:
+            return newline + 1
+        end = newline
+    return 0
+
+
+CSV = Dialect(b",")
+TSV = Dialect(b"\t")

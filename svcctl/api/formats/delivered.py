@@ -1,0 +1,40 @@
+"""What a stream has delivered so far: the one thing that all formats write to while they read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from svcctl.api.models import Column
+from svcctl.api.refusals import Refusal
+from svcctl.errors import IncompleteResult
+
+BLOCK = 64 * 1024
+"""Bytes that are handed on at a time where a format gathers them."""
+
+MAX_ROW = 64 * 1024 * 1024
+"""Bytes of the longest row that is taken; a body without an end of row would otherwise fill the memory."""
+
+
+@dataclass(slots=True)
+class Delivered:
+    """Rows handed on (None where the format's own bytes do not show them), columns once known, the request's cid."""
+
+    rows: int | None = 0
+    columns: tuple[Column, ...] | None = None
+    cid: str | None = None
+
+    def add(self, rows: int) -> None:
+        self.rows = (self.rows or 0) + rows
+
+    def incomplete(self, what: str) -> IncompleteResult:
+        return IncompleteResult(f"the result is incomplete: {what}", rows=self.rows)
+
+    def ended_in(self, refusal: Refusal) -> IncompleteResult:
+        self.cid = refusal.cid or self.cid
+        return self.incomplete(f"it ended in an error of the service: {refusal.in_one_line()}")
+
+    def cut(self) -> IncompleteResult:
+        return self.incomplete("the connection closed in the middle")
+
+    def too_long(self) -> IncompleteResult:
+        return self.incomplete(f"a row is longer than {MAX_ROW // 1024 // 1024} MiB")

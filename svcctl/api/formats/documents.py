@@ -1,0 +1,401 @@
+"""json, json/compact and msgpack: one envelope, whose `object` holds the rows, read from front to back.
+
+The three have one structure in two encodings, so one walk reads them: it takes an envelope member by member and its
+rows one by one. A source knows an encoding; it pulls pieces of the body as it needs them. Every value is decoded, so
+every row is proved whole, and an envelope counts as success only when it was read to its end: what stands after the
+rows can still say that they are not all.
+
+`object` is an array of records, or an object with `m` (the columns) and `d` (the rows as arrays). Which of the two is
+seen from the answer, not from the mode that was asked for.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from typing import Any, Literal, NoReturn, Protocol
+
+import msgpack
+
+from svcctl.api.formats.delivered import BLOCK, MAX_ROW, Delivered
+from svcctl.api.formats.lines import rows_of
+from svcctl.api.models import columns_of
+from svcctl.api.refusals import read_refusal
+from svcctl.errors import IncompleteResult
+
+Kind = Literal["map", "array", "value"]
+Batch = tuple[bytes, list[Any]]
+Source = Callable[[Iterator[bytes], Delivered], "Reader"]
+
+
+class Reader(Protocol):
+    """A body in one encoding, read from front to back; every method may wait for more of it."""
+
+    def kind(self) -> Kind:
+        """What comes next."""
+        ...
+
+    def members(self) -> Iterator[str]:
+        """The keys of a map; the caller takes the value of each before it asks for the next."""
+        ...
+
+    def elements(self) -> Iterator[list[Any]]:
+        """The elements of an array, as many at a time as can be had at once."""
+        ...
+
+    def value(self) -> Any: ...
+
+    def taken(self) -> int:
+        """How much was read and not handed on yet."""
+        ...
+
+    def drained(self) -> bool:
+        """Whether the next step may have to wait."""
+        ...
+
+    def take(self) -> bytes:
+        """The body's own bytes, up to where it was read, without padding."""
+        ...
+
+    def end(self) -> None:
+        """Raises when something follows the envelope."""
+        ...
+
+
+def raw(source: Source) -> Callable[[Iterable[bytes], Delivered], Iterator[bytes]]:
+    """The service's own bytes. Those after the last row come only when the envelope was read and says success."""
+
+    def read(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
+        return (data for data, _ in _walk(source(iter(chunks), delivered), delivered) if data)
+
+    return read
+
+
+def rows(source: Source) -> Callable[[Iterable[bytes], Delivered], Iterator[list[tuple[Any, ...]]]]:
+    """The rows; their columns are those of `m`, or else the fields of the first record."""
+
+    def read(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
+        for _, values in _walk(source(iter(chunks), delivered), delivered):
+            records = bool(values) and isinstance(values[0], dict)
+            yield rows_of(values, delivered) if records else [tuple(value) for value in values]
+
+    return read
+
+
+def _walk(reader: Reader, delivered: Delivered) -> Iterator[Batch]:
+    envelope: dict[str, Any] = {}
+    if reader.kind() != "map":
+        refusal = read_refusal(reader.value())
+        raise refusal.as_error() if refusal else delivered.incomplete("it is not an envelope")
+    for key in reader.members():
+        if key == "object" and reader.kind() == "array":
+            envelope[key] = yield from _rows(reader, delivered, dict)
+        elif key == "object" and reader.kind() == "map":
+            envelope[key] = yield from _compact(reader, delivered, envelope)
+        else:
+            envelope[key] = reader.value()
+    reader.end()
+    delivered.cid = str(envelope["cid"]) if envelope.get("cid") else None
+    if refusal := read_refusal(envelope):
+        in_stream = delivered.rows or isinstance(envelope.get("error", envelope.get("e")), list)
+        raise delivered.ended_in(refusal) if in_stream else refusal.as_error()
+    if "object" not in envelope:
+        raise delivered.incomplete("its envelope holds no object")
+    if envelope["object"]:
+        raise delivered.incomplete("its object does not hold rows")
+    yield reader.take(), []
+
+
+def _compact(reader: Reader, delivered: Delivered, envelope: dict[str, Any]) -> Generator[Batch, None, dict[str, Any]]:
+    """An object with `m` and `d`; an error after the rows may stand inside it or beside it. Returns what is neither."""
+    other: dict[str, Any] = {}
+    has_rows = False
+    for key in reader.members():
+        if key == "d" and reader.kind() == "array":
+            has_rows = True
+            other |= {key: strays} if (strays := (yield from _rows(reader, delivered, list))) else {}
+        elif key == "m":
+            try:
+                delivered.columns = columns_of(reader.value())
+            except ValueError as error:
+                raise delivered.incomplete(f"its column names are wrong: {error}") from None
+            yield b"", []
+        elif key in ("e", "error"):
+            envelope[key] = reader.value()
+        else:
+            other[key] = reader.value()
+    if has_rows and delivered.columns is None and not other:
+        raise delivered.incomplete("its column names are missing")
+    return other
+
+
+def _rows(reader: Reader, delivered: Delivered, expected: type) -> Generator[Batch, None, list[Any]]:
+    """The rows of an array, each of the expected type, in batches.
+
+    Returns the elements that are not rows, for an error lists its causes in the same place.
+    """
+    batch: list[Any] = []
+    strays: list[Any] = []
+    try:
+        for values in reader.elements():
+            for value in values:
+                if not isinstance(value, expected):
+                    strays.append(value)
+                elif isinstance(value, list) and delivered.columns is not None and len(value) != len(delivered.columns):
+                    number = (delivered.rows or 0) + len(batch) + 1
+                    width = len(delivered.columns)
+                    batch = []  # its bytes cannot be told from those of the wrong row
+                    raise delivered.incomplete(f"row {number} has {len(value)} values for {width} columns")
+                else:
+                    batch.append(value)
+            if batch and not strays and (len(values) > 1 or reader.drained() or reader.taken() >= BLOCK):
+                delivered.add(len(batch))
+                yield reader.take(), batch
+                batch = []
+    except IncompleteResult:
+        if batch and not strays:
+            delivered.add(len(batch))
+            yield reader.take(), batch
+        raise
+    if batch and not strays:
+        delivered.add(len(batch))
+        yield reader.take(), batch
+    return strays
+
+
+_PADDING = "    "
+_SPACE = re.compile(r"[ \t\n\r]*")
+_BRACKETS: Mapping[str, Kind] = {"{": "map", "[": "array"}
+# How near to the end of what has arrived an error of the parser is when the rest is only late: the longest word of JSON
+# as Python reads it, or a pair of escapes.
+_LATE = 16
+_MANY = 1024
+"""Characters from which parsing elements together is worth a try."""
+
+
+class JsonReader:
+    """JSON text; runs of four spaces between its parts are padding, inside its strings they are data."""
+
+    def __init__(self, chunks: Iterator[bytes], delivered: Delivered) -> None:
+        self._chunks = chunks
+        self._delivered = delivered
+        self._decode = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
+        self._parse = json.JSONDecoder(strict=False).raw_decode
+        self._ended = False
+        self._tried = False
+        self._text = ""
+        self._at = 0
+        self._from = 0
+        self._out: list[str] = []
+
+    def kind(self) -> Kind:
+        return _BRACKETS.get(self._peek(), "value")
+
+    def members(self) -> Iterator[str]:
+        for _ in self._items("{", "}"):
+            key = self.value()
+            if not isinstance(key, str) or self._peek() != ":":
+                self._wrong()
+            self._at += 1
+            yield key
+
+    def elements(self) -> Iterator[list[Any]]:
+        for _ in self._items("[", "]"):
+            yield self._many() or [self.value()]
+
+    def _many(self) -> list[Any]:
+        """The whole elements that have arrived, parsed at once; none when they must be taken one by one.
+
+        What ends in the last bracket before a comma is tried as an array. It parses only when that bracket ends an
+        element: inside a string or an inner value it would leave them open.
+        """
+        if self._tried or self._peek() not in _BRACKETS:
+            return []
+        self._tried = True
+        end = self._text.rfind("}," if self._peek() == "{" else "],", self._at) + 1
+        text = self._text[self._at : end]
+        if len(text) < _MANY or _PADDING in text:
+            return []
+        try:
+            values, parsed = self._parse(f"[{text}]")
+        except (ValueError, RecursionError):
+            return []
+        if parsed < len(text) + 2:  # the array itself ended before that bracket
+            return []
+        self._at = end
+        return list(values)
+
+    def value(self) -> Any:
+        self._peek()
+        while True:
+            try:
+                value, end = self._parse(self._text, self._at)
+            except json.JSONDecodeError as error:
+                near_end = error.pos > len(self._text) - _LATE or error.msg.startswith("Unterminated string")
+                if not near_end:
+                    self._wrong()
+                self._more(len(self._text) - self._at)
+            except (ValueError, RecursionError):
+                self._wrong()
+            else:
+                # A number at the very end of what has arrived may go on.
+                if end == len(self._text) and self._text[end - 1] not in '"}]' and self._fill():
+                    continue
+                self._at = end
+                return value
+
+    def taken(self) -> int:
+        return self._at - self._from
+
+    def drained(self) -> bool:
+        return len(self._text) - self._at <= 1
+
+    def take(self) -> bytes:
+        text = "".join(self._out) + self._text[self._from : self._at]
+        self._out.clear()
+        self._from = self._at
+        return text.encode("utf-8", "surrogateescape")
+
+    def end(self) -> None:
+        if self._peek():
+            self._wrong()
+
+    def _items(self, begin: str, end: str) -> Iterator[None]:
+        if self._peek() != begin:
+            self._wrong()
+        self._at += 1
+        if self._peek() == end:
+            self._at += 1
+            return
+        while True:
+            yield
+            mark = self._peek()
+            self._at += 1
+            if mark == end:
+                return
+            if mark != ",":
+                self._at -= 1
+                self._wrong()
+
+    def _peek(self) -> str:
+        """The next character that is not white space, after taking out the padding before it; empty at the end."""
+        while True:
+            end = _space_end(self._text, self._at)
+            if end == len(self._text) and self._fill(keep_space=True):
+                continue
+            if end > self._at and _PADDING in self._text[self._at : end]:
+                space = self._text[self._at : end].replace(_PADDING, "")
+                self._out += self._text[self._from : self._at], space
+                self._from = end
+            self._at = end
+            return self._text[end : end + 1]
+
+    def _more(self, size: int) -> None:
+        """More text for a value of which `size` characters are there; raises when there is none, or too much."""
+        if size > MAX_ROW:
+            raise self._delivered.too_long()
+        # A long value is tried again only when it has grown by half, or trying would take longer than reading.
+        wanted = len(self._text) - self._at + (size // 2 if size > BLOCK else 1)
+        while len(self._text) - self._at < wanted:
+            if not self._fill():
+                if len(self._text) - self._at > size:
+                    return
+                raise self._delivered.cut()
+
+    def _fill(self, keep_space: bool = False) -> bool:
+        """Adds the next piece of the body, and drops what was handed on; False at the end of the body."""
+        if self._ended:
+            return False
+        kept = self._text[self._from :]
+        self._at -= self._from
+        self._from = 0
+        if keep_space and _PADDING in kept[self._at :]:  # padding must not gather while a query is slow
+            kept = kept[: self._at] + kept[self._at :].replace(_PADDING, "")
+        chunk = next(self._chunks, None)
+        self._ended = chunk is None
+        self._tried = False
+        self._text = kept + self._decode(chunk or b"", self._ended)
+        return not self._ended or len(self._text) > len(kept)
+
+    def _wrong(self) -> NoReturn:
+        if self._ended and self._at >= len(self._text) - _LATE:
+            raise self._delivered.cut()
+        raise self._delivered.incomplete("it is not valid JSON")
+
+
+def _space_end(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+class MsgpackReader:
+    """MessagePack; the unpacker pulls the body through `read`, which keeps the bytes until they are handed on."""
+
+    def __init__(self, chunks: Iterator[bytes], delivered: Delivered) -> None:
+        self._chunks = chunks
+        self._delivered = delivered
+        self._ahead = b""
+        self._kept = bytearray()
+        self._base = 0
+        self._unpacker = msgpack.Unpacker(
+            self, raw=False, unicode_errors="surrogateescape", strict_map_key=False, max_buffer_size=MAX_ROW
+        )
+
+    def read(self, size: int) -> bytes:
+        """What the unpacker calls: at most `size` bytes, none at the end of the body."""
+        piece = self._next()[:size]
+        self._ahead = self._ahead[len(piece) :]
+        self._kept += piece
+        return piece
+
+    def kind(self) -> Kind:
+        at = self._unpacker.tell() - self._base
+        head = self._kept[at] if at < len(self._kept) else next(iter(self._next()), 0)
+        if 0x80 <= head <= 0x8F or head in (0xDE, 0xDF):
+            return "map"
+        return "array" if 0x90 <= head <= 0x9F or head in (0xDC, 0xDD) else "value"
+
+    def members(self) -> Iterator[str]:
+        for _ in range(self._read(self._unpacker.read_map_header)):
+            yield str(self.value())
+
+    def elements(self) -> Iterator[list[Any]]:
+        for _ in range(self._read(self._unpacker.read_array_header)):
+            yield [self.value()]
+
+    def value(self) -> Any:
+        return self._read(self._unpacker.unpack)
+
+    def taken(self) -> int:
+        return int(self._unpacker.tell()) - self._base
+
+    def drained(self) -> bool:
+        return not self._ahead and self.taken() == len(self._kept)
+
+    def take(self) -> bytes:
+        size = self.taken()
+        data = bytes(self._kept[:size])
+        del self._kept[:size]
+        self._base += size
+        return data
+
+    def end(self) -> None:
+        if self.taken() < len(self._kept) or self._next():
+            raise self._delivered.incomplete("something follows its envelope")
+
+    def _next(self) -> bytes:
+        while not self._ahead and (chunk := next(self._chunks, None)) is not None:
+            self._ahead = chunk
+        return self._ahead
+
+    def _read(self, part: Callable[[], Any]) -> Any:
+        try:
+            return part()
+        except msgpack.OutOfData:
+            raise self._delivered.cut() from None
+        except msgpack.BufferFull:
+            raise self._delivered.too_long() from None
+        except (ValueError, msgpack.UnpackException):
+            raise self._delivered.incomplete("it is not valid MessagePack") from None

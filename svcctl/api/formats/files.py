@@ -1,0 +1,124 @@
+"""xml and xls: formats that have an end of their own, and whose inside this client need not understand to pass it on.
+
+Their last bytes are held back until the end has been seen to be one: an xml answer ends with the closing tag of its
+root, after which nothing stands but white space; a spreadsheet is a zip file, which ends with a record that says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+from xml.etree.ElementTree import Element, ParseError, XMLPullParser
+
+from svcctl.api.formats.delivered import BLOCK, Delivered
+from svcctl.api.formats.lines import rows_of
+from svcctl.api.refusals import Refusal
+
+_PROLOGUE = re.compile(rb"\s+|\xef\xbb\xbf|<\?.*?\?>|<!--.*?-->|<![A-Z][^>]*>", re.DOTALL)
+_ROOT = re.compile(rb"<([^\s/><!?]+)[^>]*?(/?)>")
+_ERROR = re.compile(rb"<error\b([^>]*)>((?:(?!<error\b).)*?)</error>\s*</[^>]+>\s*\Z", re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")
+_CODE = re.compile(r"\b\d{1,6}\b")
+_ZIP_END = b"PK\x05\x06"
+_ZIP_END_SIZE = 22
+_ZIP_COMMENT_MAX = 65535
+_COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")
+_SECTOR = 512
+
+
+def xml(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
+    """The document as it came; the rows are not counted."""
+    delivered.rows = None
+    yield from _document(chunks, delivered)
+
+
+def _document(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
+    head = held = b""
+    for chunk in chunks:
+        head += chunk[: BLOCK - len(head)]
+        held += chunk
+        if len(held) > 2 * BLOCK:
+            yield held[:-BLOCK]
+            held = held[-BLOCK:]
+    root = _ROOT.match(_without_prologue(head))
+    if root is None:
+        raise delivered.incomplete("it is not xml")
+    if root[1] == b"error":
+        raise _refusal(held).as_error()
+    if error := _ERROR.search(held):
+        raise delivered.ended_in(_refusal(error[1] + b" " + error[2]))
+    end = held.rstrip()
+    if not end.endswith(b"</" + root[1] + b">") and not (root[2] and end.endswith(b"/>")):
+        raise delivered.cut()
+    yield held
+
+
+def xml_rows(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
+    """The rows as text. A row is an element below the root whose children are the cells, each a text.
+
+    A cell's column is its `name` attribute, or else its tag; a cell that a row lacks is None.
+    """
+    parser: XMLPullParser[Element] = XMLPullParser(("start", "end"))
+    open_elements: list[Element] = []
+    containers: set[Element] = set()
+    try:
+        for chunk in _document(chunks, delivered):
+            parser.feed(chunk)
+            batch: list[dict[str, Any]] = []
+            for event, element in cast(Iterator[tuple[str, Element]], parser.read_events()):
+                if event == "start":
+                    open_elements.append(element)
+                    continue
+                open_elements.pop()
+                if not open_elements:
+                    continue
+                parent = open_elements[-1]
+                if element in containers:
+                    containers.add(parent)
+                elif len(element):
+                    batch.append({cell.get("name", cell.tag): cell.text for cell in element})
+                    containers.add(parent)
+                    parent.remove(element)
+            delivered.add(len(batch))
+            yield rows_of(batch, delivered)
+        parser.close()
+    except ParseError as error:
+        raise delivered.incomplete(f"it is not valid xml: {error}") from None
+
+
+def xls(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
+    """The spreadsheet as it came; the rows are not counted. The older binary kind is only known by its sector size."""
+    delivered.rows = None
+    head = held = b""
+    size = 0
+    for chunk in chunks:
+        head += chunk[: len(_COMPOUND_FILE) - len(head)]
+        size += len(chunk)
+        held += chunk
+        if len(held) > 2 * (_ZIP_END_SIZE + _ZIP_COMMENT_MAX):
+            yield held[: -_ZIP_END_SIZE - _ZIP_COMMENT_MAX]
+            held = held[-_ZIP_END_SIZE - _ZIP_COMMENT_MAX :]
+    if head.startswith(b"PK"):
+        at = held.rfind(_ZIP_END)
+        comment = int.from_bytes(held[at + _ZIP_END_SIZE - 2 : at + _ZIP_END_SIZE], "little")
+        whole = at >= 0 and len(held) == at + _ZIP_END_SIZE + comment
+    elif head == _COMPOUND_FILE:
+        whole = size % _SECTOR == 0
+    else:
+        raise delivered.incomplete("it is not a spreadsheet" if head else "it is empty")
+    if not whole:
+        raise delivered.cut()
+    yield held
+
+
+def _without_prologue(head: bytes) -> bytes:
+    while match := _PROLOGUE.match(head):
+        head = head[match.end() :]
+    return head
+
+
+def _refusal(markup: bytes) -> Refusal:
+    text = " ".join(_TAG.sub(" ", markup.decode("utf-8", "replace")).split())
+    code = _CODE.search(text)
+    return Refusal(text or "the service gave no message", int(code[0]) if code else None)

@@ -1,0 +1,215 @@
+"""json/simple and json/simple/compact: one JSON value a line, ended by a newline, and by nothing else.
+
+The end of the connection is the end of the result, so a cut looks like an end; what tells them apart is the newline
+after the last row. Checked of every row: that its line begins and ends as a row does, three counts a block. Checked in
+full, by parsing: the first line, the last row of every block, and all rows where a block is not plain (padding, other
+spelling, an error). `rows` parses everything in any case.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from svcctl.api.formats.delivered import MAX_ROW, Delivered
+from svcctl.api.models import Column, columns_of
+from svcctl.api.refusals import is_error_line, read_refusal
+from svcctl.errors import IncompleteResult
+
+_UNREADABLE = object()
+
+
+@dataclass(frozen=True, slots=True)
+class LineFormat:
+    """How a row's line begins and ends, whether its parsed value is a row, and whether metadata comes first."""
+
+    begin: bytes
+    end: bytes
+    is_row: Callable[[Any, Delivered], bool]
+    metadata: bool
+
+    def raw(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
+        """The lines as they came, padding dropped, in blocks of whole lines."""
+        first = True
+        held = b""
+        for block in _whole_lines(chunks, delivered):
+            rows = held + block
+            if first:
+                line, rows = _first_line(block)
+                if not line:
+                    continue
+                first = False
+                value = self._first_value(line, rows, delivered)
+                if self.metadata:
+                    delivered.columns = _columns(value, delivered)
+                    yield line
+                elif is_error_line(value) and not rows.strip():
+                    held = line  # an error body when nothing follows, a row when something does
+                    continue
+                else:
+                    rows = line + rows
+            elif held and not block.strip():
+                continue
+            held = b""
+            count = self._count_if_plain(rows)
+            if count and self._last_is_row(rows, delivered):
+                delivered.add(count)
+                yield rows
+            else:
+                yield from self._one_by_one(rows, delivered)
+        if held and (refusal := read_refusal(_parse(held))):
+            raise refusal.as_error()
+        if first and self.metadata:
+            raise delivered.incomplete("the line of column names is missing")
+
+    def rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
+        """The rows in the order of the columns, which are those of `m`, or of the first row."""
+        blocks = self.raw(chunks, delivered)
+        if self.metadata:
+            next(blocks, None)
+            yield []
+        counted = 0
+        for block in blocks:
+            lines = block.split(b"\n")[:-1]
+            values = _parse(b"[" + b",".join(lines) + b"]")
+            if not isinstance(values, list) or len(values) != len(lines):
+                values = [_parse(line) for line in lines]
+            good = next((at for at, value in enumerate(values) if not self.is_row(value, delivered)), len(values))
+            counted += good
+            delivered.rows = counted
+            yield [tuple(value["d"]) for value in values[:good]] if self.metadata else rows_of(values[:good], delivered)
+            if good < len(values):
+                raise delivered.incomplete(f"line {counted + 1} is not a row")
+
+    def _count_if_plain(self, rows: bytes) -> int:
+        """The number of rows in a block whose every line begins and ends as a row does, else 0."""
+        count = rows.count(b"\n")
+        borders = rows.count(self.end + b"\n" + self.begin)
+        plain = borders == count - 1 and rows.startswith(self.begin) and rows.endswith(self.end + b"\n")
+        return count if plain else 0
+
+    def _last_is_row(self, rows: bytes, delivered: Delivered) -> bool:
+        return self.is_row(_parse(rows[rows.rfind(b"\n", 0, -1) + 1 :]), delivered)
+
+    def _first_value(self, line: bytes, others: bytes, delivered: Delivered) -> Any:
+        """The first line, parsed; raises what it says when it is an error and cannot be a row or metadata."""
+        value = _parse(line)
+        if value is _UNREADABLE and is_error_line(_parse(line + others)):
+            value = _parse(line + others)  # an error body spread over lines
+        elif not self.metadata and isinstance(value, dict):
+            return value
+        if refusal := read_refusal(value):
+            raise delivered.ended_in(refusal) if _is_in_stream(value) else refusal.as_error()
+        return value
+
+    def _one_by_one(self, block: bytes, delivered: Delivered) -> Iterator[bytes]:
+        """The rows of a block that is not plain, each parsed, up to the error or the line that is none."""
+        good: list[bytes] = []
+        failure: IncompleteResult | None = None
+        for line in block.split(b"\n")[:-1]:
+            row = line.strip(b" ")
+            if not row:
+                continue
+            value = _parse(row)
+            if not self.is_row(value, delivered):
+                refusal = None if value is _UNREADABLE else read_refusal(value)
+                delivered.add(len(good))
+                if refusal:
+                    failure = delivered.ended_in(refusal)
+                else:
+                    failure = delivered.incomplete(f"line {(delivered.rows or 0) + 1} is not a row")
+                break
+            good.append(row + b"\n")
+        else:
+            delivered.add(len(good))
+        if good:
+            yield b"".join(good)
+        if failure:
+            raise failure
+
+
+def rows_of(records: list[dict[str, Any]], delivered: Delivered) -> list[tuple[Any, ...]]:
+    """Records as tuples in the order of the columns; the first record ever names these, for there is no metadata."""
+    if delivered.columns is None and records:
+        delivered.columns = tuple(Column(name) for name in records[0])
+    names = [column.name for column in delivered.columns or ()]
+    rows = []
+    for record in records:
+        if other := record.keys() - names:
+            delivered.add(-len(records))
+            raise IncompleteResult(
+                f"the result cannot be laid out in columns: a row has the field '{min(other)}', the first has not",
+                hint="use json/simple/compact, which names all columns first",
+            )
+        rows.append(tuple([record.get(name) for name in names]))
+    return rows
+
+
+def _whole_lines(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
+    """The body in blocks that end with a newline; raises what a last line without one says."""
+    pending: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        end = chunk.rfind(b"\n") + 1
+        if end:
+            pending.append(chunk[:end])
+            yield b"".join(pending)
+            pending, size, chunk = [], 0, chunk[end:]  # noqa: PLW2901
+        if chunk:
+            pending.append(chunk)
+            size += len(chunk)
+            if size > MAX_ROW:
+                raise delivered.too_long()
+    rest = b"".join(pending).strip(b" ")
+    if not rest:
+        return
+    value = _parse(rest)
+    refusal = read_refusal(value)
+    if refusal and (_is_in_stream(value) or (delivered.rows and is_error_line(value))):
+        raise delivered.ended_in(refusal)
+    raise refusal.as_error() if refusal and not delivered.rows else delivered.cut()
+
+
+def _is_in_stream(value: Any) -> bool:
+    """Whether an error has a form of those that end a stream: `["error", …]` or a member `e`."""
+    return isinstance(value, list) or (isinstance(value, dict) and "e" in value)
+
+
+def _columns(value: Any, delivered: Delivered) -> tuple[Column, ...]:
+    try:
+        return columns_of(value["m"] if isinstance(value, dict) and "m" in value else None)
+    except ValueError as error:
+        raise delivered.incomplete(f"the line of column names is missing or wrong: {error}") from None
+
+
+def _first_line(block: bytes) -> tuple[bytes, bytes]:
+    """The first line that is not padding, without its padding, and what comes after it."""
+    start = 0
+    while end := block.find(b"\n", start) + 1:
+        if line := block[start : end - 1].strip(b" "):
+            return line + b"\n", block[end:]
+        start = end
+    return b"", b""
+
+
+def _parse(line: bytes) -> Any:
+    try:
+        return json.loads(line.decode("utf-8", "surrogateescape"), strict=False)
+    except (ValueError, RecursionError):
+        return _UNREADABLE
+
+
+def _is_record(value: Any, delivered: Delivered) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_values(value: Any, delivered: Delivered) -> bool:
+    if not isinstance(value, dict) or "e" in value or not isinstance(value.get("d"), list):
+        return False
+    return len(value["d"]) == len(delivered.columns or ())
+
+
+RECORDS = LineFormat(b"{", b"}", _is_record, metadata=False)
+VALUES = LineFormat(b'{"d":[', b"]}", _is_values, metadata=True)

@@ -1,0 +1,270 @@
+"""What the interface's answers hold, as frozen dataclasses with the interface's names.
+
+`from_json` takes what a service sent: fields may be absent, and fields and values it does not know are kept, because
+deployed services send more than the interface lists. Client and service share this module; it holds facts only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+JsonObject = Mapping[str, Any]
+
+_NO_EXTRA: JsonObject = {}
+
+
+def _rest(source: JsonObject, known: tuple[str, ...]) -> JsonObject:
+    return {name: value for name, value in source.items() if name not in known}
+
+
+def _without_none(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _integer(value: object) -> int | None:
+    if isinstance(value, str) and value.removeprefix("-").isdecimal():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a result; `type` is as `m` names it (an open set), None where the format has no types."""
+
+    name: str
+    type: str | None = None
+
+
+def columns_of(m: object) -> tuple[Column, ...]:
+    """The columns of a compact result's `m`, ordered by `index`, whatever the order of the object itself.
+
+    ValueError when `m` is not such a map, or its indexes are not 0, 1, 2 …
+    """
+    if not isinstance(m, Mapping):
+        raise ValueError("m is not an object")
+    entries: list[tuple[int, Column]] = []
+    for name, entry in m.items():
+        index = entry.get("index") if isinstance(entry, Mapping) else None
+        if not isinstance(index, int) or isinstance(index, bool):
+            raise ValueError(f"column '{name}' has no index")
+        entries.append((index, Column(str(name), _text(entry.get("type")))))
+    entries.sort(key=lambda entry: entry[0])
+    if [index for index, _ in entries] != list(range(len(entries))):
+        raise ValueError("the column indexes are not 0, 1, 2 and so on")
+    return tuple(column for _, column in entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """The wrapper of job answers and JSON query answers; `timestamp` is in epoch milliseconds."""
+
+    status: int | None = None
+    object: Any = None
+    msg: str | None = None
+    success: bool | None = None
+    cid: str | None = None
+    timestamp: int | None = None
+    extra: JsonObject = field(default_factory=lambda: _NO_EXTRA)
+
+    @classmethod
+    def from_json(cls, source: JsonObject) -> Self:
+        success = source.get("success")
+        return cls(
+            status=_integer(source.get("status")),
+            object=source.get("object"),
+            msg=_text(source.get("msg")),
+            success=success if isinstance(success, bool) else None,
+            cid=_text(source.get("cid")),
+            timestamp=_integer(source.get("timestamp")),
+            extra=_rest(source, ("status", "object", "msg", "success", "cid", "timestamp")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A query job. `status` is kept as sent: COMPLETED, STOPPED, RUNNING, REMOVED, and others in the field.
+
+    `last_datetime` is in epoch milliseconds, 0 when the job never ran.
+    """
+
+    id: str
+    status: str
+    type: str | None = None
+    friendly_name: str | None = None
+    event_generated: int | None = None
+    events_sent: int | None = None
+    last_datetime: int | None = None
+    query: str | None = None
+    error: tuple[str, ...] = ()
+    extra: JsonObject = field(default_factory=lambda: _NO_EXTRA)
+
+    @classmethod
+    def from_json(cls, source: JsonObject) -> Self:
+        errors = source.get("error") or ()
+        return cls(
+            id=str(source.get("id", "")),
+            status=str(source.get("status", "")),
+            type=_text(source.get("type")),
+            friendly_name=_text(source.get("friendlyName")),
+            event_generated=_integer(source.get("eventGenerated")),
+            events_sent=_integer(source.get("eventsSent")),
+            last_datetime=_integer(source.get("lastDatetime")),
+            query=_text(source.get("query")),
+            error=tuple(map(str, errors)) if isinstance(errors, list | tuple) else (str(errors),),
+            extra=_rest(
+                source,
+                (
+                    "id",
+                    "status",
+                    "type",
+                    "friendlyName",
+                    "eventGenerated",
+                    "eventsSent",
+                    "lastDatetime",
+                    "query",
+                    "error",
+                ),
+            ),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return _without_none(
+            status=self.status,
+            id=self.id,
+            eventGenerated=self.event_generated,
+            eventsSent=self.events_sent,
+            lastDatetime=self.last_datetime,
+            type=self.type,
+            friendlyName=self.friendly_name,
+            query=self.query,
+            error=list(self.error),
+        ) | dict(self.extra)
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A reseller's customer domain; `name` is in full form, `<domain>@<reseller>`."""
+
+    name: str
+    plan: str | None = None
+    status: str | None = None
+    time: float | None = None
+    volume: float | None = None
+    extra: JsonObject = field(default_factory=lambda: _NO_EXTRA)
+
+    @classmethod
+    def from_json(cls, source: JsonObject) -> Self:
+        return cls(
+            name=str(source.get("name", "")),
+            plan=_text(source.get("plan")),
+            status=_text(source.get("status")),
+            time=source.get("time"),
+            volume=source.get("volume"),
+            extra=_rest(source, ("name", "plan", "status", "time", "volume")),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return _without_none(
+            name=self.name, plan=self.plan, time=self.time, volume=self.volume, status=self.status
+        ) | dict(self.extra)
+
+
+ALL = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A custom role. None is a field that is not given, which an update leaves alone; `()` is given and empty.
+
+    `*` stands in `policies` and `applications` as the one element `ALL`, in `resource_ids` as the key `ALL`.
+    """
+
+    name: str | None = None
+    description: str | None = None
+    policies: tuple[str, ...] | None = None
+    applications: tuple[str, ...] | None = None
+    resource_ids: Mapping[str, tuple[int, ...]] | None = None
+    finder_name: str | None = None
+    default_application_name: str | None = None
+    alert_permissions: Any = None
+    def_vault: Any = None
+    max_vault: Any = None
+    extra: JsonObject = field(default_factory=lambda: _NO_EXTRA)
+
+    @classmethod
+    def from_json(cls, source: JsonObject) -> Self:
+        return cls(
+            name=_text(source.get("name")),
+            description=_text(source.get("description")),
+            policies=_names(source.get("policies")),
+            applications=_names(source.get("applications")),
+            resource_ids=_resources(source.get("resourceIds")),
+            finder_name=_text(source.get("finderName")),
+            default_application_name=_text(source.get("defaultApplicationName")),
+            alert_permissions=source.get("alertPermissions"),
+            def_vault=source.get("defVault"),
+            max_vault=source.get("maxVault"),
+            extra=_rest(
+                source,
+                (
+                    "name",
+                    "description",
+                    "policies",
+                    "applications",
+                    "resourceIds",
+                    "finderName",
+                    "defaultApplicationName",
+                    "alertPermissions",
+                    "defVault",
+                    "maxVault",
+                ),
+            ),
+        )
+
+    def body(self) -> dict[str, Any]:
+        """What a create or update sends: the given fields only, never the three that cannot be set (rule 9)."""
+        return _without_none(
+            name=self.name,
+            description=self.description,
+            policies=_all_or_list(self.policies),
+            applications=_all_or_list(self.applications),
+            resourceIds=None
+            if self.resource_ids is None
+            else {key: list(ids) for key, ids in self.resource_ids.items()},
+            finderName=self.finder_name,
+            defaultApplicationName=self.default_application_name,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Every field that is known, the read-only ones too."""
+        return (
+            self.body()
+            | _without_none(alertPermissions=self.alert_permissions, defVault=self.def_vault, maxVault=self.max_vault)
+            | dict(self.extra)
+        )
+
+
+def _names(value: object) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    return tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),)
+
+
+def _resources(value: object) -> Mapping[str, tuple[int, ...]] | None:
+    if value == ALL:
+        return {ALL: ()}
+    if not isinstance(value, Mapping):
+        return None
+    return {str(key): tuple(ids) if isinstance(ids, list | tuple) else (ids,) for key, ids in value.items()}
+
+
+def _all_or_list(names: tuple[str, ...] | None) -> str | list[str] | None:
+    if names is None:
+        return None
+    return ALL if names == (ALL,) else list(names)

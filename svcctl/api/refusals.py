@@ -1,0 +1,176 @@
+"""The bodies an error can take, and the exception each becomes.
+
+Services of this family put errors into several shapes, with a failing HTTP status or with 200, and proxies in front of
+them answer with pages. Every caller that reads a body asks here what it says, so that one shape has one meaning.
+
+The class of the exception follows the HTTP status where that is about credentials or about the way to the service, then
+the service's own code, then the HTTP status. A JSON answer with HTTP 500 is a refusal (ServiceError): the service read
+the request and says no, and a second try would hear the same. A page with 500 comes from no service, so it is
+Unavailable, as are 429, 502-504 and 520-524 with any body.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, SvcctlError, Unavailable
+
+UNAVAILABLE = frozenset({429, 502, 503, 504, 520, 521, 522, 523, 524})
+"""The HTTP statuses that may pass by themselves."""
+
+MAX_BODY = 64 * 1024
+"""Bytes of an error body that are read; the rest of a longer one says nothing more."""
+
+_CLASSES: Mapping[int, type[ServiceError]] = {
+    100: NotFound,
+    106: NotFound,
+    404: NotFound,
+    101: Conflict,
+    108: Conflict,
+    117: Conflict,
+    409: Conflict,
+    401: CredentialsError,
+    403: CredentialsError,
+}
+_ENVELOPE_FIELDS = frozenset(
+    {"error", "e", "msg", "status", "timestamp", "cid", "object", "code", "context", "success", "message"}
+)
+# What a lone json/simple line must hold to be taken for an error: a row may well have columns called msg and status.
+_MARKS = (
+    {"msg", "status", "cid"},
+    {"msg", "status", "object"},
+    {"error", "status", "cid"},
+    {"error", "object"},
+    {"msg", "code", "cid"},
+    {"msg", "code", "context"},
+    {"success", "msg"},
+)
+_CODED = re.compile(r"\s*(\d{1,6})\s*:\s*(.+)", re.DOTALL)
+_PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html|head|body|title|h1|center)\b", re.IGNORECASE)
+_TITLE = re.compile(r"<(title|h1)[^>]*>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What an error body says."""
+
+    message: str
+    code: int | None = None
+    cid: str | None = None
+
+    def as_error(self, http_status: int = 200, *, hint: str | None = None) -> SvcctlError:
+        """The exception, given the HTTP status it came with."""
+        if http_status in UNAVAILABLE:
+            told = f" (cid {self.cid})" if self.cid else ""
+            return Unavailable(f"the service answered HTTP {http_status}: {self.message}{told}", hint=hint)
+        code = self.code if self.code is not None or http_status == 200 else http_status
+        if http_status in (401, 403):
+            kind: type[ServiceError] = CredentialsError
+        else:
+            kind = _CLASSES.get(code or 0) or _CLASSES.get(http_status) or ServiceError
+        return kind(self.message, code=code, cid=self.cid, hint=hint)
+
+    def in_one_line(self) -> str:
+        """Message, code and cid, for an exception that has no fields for them."""
+        facts = [f"code {self.code}"] if self.code is not None else []
+        facts += [f"cid {self.cid}"] if self.cid else []
+        return f"{self.message} ({', '.join(facts)})" if facts else self.message
+
+
+def read_refusal(payload: Any) -> Refusal | None:
+    """What a decoded body refuses, whichever of the known shapes it has; None when it refuses nothing."""
+    if isinstance(payload, list):
+        return _listed(payload[1:], None) if payload[:1] == ["error"] else None
+    if not isinstance(payload, Mapping):
+        return None
+    cid = str(payload["cid"]) if payload.get("cid") else None
+    for name in ("error", "e"):
+        error = payload.get(name)
+        if isinstance(error, Mapping):
+            message = error.get("message") or error.get("msg")
+            return Refusal(_line(message) or "the service gave no message", _code(error.get("code")), cid)
+        if isinstance(error, list) and error:
+            return _listed(error, cid)
+        if isinstance(error, str) and error:
+            return _named(error, payload, cid)
+    status, code = _code(payload.get("status")), _code(payload.get("code"))
+    if status or payload.get("success") is False:
+        return Refusal(_with_causes(_line(payload.get("msg")), payload.get("object")), status or code, cid)
+    if code and "msg" in payload:
+        return Refusal(_line(payload["msg"]) or "the service gave no message", code, cid)
+    return None
+
+
+def is_error_line(payload: Any) -> bool:
+    """Whether a lone line of json/simple is an error body and not a row: an error's fields, and enough of them."""
+    if not isinstance(payload, Mapping) or not set(payload) <= _ENVELOPE_FIELDS or read_refusal(payload) is None:
+        return False
+    return isinstance(payload.get("error"), Mapping) or any(marks <= set(payload) for marks in _MARKS)
+
+
+def error_of(http_status: int, content_type: str, body: bytes, *, hint: str | None = None) -> SvcctlError:
+    """The exception for an answer with a failing HTTP status, whatever its body is."""
+    try:
+        payload = json.loads(body)
+    except (ValueError, RecursionError):
+        payload = None
+    refusal = read_refusal(payload)
+    if refusal is None and isinstance(payload, Mapping) and (payload.get("msg") or payload.get("message")):
+        refusal = Refusal(_line(payload.get("msg") or payload.get("message")), None, _line(payload.get("cid")) or None)
+    if refusal is not None:
+        return refusal.as_error(http_status, hint=hint)
+    line = page_line(body)
+    if http_status >= 500 or http_status == 429:
+        return Unavailable(f"the service answered HTTP {http_status}" + (f": {line}" if line else ""), hint=hint)
+    if is_page(content_type, body):
+        hint = hint or "a web page came instead of the service's answer: check the base URL and any proxy before it"
+    return Refusal(line or f"HTTP {http_status} with no message").as_error(http_status, hint=hint)
+
+
+def is_page(content_type: str, body: bytes) -> bool:
+    """Whether an answer is a web page."""
+    return "html" in content_type.lower() or _PAGE.match(body) is not None
+
+
+def page_line(body: bytes) -> str:
+    """One short line of a page or a plain text: its title, else its first words; empty when there is nothing."""
+    text = body.decode("utf-8", "replace")
+    title = _TITLE.search(text)
+    line = _line(_TAG.sub(" ", title[2] if title else text))
+    return line if len(line) <= 120 else line[:119] + "…"
+
+
+def _listed(error: list[Any], cid: str | None) -> Refusal:
+    code = _code(error[0]) if error else None
+    words = [_line(part) for part in (error if code is None else error[1:])]
+    return Refusal(" ".join(filter(None, words)) or "the service gave no message", code, cid)
+
+
+def _named(error: str, payload: Mapping[str, Any], cid: str | None) -> Refusal:
+    """`{"error": "Bad parameters", "object": ["406 : …"]}`, and an error's name with a status."""
+    causes = payload.get("object")
+    if isinstance(causes, list) and causes and (coded := _CODED.fullmatch(str(causes[0]))):
+        return Refusal(f"{_line(error)}: {_line(coded[2])}", int(coded[1]), cid)
+    return Refusal(_with_causes(_line(error), causes), _code(payload.get("status")), cid)
+
+
+def _with_causes(message: str, causes: Any) -> str:
+    parts = [message] if message else []
+    if isinstance(causes, list):
+        parts += [_line(cause) for cause in causes if isinstance(cause, str) and _line(cause) != message]
+    return ": ".join(dict.fromkeys(filter(None, parts))) or "the service gave no message"
+
+
+def _code(value: Any) -> int | None:
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        return int(value[:9])
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _line(value: Any) -> str:
+    return "" if value is None else " ".join(str(value).split())

@@ -1,0 +1,485 @@
+"""The client against a service that says exactly what a test scripts, byte for byte, over a real socket."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from svcctl.api.auth import Bearer, HeaderNames, Jwt, Signature, sign
+from svcctl.api.client import Client, Exchange, Paths, Retry
+from svcctl.api.destinations import Destination
+from svcctl.api.models import Domain, Job, Role
+from svcctl.api.query import QueryRequest
+from svcctl.errors import (
+    Conflict,
+    CredentialsError,
+    IncompleteResult,
+    NotFound,
+    ServiceError,
+    SvcctlError,
+    Unavailable,
+    UsageError,
+)
+
+LOST = b""
+"""An answer that never comes: the request is read, then the connection closes."""
+
+
+@dataclass
+class Script:
+    """What is answered to each request in turn (the last again and again), and the requests that came."""
+
+    answers: list[Any]
+    url: str = ""
+    requests: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
+
+    @property
+    def lines(self) -> list[str]:
+        return [line for line, _, _ in self.requests]
+
+
+def head(status: str, *headers: str) -> bytes:
+    return "\r\n".join([f"HTTP/1.1 {status}", "Connection: close", *headers, "", ""]).encode()
+
+
+def http(status: str, body: str = "", *headers: str) -> bytes:
+    data = body.encode()
+    return head(status, f"Content-Length: {len(data)}", *headers) + data
+
+
+def ok(body: str) -> bytes:
+    return http("200 OK", body, "Content-Type: application/json")
+
+
+Serve = Callable[..., Script]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Starts a server for some answers: bytes sent at once, or a list of bytes sent one after the other."""
+    servers: list[tuple[socket.socket, threading.Thread]] = []
+
+    def start(*answers: Any) -> Script:
+        listener = socket.create_server(("127.0.0.1", 0))
+        script = Script(list(answers), f"http://127.0.0.1:{listener.getsockname()[1]}")
+        thread = threading.Thread(target=answer_all, args=(listener, script))
+        thread.start()
+        servers.append((listener, thread))
+        return script
+
+    yield start
+    for listener, thread in servers:
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
+        listener.close()
+
+
+def answer_all(listener: socket.socket, script: Script) -> None:
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return
+        with connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            script.requests.append(read_request(connection))
+            answer = script.answers.pop(0) if len(script.answers) > 1 else script.answers[0]
+            try:
+                for piece in answer if isinstance(answer, list) else [answer]:
+                    connection.sendall(piece)
+            except OSError:
+                continue
+
+
+def read_request(connection: socket.socket) -> tuple[str, dict[str, str], bytes]:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += connection.recv(65536) or b"\r\n\r\n"
+    start, _, body = data.partition(b"\r\n\r\n")
+    line, *lines = start.decode().split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (text.partition(":") for text in lines)}
+    while len(body) < int(headers.get("content-length", "0")):
+        body += connection.recv(65536)
+    return line.removesuffix(" HTTP/1.1"), headers, body
+
+
+NOW = 1700000000.0
+AUTH = Signature("KEY", "SECRET", clock=lambda: NOW)
+CSV = QueryRequest(from_="1h", to="now", query="from t", mode="csv")
+
+
+def client(script: Script, **options: Any) -> Client:
+    return Client(
+        script.url, options.pop("auth", AUTH), **{"clock": lambda: NOW, "sleep": lambda seconds: None, **options}
+    )
+
+
+def failure(call: Callable[[], object]) -> SvcctlError:
+    with pytest.raises(SvcctlError) as caught:
+        call()
+    return caught.value
+
+
+def read(script: Script, request: QueryRequest = CSV, **options: Any) -> bytes:
+    with client(script, **options) as service, service.query(request) as response:
+        return b"".join(response.raw())
+
+
+def test_the_bytes_signed_are_the_bytes_sent(serve: Serve) -> None:
+    script = serve(http("200 OK", "a,b\n1,2\n"))
+    assert read(script) == b"a,b\n1,2\n"
+    [(line, headers, body)] = script.requests
+    assert line == "POST /search/query"
+    assert body == b'{"query":"from t","from":"1h","to":"now","mode":{"type":"csv"}}'
+    assert headers["x-svc-sign"] == sign("KEY", "SECRET", body, int(headers["x-svc-timestamp"]))
+    assert (headers["content-type"], headers["accept-encoding"]) == ("application/json", "identity")
+
+
+BODY = b'a,b\n1,"x\ny"\n2,3\n'
+SENDINGS = {
+    "close": (lambda body: head("200 OK"), lambda body: body),
+    "length": (lambda body: head("200 OK", f"Content-Length: {len(body)}"), lambda body: body),
+    "chunked": (
+        lambda body: head("200 OK", "Transfer-Encoding: chunked"),
+        lambda body: b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("sending", SENDINGS)
+def test_an_answer_that_comes_byte_by_byte_is_read(serve: Serve, sending: str) -> None:
+    start, encode = SENDINGS[sending]
+    sent = start(BODY) + encode(BODY)
+    assert read(serve([sent[at : at + 1] for at in range(len(sent))])) == BODY
+
+
+@pytest.mark.parametrize("sending", SENDINGS)
+def test_a_connection_cut_at_every_byte_of_the_body(serve: Serve, sending: str) -> None:
+    start, encode = SENDINGS[sending]
+    encoded = encode(BODY)
+    script = serve(*(start(BODY) + encoded[:at] for at in range(len(encoded))), b"")
+    with client(script, retries=0) as service:
+        for at in range(len(encoded)):
+            got = b""
+            complete, rows = False, None
+            try:
+                with service.query(CSV) as response:
+                    for block in response.raw():
+                        got += block
+                    complete = True
+            except IncompleteResult as error:
+                rows = error.rows
+            assert complete or rows == max(got.replace(b"x\ny", b"").count(b"\n") - 1, 0), at
+            assert got in (b"", b"a,b\n", b'a,b\n1,"x\ny"\n', BODY), at
+            # Only a body that ends by closing can be cut unseen, and then only where a row ends.
+            assert complete == (sending == "close" and at in (4, 12)), at
+
+
+def test_a_stream_that_broke_is_not_asked_for_again(serve: Serve) -> None:
+    script = serve(head("200 OK", "Content-Length: 100") + b"a,b\n1,2\n3,")
+    error = failure(lambda: read(script))
+    assert (type(error), str(error)) == (
+        IncompleteResult,
+        "the result is incomplete: the connection broke in the middle",
+    )
+    assert isinstance(error, IncompleteResult)
+    assert (error.rows, len(script.requests)) == (1, 1)
+
+
+def test_a_silent_stream_is_incomplete(serve: Serve) -> None:
+    ended = threading.Event()
+
+    def pieces() -> Iterator[bytes]:
+        yield head("200 OK") + b"a,b\n1,2\n"
+        ended.wait(10)
+
+    class Silent(list[bytes]):
+        def __iter__(self) -> Iterator[bytes]:
+            return pieces()
+
+    error = failure(lambda: read(serve(Silent()), timeout=0.1))
+    ended.set()
+    assert str(error) == "the result is incomplete: the service fell silent"
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504, 520, 521, 522, 523, 524])
+def test_what_may_pass_by_itself_is_tried_again_with_a_new_signature(serve: Serve, status: int) -> None:
+    moments = iter([1.0, 2.0])
+    script = serve(http(f"{status} Busy", "<html><title>Busy</title></html>"), http("200 OK", "a\n1\n"))
+    assert read(script, auth=Signature("KEY", "SECRET", clock=lambda: next(moments))) == b"a\n1\n"
+    assert [headers["x-svc-timestamp"] for _, headers, _ in script.requests] == ["1000", "2000"]
+    assert script.requests[0][1]["x-svc-sign"] != script.requests[1][1]["x-svc-sign"]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(400, ServiceError), (401, CredentialsError), (403, CredentialsError), (404, NotFound), (500, ServiceError)],
+)
+def test_a_refusal_is_not_tried_again(serve: Serve, status: int, kind: type) -> None:
+    script = serve(http(f"{status} No", '{"error":{"code":12,"message":"no"}}'))
+    error = failure(lambda: read(script))
+    assert (type(error), error.message, len(script.requests)) == (kind, "no", 1)
+
+
+def test_attempts_end_with_unavailable(serve: Serve) -> None:
+    events: list[Exchange | Retry] = []
+    script = serve(http("503 Busy"))
+    error = failure(lambda: read(script, retries=2, observe=events.append))
+    assert (type(error), str(error)) == (Unavailable, "the service answered HTTP 503")
+    retries = [event for event in events if isinstance(event, Retry)]
+    assert [(retry.reason, retry.attempt, retry.attempts) for retry in retries] == [
+        ("the service answered HTTP 503", 2, 3),
+        ("the service answered HTTP 503", 3, 3),
+    ]
+    assert 0 <= retries[0].delay <= 0.5
+    assert 0 <= retries[1].delay <= 1.0
+    assert len(script.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [("7", 7.0), ("9999", 120.0), ("Tue, 14 Nov 2023 22:13:50 GMT", 30.0), ("Tue, 14 Nov 2023 22:13:10 GMT", 0.0)],
+)
+def test_retry_after_is_followed_and_capped(serve: Serve, value: str, seconds: float) -> None:
+    slept: list[float] = []
+    script = serve(http("429 Slow", "", f"Retry-After: {value}"), http("200 OK", "a\n"))
+    assert read(script, sleep=slept.append) == b"a\n"
+    assert slept == [seconds]
+
+
+def test_no_service_at_all_is_unavailable() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    error = failure(lambda: read(Script([], f"http://127.0.0.1:{port}"), retries=1))
+    assert type(error) is Unavailable
+    assert str(error).startswith(f"no answer from 127.0.0.1:{port}: ")
+
+
+def test_a_redirect_is_not_followed(serve: Serve) -> None:
+    script = serve(http("302 Found", "", "Location: https://elsewhere.test/login"))
+    error = failure(lambda: read(script))
+    assert (type(error), error.message) == (ServiceError, "the service redirects to https://elsewhere.test/login")
+    assert len(script.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("date", "hint"),
+    [
+        (
+            "Tue, 14 Nov 2023 22:10:00 GMT",
+            "this machine's clock is 200 s ahead of the service's, which makes signatures invalid",
+        ),
+        (
+            "Tue, 14 Nov 2023 22:15:00 GMT",
+            "this machine's clock is 100 s behind the service's, which makes signatures invalid",
+        ),
+        ("Tue, 14 Nov 2023 22:13:00 GMT", None),
+    ],
+)
+def test_a_refused_signature_is_blamed_on_a_skewed_clock(serve: Serve, date: str, hint: str | None) -> None:
+    error = failure(lambda: read(serve(http("401 No", '{"error":{"code":12,"message":"no"}}', f"Date: {date}"))))
+    assert (type(error), error.hint) == (CredentialsError, hint)
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("http://service.test", "'http://service.test' would carry secrets unencrypted"),
+        ("http://127.0.0.1.service.test", "'http://127.0.0.1.service.test' would carry secrets unencrypted"),
+        ("ftp://localhost", "'ftp://localhost' is not a URL of http or https"),
+        ("service.test", "'service.test' is not a URL of http or https"),
+        ("https://u:p@service.test", "a base URL must not hold a user or a password"),
+        ("https://service.test:x", "'https://service.test:x' is not a URL"),
+        (
+            "https://service.test?a=1",
+            "'https://service.test?a=1' has a query or a fragment, which a base URL cannot have",
+        ),
+    ],
+)
+def test_secrets_go_nowhere_in_the_clear_but_to_this_machine(url: str, message: str) -> None:
+    error = failure(lambda: Client(url, AUTH))
+    assert (type(error), error.message) == (UsageError, message)
+    assert type(failure(lambda: Client("https://service.test", AUTH, provisioning_url=url))) is UsageError
+
+
+@pytest.mark.parametrize("url", ["http://127.8.0.1:1", "http://[::1]:1", "http://localhost", "https://service.test"])
+def test_loopback_and_https_are_allowed(url: str) -> None:
+    Client(url, AUTH).close()
+
+
+JOB = '{"status":0,"object":{"id":"j1","status":"%s"}}'
+MISSING = http("200 OK", '{"msg":"no such job","status":100,"cid":"c"}')
+
+
+def test_job_operations_use_the_interfaces_methods_and_paths(serve: Serve) -> None:
+    script = serve(
+        ok(JOB % "RUNNING"),
+        ok('{"status":0,"object":[{"id":"j1","status":"STOPPED"},{"id":"j2","status":"ODD"}]}'),
+        ok(JOB % "STOPPED"),
+        ok(JOB % "RUNNING"),
+        ok(JOB % "REMOVED"),
+    )
+    with client(script) as service:
+        assert service.job("j1") == Job("j1", "RUNNING")
+        assert service.jobs() == (Job("j1", "STOPPED"), Job("j2", "ODD"))
+        assert service.stop_job("j1") == Job("j1", "STOPPED")
+        assert service.start_job("j1") == Job("j1", "RUNNING")
+        assert service.remove_job("j/1") == Job("j1", "REMOVED")
+    assert script.lines == [
+        "GET /search/job/j1",
+        "GET /search/jobs",
+        "GET /search/job/stop/j1",
+        "GET /search/job/start/j1",
+        "DELETE /search/job/remove/j%2F1",
+    ]
+
+
+def test_a_stop_whose_reply_was_lost_is_read_before_it_is_tried_again(serve: Serve) -> None:
+    script = serve(LOST, ok(JOB % "STOPPED"))
+    assert client(script).stop_job("j1") == Job("j1", "STOPPED")
+    assert script.lines == ["GET /search/job/stop/j1", "GET /search/job/j1"]
+
+
+def test_a_start_that_was_lost_on_its_way_is_tried_again(serve: Serve) -> None:
+    script = serve(http("504 Late"), ok(JOB % "STOPPED"), ok(JOB % "RUNNING"))
+    assert client(script).start_job("j1") == Job("j1", "RUNNING")
+    assert script.lines == ["GET /search/job/start/j1", "GET /search/job/j1", "GET /search/job/start/j1"]
+
+
+def test_a_job_that_is_gone_after_a_lost_reply_was_removed(serve: Serve) -> None:
+    script = serve(LOST, MISSING)
+    assert client(script).remove_job("j1") == Job("j1", "REMOVED")
+
+
+def test_a_job_that_never_was_is_not_found(serve: Serve) -> None:
+    error = failure(lambda: client(serve(MISSING)).remove_job("j1"))
+    assert (type(error), error.message) == (NotFound, "no such job")
+    assert isinstance(error, NotFound)
+    assert (error.code, error.cid) == (100, "c")
+
+
+def test_a_started_job_that_stands_still_with_an_error_is_a_refusal(serve: Serve) -> None:
+    script = serve(ok('{"status":0,"object":{"id":"j1","status":"STOPPED","error":["no broker","no topic"]}}'))
+    error = failure(lambda: client(script).start_job("j1"))
+    assert (type(error), error.message) == (ServiceError, "job j1 stopped with an error: no broker; no topic")
+
+
+LAUNCH = QueryRequest(
+    from_="1h", query="from t", destination=Destination("s3", {"aws.bucket": "b", "aws.secretkey": "hidden"})
+)
+
+
+def test_a_launch_returns_the_id_of_the_job(serve: Serve) -> None:
+    assert client(serve(ok('{"msg":"","status":0,"object":{"id":"j1"}}'))).launch(LAUNCH) == "j1"
+
+
+def test_a_launch_is_repeated_only_when_the_service_did_not_take_it(serve: Serve) -> None:
+    script = serve(http("503 Busy"), http("429 Slow"), ok('{"msg":"","status":0,"object":{"id":"j1"}}'))
+    assert client(script).launch(LAUNCH) == "j1"
+    for answer in (LOST, http("502 Bad"), http("504 Late")):
+        script = serve(answer)
+        error = failure(lambda script=script: client(script).launch(LAUNCH))  # type: ignore[misc]
+        assert (type(error), len(script.requests)) == (Unavailable, 1)
+        assert error.hint == "the service may have done it all the same: look before trying again"
+
+
+def test_domain_operations(serve: Serve) -> None:
+    full = '{"name":"d@r","plan":"p","status":"Active"}'
+    script = serve(ok(f"[{full}]"), ok(full), ok(full), ok(""), ok("{}"), ok(""))
+    names = HeaderNames(reseller_apikey="x-reseller")
+    auth = Signature("KEY", "SECRET", names, clock=lambda: NOW)
+    with client(script, auth=auth, paths=Paths(domain="/p/domain")) as service:
+        assert service.domains() == (Domain("d@r", "p", "Active"),)
+        assert service.domain("d@r") == Domain("d@r", "p", "Active")
+        assert service.create_domain("d", "p", volume=1.5) == Domain("d@r", "p", "Active")
+        service.enable_domain("d@r")
+        service.disable_domain("d@r")
+        service.delete_domain("d@r")
+    assert script.lines == [
+        "GET /p/domain",
+        "GET /p/domain/d@r",
+        "POST /p/domain",
+        "POST /p/domain/d@r/enable",
+        "POST /p/domain/d@r/disable",
+        "DELETE /p/domain/d@r",
+    ]
+    assert script.requests[2][2] == b'{"name":"d","plan":"p","volume":1.5}'
+    assert all(headers.get("x-reseller") == "KEY" for _, headers, _ in script.requests)
+
+
+SAME = http("200 OK", '{"error":{"code":117,"message":"d@r"}}')
+
+
+def test_a_domain_enabled_before_is_a_conflict_unless_a_lost_request_did_it(serve: Serve) -> None:
+    assert type(failure(lambda: client(serve(SAME)).enable_domain("d@r"))) is Conflict
+    assert type(failure(lambda: client(serve(http("503 Busy"), SAME)).enable_domain("d@r"))) is Conflict
+    client(serve(LOST, SAME)).enable_domain("d@r")
+
+
+def test_role_operations(serve: Serve) -> None:
+    script = serve(
+        ok('{"status":0,"object":[{"name":"a b"}]}'), ok('{"name":"a b","maxVault":3}'), ok(""), ok("{}"), ok("")
+    )
+    role = Role("a b", policies=("p",))
+    with client(script) as service:
+        assert service.roles("d@r") == (Role("a b"),)
+        assert service.role("d@r", "a b") == Role("a b", max_vault=3)
+        assert service.create_role("d@r", role) == role
+        assert service.update_role("d@r", "a b", Role(description="x")) == Role("a b", "x")
+        service.delete_role("d@r", "a b")
+    assert [(line, body) for line, _, body in script.requests] == [
+        ("GET /domain/d@r/roles", b""),
+        ("GET /domain/d@r/roles/a%20b", b""),
+        ("POST /domain/d@r/roles", b'{"name":"a b","policies":["p"]}'),
+        ("PUT /domain/d@r/roles/a%20b", b'{"description":"x"}'),
+        ("DELETE /domain/d@r/roles/a%20b", b""),
+    ]
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+def test_a_name_that_would_change_the_path_is_refused(name: str) -> None:
+    with Client("https://service.test", AUTH) as service:
+        assert type(failure(lambda: service.delete_domain(name))) is UsageError
+        assert type(failure(lambda: service.job(name))) is UsageError
+
+
+def test_any_request_is_signed_and_its_answer_streams(serve: Serve) -> None:
+    script = serve(http("200 OK", "anything", "X-Thing: 1"))
+    with client(script) as service, service.request("put", "/x?y=1", b"{}", {"X-Mine": "2"}) as response:
+        assert (response.status, response.headers["x-thing"], b"".join(response.body)) == (200, "1", b"anything")
+    [(line, headers, body)] = script.requests
+    assert (line, headers["x-mine"], body) == ("PUT /x?y=1", "2", b"{}")
+    assert headers["x-svc-sign"] == sign("KEY", "SECRET", b"{}", int(headers["x-svc-timestamp"]))
+
+
+@pytest.mark.parametrize(
+    "auth", [Signature("hidden-key", "hidden", clock=lambda: NOW), Bearer("hidden"), Jwt("hidden")]
+)
+def test_the_wire_log_shows_no_secret(serve: Serve, auth: Any) -> None:
+    events: list[Exchange | Retry] = []
+    script = serve(ok('{"status":0,"object":{"id":"j1"}}'))
+    client(script, auth=auth, observe=events.append).launch(LAUNCH)
+    [exchange] = events
+    assert isinstance(exchange, Exchange)
+    assert "hidden" not in repr(exchange)
+    assert (exchange.method, exchange.url, exchange.status) == ("POST", script.url + "/search/query", 200)
+    assert exchange.body == (
+        '{"query": "from t", "from": "1h", "mode": {"type": "json"}, "destination": '
+        '{"type": "s3", "params": {"aws.bucket": "b", "aws.secretkey": "***"}}}'
+    )
+
+
+def test_a_token_that_would_break_out_of_its_header_is_neither_sent_nor_shown(serve: Serve) -> None:
+    script = serve(LOST)
+    error = failure(lambda: read(script, auth=Bearer("hidden\r\nx-other: 1")))
+    assert (type(error), str(error)) == (UsageError, "the request cannot be sent: LocalProtocolError")
+    assert script.requests in ([], [("", {}, b"")])
+
+
+def test_a_page_instead_of_a_job_is_unavailable(serve: Serve) -> None:
+    script = serve(http("200 OK", "<html><title>Sign in</title></html>", "Content-Type: text/html"))
+    error = failure(lambda: client(script).jobs())
+    assert (type(error), str(error)) == (Unavailable, "the service answered with a web page: Sign in")

@@ -1,0 +1,394 @@
+"""Every response format, whole and cut at every byte, in one piece and byte by byte, padded, and ending in errors."""
+
+import io
+import json
+import zipfile
+from collections.abc import Iterable
+from typing import Any
+
+import msgpack
+import pytest
+
+from svcctl.api.events import MODES, QueryResponse
+from svcctl.api.formats import delivered as limits
+from svcctl.api.models import Column
+from svcctl.errors import IncompleteResult, NotFound, ServiceError, SvcctlError, Unavailable, UsageError
+
+NASTY = 'a "b",\u2028c\u0085d\x0b\x1e    \\ é\n{"e":[500]}'
+ROWS = [(9007199254740993, NASTY, True), (-1, "", None), (3, "error", False)]
+NAMES = ("n", "text", "flag")
+M = {"text": {"type": "str", "index": 1}, "flag": {"type": "bool", "index": 2}, "n": {"type": "int8", "index": 0}}
+COLUMNS = (Column("n", "int8"), Column("text", "str"), Column("flag", "bool"))
+RECORDS = [dict(zip(NAMES, row, strict=True)) for row in ROWS]
+
+
+def compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def workbook() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("xl/sheet1.xml", "<x/>")
+    return file.getvalue()
+
+
+ENVELOPE = {"success": True, "msg": "", "status": 0, "cid": "c1", "timestamp": 1}
+BODIES = {
+    "json": compact(ENVELOPE | {"object": RECORDS}).encode(),
+    "json/compact": compact({"object": {"m": M, "d": ROWS}} | ENVELOPE).encode(),
+    "json/simple": "".join(compact(record) + "\n" for record in RECORDS).encode(),
+    "json/simple/compact": "".join(compact(line) + "\n" for line in [{"m": M}, *({"d": row} for row in ROWS)]).encode(),
+    "msgpack": msgpack.packb(ENVELOPE | {"object": RECORDS}),
+    "csv": b'n,text,flag\n1,"a ""b"",\n c",true\n2,,\n3,"x.error,500,",false\n',
+    "tsv": b'n\ttext\tflag\n1\t"a ""b""\t\n c"\ttrue\n2\t\t\n3\t"x.error\t500\t"\tfalse\n',
+    "xml": b'<?xml version="1.0"?>\n<!-- r -->\n<result><row><n>1</n><text>a</text></row><row><n>2</n></row></result>\n',  # noqa: E501
+    "xls": workbook(),
+}
+CSV_ROWS = [("1", 'a "b",\n c', "true"), ("2", "", ""), ("3", "x.error,500,", "false")]
+EXPECTED: dict[str, list[tuple[Any, ...]]] = {
+    "json": ROWS,
+    "json/compact": ROWS,
+    "json/simple": ROWS,
+    "json/simple/compact": ROWS,
+    "msgpack": ROWS,
+    "csv": CSV_ROWS,
+    "tsv": [("1", 'a "b"\t\n c', "true"), ("2", "", ""), ("3", "x.error\t500\t", "false")],
+    "xml": [("1", "a"), ("2", None)],
+}
+LINES = ("json/simple", "json/simple/compact", "csv", "tsv")
+
+
+def answer(mode: str, pieces: Iterable[bytes], content_type: str = "") -> QueryResponse:
+    return QueryResponse(MODES[mode], content_type, pieces)
+
+
+def bytewise(body: bytes) -> list[bytes]:
+    return [body[at : at + 1] for at in range(len(body))]
+
+
+def drain(parts: Iterable[Any]) -> tuple[list[Any], SvcctlError | None]:
+    got = []
+    try:
+        for part in parts:
+            got.append(part)
+    except SvcctlError as error:
+        return got, error
+    return got, None
+
+
+def raw(mode: str, body: bytes, content_type: str = "") -> tuple[bytes, SvcctlError | None]:
+    """The raw reading, which must be the same however the body was cut into pieces."""
+    whole, whole_error = drain(answer(mode, [body], content_type).raw())
+    parts, parts_error = drain(answer(mode, bytewise(body), content_type).raw())
+    assert type(whole_error) is type(parts_error)
+    assert str(whole_error) == str(parts_error)
+    if whole_error is None or mode in LINES:
+        assert b"".join(whole) == b"".join(parts)
+    return b"".join(whole), whole_error
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_whole_answer_passes_unchanged(mode: str) -> None:
+    assert raw(mode, BODIES[mode]) == (BODIES[mode], None)
+
+
+@pytest.mark.parametrize("mode", EXPECTED)
+@pytest.mark.parametrize("cut", [lambda body: [body], bytewise], ids=["at once", "byte by byte"])
+def test_rows_are_decoded(mode: str, cut: Any) -> None:
+    response = answer(mode, cut(BODIES[mode]))
+    assert list(response.rows()) == EXPECTED[mode]
+    assert (response.row_count, response.bytes) == (len(EXPECTED[mode]), len(BODIES[mode]))
+
+
+@pytest.mark.parametrize(
+    ("mode", "columns"),
+    [
+        ("json", tuple(map(Column, NAMES))),
+        ("json/compact", COLUMNS),
+        ("json/simple", tuple(map(Column, NAMES))),
+        ("json/simple/compact", COLUMNS),
+        ("msgpack", tuple(map(Column, NAMES))),
+        ("csv", tuple(Column(name, "str") for name in NAMES)),
+        ("tsv", tuple(Column(name, "str") for name in NAMES)),
+        ("xml", (Column("n"), Column("text"))),
+    ],
+)
+def test_columns_are_known_before_the_first_row_is_taken(mode: str, columns: tuple[Column, ...]) -> None:
+    response = answer(mode, bytewise(BODIES[mode]))
+    rows = response.rows()
+    assert response.columns == columns
+    assert list(rows) == EXPECTED[mode]
+
+
+def test_columns_of_an_answer_without_rows() -> None:
+    for mode, body in (("csv", b"a,b\n"), ("json/simple/compact", b'{"m":{"a":{"type":"ip4","index":0}}}\n')):
+        response = answer(mode, [body])
+        assert list(response.rows()) == []
+        assert response.row_count == 0
+        assert [column.name for column in response.columns] == (["a", "b"] if mode == "csv" else ["a"])
+    assert list(answer("json/simple", []).rows()) == []
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode in EXPECTED])
+def test_a_cut_anywhere_gives_right_rows_and_then_an_error(mode: str) -> None:
+    body, expected = BODIES[mode], EXPECTED[mode]
+    for at in range(len(body)):
+        part = body[:at]
+        for pieces in ([part], bytewise(part)):
+            response = answer(mode, pieces)
+            rows, error = drain(response.rows())
+            assert rows == expected[: len(rows)]
+            if error is None:
+                assert mode not in LINES or at in (0, *_row_ends(mode, body)), at
+                assert mode in LINES or body[at:].isspace(), at
+            else:
+                assert type(error) is IncompleteResult, at
+                assert error.rows == len(rows)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_cut_anywhere_never_hands_on_part_of_a_row(mode: str) -> None:
+    body = BODIES[mode]
+    for at in range(len(body)):
+        got, error = raw(mode, body[:at])
+        if mode in LINES:
+            assert len(got) in (0, *_row_ends(mode, body)), at
+            assert (error is None) == (at in _row_ends(mode, body) or (at == 0 and mode == "json/simple")), at
+        else:
+            assert body.startswith(got)
+            assert error is not None or body[at:].isspace(), at
+
+
+def _row_ends(mode: str, body: bytes) -> list[int]:
+    starts = [b"2", b"3"] if mode in ("csv", "tsv") else []
+    ends = [at + 1 for at in range(len(body)) if body[at : at + 1] == b"\n"]
+    if starts:  # the newline inside quotes ends no row
+        ends = [end for end in ends if body[end : end + 2] != b" c"]
+    return ends
+
+
+def test_rows_are_handed_on_as_soon_as_they_are_whole() -> None:
+    for mode in ("json/simple", "json/simple/compact", "csv", "tsv", "json", "json/compact", "msgpack"):
+        taken: list[int] = []
+
+        def pieces(body: bytes = BODIES[mode], taken: list[int] = taken) -> Iterable[bytes]:
+            for at, piece in enumerate(bytewise(body)):
+                taken.append(at)
+                yield piece
+
+        next(answer(mode, pieces()).rows())
+        assert len(taken) < len(BODIES[mode]) - 20, mode
+
+
+PADDED = {
+    "json": b'{"status":0,    "object":[    {"a":"    x"}    ,        {"a":"y"}    ]    }    ',
+    "json/compact": b'{"object":{"m":{"a":{"type":"str","index":0}},"d":[    ["    x"],    ["y"]    ]},"status":0}',
+    "json/simple": b'    {"a":"    x"}\n        \n    \n{"a":"y"}\n    ',
+    "json/simple/compact": b'    {"m":{"a":{"type":"str","index":0}}}\n    \n\n    {"d":["    x"]}\n{"d":["y"]}\n    ',
+    "csv": b'\n,\n\na,b\n\n    x,\n,\n\n,,,,\ny,"\n,\n"\n,\n',
+    "tsv": b'\n\t\n\na\tb\n\n    x\t\n\t\n\n\t\t\t\ny\t"\n\t\n"\n\t\n',
+}
+UNPADDED = {
+    "json": b'{"status":0,"object":[{"a":"    x"},{"a":"y"}]}',
+    "json/compact": b'{"object":{"m":{"a":{"type":"str","index":0}},"d":[["    x"],["y"]]},"status":0}',
+    "json/simple": b'{"a":"    x"}\n{"a":"y"}\n',
+    "json/simple/compact": b'{"m":{"a":{"type":"str","index":0}}}\n{"d":["    x"]}\n{"d":["y"]}\n',
+    "csv": b'a,b\n    x,\ny,"\n,\n"\n',
+    "tsv": b'a\tb\n    x\t\ny\t"\n\t\n"\n',
+}
+
+
+@pytest.mark.parametrize("mode", PADDED)
+def test_padding_between_rows_is_dropped_and_never_inside_values(mode: str) -> None:
+    assert raw(mode, PADDED[mode]) == (UNPADDED[mode], None)
+    assert [row[0] for row in answer(mode, bytewise(PADDED[mode])).rows()] == ["    x", "y"]
+
+
+def test_padding_does_not_gather_while_a_query_is_slow() -> None:
+    def body() -> Iterable[bytes]:
+        yield b'{"object":['
+        for _ in range(20_000):
+            yield b"    " * 1000
+        yield b'{"a":1}],"status":0}'
+
+    assert b"".join(answer("json", body()).raw()) == b'{"object":[{"a":1}],"status":0}'
+
+
+ENDINGS = {
+    "json/simple": (b'{"a":1}\n', b'["error",500,"out of memory"]\n'),
+    "json/simple/compact": (b'{"m":{"a":{"type":"int4","index":0}}}\n{"d":[1]}\n', b'{"e":[500,"out of memory"]}\n'),
+    "csv": (b"a,b\n1,2\n", b"a.error,500,out of memory\n"),
+    "tsv": (b"a\tb\n1\t2\n", b"a.error\t500\tout of memory\n"),
+}
+
+
+@pytest.mark.parametrize("mode", ENDINGS)
+@pytest.mark.parametrize("newline", [True, False])
+@pytest.mark.parametrize("padding", [b"", b"\n\n"])
+def test_an_error_in_the_stream_is_no_row(mode: str, newline: bool, padding: bytes) -> None:
+    good, bad = ENDINGS[mode]
+    got, error = raw(mode, good + padding + (bad + padding if newline else bad[:-1]))
+    assert got == good
+    assert type(error) is IncompleteResult
+    assert str(error) == ("the result is incomplete: it ended in an error of the service: out of memory (code 500)")
+    assert error.rows == 1
+
+
+@pytest.mark.parametrize(
+    ("mode", "body", "message"),
+    [
+        ("json/simple/compact", b'{"e":{"msg":"m","code":12}}\n', "m (code 12)"),
+        ("json/simple/compact", b'{"m":{"a":{"type":"str","index":0}}}\n{"d":[],"e":[500,"m"]}\n', "m (code 500)"),
+        ("json/simple", b'["error",500,"m"]', "m (code 500)"),
+        ("json", b'{"status":0,"cid":"c","object":[],"error":[500,"m"]}', "m (code 500, cid c)"),
+        ("json", b'{"status":0,"object":[{"a":1}],"error":[500,"m"]}', "m (code 500)"),
+        ("json", b'{"object":[{"a":1}],"status":1,"msg":"m"}', "m (code 1)"),
+        ("json", b'{"object":[{"a":1}],"success":false,"msg":"m","status":0}', "m"),
+        ("json/compact", b'{"object":{"m":{},"d":[[]]},"status":0,"e":[500,"m"]}', "m (code 500)"),
+        ("json/compact", b'{"object":{"m":{},"d":[[]],"e":[500,"m"]},"status":0}', "m (code 500)"),
+        ("msgpack", msgpack.packb({"object": [{"a": 1}], "error": [500, "m"]}), "m (code 500)"),
+        ("csv", b'a,b,c\n1,2,3\nx.error,500,"m\nn"\n', "m n (code 500)"),
+        ("csv", b'"a","b"\n"1","2"\n"x.error","500","m, n"\n', "m, n (code 500)"),
+        ("xml", b"<result><row><a>1</a></row><error code='500'>m</error></result>", "code='500' m (code 500)"),
+    ],
+)
+def test_the_forms_of_an_error_in_the_stream(mode: str, body: bytes, message: str) -> None:
+    error = raw(mode, body)[1]
+    assert type(error) is IncompleteResult
+    assert str(error) == f"the result is incomplete: it ended in an error of the service: {message}"
+
+
+@pytest.mark.parametrize(
+    ("mode", "body"),
+    [
+        ("csv", b"name,code,text\nx.error,500,disk full\ny,1,z\n"),
+        ("csv", b"name,code,amount\nx.error,500,12.5\n"),
+        ("csv", b"a,b\nx.error,500\n"),
+        ("csv", b'"a"\n""\n"x.error,500,m"\n'),
+        ("json/simple", b'{"msg":"m","status":500}\n'),
+        ("json/simple", b'{"msg":"m","status":500,"cid":"c"}\n{"msg":"m","status":500,"cid":"c"}\n'),
+        ("json", b'{"status":0,"object":[{"error":[500,"m"],"status":500}]}'),
+        ("xml", b"<result><row><a>1</a><error>500</error></row></result>"),
+    ],
+)
+def test_a_row_whose_data_looks_like_an_error_is_a_row(mode: str, body: bytes) -> None:
+    assert raw(mode, body) == (body, None)
+
+
+FORMS = [
+    (b'{"error":{"code":106,"message":"m"}}', NotFound, "m", 106),
+    (b'{"msg":"m","status":500,"timestamp":1,"cid":"c","object":["m","why"]}', ServiceError, "m: why", 500),
+    (b'{"object":["m","why"],"msg":"m","status":500,"timestamp":1,"cid":"c"}', ServiceError, "m: why", 500),
+    (b'{"error":"server_error","status":500,"cid":"c"}', ServiceError, "server_error", 500),
+    (b'{"msg":"m","code":624,"timestamp":1,"cid":"c","context":{"a":1}}', ServiceError, "m", 624),
+    (b'{"error":"Bad parameters","object":["406 : no date"]}', ServiceError, "Bad parameters: no date", 406),
+]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("body", "kind", "message", "code"), FORMS)
+@pytest.mark.parametrize("end", [b"", b"\n", b"    \n"])
+def test_an_error_body_with_http_200_is_a_refusal_in_every_format(
+    mode: str, body: bytes, kind: type, message: str, code: int, end: bytes
+) -> None:
+    if mode == "msgpack" and body.startswith(b"{") and end == b"":
+        body = msgpack.packb(json.loads(body))
+    got, error = raw(mode, body + end)
+    assert (got, type(error)) == (b"", kind)
+    assert isinstance(error, ServiceError)
+    assert (error.message, error.code) == (message, code)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("content_type", ["text/html", ""])
+def test_a_page_with_http_200_is_no_result(mode: str, content_type: str) -> None:
+    if mode == "xml" and not content_type:
+        return  # without a content type, markup is what was asked for
+    got, error = raw(mode, b"\n<html><head><title>Sign\nin</title></head></html>\n", content_type)
+    assert (got, type(error)) == (b"", Unavailable)
+    assert str(error) == "the service answered with a web page: Sign in"
+
+
+@pytest.mark.parametrize(
+    ("mode", "body", "message"),
+    [
+        ("csv", b"a,b\n1,2\n1,2,3\n4,5\n", "row 2 has 3 cells where the header has 2"),
+        ("csv", b"", "it has no header"),
+        ("csv", b'a,b\n"1,2\n3,4\n', "the connection closed in the middle"),
+        ("json/simple", b'{"a":1}\nupstream gone\n', "line 2 is not a row"),
+        ("json/simple", b'{"a":1}\n{"a":\n', "line 2 is not a row"),
+        ("json/simple/compact", b'{"d":[1]}\n', "the line of column names is missing or wrong: m is not an object"),
+        ("json/simple/compact", b"", "the line of column names is missing"),
+        ("json/simple/compact", b'{"m":{"a":{"index":0}}}\n{"d":[1,2]}\n', "line 1 is not a row"),
+        ("json", b'{"status":0}', "its envelope holds no object"),
+        ("json", b'{"status":0,"object":["a"]}', "its object does not hold rows"),
+        ("json", b'{"status":0,"object":[{"a":x}],"more":"than a few characters"}', "it is not valid JSON"),
+        ("json", b"[1]", "it is not an envelope"),
+        ("json/compact", b'{"object":{"d":[[1]]},"status":0}', "its column names are missing"),
+        ("json/compact", b'{"object":{"m":{"a":{"index":0}},"d":[[1],[2,3]]}}', "row 2 has 2 values for 1 columns"),
+        ("msgpack", msgpack.packb({"object": []}) + b"\x00", "something follows its envelope"),
+        ("xml", b"a,b\n", "it is not xml"),
+        ("xls", b"a,b\n", "it is not a spreadsheet"),
+    ],
+)
+def test_what_is_not_a_result_is_incomplete(mode: str, body: bytes, message: str) -> None:
+    error = raw(mode, body)[1]
+    assert type(error) is IncompleteResult
+    assert str(error) == f"the result is incomplete: {message}"
+
+
+def test_an_answer_of_several_envelopes_worth_of_pieces_keeps_order_and_count() -> None:
+    records = [{"n": number, "text": NASTY if number % 100 == 0 else "x" * (number % 50)} for number in range(5000)]
+    body = compact(ENVELOPE | {"object": records}).encode()
+    pieces = [body[at : at + 4096] for at in range(0, len(body), 4096)]
+    response = answer("json", pieces)
+    assert b"".join(response.raw()) == body
+    assert (response.row_count, response.cid) == (5000, "c1")
+    assert [row[0] for row in answer("json", pieces).rows()] == list(range(5000))
+
+
+@pytest.mark.parametrize("mode", ["json", "json/simple", "csv", "msgpack"])
+def test_a_row_of_many_pieces_is_one_row(mode: str) -> None:
+    value = "ñ" * 1_000_000
+    body = {
+        "json": lambda: compact({"status": 0, "object": [{"a": value}]}).encode(),
+        "json/simple": lambda: compact({"a": value}).encode() + b"\n",
+        "csv": f'a,b\n"{value}",\n'.encode,
+        "msgpack": lambda: msgpack.packb({"object": [{"a": value}]}),
+    }[mode]()
+    pieces = [body[at : at + 65_536] for at in range(0, len(body), 65_536)]
+    assert [row[0] for row in answer(mode, pieces).rows()] == [value]
+
+
+@pytest.mark.parametrize("mode", ["json", "json/simple", "csv", "msgpack"])
+def test_a_row_without_an_end_does_not_fill_the_memory(mode: str) -> None:
+    start = {
+        "json": b'{"object":["',
+        "json/simple": b'{"a":"',
+        "csv": b'a\n"',
+        "msgpack": b"\x81\xa6object\xdb\x7f\xff\xff\xff",
+    }
+    sent = 0
+
+    def body() -> Iterable[bytes]:
+        nonlocal sent
+        yield start[mode]
+        while True:
+            sent += 1
+            yield b"x" * 1024 * 1024
+
+    error = drain(answer(mode, body()).raw())[1]
+    assert str(error) == "the result is incomplete: a row is longer than 64 MiB"
+    assert sent <= limits.MAX_ROW // 1024 // 1024 * 2
+
+
+def test_a_field_that_only_later_rows_have_is_not_lost_silently() -> None:
+    _rows, error = drain(answer("json/simple", [b'{"a":1}\n{"b":2}\n']).rows())
+    assert type(error) is IncompleteResult
+    assert error.hint == "use json/simple/compact, which names all columns first"
+
+
+def test_the_rows_of_a_spreadsheet_cannot_be_read() -> None:
+    with pytest.raises(UsageError, match="the rows of xls cannot be read"):
+        answer("xls", [BODIES["xls"]]).rows()

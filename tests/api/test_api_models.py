@@ -1,0 +1,169 @@
+"""Models take what services send; requests and destinations; what may be imported without httpx."""
+
+import subprocess
+import sys
+
+import pytest
+
+from svcctl.api.destinations import Destination, missing_keys, redact, suggest_key, suggest_type, unknown_keys
+from svcctl.api.models import Column, Domain, Envelope, Job, Role, columns_of
+from svcctl.api.query import QueryRequest
+from svcctl.errors import UsageError
+
+
+def test_a_job_with_only_an_id_and_a_status_is_a_job() -> None:
+    assert Job.from_json({"id": "j1", "status": "PAUSED"}) == Job("j1", "PAUSED")
+
+
+def test_a_job_keeps_all_fields_those_it_does_not_know_too() -> None:
+    source = {
+        "status": "COMPLETED",
+        "id": "j1",
+        "eventGenerated": 9007199254740993,
+        "eventsSent": 7,
+        "lastDatetime": 1538991192000,
+        "type": "kafka",
+        "query": "from t",
+        "friendlyName": "kafka_x",
+        "error": ["first", "second"],
+        "owner": "someone",
+    }
+    job = Job.from_json(source)
+    assert job == Job(
+        "j1",
+        "COMPLETED",
+        "kafka",
+        "kafka_x",
+        9007199254740993,
+        7,
+        1538991192000,
+        "from t",
+        ("first", "second"),
+        {"owner": "someone"},
+    )
+    assert job.to_json() == source
+
+
+def test_an_envelope_reads_a_timestamp_that_is_a_string() -> None:
+    assert Envelope.from_json({"status": 0, "timestamp": "1538991192000", "object": []}) == Envelope(
+        0, [], timestamp=1538991192000
+    )
+
+
+def test_a_domain_round_trips() -> None:
+    source = {"name": "d@r", "plan": "p", "time": 1.5, "volume": 2, "status": "Active", "owner": None}
+    assert Domain.from_json(source) == Domain("d@r", "p", "Active", 1.5, 2, {"owner": None})
+    assert Domain.from_json(source).to_json() == source
+
+
+def test_a_single_policy_is_a_list_of_one_and_everything_is_a_star() -> None:
+    role = Role.from_json({"name": "r", "policies": "p", "applications": "*", "resourceIds": {"a": [1], "*": []}})
+    assert role == Role("r", policies=("p",), applications=("*",), resource_ids={"a": (1,), "*": ()})
+    assert role.body() == {"name": "r", "policies": ["p"], "applications": "*", "resourceIds": {"a": [1], "*": []}}
+
+
+def test_a_role_body_sends_what_is_empty_and_not_what_is_absent_or_read_only() -> None:
+    role = Role(applications=(), default_application_name="", alert_permissions=["a"], max_vault=3)
+    assert role.body() == {"applications": [], "defaultApplicationName": ""}
+    assert role.to_json() == {
+        "applications": [],
+        "defaultApplicationName": "",
+        "alertPermissions": ["a"],
+        "maxVault": 3,
+    }
+
+
+def test_columns_are_ordered_by_index() -> None:
+    m = {"b": {"type": "str", "index": 1}, "a": {"type": "int8", "index": 0}}
+    assert columns_of(m) == (Column("a", "int8"), Column("b", "str"))
+
+
+@pytest.mark.parametrize("m", [None, [], {"a": 1}, {"a": {"type": "str"}}, {"a": {"type": "str", "index": 1}}])
+def test_column_metadata_that_cannot_be_used_is_refused(m: object) -> None:
+    with pytest.raises(ValueError, match=r"m is not an object|no index|0, 1, 2"):
+        columns_of(m)
+
+
+def test_a_request_is_exactly_the_interfaces_fields() -> None:
+    request = QueryRequest(
+        from_="2d",
+        to=1536150131,
+        query="from t where ñ = 'x'",
+        mode="csv",
+        destination=Destination("Kafka", {"topic": "t", "bootstrap.servers": "b:1"}),
+        date_format="iso",
+        time_zone="GMT+2",
+        skip=0,
+        limit=5,
+    )
+    assert request.body().decode() == (
+        '{"query":"from t where ñ = \'x\'","from":"2d","to":1536150131,"mode":{"type":"csv"},'
+        '"destination":{"type":"kafka","params":{"topic":"t","bootstrap.servers":"b:1"}},'
+        '"dateFormat":"iso","timeZone":"GMT+2","skip":0,"limit":5}'
+    )
+    assert request.body() is request.body()
+
+
+def test_a_continuous_request_has_no_to() -> None:
+    request = QueryRequest(from_="now", query_id="q1", mode="json/simple")
+    assert request.body() == b'{"queryId":"q1","from":"now","mode":{"type":"json/simple"}}'
+    assert request.continuous
+
+
+def test_a_shown_request_hides_the_secrets_of_its_destination() -> None:
+    destination = Destination("s3", {"aws.bucket": "b", "aws.secretkey": "hidden", "file.password": "hidden"})
+    shown = QueryRequest(from_="now", query="from t", destination=destination).shown()
+    assert shown["destination"] == {
+        "type": "s3",
+        "params": {"aws.bucket": "b", "aws.secretkey": "***", "file.password": "***"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "message", "hint"),
+    [
+        ({}, "a request has either a query or the ID of a saved query", None),
+        ({"query": "q", "query_id": "i"}, "a request has either a query or the ID of a saved query", None),
+        ({"query": "q", "mode": "json/simpel"}, "there is no format 'json/simpel'", "did you mean 'json/simple'?"),
+        (
+            {"query": "q", "date_format": "us"},
+            "there is no date format 'us'",
+            "one of default, sql, iso",
+        ),
+        ({"query": "q", "limit": -1}, "limit -1 is below 0", None),
+    ],
+)
+def test_fields_that_cannot_be_a_request_are_usage_errors(
+    fields: dict[str, str], message: str, hint: str | None
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        QueryRequest(from_="now", **fields)  # type: ignore[arg-type]
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+def test_a_query_that_is_not_unicode_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="bytes that are not UTF-8"):
+        QueryRequest(from_="now", query="from t where a = '\udcff'").body()
+
+
+def test_destination_facts() -> None:
+    assert suggest_type("kafak") == "kafka"
+    assert suggest_type("S3") is None
+    assert suggest_key("Kafka", "bootstrap.server") == "bootstrap.servers"
+    assert suggest_key("kafka", "topic") is None
+    assert missing_keys(Destination("HDFS", {"file": "/a"})) == ("fs.defaultFS",)
+    assert unknown_keys(Destination("kafka", {"topic": "t", "acks": "all"})) == ("acks",)
+    assert unknown_keys(Destination("other", {"a": 1})) == ()
+    assert redact({"aws.SecretKey": "hidden", "sasl.password": "hidden", "topic": "t"}) == {
+        "aws.SecretKey": "***",
+        "sasl.password": "***",
+        "topic": "t",
+    }
+
+
+def test_names_and_models_load_without_httpx() -> None:
+    code = (
+        "import sys, svcctl.api.models, svcctl.api.destinations, svcctl.api.query, svcctl.api.dates\n"
+        "sys.exit('httpx' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

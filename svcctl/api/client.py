@@ -43,6 +43,8 @@ FIRST_DELAY = 0.5
 MAX_DELAY = 30.0
 MAX_RETRY_AFTER = 120.0
 """Seconds that a Retry-After is followed at most."""
+SILENCE = 300.0
+"""Seconds that a continuous query may be silent: it waits for events, but a dead connection must show some time."""
 SKEW = 60
 """Seconds by which clocks may differ before a refused signature is blamed on them."""
 
@@ -190,6 +192,13 @@ class Client:
             raise ServiceError("the service launched the query but named no job")
         return job.id
 
+    def preview(self, request: QueryRequest) -> str:
+        """What a query or launch would send, as text, secrets redacted."""
+        call = self._query_call(request, repeatable=False)
+        built = next(self._auth.sync_auth_flow(self._built(call)))
+        head = [f"{built.method} {built.url}", *(f"{name}: {value}" for name, value in self._shown(built.headers))]
+        return "\n".join([*head, "", _shown_body(call.body)])
+
     def _query_call(self, request: QueryRequest, *, repeatable: bool) -> _Call:
         return _Call(
             "POST",
@@ -305,21 +314,26 @@ class Client:
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> Iterator[RawResponse]:
         """Any signed request, its answer unread. `path` starts with a slash; those of domains go to provisioning."""
+        with self._answer(self._any_call(method, path, body, headers)) as response:
+            yield RawResponse(response.status_code, response.headers, _body(response))
+
+    def call(self, method: str, path: str, body: bytes = b"") -> Any:
+        """The decoded answer of any signed request, out of its envelope when it has one."""
+        return self._payload(self._any_call(method, path, body, None))
+
+    def _any_call(self, method: str, path: str, body: bytes, headers: Mapping[str, str] | None) -> _Call:
         if not path.startswith("/"):
             raise UsageError(f"path '{path}' does not start with a slash")
-        method = method.upper()
-        below_domain = path.partition("?")[0].startswith(self._paths.domain)
-        reseller = below_domain and "/roles" not in path
-        call = _Call(
-            method,
+        plain = path.partition("?")[0]
+        below_domain = plain == self._paths.domain or plain.startswith(self._paths.domain + "/")
+        return _Call(
+            method.upper(),
             (self._provisioning_url if below_domain else self._base_url) + path,
             body,
             headers=headers,
-            repeatable=method not in {"POST", "PATCH"},
-            reseller=reseller,
+            repeatable=method.upper() not in {"POST", "PATCH"},
+            reseller=below_domain and "/roles" not in plain,
         )
-        with self._answer(call) as response:
-            yield RawResponse(response.status_code, response.headers, _body(response))
 
     # Between a call and its answer
 
@@ -392,15 +406,7 @@ class Client:
 
     def _exchange(self, call: _Call, *, read: bool) -> httpx.Response:
         """One attempt: a request made anew, so that its signature is; an unsuccessful answer is always read."""
-        timeout = httpx.Timeout(self._timeout, read=None) if call.endless else httpx.Timeout(self._timeout)
-        request = self._http.build_request(
-            call.method,
-            call.url,
-            content=call.body,
-            headers=dict(call.headers or {}),
-            timeout=timeout,
-            extensions={RESELLER: call.reseller},
-        )
+        request = self._built(call)
         started = time.monotonic()
         try:
             response = self._http.send(request, stream=True)
@@ -414,6 +420,17 @@ class Client:
             finally:
                 response.close()
         return response
+
+    def _built(self, call: _Call) -> httpx.Request:
+        silence = max(self._timeout, SILENCE) if call.endless else self._timeout
+        return self._http.build_request(
+            call.method,
+            call.url,
+            content=call.body,
+            headers=dict(call.headers or {}),
+            timeout=httpx.Timeout(self._timeout, read=silence),
+            extensions={RESELLER: call.reseller},
+        )
 
     def _tell(
         self,

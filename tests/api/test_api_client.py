@@ -472,6 +472,35 @@ def test_the_wire_log_shows_no_secret(serve: Serve, auth: Any) -> None:
     )
 
 
+def test_a_preview_is_the_request_without_its_secrets() -> None:
+    with Client("https://service.test/base/", AUTH) as service:
+        assert service.preview(LAUNCH) == (
+            "POST https://service.test/base/search/query\n"
+            "host: service.test\n"
+            "connection: keep-alive\n"
+            "accept: */*\n"
+            "accept-encoding: identity\n"
+            "user-agent: svcctl\n"
+            "content-length: 134\n"
+            "content-type: application/json\n"
+            "x-svc-apikey: ***\n"
+            "x-svc-timestamp: 1700000000000\n"
+            "x-svc-sign: ***\n"
+            "\n"
+            '{"query": "from t", "from": "1h", "mode": {"type": "json"}, "destination": '
+            '{"type": "s3", "params": {"aws.bucket": "b", "aws.secretkey": "***"}}}'
+        )
+
+
+def test_a_call_returns_what_any_path_answers(serve: Serve) -> None:
+    script = serve(ok('{"pid":1}'), http("404 No", '{"error":{"code":404,"message":"no such path"}}'))
+    with client(script) as service:
+        assert service.call("GET", "/x") == {"pid": 1}
+        assert type(failure(lambda: service.call("post", "/y", b"{}"))) is NotFound
+        assert type(failure(lambda: service.call("GET", "x"))) is UsageError
+    assert [(line, body) for line, _, body in script.requests] == [("GET /x", b""), ("POST /y", b"{}")]
+
+
 def test_a_token_that_would_break_out_of_its_header_is_neither_sent_nor_shown(serve: Serve) -> None:
     script = serve(LOST)
     error = failure(lambda: read(script, auth=Bearer("hidden\r\nx-other: 1")))

@@ -44,8 +44,7 @@ class Dialect:
 
     def raw(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
         """The rows as they came, padding dropped, in blocks of whole rows; the first block is the header alone."""
-        shape = b""
-        held = b""
+        shape = usual = held = b""
         for block, marks in self._whole_rows(chunks, delivered):
             if not shape:
                 header, block = self._header(block)  # noqa: PLW2901
@@ -58,7 +57,9 @@ class Dialect:
             elif held:
                 block = held + block  # noqa: PLW2901
                 marks = self._marks(block)  # noqa: PLW2901
-            good, count, held, wrong = self._check(block, marks, shape)
+            good, count, held, wrong = self._check(block, marks, shape, usual)
+            if count and not usual:
+                usual = self._usual(marks, shape)
             if good:
                 delivered.add(count)
                 yield good
@@ -110,13 +111,22 @@ class Dialect:
                 return row[0], block[row.end() :]
         return b"", b""
 
-    def _check(self, block: bytes, marks: bytes, shape: bytes) -> tuple[bytes, int, bytes, bytes]:
+    def _usual(self, marks: bytes, shape: bytes) -> bytes:
+        """The marks of the last row of a block, if they are those of one row: most rows are quoted alike."""
+        row = marks[marks.rfind(b"\n", 0, -1) + 1 :]
+        return row if self._skeleton(row) == shape else b""
+
+    def _check(self, block: bytes, marks: bytes, shape: bytes, usual: bytes) -> tuple[bytes, int, bytes, bytes]:
         """The right rows of a block and their number, then the row to hold back, then the first wrong row."""
-        skeleton = self._skeleton(marks)
-        count = len(skeleton) // len(shape)
+        if usual and marks == usual * (len(marks) // len(usual)):
+            count, right_shape = len(marks) // len(usual), True
+        else:
+            skeleton = self._skeleton(marks)
+            count = len(skeleton) // len(shape)
+            right_shape = skeleton == shape * count
         padded = block.startswith(shape) or b"\n" + shape in block
         perhaps_error = len(shape) == _ERROR_CELLS and b".error" in block
-        if skeleton == shape * count and not padded and not perhaps_error:
+        if right_shape and not padded and not perhaps_error:
             return block, count, b"", b""
         rows = [row for row in _ROW.findall(block) if row.strip(self._padding)]
         right = next((at for at, row in enumerate(rows) if self._skeleton(self._marks(row)) != shape), len(rows))

@@ -19,7 +19,7 @@ from svcctl.context import Context
 from svcctl.diagnostics import EXIT_CODES, Diagnostics, ReaderClosed, silence_streams, wants_color
 from svcctl.errors import UsageError
 
-NOUNS = ("query", "range", "profile", "service", "help")
+NOUNS = ("query", "range", "domain", "role", "profile", "service", "help")
 """The commands, in the order of the help page; each is the module `svcctl.commands.<noun>` and its `register`."""
 
 

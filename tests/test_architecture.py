@@ -18,6 +18,7 @@ ALLOWED = {
     "service": {"errors", "service", "api.dates", "api.models", "api.destinations", "local", ""},
     "diagnostics": {"errors"},
     "tables": set(),
+    "roles": {"errors", "api.lint", "api.models"},
     "output": {"errors", "diagnostics", "tables"},
     "profiles": {"errors"},
     "local": {"errors"},
@@ -35,8 +36,10 @@ ALLOWED = {
         "profiles",
         "local",
         "exports",
+        "roles",
     },
-    "commands.service": {"service"},
+    "commands.service": {"service", "commands.accounts"},
+    "commands.accounts": {"service"},
     "cli": {"errors", "context", "options", "diagnostics", "commands", ""},
     "__main__": {"cli"},
 }
@@ -84,11 +87,11 @@ def test_the_client_library_needs_httpx_and_msgpack_and_nothing_else(name: str) 
     assert outside <= {"httpx", "msgpack", "svcctl"}
 
 
-def test_commands_never_import_each_other() -> None:
+def test_commands_never_import_each_other_but_for_the_part_of_a_noun() -> None:
     names = [name for name in modules() if within(name, "commands")]
     assert {
-        found for name in names for found in imports(modules()[name]) if found.startswith("svcctl.commands.")
-    } == set()
+        (name, found) for name in names for found in imports(modules()[name]) if found.startswith("svcctl.commands.")
+    } == {("commands.service", "svcctl.commands.accounts")}
 
 
 @pytest.mark.parametrize(

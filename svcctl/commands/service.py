@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from svcctl.commands import accounts
 from svcctl.context import Context
 from svcctl.errors import NotFound, UsageError
 from svcctl.options import FormatOpt, YesOpt
@@ -31,6 +32,9 @@ LoadFormatOpt = Annotated[
 ]
 
 _app = typer.Typer(help="Run the service of one's own.", rich_markup_mode=None, no_args_is_help=True)
+
+
+_app.add_typer(accounts.app, name="accounts")
 
 
 def register(app: typer.Typer) -> None:

@@ -260,11 +260,6 @@ def assign(store: Store, name: str, email: str, role: str) -> None:
         )
 
 
-def users(store: Store) -> list[str]:
-    with store.reading() as connection:
-        return [email for (email,) in connection.execute("select email from users order by email")]
-
-
 def _move(store: Store, reseller: str, name: str, target: Status, word: str) -> Domain:
     with store.transaction() as connection:
         domain = own(connection, reseller, name)

@@ -159,15 +159,19 @@ def plans(store: Store) -> list[Plan]:
 
 
 def remove_plan(store: Store, reseller: str, name: str) -> None:
-    """Forget a plan; domains that have it keep what they have. NotFound when there is none."""
-    _remove(
-        store, "plans where reseller = ? and name = ?", (reseller, name), f"no plan '{name}' of reseller '{reseller}'"
-    )
+    """Forget a plan. UsageError while a domain has it, NotFound when there is none."""
+    with store.transaction() as connection:
+        if _exists(connection, "domains where deleted_at is null and reseller = ? and plan = ?", (reseller, name)):
+            raise UsageError(f"plan '{name}' of reseller '{reseller}' has domains")
+        if not connection.execute("delete from plans where reseller = ? and name = ?", (reseller, name)).rowcount:
+            raise NotFound(f"no plan '{name}' of reseller '{reseller}'")
 
 
 def remove_feature(store: Store, kind: Kind, name: str) -> None:
     """Forget a policy or an application; plans and domains lose it. NotFound when there is none."""
-    _remove(store, "features where kind = ? and name = ?", (kind, name), f"no {kind} '{name}'")
+    with store.transaction() as connection:
+        if not connection.execute("delete from features where kind = ? and name = ?", (kind, name)).rowcount:
+            raise NotFound(f"no {kind} '{name}'")
 
 
 def remove_reseller(store: Store, name: str) -> None:
@@ -180,12 +184,6 @@ def remove_reseller(store: Store, name: str) -> None:
                 raise UsageError(f"reseller '{name}' has {what} (of deleted domains, too)")
         connection.execute("delete from accounts where reseller = ?", (name,))
         connection.execute("delete from resellers where name = ?", (name,))
-
-
-def _remove(store: Store, what: str, values: Sequence[str], missing: str) -> None:
-    with store.transaction() as connection:
-        if not connection.execute(f"delete from {what}", values).rowcount:
-            raise NotFound(missing)
 
 
 def _exists(connection: sqlite3.Connection, what: str, values: Sequence[str]) -> bool:

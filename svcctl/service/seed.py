@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from svcctl import local
 from svcctl.service import domains, plans
 from svcctl.service.plans import Feature, Plan, Reseller
 from svcctl.service.store import Account, Store
@@ -32,11 +33,19 @@ PLANS = (
 )
 
 
-def seed(store: Store, local: Mapping[str, str], reseller: Mapping[str, str]) -> None:
+def open_store(files: local.Files) -> Store:
+    """The store of the local service, with what every one of them holds. It may be open in another process."""
+    files.make()
+    store = Store(files.state)
+    seed(store, *(local.profile_fields(files, name) for name in local.PROFILES))
+    return store
+
+
+def seed(store: Store, own: Mapping[str, str], reseller: Mapping[str, str]) -> None:
     """Fill an empty store, and give both built-in profiles their accounts (`api_key`, `api_secret`, `token`)."""
     if not domains.every(store) and not plans.resellers(store):
         catalog(store)
-    store.put_account(Account(local["api_key"], local["api_secret"], local["token"], LOCAL_DOMAIN, administrator=True))
+    store.put_account(Account(own["api_key"], own["api_secret"], own["token"], LOCAL_DOMAIN, administrator=True))
     store.put_account(Account(reseller["api_key"], reseller["api_secret"], reseller["token"], "", reseller=RESELLER))
 
 

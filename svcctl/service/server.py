@@ -21,8 +21,7 @@ from svcctl.service.access import AccessLog
 from svcctl.service.app import build
 from svcctl.service.engines.duckdb import Engine
 from svcctl.service.runtime import Service
-from svcctl.service.seed import seed
-from svcctl.service.store import Store
+from svcctl.service.seed import open_store
 
 THREADS = 8
 GROW_SECONDS = 1.0
@@ -74,8 +73,7 @@ def serve(files: local.Files, *, listen: str | None, ready_fd: int | None) -> No
     os.umask(0o077)
     ready = _Ready(ready_fd)
     lock = local.hold_lock(files)
-    store = Store(files.state)
-    seed(store, *(local.profile_fields(files, name) for name in local.PROFILES))
+    store = open_store(files)
     executor = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
     with Engine(files.events) as engine:
         demo.extend(engine, datetime.now(UTC), ready.progress)

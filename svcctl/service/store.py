@@ -7,6 +7,7 @@ table holds; here, only that of accounts. Other processes may have the file open
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
 
+from svcctl.errors import NotFound
 from svcctl.service import domains, plans, roles
 
 _ACCOUNTS = """
@@ -126,6 +128,22 @@ class Store:
         with self._lock:
             row = self._connection.execute(f"{_SELECT} where {column} = ?", (value,)).fetchone()
         return None if row is None else _account(row)
+
+
+def issue(
+    store: Store, *, domain: str | None = None, reseller: str | None = None, administrator: bool = False
+) -> Account:
+    """A new account of a domain or of a reseller, its secrets made here. NotFound when there is no such one."""
+    with store.reading() as connection:
+        if domain is not None:
+            domain = domains.find(connection, domain).name
+        elif reseller is None or plans.reseller(connection, reseller) is None:
+            raise NotFound(f"no reseller '{reseller}'")
+    account = Account(
+        secrets.token_hex(16), secrets.token_hex(32), secrets.token_urlsafe(32), domain or "", administrator, reseller
+    )
+    store.put_account(account)
+    return account
 
 
 _SELECT = "select api_key, api_secret, token, domain, administrator, reseller from accounts"

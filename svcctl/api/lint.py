@@ -1,0 +1,203 @@
+"""The interface's nine rules about roles, as far as they can be checked before anything is sent.
+
+`lint` looks at a role as it was written: decoded JSON or YAML, with the interface's field names. An error is what a
+service refuses; a warning is a grant that is broader than it looks, or one that services may read in two ways. Rule 7,
+that policies exist and are available, only the service can check.
+
+Where the interface leaves room, this is what is assumed: a create that mentions none of policies, applications and
+resourceIds grants everything, one that mentions some grants nothing of the others; `*` stands alone; a default
+application is never required.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from svcctl.api.models import ALL
+
+GRANTS = {"policies": "policies", "applications": "applications", "resourceIds": "resources"}
+"""The fields that grant something, and what they grant in words."""
+READ_ONLY = ("alertPermissions", "defVault", "maxVault")
+FIELDS = ("name", "description", *GRANTS, "finderName", "defaultApplicationName")
+"""The fields that a create or an update may send."""
+
+Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a rule says about a field (`resourceIds.<label>` for a list in it); `rule` is None for the fields' types."""
+
+    level: Literal["error", "warning"]
+    rule: int | None
+    key: str | None
+    message: str
+
+
+def lint(fields: Fields, *, update: bool = False) -> list[Finding]:
+    """Everything there is to say about a role that is to be created, or about changes to one, errors first."""
+    findings = [finding for rule in _RULES for finding in rule(fields, update)]
+    return sorted(findings, key=lambda finding: finding.level != "error")
+
+
+def grants_all(fields: Fields, *, update: bool = False) -> list[str]:
+    """Which of policies, applications and resources a role gets all of, those included that come later."""
+    if not update and _mentions_no_grant(fields):
+        return list(GRANTS.values())
+    return [word for key, word in GRANTS.items() if _is_all(fields.get(key))]
+
+
+def flat(resource_ids: object) -> set[int]:
+    """The integers of resourceIds, whatever their labels (rule 8)."""
+    lists = resource_ids.values() if isinstance(resource_ids, Mapping) else ()
+    return {one for ids in lists if isinstance(ids, list | tuple) for one in ids if type(one) is int}
+
+
+def _fields(fields: Fields, update: bool) -> Iterator[Finding]:
+    for key, value in fields.items():
+        if key not in (*FIELDS, *READ_ONLY):
+            near = _near(key)
+            yield Finding("error", None, key, f"a role has no field '{key}'" + (f"; '{near}'?" if near else ""))
+        elif key in ("description", "finderName") and not isinstance(value, str):
+            yield Finding("error", None, key, f"{key} {_is_not('text', value)}")
+
+
+def _rule_1(fields: Fields, update: bool) -> Iterator[Finding]:
+    """Only the name is required, and a name alone grants everything."""
+    name = fields.get("name")
+    if "name" not in fields:
+        if not update:
+            yield Finding("error", 1, None, "the name is missing")
+    elif not isinstance(name, str):
+        yield Finding("error", 1, "name", f"name {_is_not('text', name)}")
+    elif not name.strip() or not name.isprintable():
+        yield Finding("error", 1, "name", "name is blank" if not name.strip() else "name cannot be printed")
+    if update:
+        return
+    if _mentions_no_grant(fields):
+        yield Finding("warning", 1, None, "a name only: the role gets all policies, all applications and all resources")
+    elif left_out := [key for key in GRANTS if key not in fields]:
+        message = f"not mentioned: {', '.join(left_out)}; taken for none here, but services may take it for all"
+        yield Finding("warning", 1, None, message)
+
+
+def _rule_2(fields: Fields, update: bool) -> Iterator[Finding]:
+    """`*` means all, so nothing stands beside it."""
+    for key, word in GRANTS.items():
+        value = fields.get(key)
+        if _is_all(value):
+            yield Finding("warning", 2, key, f"'*' grants all {word} of the domain, later ones too")
+        elif isinstance(value, list | dict) and any(isinstance(one, str) and one == ALL for one in value):
+            yield Finding("error", 2, key, f"{key} has more beside '*', which means all")
+
+
+def _rule_3(fields: Fields, update: bool) -> Iterator[Finding]:
+    """Policies and applications are lists of names, or a single name."""
+    for key in ("policies", "applications"):
+        value = fields.get(key, [])
+        if not isinstance(value, str | list):
+            yield Finding("error", 3, key, f"{key} {_is_not('a list of names or a single name', value)}")
+            continue
+        for name in [value] if isinstance(value, str) else value:
+            if not isinstance(name, str):
+                yield Finding("error", 3, key, f"{key}: {_shown(name)} {_is_not('text', name)}")
+            elif not name:
+                yield Finding("error", 3, key, f"{key} has an empty name")
+
+
+def _rule_4(fields: Fields, update: bool) -> Iterator[Finding]:
+    """Without policies there must be an application."""
+    policies, applications = fields.get("policies"), fields.get("applications")
+    if update:
+        # What an update leaves out stays as it is, and a default application keeps its own.
+        empty = policies == [] and applications == [] and not fields.get("defaultApplicationName")
+    else:
+        empty = not _mentions_no_grant(fields) and policies in (None, []) and applications in (None, [])
+    if empty:
+        yield Finding("error", 4, "applications", "no policies, so there must be at least one application")
+
+
+def _rule_5(fields: Fields, update: bool) -> Iterator[Finding]:
+    """The default application is one of the applications."""
+    default, applications = fields.get("defaultApplicationName"), fields.get("applications")
+    if not isinstance(default, str) or not default or _is_all(applications):
+        return
+    if applications is None and (update or _mentions_no_grant(fields)):
+        return  # the role's own, or all
+    if update and applications == []:
+        return  # the one application that the role keeps, if it has it
+    names = [applications] if isinstance(applications, str) else applications or []
+    if isinstance(names, list) and default not in names:
+        key = "defaultApplicationName"
+        yield Finding("error", 5, key, f"{key} '{default}' is not among the applications")
+
+
+def _rule_6(fields: Fields, update: bool) -> Iterator[Finding]:
+    """An empty default application removes the one there is."""
+    key = "defaultApplicationName"
+    if key not in fields:
+        return
+    if not isinstance(fields[key], str):
+        yield Finding("error", 6, key, f"{key} {_is_not('text', fields[key])} ('' is for none)")
+    elif not fields[key] and not update:
+        yield Finding("warning", 6, key, f"{key} is empty, which removes one on update only")
+
+
+def _rule_8(fields: Fields, update: bool) -> Iterator[Finding]:
+    """resourceIds are lists of integers by label; only the integers count."""
+    key = "resourceIds"
+    value = fields.get(key, {})
+    if value == ALL:
+        return
+    if not isinstance(value, dict):
+        yield Finding("error", 8, key, f"{key} {_is_not('an object of labels with a list of integers each', value)}")
+        return
+    for label, ids in value.items():
+        where = f"{key}.{label}"
+        if not isinstance(ids, list):
+            yield Finding("error", 8, where, f"{where} {_is_not('a list of integers', ids)}")
+            continue
+        for one in ids:
+            if type(one) is not int:
+                yield Finding("error", 8, where, f"{where}: {_shown(one)} {_is_not('an integer', one)}")
+        if label == ALL and ids:
+            yield Finding("error", 2, where, f"{key} has more beside '*', which means all")
+
+
+def _rule_9(fields: Fields, update: bool) -> Iterator[Finding]:
+    """Three fields cannot be set."""
+    for key in READ_ONLY:
+        if key in fields:
+            yield Finding("error", 9, key, f"{key} cannot be set")
+
+
+_RULES = (_fields, _rule_1, _rule_2, _rule_3, _rule_4, _rule_5, _rule_6, _rule_8, _rule_9)
+
+
+def _mentions_no_grant(fields: Fields) -> bool:
+    return not any(key in fields for key in GRANTS)
+
+
+def _is_all(value: object) -> bool:
+    """Whether this is `*`, alone or as the one element or label."""
+    return value == ALL or (isinstance(value, list | dict) and list(value) == [ALL])
+
+
+def _is_not(wanted: str, value: object) -> str:
+    """What is wrong with a value's type; YAML reads yes, 12 and 2024-01-31 as something else than text."""
+    if value is None:
+        return "has no value"
+    quote = ": put it in quotes" if wanted == "text" and not isinstance(value, list | dict) else ""
+    return f"is not {wanted}{quote}"
+
+
+def _shown(value: object) -> str:
+    return "an element" if isinstance(value, list | dict) or value is None else f"'{value}'"
+
+
+def _near(key: object) -> str | None:
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(str(key), FIELDS, 1)), None)

@@ -1,0 +1,403 @@
+"""`svcctl role`: custom roles of a domain, from options or from files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from svcctl import roles
+from svcctl.api.models import ALL, Role
+from svcctl.context import Context
+from svcctl.errors import NotFound, ServiceError, UsageError
+from svcctl.options import FormatOpt, YesOpt
+from svcctl.roles import WrittenRole
+from svcctl.tables import TableColumn, visible
+
+UNKNOWN_DOMAIN = 106
+NO_SUCH_OPERATION = (404, 405, 501)
+"""What a service answers that has no role read, apart from telling that the domain does not exist."""
+
+DomainArg = Annotated[str, typer.Argument(metavar="DOMAIN", help="Name of a domain.")]
+RoleArg = Annotated[str, typer.Argument(metavar="ROLE", help="Name of a role.")]
+OptionalRoleArg = Annotated[
+    str | None, typer.Argument(metavar="[ROLE]", help="Name of a role; a file may name it instead.")
+]
+FilesArg = Annotated[list[Path], typer.Argument(metavar="FILE…", help="Role files; - is standard input.")]
+FileOpt = Annotated[
+    Path | None, typer.Option("--file", "-F", metavar="FILE", help="Roles in YAML (see 'svcctl role lint --help').")
+]
+NeededFileOpt = Annotated[
+    Path, typer.Option("--file", "-F", metavar="FILE", help="Roles in YAML (see 'svcctl role lint --help').")
+]
+NameOpt = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name of the role.")]
+NewNameOpt = Annotated[str | None, typer.Option("--name", metavar="NAME", help="New name of the role.")]
+DescriptionOpt = Annotated[str | None, typer.Option("--description", metavar="TEXT")]
+PoliciesOpt = Annotated[
+    list[str] | None,
+    typer.Option("--policies", metavar="NAME", help="A policy; again for more; '*' for all, '' for none."),
+]
+ApplicationsOpt = Annotated[
+    list[str] | None,
+    typer.Option("--applications", metavar="NAME", help="An application; again for more; '*' for all, '' for none."),
+]
+ResourceIdsOpt = Annotated[
+    list[str] | None,
+    typer.Option("--resource-ids", metavar="LABEL=N,N", help="IDs; again for more; '*' for all, '' for none."),
+]
+FinderOpt = Annotated[str | None, typer.Option("--finder-name", metavar="NAME", help="Default finder.")]
+DefaultOpt = Annotated[
+    str | None,
+    typer.Option("--default-application-name", metavar="NAME", help="Default application; '' removes it on update."),
+]
+DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Show the difference and change nothing.")]
+IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Succeed when there is nothing to do.")]
+
+_app = typer.Typer(help="Manage the custom roles of a domain.", rich_markup_mode=None, no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(_app, name="role")
+
+
+@_app.command("list")
+def list_(ctx: typer.Context, domain: DomainArg, format: FormatOpt = None) -> None:
+    """List the roles of a domain"""
+    svc: Context = ctx.obj
+    _print(svc, svc.client.roles(domain), format, ("description",))
+
+
+@_app.command()
+def show(ctx: typer.Context, domain: DomainArg, role: RoleArg, format: FormatOpt = None) -> None:
+    """Show a role, the fields that cannot be set too"""
+    svc: Context = ctx.obj
+    read_only = ("alertPermissions", "defVault", "maxVault")
+    _print(svc, [svc.client.role(domain, role)], format, ("description", "finderName", *read_only))
+
+
+@_app.command()
+def create(
+    ctx: typer.Context,
+    domain: DomainArg,
+    name: NameOpt = None,
+    description: DescriptionOpt = None,
+    policies: PoliciesOpt = None,
+    applications: ApplicationsOpt = None,
+    resource_ids: ResourceIdsOpt = None,
+    finder_name: FinderOpt = None,
+    default_application_name: DefaultOpt = None,
+    file: FileOpt = None,
+    yes: YesOpt = False,
+) -> None:
+    """Create a role from options, or the roles of a file
+
+    The interface's rules are checked before anything is sent. A role that grants all of something (a name only, or '*')
+    is asked about.
+
+    \b
+    svcctl role create acme --name Readers --policies Search --applications explorer
+    svcctl role create acme -F roles.yaml
+    """
+    svc: Context = ctx.obj
+    written = _written(
+        file,
+        name=name,
+        description=description,
+        policies=_names(policies),
+        applications=_names(applications),
+        resourceIds=_resources(resource_ids),
+        finderName=finder_name,
+        defaultApplicationName=default_application_name,
+    )
+    roles.require_sound(written)
+    _ask_about_grants(svc, domain, written, yes)
+    for one in written:
+        svc.client.create_role(domain, one.role)
+        svc.diagnostics.detail(f"{one.label} created in {domain}")
+
+
+@_app.command()
+def update(
+    ctx: typer.Context,
+    domain: DomainArg,
+    role: OptionalRoleArg = None,
+    name: NewNameOpt = None,
+    description: DescriptionOpt = None,
+    policies: PoliciesOpt = None,
+    applications: ApplicationsOpt = None,
+    resource_ids: ResourceIdsOpt = None,
+    finder_name: FinderOpt = None,
+    default_application_name: DefaultOpt = None,
+    file: FileOpt = None,
+    yes: YesOpt = False,
+) -> None:
+    """Change what is given of a role; the rest stays as it is
+
+    \b
+    svcctl role update acme Readers --policies Search --policies Lookups
+    svcctl role update acme Readers --default-application-name ''
+    svcctl role update acme -F roles.yaml
+    """
+    svc: Context = ctx.obj
+    written = _written(
+        file,
+        name=name,
+        description=description,
+        policies=_names(policies),
+        applications=_names(applications),
+        resourceIds=_resources(resource_ids),
+        finderName=finder_name,
+        defaultApplicationName=default_application_name,
+    )
+    roles.require_sound(written, update=True)
+    changes = [_target(one, role, len(written)) for one in written]
+    _ask_about_grants(svc, domain, written, yes, update=True)
+    for target, wanted in changes:
+        svc.client.update_role(domain, target, wanted)
+        svc.diagnostics.detail(f"role '{target}' updated in {domain}")
+
+
+@_app.command()
+def apply(
+    ctx: typer.Context, domain: DomainArg, file: NeededFileOpt, yes: YesOpt = False, dry_run: DryRunOpt = False
+) -> None:
+    """Make the roles of a domain as a file has them, after showing what changes
+
+    Roles that do not exist are created; of the others, the fields in the file are changed. Roles that are not in the
+    file stay as they are. Applying the same file twice changes nothing the second time.
+    """
+    svc: Context = ctx.obj
+    written = roles.read_roles(file)
+    roles.require_sound(written, update=True)
+    steps = [step for one in written if (step := _plan(svc, domain, one)) is not None]
+    roles.require_sound([step.written for step in steps if step.creates])
+    for step in steps:
+        _show(svc, domain, step)
+    if not steps:
+        svc.diagnostics.note(f"nothing to do: the roles of {domain} are as {file} has them")
+    if not steps or dry_run:
+        return
+    if not yes:
+        svc.ask(" ".join(["Apply this?", *(_grant(step.written, domain, step.creates) for step in steps)]).strip())
+    for step in steps:
+        _take(svc, domain, step)
+
+
+@_app.command()
+def rm(
+    ctx: typer.Context, domain: DomainArg, role: RoleArg, yes: YesOpt = False, if_needed: IfNeededOpt = False
+) -> None:
+    """Delete a role"""
+    svc: Context = ctx.obj
+    if not yes:
+        svc.ask(f"Delete role '{role}' of {domain}?")
+    try:
+        svc.client.delete_role(domain, role)
+    except NotFound as error:
+        if not if_needed or error.code == UNKNOWN_DOMAIN:
+            raise
+        svc.diagnostics.note(f"nothing to do: {error.message}")
+
+
+@_app.command("lint")
+def lint_(ctx: typer.Context, files: FilesArg, format: FormatOpt = None) -> None:
+    """Check role files against the interface's rules, without a service
+
+    Errors are what a service refuses: then the exit code is 2. Warnings are grants that are broader than they look.
+    Rule 7 (policies exist and are available) only the service can check.
+
+    \b
+    A file holds one role, a list of them, or several documents:
+      name: Night shift                       the only field that is required; alone, it grants everything
+      description: May look
+      policies: [Search, Alerts]              names, or one name, or '*' for all (in quotes)
+      applications: [explorer]                the same
+      resourceIds: {tables: [1, 2]}           integers by any label, or '*' for all
+      finderName: default
+      defaultApplicationName: explorer        one of the applications
+    """
+    svc: Context = ctx.obj
+    found = [(role, one) for file in files for role in roles.read_roles(file) for one in role.lint()]
+    rows = [
+        [
+            role.source,
+            role.lines.get(one.key or "", role.line),
+            role.fields.get("name"),
+            one.level,
+            one.rule,
+            one.message,
+        ]
+        for role, one in found
+    ]
+    columns = [TableColumn("file"), TableColumn("line", "int4"), TableColumn("role"), TableColumn("level")]
+    columns += [TableColumn("rule", "int4"), TableColumn("message")]
+    svc.output.records(columns, rows, svc.format(format, lists=True))
+    if errors := sum(one.level == "error" for _, one in found):
+        raise UsageError(f"{errors} error{'s' if errors > 1 else ''} in {', '.join(map(str, files))}")
+
+
+# From what is written to what is sent
+
+
+def _written(file: Path | None, **options: Any) -> list[WrittenRole]:
+    """The roles of the file, or the one that the options make."""
+    fields = {key: value for key, value in options.items() if value is not None}
+    if file is not None and fields:
+        raise UsageError("a role is given both by --file and by options", hint="change the file, or leave it out")
+    if file is not None:
+        return roles.read_roles(file)
+    if not fields:
+        raise UsageError("nothing is given of the role", hint="give it with options or with --file")
+    return [WrittenRole(fields)]
+
+
+def _names(given: list[str] | None) -> str | list[str] | None:
+    if given is None:
+        return None
+    return ALL if given == [ALL] else [] if given == [""] else given
+
+
+def _resources(given: list[str] | None) -> dict[str, list[int]] | None:
+    if given is None:
+        return None
+    if given == [ALL]:
+        return {ALL: []}
+    ids: dict[str, list[int]] = {}
+    for text in given if given != [""] else []:
+        label, equals, numbers = text.rpartition("=")
+        words = [word.strip() for word in numbers.split(",") if word.strip()]
+        if not equals or not all(word.removeprefix("-").isdecimal() and word.isascii() for word in words):
+            raise UsageError(f"--resource-ids '{text}' is not of the form LABEL=1,2,3")
+        ids.setdefault(label, []).extend(map(int, words))
+    return ids
+
+
+def _target(written: WrittenRole, named: str | None, count: int) -> tuple[str, Role]:
+    """The role that an update is about, and its changes: the name among them only when it is a new one."""
+    wanted = written.role
+    if named is not None and count > 1:
+        raise UsageError(
+            f"{written.source} holds {count} roles", hint=f"leave out '{named}': each is updated by its name"
+        )
+    target = named or wanted.name
+    if target is None or (named is None and written.source == roles.COMMAND_LINE):
+        raise UsageError(f"{written.place()}: which role?", hint="name it after the domain")
+    return target, replace(wanted, name=None) if wanted.name == target else wanted
+
+
+def _ask_about_grants(
+    svc: Context, domain: str, written: Iterable[WrittenRole], yes: bool, *, update: bool = False
+) -> None:
+    """Ask about roles that grant all of something; --yes answers."""
+    grants = [text for one in written if (text := _grant(one, domain, not update))]
+    if grants and not yes:
+        svc.ask(" ".join([*grants, "Go on?"]))
+
+
+def _grant(written: WrittenRole, domain: str, creates: bool) -> str:
+    granted = written.grants_all(update=not creates)
+    return (
+        f"{written.label[:1].upper()}{written.label[1:]} grants {granted} of {domain}, later ones too."
+        if granted
+        else ""
+    )
+
+
+# Applying
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What one role of a file needs: `current` is None for a role to be created, or where it could not be read."""
+
+    written: WrittenRole
+    current: Role | None
+    readable: bool = True
+
+    @property
+    def creates(self) -> bool:
+        return self.readable and self.current is None
+
+
+def _plan(svc: Context, domain: str, written: WrittenRole) -> _Step | None:
+    """The step to take; None when the role is as it should be."""
+    name = written.role.name
+    if name is None:
+        raise UsageError(f"{written.place()}: the name is missing (rule 1)")
+    try:
+        current = svc.client.role(domain, name)
+    except ServiceError as error:
+        if error.code == UNKNOWN_DOMAIN or not _may_lack(error):
+            raise
+        return _Step(written, None, _reads_roles(svc, domain))
+    return _Step(written, current) if roles.differences(current, written.role) else None
+
+
+def _reads_roles(svc: Context, domain: str) -> bool:
+    """Whether the service reads roles at all: then the role that it did not find is not there."""
+    try:
+        svc.client.roles(domain)
+    except ServiceError as error:
+        if error.code == UNKNOWN_DOMAIN or not _may_lack(error):
+            raise
+        return False
+    return True
+
+
+def _may_lack(error: ServiceError) -> bool:
+    return isinstance(error, NotFound) or error.code in NO_SUCH_OPERATION
+
+
+def _show(svc: Context, domain: str, step: _Step) -> None:
+    """The difference, as lines with - and +."""
+    about = "" if step.readable else " (this service does not read roles: what it has now is not known)"
+    what = "new role" if step.creates else "role"
+    svc.output.text(f"{what} '{visible(str(step.written.role.name))}' in {visible(domain)}{about}")
+    for one in roles.differences(step.current, step.written.role):
+        if step.current is not None:
+            _line(svc, "-", one.key, one.before)
+        _line(svc, "+", one.key, one.after)
+
+
+def _line(svc: Context, sign: str, key: str, value: str | None) -> None:
+    text = f"{sign} {key}: {visible(value or 'none')}"
+    color = {"-": 31, "+": 32}[sign]
+    svc.output.text(f"\x1b[{color}m{text}\x1b[0m" if svc.output.style.color else text)
+
+
+def _take(svc: Context, domain: str, step: _Step) -> None:
+    wanted = step.written.role
+    name = str(wanted.name)
+    changes = replace(wanted, name=None)
+    if step.creates:
+        svc.client.create_role(domain, wanted)
+    elif step.readable:
+        svc.client.update_role(domain, name, changes)
+    else:
+        try:
+            svc.client.update_role(domain, name, changes)
+        except NotFound as error:
+            if error.code == UNKNOWN_DOMAIN:
+                raise
+            roles.require_sound([step.written])
+            svc.client.create_role(domain, wanted)
+
+
+# Printing
+
+
+def _print(svc: Context, found: Sequence[Role], format: str | None, more: tuple[str, ...]) -> None:
+    """The roles with the interface's fields; `more` are those beside the ones that say what a role may."""
+    names = ("name", "policies", "applications", "resourceIds", "defaultApplicationName", *more)
+    chosen = svc.format(format, lists=True)
+    objects = [role.to_json() if chosen.raw else _in_words(role) for role in found]
+    rows = [[one.get(name) for name in names] for one in objects]
+    svc.output.records([TableColumn(name) for name in names], rows, chosen)
+
+
+def _in_words(role: Role) -> dict[str, Any]:
+    """The role as a table shows it: what is granted in words, nothing as nothing."""
+    return {key: value if value != [] else None for key, value in role.to_json().items()} | roles.in_words(role)

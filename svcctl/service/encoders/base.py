@@ -1,0 +1,91 @@
+"""What every response format has in common: how a response is described, and the steps in which it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, timezone
+from typing import ClassVar
+
+import pyarrow as pa
+
+from svcctl.service.language.types import Column, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """What a response says beside its rows: the request's identifier, the moment in epoch ms, the table asked for.
+
+    `date_format` (a key of `DATE_FORMATS`) and `zone` shape the timestamps of csv, tsv, xml and xls.
+    """
+
+    cid: str
+    timestamp: int
+    table: str
+    date_format: str = "default"
+    zone: timezone = UTC
+
+    def envelope(self) -> dict[str, object]:
+        """The members of a successful answer before its `object`."""
+        return {"success": True, "msg": "", "status": 0, "cid": self.cid, "timestamp": self.timestamp}
+
+
+class Encoder:
+    """One response in one format.
+
+        with ENCODERS[mode](columns, rendering) as encoder:
+            send encoder.head()
+            for each plan, for each batch of encoder.select(plan): send encoder.chunk(batch)
+            send encoder.tail(), or encoder.error(…) when a plan failed
+
+    A response may run several plans of the same columns, as a continuous query does. `padding` may be sent after any
+    chunk to show that the connection lives. Formats with `streams` False have to see every row before the first byte:
+    their head and chunks are empty, `tail` sends all, a failure must be reported before it, and a query without an end
+    cannot be answered in them.
+    """
+
+    content_type: ClassVar[str]
+    padding: ClassVar[bytes] = b""
+    streams: ClassVar[bool] = True
+
+    def __init__(self, columns: Sequence[Column], rendering: Rendering) -> None:
+        self.columns = tuple(columns)
+        self.rendering = rendering
+
+    def head(self) -> bytes:
+        """What comes before the rows."""
+        return b""
+
+    def select(self, plan: Plan) -> str:
+        """The statement whose batches `chunk` takes, in DuckDB's SQL."""
+        raise NotImplementedError
+
+    def chunk(self, batch: pa.RecordBatch) -> bytes | memoryview:
+        """A batch of rows as bytes; a view lives as long as its batch."""
+        raise NotImplementedError
+
+    def tail(self) -> Iterator[bytes]:
+        """What comes after the rows of a query that ended well."""
+        yield b""
+
+    def error(self, code: int, message: str) -> bytes:
+        """What ends a response that fails after it began, in place of the tail."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Give back what a response holds on disk."""
+
+    def __enter__(self) -> Encoder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def from_plan(plan: Plan, expressions: Sequence[str]) -> str:
+    """A SELECT of expressions over a plan whose columns are called c0, c1, …
+
+    Names of the plan's own would not do: two that differ by case only are one to DuckDB.
+    """
+    names = ", ".join(f"c{index}" for index in range(len(plan.columns)))
+    return f"SELECT {', '.join(expressions)} FROM ({plan.sql('duckdb')}) AS plan({names})"

@@ -1,0 +1,111 @@
+"""A value as text, written as a DuckDB expression: plain, for JSON, for separated lines, for XML.
+
+Every expression takes the SQL of a value and its type. Cells are later joined by `concat`, the fastest way found to
+build a line, and one that skips nulls: so a null cell is an empty one unless the expression says otherwise. Tests for
+special characters are single calls on the bare column, which DuckDB makes once per distinct value where it stores a
+dictionary.
+
+A number that JSON cannot write (NaN, infinity) is null in every format, so that all formats tell the same.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta, timezone
+
+from svcctl.service.language.types import Type
+
+DATE_FORMATS = {
+    "default": "%Y-%m-%d %H:%M:%S.%g",
+    "sql": "%Y-%m-%d %H:%M:%S.%g",
+    "iso": "%Y-%m-%dT%H:%M:%S.%g{offset}",
+}
+"""The interface's dateFormat names; {offset} is Z or +0200."""
+
+# What XML 1.0 cannot hold even as a reference, or would change (a carriage return), or would break our lines.
+_XML_REFERENCES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;", "\n": "&#10;"}
+_XML_FORBIDDEN = [*(chr(code) for code in range(32) if chr(code) not in "\t\n\r"), "\ufffe", "\uffff"]
+
+
+def literal(text: str) -> str:
+    """A string literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def shifted(value: str, zone: timezone) -> str:
+    """A timestamp as the wall clock of a zone shows it."""
+    minutes = zone.utcoffset(None) // timedelta(minutes=1)
+    return f"({value} + to_minutes({minutes}))" if minutes else value
+
+
+def date_text(value: str, date_format: str, zone: timezone) -> str:
+    minutes = zone.utcoffset(None) // timedelta(minutes=1)
+    hours, rest = divmod(abs(minutes), 60)
+    offset = f"{'-' if minutes < 0 else '+'}{hours:02}{rest:02}" if minutes else "Z"
+    return f"strftime({shifted(value, zone)}, {literal(DATE_FORMATS[date_format].format(offset=offset))})"
+
+
+def finite(value: str) -> str:
+    return f"CASE WHEN isfinite({value}) THEN {value} END"
+
+
+def ip_text(value: str) -> str:
+    octets = ", ".join(f"({value} >> {shift}) & 255" for shift in (24, 16, 8, 0))
+    return f"CASE WHEN {value} IS NOT NULL THEN concat_ws('.', {octets}) END"
+
+
+def plain(value: str, type_: Type) -> str:
+    """Numbers, booleans and addresses as every text format writes them; strings as they are."""
+    if type_ is Type.IP4:
+        return ip_text(value)
+    return f"({finite(value)})::VARCHAR" if type_ is Type.FLOAT8 else f"{value}::VARCHAR"
+
+
+def json(value: str, type_: Type) -> str:
+    """A JSON value, `null` included; timestamps are epoch ms."""
+    match type_:
+        case Type.TIMESTAMP:
+            cell = f"epoch_ms({value})::VARCHAR"
+        case Type.STR:
+            cell = f"to_json({value})::VARCHAR"
+        case Type.IP4:
+            cell = f"'\"' || {ip_text(value)} || '\"'"
+        case _:
+            cell = plain(value, type_)
+    return f"coalesce({cell}, 'null')"
+
+
+def separated(value: str, type_: Type, separator: str) -> str:
+    """A cell of csv or tsv: quoted when it holds the separator, a quote, CR or LF; `""` when empty, unlike null."""
+    if type_ is not Type.STR:
+        return plain(value, type_)
+    special = " OR ".join(f"contains({value}, {literal(char)})" for char in (separator, '"', "\n", "\r"))
+    quoted = f"""concat('"', replace({value}, '"', '""'), '"')"""
+    return f"CASE WHEN {special} OR {value} = '' THEN {quoted} ELSE {value} END"
+
+
+def xml(value: str, type_: Type) -> str:
+    """Character data of XML. What XML 1.0 forbids is `_xHHHH_`, as in spreadsheets, and so `_x` is `_x005F_x`."""
+    if type_ is not Type.STR:
+        return plain(value, type_)
+    escaped = f"replace({value}, '_x', '_x005F_x')"
+    for char, reference in _XML_REFERENCES.items():
+        escaped = f"replace({escaped}, {literal(char)}, '{reference}')"
+    for char in _XML_FORBIDDEN:
+        escaped = f"replace({escaped}, chr({ord(char)}), '_x{ord(char):04X}_')"
+    found = " OR ".join(
+        f"contains({value}, {part})" for part in ("'_x'", "'&'", "'<'", "'>'", "chr(65534)", "chr(65535)")
+    )
+    # JSON has an escape for every control character, so a longer JSON string is the cheapest test for them all.
+    return (
+        f"CASE WHEN {found} OR strlen(to_json({value})::VARCHAR) > strlen({value}) + 2 THEN {escaped} ELSE {value} END"
+    )
+
+
+def xml_text(text: str) -> str:
+    """What `xml` does, for a text at hand, and fit for an attribute too."""
+    text = text.replace("_x", "_x005F_x")
+    for char, reference in (_XML_REFERENCES | {'"': "&quot;", "\t": "&#9;"}).items():
+        text = text.replace(char, reference)
+    for char in _XML_FORBIDDEN:
+        text = text.replace(char, f"_x{ord(char):04X}_")
+    return text

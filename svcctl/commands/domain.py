@@ -66,8 +66,13 @@ def create(
     Nobody can use the domain until it has an owner.
     """
     svc: Context = ctx.obj
-    domain = _existing(svc, name, plan) if if_needed else None
-    _print(svc, [domain or svc.client.create_domain(name, plan, time=time, volume=volume)], format)
+    try:
+        domain = svc.client.create_domain(name, plan, time=time, volume=volume)
+    except ServiceError:
+        if not if_needed or (existing := _existing(svc, name, plan, time, volume)) is None:
+            raise
+        domain = existing
+    _print(svc, [domain], format)
 
 
 @_app.command()
@@ -97,7 +102,7 @@ def rm(ctx: typer.Context, name: DomainArg, yes: YesOpt = False, if_needed: IfNe
         domain = svc.client.domain(name)
         svc.diagnostics.note(f"deleting {_about(domain)} deletes {_users(domain)}")
         if not yes:
-            svc.ask_word(f"Type {domain.name} to delete it", domain.name)
+            svc.ask_word(f"Delete {domain.name}? (type its name)", domain.name)
         svc.client.delete_domain(domain.name)
 
 
@@ -112,14 +117,19 @@ def _needed(svc: Context, code: int, if_needed: bool) -> Iterator[None]:
         svc.diagnostics.note(f"nothing to do: {error.message}")
 
 
-def _existing(svc: Context, name: str, plan: str) -> Domain | None:
-    """The domain if it is there as asked for; Conflict when it has another plan."""
+def _existing(svc: Context, name: str, plan: str, time: float | None, volume: float | None) -> Domain | None:
+    """The domain if it is there as asked for; Conflict when it differs."""
     try:
         domain = svc.client.domain(name)
     except NotFound:
         return None
-    if domain.plan != plan:
-        raise Conflict(f"domain {domain.name} exists with plan '{domain.plan}', not '{plan}'")
+    for what, wanted, found in (
+        ("plan", plan, domain.plan),
+        ("time", time, domain.time),
+        ("volume", volume, domain.volume),
+    ):
+        if wanted is not None and wanted != found:
+            raise Conflict(f"domain {domain.name} exists with {what} {found}, not {wanted}")
     svc.diagnostics.note(f"nothing to do: domain {domain.name} exists")
     return domain
 

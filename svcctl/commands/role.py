@@ -299,11 +299,7 @@ def _ask_about_grants(
 
 def _grant(written: WrittenRole, domain: str, creates: bool) -> str:
     granted = written.grants_all(update=not creates)
-    return (
-        f"{written.label[:1].upper()}{written.label[1:]} grants {granted} of {domain}, later ones too."
-        if granted
-        else ""
-    )
+    return f"{written.label} grants {granted} of {domain}, later ones too." if granted else ""
 
 
 # Applying
@@ -356,7 +352,7 @@ def _show(svc: Context, domain: str, step: _Step) -> None:
     about = "" if step.readable else " (this service does not read roles: what it has now is not known)"
     what = "new role" if step.creates else "role"
     svc.output.text(f"{what} '{visible(str(step.written.role.name))}' in {visible(domain)}{about}")
-    for one in roles.differences(step.current, step.written.role):
+    for one in roles.differences(step.current, replace(step.written.role, name=None)):
         if step.current is not None:
             _line(svc, "-", one.key, one.before)
         _line(svc, "+", one.key, one.after)

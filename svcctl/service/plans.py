@@ -179,9 +179,9 @@ def remove_reseller(store: Store, name: str) -> None:
     with store.transaction() as connection:
         if not _exists(connection, "resellers where name = ?", (name,)):
             raise NotFound(f"no reseller '{name}'")
-        for what in ("plans", "domains"):
-            if _exists(connection, f"{what} where reseller = ?", (name,)):
-                raise UsageError(f"reseller '{name}' has {what} (of deleted domains, too)")
+        for table, what in (("plans", "plans"), ("domains", "domains, deleted ones included")):
+            if _exists(connection, f"{table} where reseller = ?", (name,)):
+                raise UsageError(f"reseller '{name}' has {what}")
         connection.execute("delete from accounts where reseller = ?", (name,))
         connection.execute("delete from resellers where name = ?", (name,))
 

@@ -218,21 +218,59 @@ def require_available(kind: str, wanted: Names | None, available: Collection[str
         raise refused(code, f"{kind} '{missing[0]}' does not exist or is not available in the domain")
 
 
+@dataclass(frozen=True, slots=True)
+class Available:
+    """What the domain has, as its Admin role would."""
+
+    policies: Collection[str]
+    applications: Collection[str]
+
+
+def made(changes: Changes, available: Available) -> Role:
+    """The role that a create makes; ServiceError with the code of the rule that forbids it."""
+    if changes.name is None:
+        raise refused(Code.NAME_ONLY, "the role's name is missing")
+    bare = Role(changes.name, None, (), (), (), None, None)
+    return _checked(bare, grant_all_to_a_bare_name(changes), available)
+
+
+def changed(role: Role, changes: Changes, available: Available) -> Role:
+    """The role that an update makes of one; what the request does not touch is not held against it."""
+    return _checked(role, keep_the_application_referred_to(role, changes, available.applications), available)
+
+
+def _checked(current: Role, changes: Changes, available: Available) -> Role:
+    role = _merged(current, changes)
+    require_available("policy", changes.policies, available.policies)
+    require_available("application", changes.applications, available.applications)
+    require_a_grant(role)
+    if changes.applications is not None or changes.default_application is not None:
+        require_the_default_among_applications(role, available.applications)
+    return role
+
+
+def _merged(role: Role, changes: Changes) -> Role:
+    """The role with what is mentioned; an empty text takes a field away (for the default application by rule 6)."""
+    return Role(
+        role.name if changes.name is None else changes.name,
+        role.description if changes.description is None else changes.description or None,
+        role.policies if changes.policies is None else changes.policies,
+        role.applications if changes.applications is None else changes.applications,
+        role.resource_ids if changes.resource_ids is None else changes.resource_ids[0],
+        role.finder_name if changes.finder_name is None else changes.finder_name or None,
+        role.default_application if changes.default_application is None else changes.default_application or None,
+    )
+
+
 # The roles of a domain
 
 
 def create(store: Store, account: Account, domain_name: str, fields: Mapping[str, Any]) -> Role:
     changes = read(fields)
-    if changes.name is None:
-        raise refused(Code.NAME_ONLY, "the role's name is missing")
-    bare = Role(changes.name, None, (), (), (), None, None)
-    changes = grant_all_to_a_bare_name(changes)
     with store.transaction() as connection:
         domain = _administrated(connection, account, domain_name)
-        if _select(connection, domain, bare.name):
-            raise refused(Code.ROLE_TAKEN, f"domain {domain.name} has a role '{bare.name}'")
-        role = _changed(bare, changes)
-        _check(connection, domain, role, changes)
+        role = made(changes, _available(connection, domain))
+        _require_free(connection, domain, role.name)
         _put(connection, domain, role)
     return role
 
@@ -242,14 +280,9 @@ def update(store: Store, account: Account, domain_name: str, name: str, fields: 
     changes = read(fields)
     with store.transaction() as connection:
         domain = _administrated(connection, account, domain_name)
-        current = _get(connection, domain, name)
-        if changes.name not in (None, name) and _select(connection, domain, changes.name):
-            raise refused(Code.ROLE_TAKEN, f"domain {domain.name} has a role '{changes.name}'")
-        available = domains.available(connection, domain, "application")
-        changes = keep_the_application_referred_to(current, changes, available)
-        role = _changed(current, changes)
-        _check(connection, domain, role, changes)
+        role = changed(_get(connection, domain, name), changes, _available(connection, domain))
         _delete(connection, domain, name)
+        _require_free(connection, domain, role.name)
         _put(connection, domain, role)
     return role
 
@@ -290,28 +323,15 @@ def _administrated(connection: sqlite3.Connection, account: Account, name: str) 
     return domain
 
 
-def _check(connection: sqlite3.Connection, domain: domains.Domain, role: Role, changes: Changes) -> None:
-    """The rules about a role as it would be. What the request does not touch is not held against it."""
-    available = domains.available(connection, domain, "application")
-    require_available("policy", changes.policies, domains.available(connection, domain, "policy"))
-    require_available("application", changes.applications, available)
-    if changes.policies is not None or changes.applications is not None:
-        require_a_grant(role)
-    if changes.applications is not None or changes.default_application is not None:
-        require_the_default_among_applications(role, available)
-
-
-def _changed(role: Role, changes: Changes) -> Role:
-    """The role with what is mentioned; an empty text takes a field away (for the default application by rule 6)."""
-    return Role(
-        role.name if changes.name is None else changes.name,
-        role.description if changes.description is None else changes.description or None,
-        role.policies if changes.policies is None else changes.policies,
-        role.applications if changes.applications is None else changes.applications,
-        role.resource_ids if changes.resource_ids is None else changes.resource_ids[0],
-        role.finder_name if changes.finder_name is None else changes.finder_name or None,
-        role.default_application if changes.default_application is None else changes.default_application or None,
+def _available(connection: sqlite3.Connection, domain: domains.Domain) -> Available:
+    return Available(
+        domains.available(connection, domain, "policy"), domains.available(connection, domain, "application")
     )
+
+
+def _require_free(connection: sqlite3.Connection, domain: domains.Domain, name: str) -> None:
+    if _select(connection, domain, name):
+        raise refused(Code.ROLE_TAKEN, f"domain {domain.name} has a role '{name}'")
 
 
 def _get(connection: sqlite3.Connection, domain: domains.Domain, name: str) -> Role:

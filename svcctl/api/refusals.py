@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, SvcctlError, Unavailable
+from svcctl.errors import Conflict, CredentialsError, NotFound, Place, ServiceError, SvcctlError, Unavailable
 
 UNAVAILABLE = frozenset({429, 502, 503, 504, 520, 521, 522, 523, 524})
 """The HTTP statuses that may pass by themselves."""
@@ -62,6 +62,8 @@ class Refusal:
     message: str
     code: int | None = None
     cid: str | None = None
+    place: Place | None = None
+    """Where in the query, from a `context` of line and column."""
 
     def as_error(self, http_status: int = 200, *, hint: str | None = None) -> SvcctlError:
         """The exception, given the HTTP status it came with."""
@@ -73,7 +75,7 @@ class Refusal:
             kind: type[ServiceError] = CredentialsError
         else:
             kind = _CLASSES.get(code or 0) or _CLASSES.get(http_status) or ServiceError
-        return kind(self.message, code=code, cid=self.cid, hint=hint)
+        return kind(self.message, code=code, cid=self.cid, hint=hint, place=self.place)
 
     def in_one_line(self) -> str:
         """Message, code and cid, for an exception that has no fields for them."""
@@ -100,9 +102,11 @@ def read_refusal(payload: Any) -> Refusal | None:
             return _named(error, payload, cid)
     status, code = _code(payload.get("status")), _code(payload.get("code"))
     if status or payload.get("success") is False:
-        return Refusal(_with_causes(_line(payload.get("msg")), payload.get("object")), status or code, cid)
+        message = _with_causes(_line(payload.get("msg")), payload.get("object"))
+        return Refusal(message, status or code, cid, _place(payload.get("context")))
     if code and "msg" in payload:
-        return Refusal(_line(payload["msg"]) or "the service gave no message", code, cid)
+        message = _line(payload["msg"]) or "the service gave no message"
+        return Refusal(message, code, cid, _place(payload.get("context")))
     return None
 
 
@@ -164,6 +168,13 @@ def _with_causes(message: str, causes: Any) -> str:
     if isinstance(causes, list):
         parts += [_line(cause) for cause in causes if isinstance(cause, str) and _line(cause) != message]
     return ": ".join(dict.fromkeys(filter(None, parts))) or "the service gave no message"
+
+
+def _place(context: Any) -> Place | None:
+    if not isinstance(context, Mapping):
+        return None
+    line, column = _code(context.get("line")), _code(context.get("column"))
+    return Place(line, column) if line and column else None
 
 
 def _code(value: Any) -> int | None:

@@ -227,6 +227,8 @@ def _with_dates(
     resolved = resolve(request.from_, request.to, now=now, zone=zone)
     until = "" if resolved.end is None else f" to {resolved.end:%Y-%m-%d %H:%M:%S}"
     svc.diagnostics.detail(f"range {resolved.start:%Y-%m-%d %H:%M:%S}{until} (UTC)")
+    if resolved.end is not None and resolved.end > now:
+        svc.diagnostics.note(f"the range ends in the future,{until[3:]} UTC: the answer ends then")
     if format.dates and request.to is not None:
         return replace(request, date_format=date_format, time_zone=time_zone)
 

@@ -20,10 +20,11 @@ from svcctl.service.language import tree
 from svcctl.service.language.errors import NOWHERE, Place, QueryError, nearest
 from svcctl.service.language.expressions import Scope, aggregates_in
 from svcctl.service.language.printer import expression_text
-from svcctl.service.language.sql import Context, Special, Sql, Value, bucket, cast, moment, number
+from svcctl.service.language.sql import Context, Special, Sql, Value, bucket, cast, joined, moment, number
 from svcctl.service.language.types import Catalog, Column, Plan, Table, Type
 
 EVENTDATE = "eventdate"
+MAX_COLUMNS = 1000
 MAX_STEPS = 20
 """Subqueries inside each other; their depth is bounded for the same reason as that of expressions."""
 
@@ -38,16 +39,23 @@ def compile(
     zone: tzinfo = UTC,
     skip: int = 0,
     limit: int | None = None,
+    arrived: tuple[int, int] | None = None,
 ) -> Plan:
     """The plan of a query over `start <= eventdate < end`, all aware; without `end` the window is open.
 
-    `zone` decides where today() and yesterday() begin. `skip` and `limit` are the request's: they count the rows the
-    query itself leaves. QueryError names the place of a name or type that does not fit.
+    `arrived` keeps to the rows stored at these positions of the table, from the first up to but not including the
+    second: what a continuous query has not seen yet. `zone` decides where today() and yesterday() begin. `skip` and
+    `limit` are the request's: they count the rows the query itself leaves. QueryError names the place of a name or type
+    that does not fit.
     """
     table = catalog.get(query.table)
     if table is None:
         raise QueryError(f"no table '{query.table}'", query.at, hint=nearest(query.table, catalog))
     rows = _Rows.of_table(table, Context(now, zone), start, end)
+    if arrived is not None:
+        position = _column("rowid")
+        rows.conditions.append(exp.GTE(this=position, expression=number(arrived[0])))
+        rows.conditions.append(exp.LT(this=position.copy(), expression=number(arrived[1])))
     for index, clause in enumerate(query.clauses):
         match clause:
             case tree.Where():
@@ -97,6 +105,7 @@ class _Rows:
     columns: dict[str, Value]
     time: Value | None
     order: list[Value]
+    conditions: list[Sql] = field(default_factory=list)
     keys: frozenset[str] = frozenset()
     aggregates: dict[tree.Call, Value] | None = None
     gone: frozenset[str] = frozenset()
@@ -114,11 +123,11 @@ class _Rows:
             db=exp.to_identifier(schema, quoted=True),
             alias=exp.TableAlias(this=exp.to_identifier("t", quoted=True)),
         )
-        select = exp.Select().from_(relation, copy=False)
-        select.where(exp.GTE(this=time.sql.copy(), expression=moment(start)), copy=False)
+        rows = cls(exp.Select().from_(relation, copy=False), context, columns, time, [] if table.ordered else [time])
+        rows.conditions.append(exp.GTE(this=time.sql.copy(), expression=moment(start)))
         if end is not None:
-            select.where(exp.LT(this=time.sql.copy(), expression=moment(end)), copy=False)
-        return cls(select, context, columns, time, [] if table.ordered else [time])
+            rows.conditions.append(exp.LT(this=time.sql.copy(), expression=moment(end)))
+        return rows
 
     @property
     def scope(self) -> Scope:
@@ -129,7 +138,7 @@ class _Rows:
         """Only the rows for which all conditions are true."""
         self._settle()
         scope = self.scope
-        self.select.where(*(scope.condition(each) for each in conditions), copy=False)
+        self.conditions += [scope.condition(each) for each in conditions]
 
     def project(self, clause: tree.Select) -> None:
         """The columns a select asks for, after a group behind its keys unless it names one."""
@@ -223,11 +232,13 @@ class _Rows:
         )
         self.select = exp.Select().from_(subquery, copy=False)
         self.order, self.columns, self.time = order, columns, time
-        self.limit, self.offset = None, 0
+        self.conditions, self.limit, self.offset = [], None, 0
         self.steps += 1
 
     def _finish(self, projection: list[Sql]) -> exp.Select:
         select = self.select.select(*projection, copy=False)
+        if self.conditions:
+            select.set("where", exp.Where(this=joined(exp.And, self.conditions)))
         if self.order:
             select.order_by(
                 *(exp.Ordered(this=value.sql.copy(), nulls_first=False) for value in self.order), copy=False
@@ -283,4 +294,6 @@ def _add(columns: dict[str, Value], name: str, value: Value, at: Place = NOWHERE
     if same is not None:
         differs = "" if same == name else f", '{same}' but for its case"
         raise QueryError(f"two columns are named '{name}'{differs}", at, hint="name one of them with as")
+    if len(columns) == MAX_COLUMNS:
+        raise QueryError(f"more than {MAX_COLUMNS} columns", at)
     columns[name] = Value(value.sql.copy(), value.type)

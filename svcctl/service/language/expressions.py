@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import reduce
 
 from sqlglot import exp
 
@@ -31,6 +30,7 @@ from svcctl.service.language.sql import (
     contains_any_case,
     joined,
     matches,
+    member,
     null_if,
     number,
     paren,
@@ -156,17 +156,18 @@ class Scope:
     def _minus(self, expr: tree.Minus) -> Value:
         value = self.value(expr.operand)
         if value.type in INTEGERS:
-            return Value(attempt(exp.Neg(this=paren(_as_int8(value)))), Type.INT8)
+            return Value(attempt(exp.Neg(this=paren(_as(value, Type.INT8)))), Type.INT8)
         if value.type is Type.FLOAT8:
             return Value(exp.Neg(this=paren(value.sql)), Type.FLOAT8)
         raise QueryError(f"- takes a number, not {value.type}", expr.at)
 
     def _arithmetic(self, expr: tree.Arithmetic) -> Value:
-        return reduce(
-            lambda left, link: _calculate(left, link[0], self.value(link[1]), link[1]),
-            expr.rest,
-            self.value(expr.first),
-        )
+        first = self.value(expr.first)
+        left = Value(paren(first.sql), first.type)
+        for operator, operand in expr.rest:
+            with _placed(operand):
+                left = _calculate(self.context, left, operator, self.value(operand), operand)
+        return left
 
     def _comparison(self, expr: tree.Comparison) -> Value:
         left = self.value(expr.first)
@@ -189,7 +190,8 @@ class Scope:
             if option.type is Special.NULL:
                 raise QueryError("nothing equals null", node.at, hint="ask isnull(…)")
             _check_comparable(value, option, node)
-        return Value(exp.In(this=paren(value.sql), expressions=[option.sql for option in options]), Type.BOOL)
+        with _placed(expr):
+            return Value(member(self.context, value.sql, [option.sql for option in options]), Type.BOOL)
 
     def _inside(self, expr: tree.Inside) -> Value:
         value = self.value(expr.operand)
@@ -197,8 +199,11 @@ class Scope:
             raise QueryError(f"<- takes an ip4 before it, not {value.type}", expr.at, hint="ip4(…) makes one")
         size = 1 << (32 - expr.bits)
         low = expr.network // size * size
-        bounds = [cast(number(bound), Type.IP4) for bound in (low, low + size - 1)]
-        return Value(exp.Between(this=paren(value.sql), low=bounds[0], high=bounds[1]), Type.BOOL)
+        with _placed(expr):
+            one, other = self.context.copies(paren(value.sql), 2)  # engines write BETWEEN out as this
+        above = exp.GTE(this=one, expression=cast(number(low), Type.IP4))
+        below = exp.LTE(this=other, expression=cast(number(low + size - 1), Type.IP4))
+        return Value(joined(exp.And, [above, below]), Type.BOOL)
 
 
 def aggregates_in(exprs: tuple[tree.Expr, ...]) -> Iterator[tree.Call]:
@@ -236,17 +241,15 @@ def _literal(literal: tree.Literal) -> Value:
         case Type.INT4 if int(written or 0) >= 0:
             return Value(number(int(written or 0)), Type.INT4, written)
         case Type.FLOAT8:
-            return Value(cast(string(repr(written)), Type.FLOAT8), Type.FLOAT8)
+            return Value(cast(string(repr(written)), Type.FLOAT8), Type.FLOAT8, written)
     return Value(cast(number(int(written or 0)), literal.type), literal.type)
 
 
-def _as_int8(value: Value) -> Sql:
-    return cast(value.sql, Type.INT8) if value.type is Type.INT4 else value.sql
-
-
-def _calculate(left: Value, operator: str, right: Value, at: tree.Expr) -> Value:
+def _calculate(context: Context, left: Value, operator: str, right: Value, at: tree.Expr) -> Value:
+    """One link of a sum or product; `left` is what stands before it and needs no parentheses."""
     if operator == "+" and _both(left, right, (Type.STR,)):
-        return Value(exp.DPipe(this=_operand(left, Type.STR), expression=_operand(right, Type.STR)), Type.STR)
+        joins = exp.DPipe(this=_as(left, Type.STR), expression=paren(_as(right, Type.STR)))
+        return Value(joins, Type.STR)
     if not _both(left, right, NUMBERS):
         hint = None
         if operator == "+" and Type.STR in (left.type, right.type):
@@ -256,9 +259,11 @@ def _calculate(left: Value, operator: str, right: Value, at: tree.Expr) -> Value
         raise QueryError(f"{operator} cannot take {left.type} and {right.type}", at.at, hint=hint)
     whole = operator != "/" and left.type in (*INTEGERS, Special.NULL) and right.type in (*INTEGERS, Special.NULL)
     result = Type.INT8 if whole else Type.FLOAT8
-    one, other = _operand(left, result), _operand(right, result)
-    if operator in "/%":
-        other = null_if(other, number(0))
+    one, other = _as(left, result), paren(_as(right, result))
+    if whole and isinstance(one, exp.Try):
+        one = one.this  # one attempt for the whole chain
+    if operator in "/%" and not whole and not right.written:
+        other = null_if(context, other, number(0))
     calculated = _CALCULATE[operator](this=one, expression=other)
     return Value(attempt(calculated) if whole else calculated, result)
 
@@ -269,8 +274,8 @@ def _both(left: Value, right: Value, types: tuple[Type, ...]) -> bool:
     return left.type in allowed and right.type in allowed and not left.type is right.type is Special.NULL
 
 
-def _operand(value: Value, of: Type) -> Sql:
-    return paren(value.sql) if value.type is of else cast(value.sql, of)
+def _as(value: Value, to: Type) -> Sql:
+    return value.sql if value.type is to else cast(value.sql, to)
 
 
 def _compare(left: Value, operator: str, right: Value, at: tree.Expr) -> Sql:

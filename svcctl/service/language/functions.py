@@ -32,12 +32,15 @@ from svcctl.service.language.sql import (
     Value,
     attempt,
     cast,
+    choose,
     contains,
     contains_any_case,
     epoch_ms,
+    equal,
     from_epoch_ms,
     joined,
     matches,
+    member,
     moment,
     null_if,
     number,
@@ -58,7 +61,12 @@ KINDS: Mapping[str, tuple[Type, ...]] = {
 }
 """The types that a kind of parameter takes; a null is given the first."""
 
-_WRITTEN = {"text": Type.STR, "digits": Type.INT4, "regex": Special.REGEX, "glob": Special.GLOB}
+_WRITTEN: Mapping[str, Type | Special] = {
+    "text": Type.STR,
+    "digits": Type.INT4,
+    "regex": Special.REGEX,
+    "glob": Special.GLOB,
+}
 _PARAMETER = re.compile(r"\((.*?)\)…|(\w+)([?…]?)")
 
 
@@ -148,18 +156,28 @@ def _spread(takes: str, count: int) -> tuple[str, ...] | None:
 # Patterns ------------------------------------------------------------------------------------------------------------
 
 
+PATTERN_COST = 50
+"""In SQL nodes: making a pattern ready takes as long as writing about this many."""
+
+
 @lru_cache(maxsize=256)
 def _regex_fault(pattern: str) -> str | None:
     """What the engine has against a regular expression: RE2 has no reader in Python, so the engine is asked."""
-    with duckdb.connect() as connection:
+    with _engine().cursor() as cursor:
         try:
-            connection.execute("SELECT regexp_matches('', $1)", [pattern])
+            cursor.execute("SELECT regexp_matches('', $1)", [pattern])
         except duckdb.Error as error:
             return str(error).split("\n", 1)[0].partition(": ")[2]
     return None
 
 
+@lru_cache(maxsize=1)
+def _engine() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"threads": 1})
+
+
 def _regex(context: Context, pattern: str) -> Value:
+    context.spend(PATTERN_COST)
     if fault := _regex_fault(pattern):
         raise Refused(f"not a regular expression: {fault}", argument=0)
     return Value(string(pattern), Special.REGEX, pattern)
@@ -187,7 +205,8 @@ def _token(context: Context, text: Sql, token: str) -> Sql:
 def _peek(context: Context, text: Sql, pattern: str, group: int = 0) -> Sql:
     if group > 9:
         raise Refused("peek knows the groups 0 to 9", argument=2)
-    return null_if(exp.RegexpExtract(this=text, expression=string(pattern), group=number(group)), string(""))
+    found = exp.RegexpExtract(this=text, expression=string(pattern), group=number(group))
+    return null_if(context, found, string(""))
 
 
 # Dates ---------------------------------------------------------------------------------------------------------------
@@ -220,7 +239,7 @@ def _format(context: Context, value: Sql, pattern: str = DATE_FORMAT) -> Sql:
 
 
 def _parse(context: Context, text: Sql, pattern: str = DATE_FORMAT) -> Sql:
-    return exp.StrToTime(this=text, format=_strftime(pattern), safe=True)
+    return attempt(exp.StrToTime(this=text, format=_strftime(pattern)))
 
 
 def _midnight(days_ago: int) -> Build:
@@ -239,7 +258,7 @@ def _part(part: str) -> Build:
 
 _DIGITS = r"\A\s*([+-]?[0-9]+)\s*\z"
 _DECIMAL = r"\A\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*\z"
-_OCTET = r"(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"
+_ADDRESS = r"\A" + r"\.".join(["(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"] * 4) + r"\z"
 
 
 def _read(pattern: str, to: Type) -> Build:
@@ -257,22 +276,20 @@ def _whole(to: Type) -> tuple[Overload, ...]:
 
 
 def _bool_of_text(context: Context, text: Sql) -> Sql:
-    word = exp.Lower(this=exp.Trim(this=text))
-    pairs = [(string("true"), exp.true()), (string("false"), exp.false())]
-    return exp.Case(this=word, ifs=[exp.If(this=text, true=value) for text, value in pairs])
+    one, other = context.copies(exp.Lower(this=exp.Trim(this=text)), 2)
+    return choose((equal(one, string("true")), exp.true()), (equal(other, string("false")), exp.false()))
 
 
 def _ip_of_text(context: Context, text: Sql) -> Sql:
-    whole, *parts = context.copies(text, 5)
-    octets = [
-        cast(exp.SplitPart(this=part, delimiter=string("."), part_index=number(index + 1)), Type.INT8)
-        for index, part in enumerate(parts)
-    ]
-    total: Sql = octets[0]
-    for octet in octets[1:]:
-        total = exp.Add(this=exp.Mul(this=paren(total), expression=number(256)), expression=octet)
-    is_address = matches(whole, rf"\A{_OCTET}(?:\.{_OCTET}){{3}}\z")
-    return exp.Case(ifs=[exp.If(this=is_address, true=cast(total, Type.IP4))])
+    total: Sql | None = None
+    for group, copy in enumerate(context.copies(text, 4), start=1):
+        # no address has no octet, an empty text is no number, and null stays null in the sum
+        found = exp.RegexpExtract(this=copy, expression=string(_ADDRESS), group=number(group))
+        octet = try_cast(found, Type.INT8)
+        above = exp.Mul(this=paren(total), expression=number(256)) if total else None
+        total = exp.Add(this=above, expression=octet) if above else octet
+    assert total is not None
+    return cast(total, Type.IP4)
 
 
 def _ip_of_written(context: Context, text: str) -> Sql:
@@ -302,13 +319,10 @@ TEXT_OF = (
 # Choices and aggregates ----------------------------------------------------------------------------------------------
 
 
-def _choose(context: Context, condition: Sql, yes: Sql, no: Sql) -> Sql:
-    return exp.Case(ifs=[exp.If(this=condition, true=yes)], default=no)
-
-
 def _decode(context: Context, value: Sql, *pairs: Sql) -> Sql:
-    ifs = [exp.If(this=key, true=result) for key, result in zip(pairs[::2], pairs[1::2], strict=False)]
-    return exp.Case(this=value, ifs=ifs, default=pairs[-1] if len(pairs) % 2 else None)
+    keys, results = pairs[: len(pairs) // 2 * 2 : 2], pairs[1::2]
+    tests = map(equal, context.copies(value, len(keys)), keys)
+    return choose(*zip(tests, results, strict=True), default=pairs[-1] if len(pairs) % 2 else None)
 
 
 def _by_time(pick: type[exp.ArgMin | exp.ArgMax]) -> Build:
@@ -335,6 +349,15 @@ def _collect(text_of: Overload) -> Overload:
 
 def _double(wrap: type[exp.Func]) -> Build:
     return lambda context, value: wrap(this=cast(value, Type.FLOAT8))
+
+
+def _measure(wrap: type[exp.Func]) -> tuple[Overload, ...]:
+    """An aggregate of numbers; stored events often hold a number as a string."""
+
+    def of_text(context: Context, text: Sql) -> Sql:
+        return wrap(this=_read(_DECIMAL, Type.FLOAT8)(context, text))
+
+    return (Overload("number -> float8", _double(wrap)), Overload("str -> float8", of_text))
 
 
 def _of(wrap: type[exp.Func]) -> Build:
@@ -369,7 +392,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         ),
         Function(
             "in",
-            _one("T, T… -> bool", lambda context, *all: exp.In(this=paren(all[-1]), expressions=list(all[:-1]))),
+            _one("T, T… -> bool", lambda context, *options: member(context, options[-1], list(options[:-1]))),
             "whether the last argument equals any before it; x in {a, b} in other words",
             '`in`("a", "b", "b")',
             True,
@@ -409,7 +432,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             "eqic",
             _one(
                 "str, str -> bool",
-                lambda context, one, other: exp.EQ(this=exp.Lower(this=one), expression=exp.Lower(this=other)),
+                lambda context, one, other: equal(exp.Lower(this=one), exp.Lower(this=other)),
             ),
             "equal in any case",
             'eqic("Ann", "ANN")',
@@ -443,7 +466,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
     "choices": (
         Function(
             "ifthenelse",
-            _one("bool, T, T -> T", _choose),
+            _one("bool, T, T -> T", lambda context, test, yes, no: choose((test, yes), default=no)),
             "the second argument when the first is true, the third when it is false or null",
             'ifthenelse(404 >= 400, "bad", "good")',
             "bad",
@@ -471,11 +494,11 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             "split",
             _one(
                 "str, text, digits -> str",
-                lambda context, text, by, index: null_if(
-                    exp.SplitPart(this=text, delimiter=string(by), part_index=number(index + 1)), string("")
+                lambda context, text, by, index: exp.Bracket(
+                    this=exp.Split(this=text, expression=string(by)), expressions=[number(index)], offset=0
                 ),
             ),
-            "the part with this index, from 0, of a text cut at a separator; null when there is none or it is empty",
+            "the part with this index, from 0, of a text cut at a separator; null when there is none",
             'split("a/b/c", "/", 1)',
             "b",
         ),
@@ -657,12 +680,13 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 (
                     Overload("int -> int8", lambda context, value: try_cast(exp.Sum(this=value), Type.INT8)),
                     Overload("float8 -> float8", _of(exp.Sum)),
+                    _measure(exp.Sum)[1],
                 ),
                 "the sum; null when an int8 cannot hold it",
                 "sum(status)",
                 804,
             ),
-            ("avg", _one("number -> float8", _double(exp.Avg)), "the mean", "avg(status)", 268.0),
+            ("avg", _measure(exp.Avg), "the mean; of strings, that of the numbers they spell", "avg(status)", 268.0),
             ("min", _one("T -> T", _of(exp.Min)), "the least", "min(user)", "ann"),
             ("max", _one("T -> T", _of(exp.Max)), "the greatest", "max(user)", "cid"),
             (
@@ -681,12 +705,12 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             ),
             (
                 "stddev",
-                _one("number -> float8", _double(exp.StddevSamp)),
+                _measure(exp.StddevSamp),
                 "the standard deviation of a sample; null for fewer than two values",
                 "round(stddev(seconds), 3)",
                 4.359,
             ),
-            ("median", _one("number -> float8", _double(exp.Median)), "the middle value", "median(seconds)", 2.5),
+            ("median", _measure(exp.Median), "the middle value", "median(seconds)", 2.5),
             (
                 "collectdistinct",
                 tuple(map(_collect, TEXT_OF)),

@@ -46,31 +46,34 @@ class Refused(Exception):
 class Context:
     """What an expression may depend on beside its arguments.
 
-    `time` is the eventdate of a row, where rows have one. `spare` bounds the SQL nodes that may be written more than
-    once: without a bound, calls inside calls would double their text at every level.
+    `time` is the eventdate of a row, where rows have one. `spare` bounds what costs more than the text it is written
+    with, in SQL nodes: without a bound, calls inside calls would double at every level what they repeat.
     """
 
     now: datetime
     zone: tzinfo
     time: Sql | None = None
-    spare: int = 20_000
+    spare: int = 10_000
+
+    def spend(self, nodes: int) -> None:
+        self.spare -= nodes
+        if self.spare < 0:
+            raise Refused("the query does too much at once", hint="compute what it repeats in an earlier select")
 
     def copies(self, sql: Sql, count: int) -> list[Sql]:
         """The expression and `count - 1` copies of it."""
-        self.spare -= sum(1 for _ in sql.walk()) * (count - 1)
-        if self.spare < 0:
-            raise Refused("the query repeats too much", hint="compute the argument in an earlier select")
+        self.spend(sum(1 for _ in sql.walk()) * (count - 1))
         return [sql, *(sql.copy() for _ in range(count - 1))]
 
 
 STORED = {
-    Type.TIMESTAMP: "TIMESTAMP",
-    Type.STR: "VARCHAR",
-    Type.INT4: "INT",
-    Type.INT8: "BIGINT",
-    Type.FLOAT8: "DOUBLE",
-    Type.BOOL: "BOOLEAN",
-    Type.IP4: "UINT",
+    Type.TIMESTAMP: exp.DType.TIMESTAMP,
+    Type.STR: exp.DType.VARCHAR,
+    Type.INT4: exp.DType.INT,
+    Type.INT8: exp.DType.BIGINT,
+    Type.FLOAT8: exp.DType.DOUBLE,
+    Type.BOOL: exp.DType.BOOLEAN,
+    Type.IP4: exp.DType.UINT,
 }
 INTEGERS = (Type.INT4, Type.INT8)
 NUMBERS = (*INTEGERS, Type.FLOAT8)
@@ -85,12 +88,12 @@ def number(value: int) -> Sql:
 
 
 def cast(sql: Sql, to: Type) -> Sql:
-    return exp.Cast(this=sql, to=exp.DataType.build(STORED[to]))
+    return exp.Cast(this=sql, to=exp.DataType(this=STORED[to]))
 
 
 def try_cast(sql: Sql, to: Type) -> Sql:
     """Null where the value does not fit."""
-    return exp.TryCast(this=sql, to=exp.DataType.build(STORED[to]))
+    return exp.TryCast(this=sql, to=exp.DataType(this=STORED[to]))
 
 
 def attempt(sql: Sql) -> Sql:
@@ -110,8 +113,30 @@ def moment(value: datetime) -> Sql:
     return cast(string(value.isoformat(sep=" ", timespec="microseconds")), Type.TIMESTAMP)
 
 
-def null_if(sql: Sql, value: Sql) -> Sql:
-    return exp.Nullif(this=sql, expression=value)
+def choose(*pairs: tuple[Sql, Sql], default: Sql | None = None) -> Sql:
+    """What stands behind the first condition that is true.
+
+    Engines write NULLIF and CASE with an operand out as this, once more at every level, so that a short text could
+    become a long computation; written out here, the budget of copies sees it.
+    """
+    return exp.Case(ifs=[exp.If(this=condition, true=result) for condition, result in pairs], default=default)
+
+
+def equal(one: Sql, other: Sql) -> Sql:
+    return exp.EQ(this=paren(one), expression=paren(other))
+
+
+def member(context: Context, sql: Sql, options: list[Sql]) -> Sql:
+    """Whether a value equals one of some others; a short IN, or one over columns, is written out as CASE is."""
+    if len(options) < 5 or any(option.find(exp.Column) for option in options):
+        tests = map(equal, context.copies(sql, len(options)), options)
+        return joined(exp.Or, list(tests))
+    return exp.In(this=paren(sql), expressions=options)
+
+
+def null_if(context: Context, sql: Sql, value: Sql) -> Sql:
+    tested, kept = context.copies(sql, 2)
+    return choose((equal(tested, value), exp.null()), default=kept)
 
 
 def joined(connector: type[exp.Connector], conditions: list[Sql]) -> Sql:

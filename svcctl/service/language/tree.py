@@ -170,9 +170,13 @@ def expressions(clause: Clause) -> tuple[Expr, ...]:
 
 
 def walk(expr: Expr) -> Iterator[tuple[Expr, int]]:
-    """An expression and all inside it, each with its depth from 1, left before right, without recursion."""
+    """An expression and all inside it, each with its depth from 1, left before right, without recursion.
+
+    A sum or product is a level deeper for every five operands: SQL nests them, and engines bound how deep.
+    """
     waiting = [(expr, 1)]
     while waiting:
         node, depth = waiting.pop()
         yield node, depth
-        waiting += [(inner, depth + 1) for inner in reversed(operands(node))]
+        below = depth + (1 + len(node.rest) // 5 if isinstance(node, Arithmetic) else 1)
+        waiting += [(inner, below) for inner in reversed(operands(node))]

@@ -1,0 +1,227 @@
+"""What queries return, run through DuckDB, and which ones are refused for what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from svcctl.service.language import Column, Plan, QueryError, Table, Type
+
+Run = Callable[..., list[tuple[Any, ...]]]
+Compiled = Callable[..., Plan]
+
+
+def at(minute: int, hour: int = 10) -> datetime:
+    return datetime(2024, 1, 1, hour, minute)
+
+
+FIELD_TABLES = {
+    name: Table(name, tuple(Column(*column) for column in columns), ("x", "y"))
+    for name, columns in {
+        "demo.ecommerce.data": [
+            ("eventdate", Type.TIMESTAMP),
+            ("protocol", Type.STR),
+            ("statusCode", Type.INT4),
+            ("method", Type.STR),
+            ("clientIpAddress", Type.IP4),
+        ],
+        "web.activity": [
+            ("eventdate", Type.TIMESTAMP),
+            ("domain", Type.STR),
+            ("username", Type.STR),
+            ("responseTime", Type.INT8),
+        ],
+        "auth.all": [("eventdate", Type.TIMESTAMP), ("result", Type.STR), ("user", Type.STR)],
+        "counter": [("eventdate", Type.TIMESTAMP), ("kind", Type.STR), ("object", Type.STR)],
+        "T": [
+            ("eventdate", Type.TIMESTAMP),
+            ("f1", Type.STR),
+            ("f2", Type.STR),
+            ("f3", Type.STR),
+            ("rawMessage", Type.STR),
+            ("user", Type.STR),
+            ("status", Type.INT4),
+        ],
+        "siem.web": [("eventdate", Type.TIMESTAMP), ("message", Type.STR)],
+    }.items()
+}
+
+FIELD_EXAMPLES = {
+    "from demo.ecommerce.data select eventdate, protocol, statusCode, method": "eventdate protocol statusCode method",
+    "from demo.ecommerce.data where statusCode = 404 group every 10m by method, clientIpAddress every 10m"
+    " select count() as myCount": "eventdate method clientIpAddress myCount",
+    "from web.activity group every 30m by domain, username every 30m"
+    " select count() as count, max(responseTime) as responseTime": "eventdate domain username count responseTime",
+    'from auth.all where result = "FAIL" group by user select count() as n where n > 1': "user n",
+    'from counter where kind = "table", object in {"a","b"} group by object'
+    " select max(eventdate) as last": "object last",
+    'from T where (has(f1,"v1","v2") and not (f2 = "v5")) group by f3 select avg(f2) as agg where agg > 5 select *': (
+        "f3 agg"
+    ),
+    'from T where weakhas(rawMessage, "errorCode") select lower(user) as u,'
+    ' ifthenelse(status >= 400, "bad", "good") as verdict group by u, verdict select count() as n': "u verdict n",
+    'from siem.web where toktains(message, "8.8.8.8") limit 10 pragma comment.user:"ops"': "eventdate message",
+    "from T where false": "eventdate f1 f2 f3 rawMessage user status",
+}
+
+
+@pytest.mark.parametrize(("query", "names"), FIELD_EXAMPLES.items())
+def test_the_field_examples_compile_to_their_columns(query: str, names: str, compiled: Compiled) -> None:
+    assert [column.name for column in compiled(query, catalog=FIELD_TABLES).columns] == names.split()
+
+
+RESULTS: dict[str, list[tuple[Any, ...]]] = {
+    "select user": [("ann",), ("Bob",), ("cid",), ("ann",), (None,)],
+    "select user limit 2": [("ann",), ("Bob",)],
+    "limit 3 where user = 'ann' select status": [(200,)],
+    "limit 2 offset 1 select user": [("Bob",), ("cid",)],
+    "where status = 404, ok select user": [("Bob",)],
+    "where status != 404 select status": [(200,), (500,)],
+    "where not status = 404 select status": [(200,), (500,)],
+    "where status = null select bytes": [(None,)],
+    "where user != null and status < 300 select user": [("ann",)],
+    "where 200 < status <= 404 select status": [(404,), (404,)],
+    "where user ->> 'B' select user": [("Bob",)],
+    "where user -> 'b' select user": [("Bob",)],
+    'where user ~ re("^[a-b]") select status': [(200,), (404,)],
+    'where user ~ nameglob("?nn") select status': [(200,), (404,)],
+    "where ip <- 10.0.0.0/31 select ip = 10.0.0.1": [(True,), (True,)],
+    "where ip <- 10.0.0.2 select str(ip)": [("10.0.0.2",)],
+    'where `in`("ann", "cid", user) select status': [(200,), (500,), (404,)],
+    "where bytes in {10, status - 384} select bytes": [(10,), (20,)],
+    "select seconds / 0 as a, 7 % 0 as b, 7 / 2 as c, -7 % 4 as d, bytes / status as e limit 1": [
+        (None, None, 3.5, -3, 0.05)
+    ],
+    "where status = 500 select bytes + 1 as a, -bytes as b, bytes - 1 + 1 as c": [
+        (None, -9223372036854775807, 9223372036854775807)
+    ],
+    'select user + "!" + null as a, 1 + null as b, null as c limit 1': [(None, None, None)],
+    "select status + 1 as s where s > 400 select s * 2 as t": [(810,), (1002,), (810,)],
+    "select 0.1 + 0.2 as x limit 1": [(0.1 + 0.2,)],
+    "group select count() as n, count(user) as u, sum(status) / count() as mean": [(5, 4, 301.6)],
+    "where false group select count() as n, sum(bytes) as s": [(0, None)],
+    "group by user": [("Bob",), ("ann",), ("cid",), (None,)],
+    "group by user select count() as n where n > 1": [("ann", 2)],
+    "group by user where count() > 1 select max(status)": [("ann", 404)],
+    "group by user select count() as n select n * 2 as m where user = 'ann'": [("ann", 4)],
+    "group by user select count() as n select *, n * 2 as m where n > 1": [("ann", 2, 4)],
+    "group by user select count() as n group by n select count() as users": [(1, 3), (2, 1)],
+    "group by user select first(status), last(status) where user = 'ann'": [("ann", 200, 404)],
+    "group every 10m select count() as n": [(at(0), 3), (at(10), 2)],
+    "group every 10m by ok every 600s select count() as n limit 2": [(at(0), False, 1), (at(0), True, 2)],
+    "group every 10m by user select count() as n group every 1h select sum(n) as s": [(at(0), 5)],
+    "group every 10m by user select user, count() as n where n = 2": [],
+    "group select sum(bytes) as s": [(None,)],
+    "where status = null select '4' as a group select avg(a) as x, sum(a + '.5') as y, median('?') as z": [
+        (4.0, 4.5, None)
+    ],
+    "group select collectdistinct(user) as u, collectdistinct(ip) as i": [
+        ("Bob, ann, cid", "10.0.0.1, 10.0.0.2, 192.168.1.1")
+    ],
+    'select `odd "name``` as x where x -> "\'"': [("it's",)],
+}
+
+
+@pytest.mark.parametrize(("clauses", "rows"), RESULTS.items())
+def test_a_query_returns_its_rows(clauses: str, rows: list[tuple[Any, ...]], run: Run) -> None:
+    assert run(f"from web.data {clauses}") == rows
+
+
+ERRORS = {
+    "from web.dta": "line 1, column 6: no table 'web.dta' (did you mean 'web.data'?)",
+    "from web.data select usr": "line 1, column 22: no column 'usr' (did you mean 'user'?)",
+    "from web.data select user select ok": "line 1, column 34: no column 'ok' (an earlier select left it out)",
+    "from web.data group by user select bytes": "line 1, column 36: no column 'bytes'"
+    " (a group leaves its keys and aggregates; use first(…) for one)",
+    "from web.data where user = 1": "line 1, column 26: cannot compare str with int4"
+    " (str(…) makes a string, int(…) a number)",
+    "from web.data where ip = '10.0.0.1'": "line 1, column 24: cannot compare ip4 with str"
+    " (write the address without quotes, or ip4(…))",
+    "from web.data where user < null": "line 1, column 26: cannot compare str with null",
+    "from web.data where user in {'a', null}": "line 1, column 35: nothing equals null (ask isnull(…))",
+    "from web.data where status": "line 1, column 21: a condition is a bool, not int4",
+    "from web.data where count() > 1": "line 1, column 21: count computes over a group, and there is none here"
+    " (write group, or group by …, before it)",
+    "from web.data group select sum(count())": "line 1, column 32: count stands inside sum; aggregates do not nest",
+    "from web.data select lowr(user)": "line 1, column 22: no function 'lowr' (did you mean 'lower'?)",
+    "from web.data select lower(status)": 'line 1, column 22: lower takes (str), not (int4) (for example lower("Ann"))',
+    "from web.data select round()": "line 1, column 22: round takes (number, digits?), not ()"
+    " (for example round(2.345, 1))",
+    "from web.data select user + 1": "line 1, column 29: + cannot take str and int4"
+    " (+ joins strings; str(…) makes one)",
+    "from web.data where user ~ re('(')": "line 1, column 31: not a regular expression: missing ): (",
+    "from web.data select ok as Ok, ok": "line 1, column 32: two columns are named 'ok', 'Ok' but for its case"
+    " (name one of them with as)",
+    "from web.data select *, user": "line 1, column 25: two columns are named 'user' (name one of them with as)",
+    "from web.data select user as eventdate": "line 1, column 30: eventdate is the date of the event"
+    " (give the column another name)",
+    "from web.data group": "line 1, column 15: the group computes nothing"
+    " (say by which columns, or select an aggregate such as count())",
+    "from web.data group by user group every 5m": "line 1, column 29: these rows have no eventdate to be grouped by",
+    "from web.data select formatdate(eventdate, 'YYYY')": "line 1, column 44: unknown part 'YYYY' in a date pattern"
+    " (parts are yyyy MM dd HH mm ss SSS; other letters stand in 'quotes')",
+    "from web.data select re('a')": "line 1, column 22: a regex is no value of a column",
+    "from web.data select ip4('300.1.1.1')": "line 1, column 26: '300.1.1.1' is no address (write 10.0.0.1)",
+}
+
+
+@pytest.mark.parametrize(("query", "message"), ERRORS.items())
+def test_a_query_without_a_meaning_is_refused_at_its_place(query: str, message: str, compiled: Compiled) -> None:
+    with pytest.raises(QueryError) as caught:
+        compiled(query)
+    assert str(caught.value) == message
+
+
+def test_the_window_holds_its_start_and_not_its_end(run: Run) -> None:
+    window = {"start": at(0).replace(tzinfo=UTC), "end": at(3).replace(tzinfo=UTC)}
+    assert run("from web.data select user", **window) == [("ann",), ("Bob",)]
+    east = timezone(timedelta(hours=2))
+    window = {"start": datetime(2024, 1, 1, 12, 12, tzinfo=east), "end": None}
+    assert run("from web.data select user", **window) == [("ann",), (None,)]
+
+
+@pytest.mark.parametrize(
+    ("skip", "limit", "users"),
+    [(0, None, ["Bob", "cid", "ann"]), (1, None, ["cid", "ann"]), (1, 1, ["cid"]), (0, 9, ["Bob", "cid", "ann"])],
+)
+def test_skip_and_limit_of_the_request_count_what_the_query_leaves(
+    skip: int, limit: int | None, users: list[str], run: Run
+) -> None:
+    rows = run("from web.data offset 1 limit 3 select user", skip=skip, limit=limit)
+    assert [user for (user,) in rows] == users
+
+
+def test_the_zone_moves_today_and_nothing_else(run: Run) -> None:
+    zone = timezone(timedelta(hours=9))
+    [row] = run("from web.data select formatdate(today()), hour(eventdate) limit 1", zone=zone)
+    assert row == ("2024-05-05 15:00:00.000", 10)
+
+
+def test_a_table_in_order_is_not_sorted_again_and_others_are(compiled: Compiled) -> None:
+    def sql(ordered: bool, query: str) -> str:
+        table = Table("t", (Column("eventdate", Type.TIMESTAMP), Column("a", Type.INT4)), ("s", "t"), ordered)
+        return compiled(query, catalog={"t": table}).sql("duckdb")
+
+    window = """FROM "s"."t" AS "t" WHERE "t"."eventdate" >= CAST('2024-01-01 00:00:00.000000' AS TIMESTAMP)"""
+    assert sql(True, "from t select a") == f'SELECT "t"."a" AS "a" {window}'
+    assert sql(False, "from t select a") == f'SELECT "t"."a" AS "a" {window} ORDER BY "t"."eventdate"'
+    assert sql(True, "from t group by a").endswith(' GROUP BY 1) AS "t" ORDER BY "t"."c1"')
+
+
+def test_the_columns_of_a_plan_carry_their_types(compiled: Compiled) -> None:
+    plan = compiled(
+        "from web.data group every 1h by ip select count(), avg(bytes) as mean, 1 as one, 3000000000, null as x"
+    )
+    assert plan.columns == (
+        Column("eventdate", Type.TIMESTAMP),
+        Column("ip", Type.IP4),
+        Column("count", Type.INT8),
+        Column("mean", Type.FLOAT8),
+        Column("one", Type.INT4),
+        Column("3000000000", Type.INT8),
+        Column("x", Type.STR),
+    )
+    assert plan.table == "web.data"

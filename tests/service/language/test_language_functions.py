@@ -1,0 +1,104 @@
+"""Every function does what its own row says."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from svcctl.service.language import FUNCTIONS, SAMPLE, SECTIONS, Column, Function, Plan, Table, Type
+from svcctl.service.language.functions import KINDS
+
+SAMPLES = Table(
+    "t",
+    (
+        Column("eventdate", Type.TIMESTAMP),
+        Column("user", Type.STR),
+        Column("status", Type.INT4),
+        Column("seconds", Type.FLOAT8),
+    ),
+    ("main", "samples"),
+)
+STORED = {
+    Type.TIMESTAMP: "TIMESTAMP",
+    Type.STR: "VARCHAR",
+    Type.INT4: "INTEGER",
+    Type.INT8: "BIGINT",
+    Type.FLOAT8: "DOUBLE",
+    Type.BOOL: "BOOLEAN",
+    Type.IP4: "UINTEGER",
+}
+VALUES = {
+    "timestamp": "eventdate",
+    "str": "user",
+    "int4": "status",
+    "int8": "int8(status)",
+    "float8": "seconds",
+    "bool": "(status = 200)",
+    "ip4": "ip4(status)",
+    "int": "status",
+    "number": "seconds",
+    "any": "user",
+    "T": "status",
+    "U": "user",
+    "text": '"10.0.0.1"',
+    "digits": "1",
+    "regex": 're("(a)")',
+    "glob": 'nameglob("a*")',
+}
+
+
+@pytest.fixture(scope="module")
+def samples() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(config={"threads": 1})
+    connection.execute('CREATE TABLE samples (eventdate TIMESTAMP, "user" VARCHAR, status INTEGER, seconds DOUBLE)')
+    connection.executemany("INSERT INTO samples VALUES (?, ?, ?, ?)", SAMPLE)
+    return connection
+
+
+def _plan(compiled: object, function: Function, expression: str) -> Plan:
+    group = "group " if function.aggregate else ""
+    return compiled(f"from t {group}select {expression} as x limit 1", catalog={"t": SAMPLES})  # type: ignore[operator,no-any-return]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=lambda function: function.name)
+def test_the_example_of_a_function_gives_its_result(
+    function: Function, samples: duckdb.DuckDBPyConnection, compiled: object
+) -> None:
+    [(value,)] = samples.execute(_plan(compiled, function, function.example).sql("duckdb")).fetchall()
+    assert (value, type(value)) == (function.result, type(function.result))
+
+
+@pytest.mark.parametrize(
+    ("function", "signature"),
+    [
+        (function, signature)
+        for function in FUNCTIONS.values()
+        for signature in function.signatures
+        if not signature.endswith(("regex", "glob"))
+    ],
+    ids=lambda each: getattr(each, "name", each),
+)
+def test_every_signature_gives_the_type_it_says_as_the_engine_stores_it(
+    function: Function, signature: str, samples: duckdb.DuckDBPyConnection, compiled: object
+) -> None:
+    takes, _, gives = signature.rpartition("-> ")
+    words = takes.translate(str.maketrans("", "", "?…()")).replace(",", " ").split()
+    plan = _plan(compiled, function, f"`{function.name}`({', '.join(VALUES[word] for word in words)})")
+    expected = {"T": Type.INT4, "U": Type.STR}.get(gives) or Type(gives)
+    [described] = samples.execute("DESCRIBE " + plan.sql("duckdb")).fetchall()
+    assert (plan.columns[0].type, described[1]) == (expected, STORED[expected])
+    samples.execute(plan.sql("duckdb")).fetchall()
+
+
+def test_every_function_is_documented_and_named_once() -> None:
+    rows = [function for section in SECTIONS.values() for function in section]
+    assert len(rows) == len(FUNCTIONS)
+    assert [row.name for row in rows if not (row.meaning and row.example and row.name in row.example)] == []
+    words = set().union(
+        *(
+            signature.replace("->", " ").translate(str.maketrans("?…(),", "     ")).split()
+            for row in rows
+            for signature in row.signatures
+        )
+    )
+    assert words <= {*KINDS, "T", "U", "text", "digits", "regex", "glob"}

@@ -1,0 +1,164 @@
+"""Queries written by someone who means harm: no text of theirs becomes SQL, and none costs more than it should."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import duckdb
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from svcctl.service.language import Column, Plan, QueryError, Table, Type
+from svcctl.service.language.printer import _string as quoted
+
+Run = Callable[..., list[tuple[Any, ...]]]
+Compiled = Callable[..., Plan]
+
+TEXTS = [
+    "'; DROP TABLE x; --",
+    '" OR 1=1 --',
+    "\\",
+    "\\'",
+    "a\\' OR 1=1 --",
+    "/* */ -- //",
+    "$$ $a$ $1 ? :a {{b}} %s %",
+    "x'41' E'\\n' U&'\\0041'",
+    "\n\r\t\x01\x1b\x7f\x85\u2028\ufeff",
+    "é 😀 \u202e ' \u02bc ＇",
+    "`",
+    "",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_string_comes_out_of_the_engine_as_it_was_written(text: str, run: Run) -> None:
+    literal = quoted(text)
+    query = f"from web.data select {literal} as a, length({literal} + {literal}) as n limit 1"
+    assert run(query) == [(text, 2 * len(text))]
+    query = f"from web.data where not has({literal} + user, {literal}) or not {literal} in {{{literal}}} select user"
+    assert run(query) == []
+    assert run(f"from web.data where toktains({literal}, {quoted('q' + text)}) select ok") == []
+    assert run(f"from web.data where not matches({literal}, nameglob({literal})) select ok") == []
+    assert run(f"from web.data select replaceall({literal}, {quoted(text + 'x')}, {literal}) as x limit 1") == [(text,)]
+    assert run(f"from web.data select decode({literal}, {literal}, {literal}) as x limit 1") == [(text,)]
+
+
+@pytest.mark.parametrize("text", [text for text in TEXTS if text and not set("\n\r") & set(text)])
+def test_a_name_is_a_name_whatever_it_holds(text: str, database: duckdb.DuckDBPyConnection, compiled: Compiled) -> None:
+    column = text + "x"
+    relation = (text + "schema", text + "table")
+    sql_name = '"' + column.replace('"', '""') + '"'
+    schema, name = ('"' + part.replace('"', '""') + '"' for part in relation)
+    database.execute(f"CREATE SCHEMA {schema}")
+    database.execute(f"CREATE TABLE {schema}.{name} AS SELECT TIMESTAMP '2024-01-01 00:00:00' eventdate, 1 {sql_name}")
+    table = Table(text, (Column("eventdate", Type.TIMESTAMP), Column(column, Type.INT4)), relation)
+    ours, theirs = ("`" + part.replace("`", "``") + "`" for part in (text + "y", column))
+    plan = compiled(
+        f"from `{text.replace('`', '``')}` where {theirs} = 1 select {theirs} as {ours}", catalog={text: table}
+    )
+    result = database.execute(plan.sql("duckdb"))
+    assert (result.description[0][0], result.fetchall()) == (text + "y", [(1,)])
+    with pytest.raises(QueryError):
+        compiled(f"from `{text.replace('`', '``')}` select {ours}", catalog={text: table})
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=12))
+def test_any_string_survives_the_way_to_the_engine_and_back(text: str, run: Run) -> None:
+    assert run(f"from web.data select {quoted(text)} as x limit 1") == [(text,)]
+
+
+def _nest(form: str, times: int, inner: str) -> str:
+    for _ in range(times):
+        inner = form.replace("@", inner)
+    return inner
+
+
+FORMS = {
+    "not @": "ok",
+    "-(@)": "bytes",
+    "2 % (@)": "bytes",
+    "2 / (@)": "seconds",
+    "(@ + 1) * 2": "bytes",
+    "ok or (@ and ok)": "ok",
+    "0 < (@) < 5": "bytes",
+    "lower(@)": "user",
+    "int8(str(@))": "bytes",
+    "ifthenelse(@ in {1, bytes, 3}, 1, 2)": "bytes",
+    "ifthenelse(@ in {1, 2, 3}, 1, 2)": "bytes",
+    "ifthenelse(@ in {1, 2, 3, 4, 5, 6}, 1, 2)": "bytes",
+    "ifthenelse(1 < @ < 3, 1, 2)": "bytes",
+    'str(startswith(@, "a"))': "user",
+    'str(endswith(@, "a"))': "user",
+    "bool(str(@))": "ok",
+    "timestamp(year(@))": "eventdate",
+    "ifthenelse(ip4(@) <- 10.0.0.0/8, 1, 2)": "bytes",
+    'ip4(str(@) + "a")': "ip",
+    "decode(@, 1, 2, 3, 4, 5)": "bytes",
+    'peek(@, re("a"))': "user",
+    'split(@, "a", 0)': "user",
+    'str(has(@, "a", "b"))': "user",
+    "formatdate(parsedate(@))": "user",
+    "round(@, 2)": "seconds",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("times", [6, 12, 19, 39])
+def test_nesting_is_run_or_refused_in_no_time(form: str, times: int, run: Run) -> None:
+    condition = "where" if form[:3] in ("not", "ok ") else "select 1 as one, "
+    started = time.process_time()
+    try:
+        rows = run(f"from web.data {condition} {_nest(form, times, FORMS[form])}")
+    except QueryError as error:
+        rows = [(str(error),)]
+    assert time.process_time() - started < 5
+    assert len(rows) <= 5
+
+
+def test_the_deepest_queries_leave_room_on_the_stack(run: Run) -> None:
+    steps = " ".join("select x + 1 as x" for _ in range(19))
+    query = f"from web.data select {_nest('2 % (@)', 38, 'bytes')} as x {steps} limit 1"
+    limit = sys.getrecursionlimit()
+    frame, depth = sys._getframe(), 0
+    while frame.f_back:
+        frame, depth = frame.f_back, depth + 1
+    sys.setrecursionlimit(depth + 700)
+    try:
+        assert len(run(query)) == 1
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "where " + " or ".join(["status = 5"] * 3000),
+        "where " + ", ".join(["status = 5"] * 3000),
+        "where status in {" + ", ".join(map(str, range(1000, 6000))) + "}",
+        "where has(user, " + ", ".join(['"zz"'] * 3000) + ")",
+        "where not ok " * 2000 + "where status = 5",
+        "limit 5 " * 3000 + "where status = 5",
+    ],
+    ids=["or", "comma", "in", "has", "where", "limit"],
+)
+def test_long_flat_queries_run(clauses: str, run: Run) -> None:
+    assert run(f"from web.data {clauses}") == []
+
+
+@pytest.mark.parametrize(
+    ("clauses", "message"),
+    [
+        ("select " + " + ".join(["bytes"] * 300), "too long"),
+        ("select " + ", ".join(f"ok as c{index}" for index in range(1001)), "more than 1000 columns"),
+        ("select ok as x " + "select not x as x " * 30, "more than 20 steps"),
+        ("where " + ", ".join(f'user ~ re("{index}")' for index in range(300)), "too much at once"),
+    ],
+)
+def test_what_an_engine_could_not_bear_is_refused(clauses: str, message: str, compiled: Compiled) -> None:
+    with pytest.raises(QueryError, match=message):
+        compiled(f"from web.data {clauses}")

@@ -12,14 +12,12 @@ import typer
 from svcctl import roles
 from svcctl.api.models import ALL, Role
 from svcctl.context import Context
-from svcctl.errors import NotFound, ServiceError, UsageError
+from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, UsageError
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.roles import WrittenRole
 from svcctl.tables import TableColumn, visible
 
 UNKNOWN_DOMAIN = 106
-NO_SUCH_OPERATION = (404, 405, 501)
-"""What a service answers that has no role read, apart from telling that the domain does not exist."""
 
 DomainArg = Annotated[str, typer.Argument(metavar="DOMAIN", help="Name of a domain.")]
 RoleArg = Annotated[str, typer.Argument(metavar="ROLE", help="Name of a role.")]
@@ -181,7 +179,8 @@ def apply(
     if not steps or dry_run:
         return
     if not yes:
-        svc.ask(" ".join(["Apply this?", *(_grant(step.written, domain, step.creates) for step in steps)]).strip())
+        grants = [text for step in steps for text in _grants(step.written, domain, step.creates)]
+        svc.ask(" ".join([*grants, "Apply this?"]))
     for step in steps:
         _take(svc, domain, step)
 
@@ -292,14 +291,15 @@ def _ask_about_grants(
     svc: Context, domain: str, written: Iterable[WrittenRole], yes: bool, *, update: bool = False
 ) -> None:
     """Ask about roles that grant all of something; --yes answers."""
-    grants = [text for one in written if (text := _grant(one, domain, not update))]
+    grants = [text for one in written for text in _grants(one, domain, not update)]
     if grants and not yes:
         svc.ask(" ".join([*grants, "Go on?"]))
 
 
-def _grant(written: WrittenRole, domain: str, creates: bool) -> str:
+def _grants(written: WrittenRole, domain: str, creates: bool) -> list[str]:
+    """What a role grants all of, as a sentence; no sentence for one that does not."""
     granted = written.grants_all(update=not creates)
-    return f"{written.label} grants {granted} of {domain}, later ones too." if granted else ""
+    return [f"{written.label} grants {granted} of {domain}, later ones too."] if granted else []
 
 
 # Applying
@@ -326,7 +326,7 @@ def _plan(svc: Context, domain: str, written: WrittenRole) -> _Step | None:
     try:
         current = svc.client.role(domain, name)
     except ServiceError as error:
-        if error.code == UNKNOWN_DOMAIN or not _may_lack(error):
+        if not _may_lack(error):
             raise
         return _Step(written, None, _reads_roles(svc, domain))
     return _Step(written, current) if roles.differences(current, written.role) else None
@@ -337,14 +337,15 @@ def _reads_roles(svc: Context, domain: str) -> bool:
     try:
         svc.client.roles(domain)
     except ServiceError as error:
-        if error.code == UNKNOWN_DOMAIN or not _may_lack(error):
+        if not _may_lack(error):
             raise
         return False
     return True
 
 
 def _may_lack(error: ServiceError) -> bool:
-    return isinstance(error, NotFound) or error.code in NO_SUCH_OPERATION
+    """Whether a refusal may mean that there is no such operation; services say that in many ways."""
+    return error.code != UNKNOWN_DOMAIN and not isinstance(error, CredentialsError | Conflict)
 
 
 def _show(svc: Context, domain: str, step: _Step) -> None:

@@ -1,0 +1,202 @@
+"""`svcctl domain`: what is sent, printed, asked and answered."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from svcctl.service import domains
+
+HEADING = "name,plan,time,volume,status\n"
+ACME = {"name": "acme", "plan": "basic"}
+
+
+def test_a_domain_is_created_listed_and_shown(shell: Any, machine: Any) -> None:
+    created = shell("domain", "create", "acme", "--plan", "basic", "--time", "14.5", "-f", "csv")
+    assert (created.code, created.stdout, created.stderr) == (0, HEADING + "acme@demo,basic,14.5,10.0,Active\n", "")
+    assert created.sent == [("POST", "/domain", ACME | {"time": 14.5})]
+    listed = shell("domain", "list", "-f", "tsv")
+    assert listed.stdout == "name\tplan\ttime\tvolume\tstatus\nacme@demo\tbasic\t14.5\t10.0\tActive\n"
+    domains.assign(machine.store, "acme@demo", "ann@acme.example", "OWNER")
+    shown = shell("domain", "show", "acme", "-f", "table")
+    assert shown.stdout.split("\n") == [
+        "name       plan   time  volume  status  users",
+        "---------  -----  ----  ------  ------  ------------------------",
+        "acme@demo  basic  14.5    10.0  Active  ann@acme.example (owner)",
+        "",
+    ]
+    assert json.loads(shell("domain", "show", "acme@demo", "-f", "json").stdout) == [
+        {
+            "name": "acme@demo",
+            "plan": "basic",
+            "time": 14.5,
+            "volume": 10.0,
+            "status": "Active",
+            "users": [{"email": "ann@acme.example", "role": "ADMIN", "owner": True, "lastDomain": True}],
+        }
+    ]
+
+
+@pytest.mark.parametrize(("time", "volume"), [*itertools.product([None, 0.0, 14.0, 0.25], [None, 0.0, 1e3])])
+def test_a_create_sends_the_interfaces_fields_and_nothing_more(
+    shell: Any, time: float | None, volume: float | None
+) -> None:
+    amounts = {key: value for key, value in (("time", time), ("volume", volume)) if value is not None}
+    options = [word for key, value in amounts.items() for word in (f"--{key}", str(value))]
+    done = shell(
+        *("domain", "create", "acme", "--plan", "p q", *options),
+        answer=lambda request: httpx.Response(200, json={"name": "acme@demo"}),
+    )
+    assert (done.code, done.sent) == (0, [("POST", "/domain", {"name": "acme", "plan": "p q", **amounts})])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sent"),
+    [
+        (("list",), [("GET", "/domain", None)]),
+        (("show", "a"), [("GET", "/domain/a", None)]),
+        (("enable", "a@demo"), [("POST", "/domain/a@demo/enable", None)]),
+        (("disable", "a/b"), [("POST", "/domain/a%2Fb/disable", None)]),
+        (("rm", "a", "--yes"), [("GET", "/domain/a", None), ("DELETE", "/domain/a@demo", None)]),
+    ],
+)
+def test_the_other_operations_send_no_body(shell: Any, arguments: tuple[str, ...], sent: list[Any]) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json=[] if arguments == ("list",) else {"name": "a@demo"})
+
+    assert shell("domain", *arguments, answer=answer).sent == sent
+
+
+def test_paths_that_differ_come_from_the_profile(shell: Any) -> None:
+    done = shell(
+        *("domain", "enable", "a"),
+        answer=lambda request: httpx.Response(200),
+        paths={"domain": "/provisioning/v1/domain"},
+    )
+    assert (done.code, done.sent) == (0, [("POST", "/provisioning/v1/domain/a/enable", None)])
+
+
+REFUSALS = [
+    (("show", "nemo"), 4, "svcctl: error: invalid domain: there is no nemo@demo (code 106)\n"),
+    (("enable", "acme"), 5, "svcctl: error: domain acme@demo is already enabled (code 117)\n"),
+    (("enable", "waiting"), 5, "svcctl: error: domain waiting@demo is pending: it cannot be enabled (code 118)\n"),
+    (("create", "acme", "--plan", "basic"), 5, "svcctl: error: domain acme@demo exists (code 122)\n"),
+    (("create", "b", "--plan", "x"), 1, "svcctl: error: reseller 'demo' has no plan 'x' (code 123)\n"),
+    (
+        ("create", "b", "--plan", "trial", "--time", "1"),
+        1,
+        "svcctl: error: plan 'trial' takes no time (code 124)\n",
+    ),
+    (
+        ("create", "a" * 60, "--plan", "basic"),
+        1,
+        f"svcctl: error: domain name '{'a' * 60}@demo' has 65 characters, more than 64 (code 121)\n",
+    ),
+]
+
+
+@pytest.fixture
+def two(shell: Any, machine: Any) -> None:
+    """An active domain with two users, one of whom has another domain; and that one, which is pending."""
+    for name in ("acme", "waiting"):
+        domains.create(machine.store, "demo", {"name": name, "plan": "basic"})
+        domains.assign(machine.store, f"{name}@demo", "ann@acme.example", "OWNER")
+    domains.assign(machine.store, "acme@demo", "bob@acme.example", "USER")
+    domains.set_status(machine.store, "waiting@demo", domains.Status.PENDING)
+
+
+@pytest.mark.usefixtures("two")
+@pytest.mark.parametrize(("arguments", "code", "stderr"), REFUSALS)
+def test_a_refusal_is_one_line_and_an_exit_code(shell: Any, arguments: tuple[str, ...], code: int, stderr: str) -> None:
+    done = shell("domain", *arguments)
+    assert (done.code, done.stdout, done.stderr) == (code, "", stderr)
+
+
+@pytest.mark.usefixtures("two")
+def test_if_needed_makes_each_change_idempotent(shell: Any) -> None:
+    def twice(*arguments: str) -> list[tuple[int, str]]:
+        return [
+            (done.code, done.stderr) for done in (shell("domain", *arguments, "--if-needed", "-q") for _ in range(2))
+        ]
+
+    assert twice("create", "new", "--plan", "trial") == [(0, ""), (0, "")]
+    assert twice("disable", "acme") == [(0, ""), (0, "")]
+    assert twice("enable", "acme") == [(0, ""), (0, "")]
+    assert twice("rm", "acme", "--yes") == [(0, ""), (0, "")]
+    assert [line.split(",")[0] for line in shell("domain", "list").stdout.split()] == [
+        "name",
+        "new@demo",
+        "waiting@demo",
+    ]
+
+
+@pytest.mark.usefixtures("two")
+@pytest.mark.parametrize(
+    ("arguments", "code", "stderr"),
+    [
+        (("enable", "acme"), 0, "svcctl: nothing to do: domain acme@demo is already enabled\n"),
+        (("rm", "nemo"), 0, "svcctl: nothing to do: invalid domain: there is no nemo@demo\n"),
+        (("create", "acme", "--plan", "basic"), 0, "svcctl: nothing to do: domain acme@demo exists\n"),
+        (
+            ("create", "acme", "--plan", "full"),
+            5,
+            "svcctl: error: domain acme@demo exists with plan basic, not full\n",
+        ),
+        (
+            ("create", "acme", "--plan", "basic", "--time", "3"),
+            5,
+            "svcctl: error: domain acme@demo exists with time 30.0, not 3.0\n",
+        ),
+        (("create", "b", "--plan", "x"), 1, "svcctl: error: reseller 'demo' has no plan 'x' (code 123)\n"),
+        (("enable", "nemo"), 4, "svcctl: error: invalid domain: there is no nemo@demo (code 106)\n"),
+        (("enable", "waiting"), 5, "svcctl: error: domain waiting@demo is pending: it cannot be enabled (code 118)\n"),
+    ],
+)
+def test_if_needed_forgives_only_what_is_so_already(
+    shell: Any, arguments: tuple[str, ...], code: int, stderr: str
+) -> None:
+    done = shell("domain", *arguments, "--if-needed")
+    assert (done.code, done.stderr) == (code, stderr)
+
+
+GOING = (
+    "svcctl: deleting acme@demo (plan basic, Active) deletes the users bob@acme.example"
+    " and the memberships of ann@acme.example (users of other domains)\n"
+)
+
+
+@pytest.mark.usefixtures("two")
+def test_a_deletion_shows_who_goes_and_wants_the_name_typed(shell: Any) -> None:
+    refused = shell("domain", "rm", "acme")
+    assert (refused.code, refused.stderr) == (
+        2,
+        GOING + "svcctl: error: Delete acme@demo? (type its name) There is no terminal to ask on\n"
+        "hint: say it with --yes\n",
+    )
+    wrong = shell("domain", "rm", "acme", answers=["acme"])
+    assert (wrong.code, wrong.stderr, wrong.questions) == (
+        2,
+        GOING + "svcctl: error: that was not 'acme@demo'; nothing was done\n",
+        ["Delete acme@demo? (type its name)"],
+    )
+    assert shell("domain", "show", "acme").code == 0
+    typed = shell("domain", "rm", "acme", answers=["acme@demo"])
+    assert (typed.code, typed.stdout, typed.stderr) == (0, "", GOING)
+    assert shell("domain", "show", "acme").code == 4
+
+
+@pytest.mark.parametrize(
+    ("extra", "note"),
+    [
+        ({}, "its users too, altogether when they have no other domain"),
+        ({"users": []}, "no users: it has none"),
+        ({"users": [{"email": "a@x"}]}, "the memberships of a@x (users of other domains)"),
+    ],
+)
+def test_a_deletion_says_what_it_knows_of_the_users(shell: Any, extra: dict[str, Any], note: str) -> None:
+    done = shell("domain", "rm", "a", "--yes", answer=lambda request: httpx.Response(200, json={"name": "a@r"} | extra))
+    assert done.stderr == f"svcctl: deleting a@r deletes {note}\n"

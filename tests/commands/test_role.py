@@ -1,0 +1,395 @@
+"""`svcctl role`: what is sent for which options, files and their errors, grants that are asked about, and apply."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from svcctl.service import domains
+
+OPTIONS: dict[str, list[tuple[list[str], dict[str, Any]]]] = {
+    "description": [([], {}), (["--description", "d e"], {"description": "d e"})],
+    "policies": [
+        ([], {}),
+        (["--policies", "Search"], {"policies": ["Search"]}),
+        (["--policies", "Search", "--policies", "A, B"], {"policies": ["Search", "A, B"]}),
+        (["--policies", "*"], {"policies": "*"}),
+        (["--policies", ""], {"policies": []}),
+    ],
+    "applications": [([], {}), (["--applications", "explorer"], {"applications": ["explorer"]})],
+    "resources": [
+        ([], {}),
+        (["--resource-ids", "t=1, 2", "--resource-ids", "l=-3"], {"resourceIds": {"t": [1, 2], "l": [-3]}}),
+        (["--resource-ids", "*"], {"resourceIds": {"*": []}}),
+        (["--resource-ids", ""], {"resourceIds": {}}),
+        (["--resource-ids", "t="], {"resourceIds": {"t": []}}),
+    ],
+    "finder": [([], {}), (["--finder-name", "f"], {"finderName": "f"})],
+    "default": [([], {}), (["--default-application-name", "explorer"], {"defaultApplicationName": "explorer"})],
+}
+COMBINATIONS = [*itertools.product(*OPTIONS.values())]
+
+
+def joined(combination: tuple[tuple[list[str], dict[str, Any]], ...]) -> tuple[list[str], dict[str, Any]]:
+    words = [word for option, _ in combination for word in option]
+    return words, {key: value for _, body in combination for key, value in body.items()}
+
+
+def accepting(request: httpx.Request) -> httpx.Response:
+    return httpx.Response(200)
+
+
+def test_a_create_sends_the_interfaces_fields_and_nothing_more_for_every_combination_of_options(shell: Any) -> None:
+    wrong = []
+    for words, body in map(joined, COMBINATIONS):
+        done = shell("role", "create", "acme", "--name", "R 1", *words, "--yes", answer=accepting)
+        sent = [("POST", "/domain/acme/roles", {"name": "R 1", **body})]
+        granted = not {"policies", "applications", "resourceIds"} & body.keys()
+        sound = granted or body.get("policies") not in (None, []) or "applications" in body
+        defaulted = "defaultApplicationName" not in body or "applications" in body or granted
+        expected = (0, sent) if sound and defaulted else (2, [])
+        if (done.code, done.sent) != expected:
+            wrong.append((words, done))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("which", [*OPTIONS])
+def test_an_update_sends_what_is_given_and_no_name(shell: Any, which: str) -> None:
+    for words, body in OPTIONS[which][1:]:
+        done = shell("role", "update", "acme", "R/1", *words, "--yes", answer=accepting)
+        assert (done.code, done.sent) == (0, [("PUT", "/domain/acme/roles/R%2F1", body)])
+
+
+def test_an_update_may_rename_and_remove_the_default(shell: Any) -> None:
+    words = ("--name", "R2", "--default-application-name", "")
+    done = shell("role", "update", "acme", "R1", *words, answer=accepting)
+    assert done.sent == [("PUT", "/domain/acme/roles/R1", {"name": "R2", "defaultApplicationName": ""})]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("create", "acme"), "nothing is given of the role\nhint: give it with options or with --file"),
+        (("create", "acme", "--policies", "x"), "the options: the name is missing (rule 1)"),
+        (
+            ("create", "acme", "--name", "a", "--policies", ""),
+            "the options: no policies, so there must be at least one application (rule 4)",
+        ),
+        (
+            ("create", "acme", "--name", "a", "--resource-ids", "1,2"),
+            "--resource-ids '1,2' is not of the form LABEL=1,2,3",
+        ),
+        (
+            ("create", "acme", "--name", "a", "--resource-ids", "t=1,x"),
+            "--resource-ids 't=1,x' is not of the form LABEL=1,2,3",
+        ),
+        (
+            ("create", "acme", "--name", "a", "--policies", "*", "--policies", "x"),
+            "the options: policies has more beside '*', which means all (rule 2)",
+        ),
+        (
+            ("create", "acme", "--name", "a", "-F", "role.yaml"),
+            "a role is given both by --file and by options\nhint: change the file, or leave it out",
+        ),
+        (("update", "acme", "--policies", "x"), "the options: which role?\nhint: name it after the domain"),
+        (("update", "acme", "r"), "nothing is given of the role\nhint: give it with options or with --file"),
+    ],
+)
+def test_what_cannot_be_sent_is_not(shell: Any, arguments: tuple[str, ...], message: str) -> None:
+    done = shell("role", *arguments, "--yes")
+    assert (done.code, done.sent, done.stderr) == (2, [], f"svcctl: error: {message}\n")
+
+
+# Grants that are asked about
+
+GRANTS = [
+    (("create", "acme", "--name", "a"), "role 'a' grants all policies, all applications and all resources of acme"),
+    (("create", "acme", "--name", "a", "--policies", "*"), "role 'a' grants all policies of acme"),
+    (
+        ("create", "acme", "--name", "a", "--applications", "*", "--resource-ids", "*"),
+        "role 'a' grants all applications and all resources of acme",
+    ),
+    (("update", "acme", "a", "--policies", "*"), "the role grants all policies of acme"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "grant"), GRANTS)
+def test_a_role_that_grants_everything_is_asked_about(shell: Any, arguments: tuple[str, ...], grant: str) -> None:
+    question = f"{grant}, later ones too. Go on?"
+    alone = shell("role", *arguments, answer=accepting)
+    assert (alone.code, alone.sent, alone.stderr) == (
+        2,
+        [],
+        f"svcctl: error: {question} There is no terminal to ask on\nhint: say it with --yes\n",
+    )
+    no = shell("role", *arguments, answer=accepting, answers=["n"])
+    assert (no.code, no.sent, no.questions) == (2, [], [question])
+    yes = shell("role", *arguments, answer=accepting, answers=["y"])
+    assert (yes.code, len(yes.sent), yes.questions) == (0, 1, [question])
+    assert shell("role", *arguments, "--yes", answer=accepting).sent == yes.sent
+
+
+def test_a_role_that_grants_what_it_says_is_not_asked_about(shell: Any) -> None:
+    words = ("--name", "a", "--policies", "Search", "--resource-ids", "t=1")
+    assert shell("role", "create", "acme", *words, answer=accepting).code == 0
+    assert shell("role", "update", "acme", "a", "--description", "d", answer=accepting).code == 0
+
+
+# Files
+
+ROLES = """\
+- name: Night shift
+  description: Looks
+  policies: [Search, Alerts]
+  applications: explorer
+  resourceIds: {tables: [1, 2], lookups: [7]}
+  defaultApplicationName: explorer
+- name: Readers
+  policies: Search
+  applications: []
+  resourceIds: {}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "roles.yaml"
+    path.write_text(ROLES)
+    return path
+
+
+@pytest.fixture
+def acme(machine: Any) -> None:
+    domains.create(machine.store, "demo", {"name": "acme", "plan": "full"})
+    domains.assign(machine.store, "acme@demo", "ann@acme.example", "OWNER")
+
+
+def test_a_file_creates_and_updates_each_of_its_roles(shell: Any, file: Path) -> None:
+    night = {
+        "name": "Night shift",
+        "description": "Looks",
+        "policies": ["Search", "Alerts"],
+        "applications": ["explorer"],
+        "resourceIds": {"tables": [1, 2], "lookups": [7]},
+        "defaultApplicationName": "explorer",
+    }
+    readers = {"name": "Readers", "policies": ["Search"], "applications": [], "resourceIds": {}}
+    created = shell("role", "create", "acme", "-F", str(file), answer=accepting)
+    assert created.sent == [("POST", "/domain/acme/roles", night), ("POST", "/domain/acme/roles", readers)]
+    updated = shell("role", "update", "acme", "-F", str(file), answer=accepting)
+    del night["name"], readers["name"]
+    assert updated.sent == [
+        ("PUT", "/domain/acme/roles/Night%20shift", night),
+        ("PUT", "/domain/acme/roles/Readers", readers),
+    ]
+
+
+def test_an_update_of_one_role_from_a_file_of_many_is_refused(shell: Any, file: Path) -> None:
+    done = shell("role", "update", "acme", "Readers", "-F", str(file))
+    assert (done.code, done.sent, done.stderr) == (
+        2,
+        [],
+        f"svcctl: error: {file} holds 2 roles\nhint: leave out 'Readers': each is updated by its name\n",
+    )
+
+
+def test_an_error_in_a_file_stops_everything_before_it_begins(shell: Any, file: Path) -> None:
+    file.write_text(ROLES + "- name: Third\n  polices: x\n")
+    for command in ("create", "update", "apply"):
+        done = shell("role", command, "acme", "-F", str(file), "--yes")
+        assert (done.code, done.sent, done.stderr) == (
+            2,
+            [],
+            f"svcctl: error: {file}, line 12: a role has no field 'polices'; 'policies'?\n"
+            f"hint: see it with 'svcctl role lint {file}'\n",
+        )
+
+
+def test_lint_says_where_what_is_wrong_and_exits_2_for_errors(shell: Any, file: Path) -> None:
+    sound = shell("role", "lint", str(file), "-f", "csv")
+    assert (sound.code, sound.stdout, sound.stderr, sound.sent) == (0, "file,line,role,level,rule,message\n", "", [])
+    file.write_text("name: Everything\n---\nname: Odd\npolicies: '*'\napplications: []\nresourceIds: {t: [x]}\n")
+    odd = shell("role", "lint", str(file), "-f", "ndjson")
+    assert [json.loads(line) for line in odd.stdout.splitlines()] == [
+        {
+            "file": str(file),
+            "line": 1,
+            "role": "Everything",
+            "level": "warning",
+            "rule": 1,
+            "message": "a name only: the role gets all policies, all applications and all resources",
+        },
+        {
+            "file": str(file),
+            "line": 6,
+            "role": "Odd",
+            "level": "error",
+            "rule": 8,
+            "message": "resourceIds.t: 'x' is not an integer",
+        },
+        {
+            "file": str(file),
+            "line": 4,
+            "role": "Odd",
+            "level": "warning",
+            "rule": 2,
+            "message": "'*' grants all policies of the domain, later ones too",
+        },
+    ]
+    assert (odd.code, odd.stderr) == (2, f"svcctl: error: 1 error in {file}\n")
+
+
+# Apply
+
+NEW = """\
+new role 'Night shift' in acme
++ description: Looks
++ policies: Alerts, Search
++ applications: explorer
++ resourceIds: 1, 2, 7
++ defaultApplicationName: explorer
+new role 'Readers' in acme
++ policies: Search
+"""
+
+
+@pytest.mark.usefixtures("acme")
+def test_apply_creates_changes_and_then_has_nothing_to_do(shell: Any, file: Path) -> None:
+    apply = ("role", "apply", "acme", "-F", str(file))
+    nothing = f"svcctl: nothing to do: the roles of acme are as {file} has them\n"
+    first = shell(*apply, "--yes")
+    assert (first.code, first.stdout, first.stderr) == (0, NEW, "")
+    again = shell(*apply)
+    assert (again.code, again.stdout, again.stderr) == (0, "", nothing)
+    assert {method for method, _, _ in again.sent} == {"GET"}
+    file.write_text(ROLES.replace("[1, 2]", "[2, 1, 1]").replace("[Search, Alerts]", "Search").replace("Looks", "''"))
+    changed = shell(*apply, "--yes")
+    assert changed.stdout.splitlines() == [
+        "role 'Night shift' in acme",
+        "- description: Looks",
+        "+ description: none",
+        "- policies: Alerts, Search",
+        "+ policies: Search",
+    ]
+    assert [path for method, path, _ in changed.sent if method == "PUT"] == ["/domain/acme/roles/Night%20shift"]
+    assert shell(*apply).stderr == nothing
+
+
+@pytest.mark.usefixtures("acme")
+def test_apply_asks_once_about_everything_and_a_dry_run_changes_nothing(shell: Any, file: Path) -> None:
+    file.write_text(ROLES.replace("policies: Search", "policies: '*'"))
+    apply = ("role", "apply", "acme", "-F", str(file))
+    dry = shell(*apply, "--dry-run")
+    shown = NEW.replace("+ policies: Search\n", "+ policies: all\n")
+    assert (dry.code, dry.stdout, {method for method, _, _ in dry.sent}) == (0, shown, {"GET"})
+    question = "role 'Readers' grants all policies of acme, later ones too. Apply this?"
+    alone = shell(*apply)
+    assert (alone.code, alone.stderr) == (
+        2,
+        f"svcctl: error: {question} There is no terminal to ask on\nhint: say it with --yes\n",
+    )
+    yes = shell(*apply, answers=["y"])
+    assert (yes.code, yes.questions, yes.stdout) == (0, [question], shown)
+    assert shell("role", "list", "acme", "-f", "csv").stdout.splitlines()[2].startswith("Readers,*,")
+
+
+@pytest.mark.usefixtures("acme")
+def test_a_difference_is_coloured(shell: Any, file: Path) -> None:
+    shell("role", "apply", "acme", "-F", str(file), "--yes")
+    file.write_text("name: Readers\npolicies: Alerts\n")
+    assert shell("role", "apply", "acme", "-F", str(file), "--dry-run", "--color", "always").stdout == (
+        "role 'Readers' in acme\n\x1b[31m- policies: Search\x1b[0m\n\x1b[32m+ policies: Alerts\x1b[0m\n"
+    )
+
+
+@pytest.mark.usefixtures("acme")
+def test_apply_refuses_a_new_role_that_would_only_do_as_an_update(shell: Any, file: Path) -> None:
+    file.write_text("name: Fresh\nresourceIds: {t: [1]}\n")
+    done = shell("role", "apply", "acme", "-F", str(file), "--yes")
+    assert (done.code, done.stdout, {method for method, _, _ in done.sent}) == (2, "", {"GET"})
+    assert done.stderr.startswith(
+        f"svcctl: error: {file}, line 1: no policies, so there must be at least one application (rule 4)\n"
+    )
+
+
+@pytest.mark.parametrize("status", [404, 405, 501])
+@pytest.mark.parametrize("exists", [True, False])
+def test_apply_updates_without_comparing_where_roles_cannot_be_read(
+    shell: Any, file: Path, status: int, exists: bool
+) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.method == "GET":
+            return httpx.Response(status, json={"msg": "no such thing", "status": 1})
+        if request.method == "PUT" and not exists:
+            return httpx.Response(404, json={"error": {"code": 9, "message": "no such role"}})
+        return httpx.Response(200)
+
+    file.write_text("name: Readers\npolicies: Search\n")
+    done = shell("role", "apply", "acme", "-F", str(file), "--yes", answer=answer)
+    assert (done.code, done.stdout, done.stderr) == (
+        0,
+        "role 'Readers' in acme (this service does not read roles: what it has now is not known)\n+ policies: Search\n",
+        "",
+    )
+    update = ("PUT", "/domain/acme/roles/Readers", {"policies": ["Search"]})
+    create = ("POST", "/domain/acme/roles", {"name": "Readers", "policies": ["Search"]})
+    assert [one for one in done.sent if one[0] != "GET"] == ([update] if exists else [update, create])
+
+
+@pytest.mark.parametrize("command", ["apply", "update"])
+def test_an_unknown_domain_is_not_taken_for_an_unknown_role(shell: Any, file: Path, command: str) -> None:
+    done = shell("role", command, "nemo", "-F", str(file), "--yes")
+    assert (done.code, done.stderr, len(done.sent)) == (
+        4,
+        "svcctl: error: invalid domain: there is no nemo@demo (code 106)\n",
+        1,
+    )
+
+
+# The rest
+
+
+@pytest.mark.usefixtures("acme")
+def test_roles_are_listed_shown_and_removed(shell: Any, file: Path) -> None:
+    shell("role", "create", "acme", "-F", str(file))
+    listed = shell("role", "list", "acme", "-f", "table")
+    assert [line.rstrip() for line in listed.stdout.splitlines()] == [
+        "name         policies        applications  resourceIds  defaultApplicationName  description",
+        "-----------  --------------  ------------  -----------  ----------------------  -----------",
+        "Night shift  Alerts, Search  explorer      1, 2, 7      explorer                Looks",
+        "Readers      Search          null          null         null                    null",
+    ]
+    shown = shell("role", "show", "acme", "Readers", "-f", "json")
+    assert json.loads(shown.stdout) == [
+        {
+            "name": "Readers",
+            "policies": ["Search"],
+            "applications": [],
+            "resourceIds": {"ids": []},
+            "defaultApplicationName": None,
+            "description": None,
+            "finderName": None,
+            "alertPermissions": [],
+            "defVault": 1,
+            "maxVault": 1,
+        }
+    ]
+    alone = shell("role", "rm", "acme", "Readers")
+    assert (alone.code, alone.stderr) == (
+        2,
+        "svcctl: error: Delete role 'Readers' of acme? There is no terminal to ask on\nhint: say it with --yes\n",
+    )
+    assert shell("role", "rm", "acme", "Readers", answers=["y"]).code == 0
+    gone = shell("role", "rm", "acme", "Readers", "--yes")
+    assert (gone.code, gone.stderr) == (
+        4,
+        "svcctl: error: domain acme@demo has no role 'Readers' (code 140)\n",
+    )
+    needed = shell("role", "rm", "acme", "Readers", "--yes", "--if-needed")
+    assert (needed.code, needed.stderr) == (0, "svcctl: nothing to do: domain acme@demo has no role 'Readers'\n")
+    assert shell("role", "rm", "nemo", "Readers", "--yes", "--if-needed").code == 4

@@ -1,4 +1,4 @@
-"""A shell whose service is in the same process: what commands send, print, ask and exit with."""
+"""A reseller's command line whose service is in the same process: what is sent, printed, asked, and the exit code."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Done:
     questions: list[str] = field(default_factory=list)
 
 
-Shell = Callable[..., Done]
+Reseller = Callable[..., Done]
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 
 @pytest.fixture
-def shell(machine: Machine, capsys: pytest.CaptureFixture[str]) -> Shell:
+def reseller(machine: Machine, capsys: pytest.CaptureFixture[str]) -> Reseller:
     """Runs a command as the demo reseller; `answer` takes the place of the service, `paths` of its paths."""
     in_process = InProcess(service_app.build(Service(cast(Any, None), machine.store, cast(Any, None))))
 

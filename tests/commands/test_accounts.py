@@ -11,48 +11,48 @@ from svcctl.service import domains
 from svcctl.service.store import Account
 
 
-def accounts(shell: Any, *arguments: str) -> Any:
-    return shell("service", "accounts", *arguments)
+def accounts(reseller: Any, *arguments: str) -> Any:
+    return reseller("service", "accounts", *arguments)
 
 
-def listed(shell: Any, kind: str) -> list[str]:
-    done = accounts(shell, "list", kind, "-f", "csv")
+def listed(reseller: Any, kind: str) -> list[str]:
+    done = accounts(reseller, "list", kind, "-f", "csv")
     assert (done.code, done.stderr) == (0, "")
     return str(done.stdout).splitlines()
 
 
-def test_a_fresh_service_holds_what_domains_can_be_tried_with(shell: Any) -> None:
-    assert listed(shell, "resellers") == ["name,include_all_available_apps", "demo,true"]
-    assert listed(shell, "plans") == [
+def test_a_fresh_service_holds_what_domains_can_be_tried_with(reseller: Any) -> None:
+    assert listed(reseller, "resellers") == ["name,include_all_available_apps", "demo,true"]
+    assert listed(reseller, "plans") == [
         "reseller,name,time,volume,policies,applications",
         'demo,basic,30.0,10.0,"Alerts, Lookups",dashboards',
         'demo,full,365.0,1000.0,"Administration, Alerts, Lookups","dashboards, reports"',
         "demo,trial,,,Alerts,dashboards",
     ]
-    assert listed(shell, "policies") == [
+    assert listed(reseller, "policies") == [
         "name,generic",
         "Administration,false",
         "Alerts,false",
         "Lookups,false",
         "Search,true",
     ]
-    assert listed(shell, "applications") == ["name,generic", "dashboards,false", "explorer,true", "reports,false"]
-    assert listed(shell, "domains") == ["name,plan,status,owner", "local,,Active,owner@localhost"]
-    assert listed(shell, "users") == ["email,domain,role,owner", "owner@localhost,local,ADMIN,true"]
+    assert listed(reseller, "applications") == ["name,generic", "dashboards,false", "explorer,true", "reports,false"]
+    assert listed(reseller, "domains") == ["name,plan,status,owner", "local,,Active,owner@localhost"]
+    assert listed(reseller, "users") == ["email,domain,role,owner", "owner@localhost,local,ADMIN,true"]
 
 
-def test_a_reseller_with_all_it_sells_is_made(shell: Any, machine: Any) -> None:
+def test_a_reseller_with_all_it_sells_is_made(reseller: Any, machine: Any) -> None:
     for arguments in (
         ("reseller", "west", "--no-include-all-apps"),
         ("policy", "Sorting"),
         ("application", "maps", "--generic"),
         ("plan", "big", "--reseller", "west", "--time", "7.5", "--policy", "Sorting", "--application", "maps"),
     ):
-        done = accounts(shell, *arguments)
+        done = accounts(reseller, *arguments)
         assert (done.code, done.stdout, done.stderr) == (0, "", "")
-    assert "west,false" in listed(shell, "resellers")
-    assert "maps,true" in listed(shell, "applications")
-    assert "west,big,7.5,,Sorting,maps" in listed(shell, "plans")
+    assert "west,false" in listed(reseller, "resellers")
+    assert "maps,true" in listed(reseller, "applications")
+    assert "west,big,7.5,,Sorting,maps" in listed(reseller, "plans")
     assert domains.create(machine.store, "west", {"name": "a", "plan": "big"}).to_json() == {
         "name": "a@west",
         "plan": "big",
@@ -61,32 +61,32 @@ def test_a_reseller_with_all_it_sells_is_made(shell: Any, machine: Any) -> None:
     }
 
 
-def test_a_key_is_shown_once_and_works(shell: Any, machine: Any) -> None:
+def test_a_key_is_shown_once_and_works(reseller: Any, machine: Any) -> None:
     domains.create(machine.store, "demo", {"name": "acme", "plan": "trial"})
-    done = accounts(shell, "key", "--domain", "acme@demo", "--admin", "-f", "csv")
+    done = accounts(reseller, "key", "--domain", "acme@demo", "--admin", "-f", "csv")
     heading, values = done.stdout.splitlines()
     key, secret, token = values.split(",")
     assert heading == "api_key,api_secret,token"
     assert machine.store.account(key) == Account(key, secret, token, "acme@demo", administrator=True)
-    keys = listed(shell, "keys")
+    keys = listed(reseller, "keys")
     assert f"{key},acme@demo,,true" in keys
     assert not any(secret in line or token in line for line in keys)
-    reseller = accounts(shell, "key", "--reseller", "demo", "-f", "csv").stdout.splitlines()[1].split(",")[0]
-    assert f"{reseller},,demo,false" in listed(shell, "keys")
-    assert accounts(shell, "rm", "keys", key, "--yes").code == 0
+    other = accounts(reseller, "key", "--reseller", "demo", "-f", "csv").stdout.splitlines()[1].split(",")[0]
+    assert f"{other},,demo,false" in listed(reseller, "keys")
+    assert accounts(reseller, "rm", "keys", key, "--yes").code == 0
     assert machine.store.account(key) is None
 
 
-def test_users_and_states_are_the_providers_to_set(shell: Any, machine: Any) -> None:
+def test_users_and_states_are_the_providers_to_set(reseller: Any, machine: Any) -> None:
     domains.create(machine.store, "demo", {"name": "acme", "plan": "trial"})
-    assert accounts(shell, "user", "ann@acme.example", "acme@demo", "--role", "OWNER").code == 0
-    assert accounts(shell, "user", "bob@acme.example", "acme@demo").code == 0
-    assert accounts(shell, "status", "acme@demo", "Pending").code == 0
-    assert listed(shell, "domains")[1:] == [
+    assert accounts(reseller, "user", "ann@acme.example", "acme@demo", "--role", "OWNER").code == 0
+    assert accounts(reseller, "user", "bob@acme.example", "acme@demo").code == 0
+    assert accounts(reseller, "status", "acme@demo", "Pending").code == 0
+    assert listed(reseller, "domains")[1:] == [
         "acme@demo,trial,Pending,ann@acme.example",
         "local,,Active,owner@localhost",
     ]
-    assert listed(shell, "users")[1:3] == [
+    assert listed(reseller, "users")[1:3] == [
         "ann@acme.example,acme@demo,ADMIN,true",
         "bob@acme.example,acme@demo,USER,false",
     ]
@@ -129,8 +129,8 @@ def test_users_and_states_are_the_providers_to_set(shell: Any, machine: Any) -> 
         ),
     ],
 )
-def test_what_cannot_be_done_is_said(shell: Any, arguments: tuple[str, ...], code: int, stderr: str) -> None:
-    done = accounts(shell, *arguments)
+def test_what_cannot_be_done_is_said(reseller: Any, arguments: tuple[str, ...], code: int, stderr: str) -> None:
+    done = accounts(reseller, *arguments)
     assert (done.code, done.stdout, done.stderr) == (code, "", f"svcctl: error: {stderr}\n")
 
 

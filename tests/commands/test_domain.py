@@ -15,21 +15,21 @@ HEADING = "name,plan,time,volume,status\n"
 ACME = {"name": "acme", "plan": "basic"}
 
 
-def test_a_domain_is_created_listed_and_shown(shell: Any, machine: Any) -> None:
-    created = shell("domain", "create", "acme", "--plan", "basic", "--time", "14.5", "-f", "csv")
+def test_a_domain_is_created_listed_and_shown(reseller: Any, machine: Any) -> None:
+    created = reseller("domain", "create", "acme", "--plan", "basic", "--time", "14.5", "-f", "csv")
     assert (created.code, created.stdout, created.stderr) == (0, HEADING + "acme@demo,basic,14.5,10.0,Active\n", "")
     assert created.sent == [("POST", "/domain", ACME | {"time": 14.5})]
-    listed = shell("domain", "list", "-f", "tsv")
+    listed = reseller("domain", "list", "-f", "tsv")
     assert listed.stdout == "name\tplan\ttime\tvolume\tstatus\nacme@demo\tbasic\t14.5\t10.0\tActive\n"
     domains.assign(machine.store, "acme@demo", "ann@acme.example", "OWNER")
-    shown = shell("domain", "show", "acme", "-f", "table")
+    shown = reseller("domain", "show", "acme", "-f", "table")
     assert shown.stdout.split("\n") == [
         "name       plan   time  volume  status  users",
         "---------  -----  ----  ------  ------  ------------------------",
         "acme@demo  basic  14.5    10.0  Active  ann@acme.example (owner)",
         "",
     ]
-    assert json.loads(shell("domain", "show", "acme@demo", "-f", "json").stdout) == [
+    assert json.loads(reseller("domain", "show", "acme@demo", "-f", "json").stdout) == [
         {
             "name": "acme@demo",
             "plan": "basic",
@@ -43,11 +43,11 @@ def test_a_domain_is_created_listed_and_shown(shell: Any, machine: Any) -> None:
 
 @pytest.mark.parametrize(("time", "volume"), [*itertools.product([None, 0.0, 14.0, 0.25], [None, 0.0, 1e3])])
 def test_a_create_sends_the_interfaces_fields_and_nothing_more(
-    shell: Any, time: float | None, volume: float | None
+    reseller: Any, time: float | None, volume: float | None
 ) -> None:
     amounts = {key: value for key, value in (("time", time), ("volume", volume)) if value is not None}
     options = [word for key, value in amounts.items() for word in (f"--{key}", str(value))]
-    done = shell(
+    done = reseller(
         *("domain", "create", "acme", "--plan", "p q", *options),
         answer=lambda request: httpx.Response(200, json={"name": "acme@demo"}),
     )
@@ -64,15 +64,15 @@ def test_a_create_sends_the_interfaces_fields_and_nothing_more(
         (("rm", "a", "--yes"), [("GET", "/domain/a", None), ("DELETE", "/domain/a@demo", None)]),
     ],
 )
-def test_the_other_operations_send_no_body(shell: Any, arguments: tuple[str, ...], sent: list[Any]) -> None:
+def test_the_other_operations_send_no_body(reseller: Any, arguments: tuple[str, ...], sent: list[Any]) -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         return httpx.Response(200, json=[] if arguments == ("list",) else {"name": "a@demo"})
 
-    assert shell("domain", *arguments, answer=answer).sent == sent
+    assert reseller("domain", *arguments, answer=answer).sent == sent
 
 
-def test_paths_that_differ_come_from_the_profile(shell: Any) -> None:
-    done = shell(
+def test_paths_that_differ_come_from_the_profile(reseller: Any) -> None:
+    done = reseller(
         *("domain", "enable", "a"),
         answer=lambda request: httpx.Response(200),
         paths={"domain": "/provisioning/v1/domain"},
@@ -100,7 +100,7 @@ REFUSALS = [
 
 
 @pytest.fixture
-def two(shell: Any, machine: Any) -> None:
+def two(reseller: Any, machine: Any) -> None:
     """An active domain with two users, one of whom has another domain; and that one, which is pending."""
     for name in ("acme", "waiting"):
         domains.create(machine.store, "demo", {"name": name, "plan": "basic"})
@@ -111,23 +111,25 @@ def two(shell: Any, machine: Any) -> None:
 
 @pytest.mark.usefixtures("two")
 @pytest.mark.parametrize(("arguments", "code", "stderr"), REFUSALS)
-def test_a_refusal_is_one_line_and_an_exit_code(shell: Any, arguments: tuple[str, ...], code: int, stderr: str) -> None:
-    done = shell("domain", *arguments)
+def test_a_refusal_is_one_line_and_an_exit_code(
+    reseller: Any, arguments: tuple[str, ...], code: int, stderr: str
+) -> None:
+    done = reseller("domain", *arguments)
     assert (done.code, done.stdout, done.stderr) == (code, "", stderr)
 
 
 @pytest.mark.usefixtures("two")
-def test_if_needed_makes_each_change_idempotent(shell: Any) -> None:
+def test_if_needed_makes_each_change_idempotent(reseller: Any) -> None:
     def twice(*arguments: str) -> list[tuple[int, str]]:
         return [
-            (done.code, done.stderr) for done in (shell("domain", *arguments, "--if-needed", "-q") for _ in range(2))
+            (done.code, done.stderr) for done in (reseller("domain", *arguments, "--if-needed", "-q") for _ in range(2))
         ]
 
     assert twice("create", "new", "--plan", "trial") == [(0, ""), (0, "")]
     assert twice("disable", "acme") == [(0, ""), (0, "")]
     assert twice("enable", "acme") == [(0, ""), (0, "")]
     assert twice("rm", "acme", "--yes") == [(0, ""), (0, "")]
-    assert [line.split(",")[0] for line in shell("domain", "list").stdout.split()] == [
+    assert [line.split(",")[0] for line in reseller("domain", "list").stdout.split()] == [
         "name",
         "new@demo",
         "waiting@demo",
@@ -157,9 +159,9 @@ def test_if_needed_makes_each_change_idempotent(shell: Any) -> None:
     ],
 )
 def test_if_needed_forgives_only_what_is_so_already(
-    shell: Any, arguments: tuple[str, ...], code: int, stderr: str
+    reseller: Any, arguments: tuple[str, ...], code: int, stderr: str
 ) -> None:
-    done = shell("domain", *arguments, "--if-needed")
+    done = reseller("domain", *arguments, "--if-needed")
     assert (done.code, done.stderr) == (code, stderr)
 
 
@@ -170,23 +172,23 @@ GOING = (
 
 
 @pytest.mark.usefixtures("two")
-def test_a_deletion_shows_who_goes_and_wants_the_name_typed(shell: Any) -> None:
-    refused = shell("domain", "rm", "acme")
+def test_a_deletion_shows_who_goes_and_wants_the_name_typed(reseller: Any) -> None:
+    refused = reseller("domain", "rm", "acme")
     assert (refused.code, refused.stderr) == (
         2,
         GOING + "svcctl: error: Delete acme@demo? (type its name) There is no terminal to ask on\n"
         "hint: say it with --yes\n",
     )
-    wrong = shell("domain", "rm", "acme", answers=["acme"])
+    wrong = reseller("domain", "rm", "acme", answers=["acme"])
     assert (wrong.code, wrong.stderr, wrong.questions) == (
         2,
         GOING + "svcctl: error: that was not 'acme@demo'; nothing was done\n",
         ["Delete acme@demo? (type its name)"],
     )
-    assert shell("domain", "show", "acme").code == 0
-    typed = shell("domain", "rm", "acme", answers=["acme@demo"])
+    assert reseller("domain", "show", "acme").code == 0
+    typed = reseller("domain", "rm", "acme", answers=["acme@demo"])
     assert (typed.code, typed.stdout, typed.stderr) == (0, "", GOING)
-    assert shell("domain", "show", "acme").code == 4
+    assert reseller("domain", "show", "acme").code == 4
 
 
 @pytest.mark.parametrize(
@@ -197,6 +199,8 @@ def test_a_deletion_shows_who_goes_and_wants_the_name_typed(shell: Any) -> None:
         ({"users": [{"email": "a@x"}]}, "the memberships of a@x (users of other domains)"),
     ],
 )
-def test_a_deletion_says_what_it_knows_of_the_users(shell: Any, extra: dict[str, Any], note: str) -> None:
-    done = shell("domain", "rm", "a", "--yes", answer=lambda request: httpx.Response(200, json={"name": "a@r"} | extra))
+def test_a_deletion_says_what_it_knows_of_the_users(reseller: Any, extra: dict[str, Any], note: str) -> None:
+    done = reseller(
+        "domain", "rm", "a", "--yes", answer=lambda request: httpx.Response(200, json={"name": "a@r"} | extra)
+    )
     assert done.stderr == f"svcctl: deleting a@r deletes {note}\n"

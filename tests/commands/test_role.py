@@ -44,10 +44,10 @@ def accepting(request: httpx.Request) -> httpx.Response:
     return httpx.Response(200)
 
 
-def test_a_create_sends_the_interfaces_fields_and_nothing_more_for_every_combination_of_options(shell: Any) -> None:
+def test_a_create_sends_the_interfaces_fields_and_nothing_more_for_every_combination_of_options(reseller: Any) -> None:
     wrong = []
     for words, body in map(joined, COMBINATIONS):
-        done = shell("role", "create", "acme", "--name", "R 1", *words, "--yes", answer=accepting)
+        done = reseller("role", "create", "acme", "--name", "R 1", *words, "--yes", answer=accepting)
         sent = [("POST", "/domain/acme/roles", {"name": "R 1", **body})]
         granted = not {"policies", "applications", "resourceIds"} & body.keys()
         sound = granted or body.get("policies") not in (None, []) or "applications" in body
@@ -59,15 +59,15 @@ def test_a_create_sends_the_interfaces_fields_and_nothing_more_for_every_combina
 
 
 @pytest.mark.parametrize("which", [*OPTIONS])
-def test_an_update_sends_what_is_given_and_no_name(shell: Any, which: str) -> None:
+def test_an_update_sends_what_is_given_and_no_name(reseller: Any, which: str) -> None:
     for words, body in OPTIONS[which][1:]:
-        done = shell("role", "update", "acme", "R/1", *words, "--yes", answer=accepting)
+        done = reseller("role", "update", "acme", "R/1", *words, "--yes", answer=accepting)
         assert (done.code, done.sent) == (0, [("PUT", "/domain/acme/roles/R%2F1", body)])
 
 
-def test_an_update_may_rename_and_remove_the_default(shell: Any) -> None:
+def test_an_update_may_rename_and_remove_the_default(reseller: Any) -> None:
     words = ("--name", "R2", "--default-application-name", "")
-    done = shell("role", "update", "acme", "R1", *words, answer=accepting)
+    done = reseller("role", "update", "acme", "R1", *words, answer=accepting)
     assert done.sent == [("PUT", "/domain/acme/roles/R1", {"name": "R2", "defaultApplicationName": ""})]
 
 
@@ -100,8 +100,8 @@ def test_an_update_may_rename_and_remove_the_default(shell: Any) -> None:
         (("update", "acme", "r"), "nothing is given of the role\nhint: give it with options or with --file"),
     ],
 )
-def test_what_cannot_be_sent_is_not(shell: Any, arguments: tuple[str, ...], message: str) -> None:
-    done = shell("role", *arguments, "--yes")
+def test_what_cannot_be_sent_is_not(reseller: Any, arguments: tuple[str, ...], message: str) -> None:
+    done = reseller("role", *arguments, "--yes")
     assert (done.code, done.sent, done.stderr) == (2, [], f"svcctl: error: {message}\n")
 
 
@@ -119,25 +119,25 @@ GRANTS = [
 
 
 @pytest.mark.parametrize(("arguments", "grant"), GRANTS)
-def test_a_role_that_grants_everything_is_asked_about(shell: Any, arguments: tuple[str, ...], grant: str) -> None:
+def test_a_role_that_grants_everything_is_asked_about(reseller: Any, arguments: tuple[str, ...], grant: str) -> None:
     question = f"{grant}, later ones too. Go on?"
-    alone = shell("role", *arguments, answer=accepting)
+    alone = reseller("role", *arguments, answer=accepting)
     assert (alone.code, alone.sent, alone.stderr) == (
         2,
         [],
         f"svcctl: error: {question} There is no terminal to ask on\nhint: say it with --yes\n",
     )
-    no = shell("role", *arguments, answer=accepting, answers=["n"])
+    no = reseller("role", *arguments, answer=accepting, answers=["n"])
     assert (no.code, no.sent, no.questions) == (2, [], [question])
-    yes = shell("role", *arguments, answer=accepting, answers=["y"])
+    yes = reseller("role", *arguments, answer=accepting, answers=["y"])
     assert (yes.code, len(yes.sent), yes.questions) == (0, 1, [question])
-    assert shell("role", *arguments, "--yes", answer=accepting).sent == yes.sent
+    assert reseller("role", *arguments, "--yes", answer=accepting).sent == yes.sent
 
 
-def test_a_role_that_grants_what_it_says_is_not_asked_about(shell: Any) -> None:
+def test_a_role_that_grants_what_it_says_is_not_asked_about(reseller: Any) -> None:
     words = ("--name", "a", "--policies", "Search", "--resource-ids", "t=1")
-    assert shell("role", "create", "acme", *words, answer=accepting).code == 0
-    assert shell("role", "update", "acme", "a", "--description", "d", answer=accepting).code == 0
+    assert reseller("role", "create", "acme", *words, answer=accepting).code == 0
+    assert reseller("role", "update", "acme", "a", "--description", "d", answer=accepting).code == 0
 
 
 # Files
@@ -169,7 +169,7 @@ def acme(machine: Any) -> None:
     domains.assign(machine.store, "acme@demo", "ann@acme.example", "OWNER")
 
 
-def test_a_file_creates_and_updates_each_of_its_roles(shell: Any, file: Path) -> None:
+def test_a_file_creates_and_updates_each_of_its_roles(reseller: Any, file: Path) -> None:
     night = {
         "name": "Night shift",
         "description": "Looks",
@@ -179,9 +179,9 @@ def test_a_file_creates_and_updates_each_of_its_roles(shell: Any, file: Path) ->
         "defaultApplicationName": "explorer",
     }
     readers = {"name": "Readers", "policies": ["Search"], "applications": [], "resourceIds": {}}
-    created = shell("role", "create", "acme", "-F", str(file), answer=accepting)
+    created = reseller("role", "create", "acme", "-F", str(file), answer=accepting)
     assert created.sent == [("POST", "/domain/acme/roles", night), ("POST", "/domain/acme/roles", readers)]
-    updated = shell("role", "update", "acme", "-F", str(file), answer=accepting)
+    updated = reseller("role", "update", "acme", "-F", str(file), answer=accepting)
     del night["name"], readers["name"]
     assert updated.sent == [
         ("PUT", "/domain/acme/roles/Night%20shift", night),
@@ -189,8 +189,8 @@ def test_a_file_creates_and_updates_each_of_its_roles(shell: Any, file: Path) ->
     ]
 
 
-def test_an_update_of_one_role_from_a_file_of_many_is_refused(shell: Any, file: Path) -> None:
-    done = shell("role", "update", "acme", "Readers", "-F", str(file))
+def test_an_update_of_one_role_from_a_file_of_many_is_refused(reseller: Any, file: Path) -> None:
+    done = reseller("role", "update", "acme", "Readers", "-F", str(file))
     assert (done.code, done.sent, done.stderr) == (
         2,
         [],
@@ -198,10 +198,10 @@ def test_an_update_of_one_role_from_a_file_of_many_is_refused(shell: Any, file: 
     )
 
 
-def test_an_error_in_a_file_stops_everything_before_it_begins(shell: Any, file: Path) -> None:
+def test_an_error_in_a_file_stops_everything_before_it_begins(reseller: Any, file: Path) -> None:
     file.write_text(ROLES + "- name: Third\n  polices: x\n")
     for command in ("create", "update", "apply"):
-        done = shell("role", command, "acme", "-F", str(file), "--yes")
+        done = reseller("role", command, "acme", "-F", str(file), "--yes")
         assert (done.code, done.sent, done.stderr) == (
             2,
             [],
@@ -210,11 +210,11 @@ def test_an_error_in_a_file_stops_everything_before_it_begins(shell: Any, file: 
         )
 
 
-def test_lint_says_where_what_is_wrong_and_exits_2_for_errors(shell: Any, file: Path) -> None:
-    sound = shell("role", "lint", str(file), "-f", "csv")
+def test_lint_says_where_what_is_wrong_and_exits_2_for_errors(reseller: Any, file: Path) -> None:
+    sound = reseller("role", "lint", str(file), "-f", "csv")
     assert (sound.code, sound.stdout, sound.stderr, sound.sent) == (0, "file,line,role,level,rule,message\n", "", [])
     file.write_text("name: Everything\n---\nname: Odd\npolicies: '*'\napplications: []\nresourceIds: {t: [x]}\n")
-    odd = shell("role", "lint", str(file), "-f", "ndjson")
+    odd = reseller("role", "lint", str(file), "-f", "ndjson")
     assert [json.loads(line) for line in odd.stdout.splitlines()] == [
         {
             "file": str(file),
@@ -259,16 +259,16 @@ new role 'Readers' in acme
 
 
 @pytest.mark.usefixtures("acme")
-def test_apply_creates_changes_and_then_has_nothing_to_do(shell: Any, file: Path) -> None:
+def test_apply_creates_changes_and_then_has_nothing_to_do(reseller: Any, file: Path) -> None:
     apply = ("role", "apply", "acme", "-F", str(file))
     nothing = f"svcctl: nothing to do: the roles of acme are as {file} has them\n"
-    first = shell(*apply, "--yes")
+    first = reseller(*apply, "--yes")
     assert (first.code, first.stdout, first.stderr) == (0, NEW, "")
-    again = shell(*apply)
+    again = reseller(*apply)
     assert (again.code, again.stdout, again.stderr) == (0, "", nothing)
     assert {method for method, _, _ in again.sent} == {"GET"}
     file.write_text(ROLES.replace("[1, 2]", "[2, 1, 1]").replace("[Search, Alerts]", "Search").replace("Looks", "''"))
-    changed = shell(*apply, "--yes")
+    changed = reseller(*apply, "--yes")
     assert changed.stdout.splitlines() == [
         "role 'Night shift' in acme",
         "- description: Looks",
@@ -277,40 +277,40 @@ def test_apply_creates_changes_and_then_has_nothing_to_do(shell: Any, file: Path
         "+ policies: Search",
     ]
     assert [path for method, path, _ in changed.sent if method == "PUT"] == ["/domain/acme/roles/Night%20shift"]
-    assert shell(*apply).stderr == nothing
+    assert reseller(*apply).stderr == nothing
 
 
 @pytest.mark.usefixtures("acme")
-def test_apply_asks_once_about_everything_and_a_dry_run_changes_nothing(shell: Any, file: Path) -> None:
+def test_apply_asks_once_about_everything_and_a_dry_run_changes_nothing(reseller: Any, file: Path) -> None:
     file.write_text(ROLES.replace("policies: Search", "policies: '*'"))
     apply = ("role", "apply", "acme", "-F", str(file))
-    dry = shell(*apply, "--dry-run")
+    dry = reseller(*apply, "--dry-run")
     shown = NEW.replace("+ policies: Search\n", "+ policies: all\n")
     assert (dry.code, dry.stdout, {method for method, _, _ in dry.sent}) == (0, shown, {"GET"})
     question = "role 'Readers' grants all policies of acme, later ones too. Apply this?"
-    alone = shell(*apply)
+    alone = reseller(*apply)
     assert (alone.code, alone.stderr) == (
         2,
         f"svcctl: error: {question} There is no terminal to ask on\nhint: say it with --yes\n",
     )
-    yes = shell(*apply, answers=["y"])
+    yes = reseller(*apply, answers=["y"])
     assert (yes.code, yes.questions, yes.stdout) == (0, [question], shown)
-    assert shell("role", "list", "acme", "-f", "csv").stdout.splitlines()[2].startswith("Readers,*,")
+    assert reseller("role", "list", "acme", "-f", "csv").stdout.splitlines()[2].startswith("Readers,*,")
 
 
 @pytest.mark.usefixtures("acme")
-def test_a_difference_is_coloured(shell: Any, file: Path) -> None:
-    shell("role", "apply", "acme", "-F", str(file), "--yes")
+def test_a_difference_is_coloured(reseller: Any, file: Path) -> None:
+    reseller("role", "apply", "acme", "-F", str(file), "--yes")
     file.write_text("name: Readers\npolicies: Alerts\n")
-    assert shell("role", "apply", "acme", "-F", str(file), "--dry-run", "--color", "always").stdout == (
+    assert reseller("role", "apply", "acme", "-F", str(file), "--dry-run", "--color", "always").stdout == (
         "role 'Readers' in acme\n\x1b[31m- policies: Search\x1b[0m\n\x1b[32m+ policies: Alerts\x1b[0m\n"
     )
 
 
 @pytest.mark.usefixtures("acme")
-def test_apply_refuses_a_new_role_that_would_only_do_as_an_update(shell: Any, file: Path) -> None:
+def test_apply_refuses_a_new_role_that_would_only_do_as_an_update(reseller: Any, file: Path) -> None:
     file.write_text("name: Fresh\nresourceIds: {t: [1]}\n")
-    done = shell("role", "apply", "acme", "-F", str(file), "--yes")
+    done = reseller("role", "apply", "acme", "-F", str(file), "--yes")
     assert (done.code, done.stdout, {method for method, _, _ in done.sent}) == (2, "", {"GET"})
     assert done.stderr.startswith(
         f"svcctl: error: {file}, line 1: no policies, so there must be at least one application (rule 4)\n"
@@ -320,7 +320,7 @@ def test_apply_refuses_a_new_role_that_would_only_do_as_an_update(shell: Any, fi
 @pytest.mark.parametrize("status", [404, 405, 501])
 @pytest.mark.parametrize("exists", [True, False])
 def test_apply_updates_without_comparing_where_roles_cannot_be_read(
-    shell: Any, file: Path, status: int, exists: bool
+    reseller: Any, file: Path, status: int, exists: bool
 ) -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         if request.method == "GET":
@@ -330,7 +330,7 @@ def test_apply_updates_without_comparing_where_roles_cannot_be_read(
         return httpx.Response(200)
 
     file.write_text("name: Readers\npolicies: Search\n")
-    done = shell("role", "apply", "acme", "-F", str(file), "--yes", answer=answer)
+    done = reseller("role", "apply", "acme", "-F", str(file), "--yes", answer=answer)
     assert (done.code, done.stdout, done.stderr) == (
         0,
         "role 'Readers' in acme (this service does not read roles: what it has now is not known)\n+ policies: Search\n",
@@ -342,8 +342,8 @@ def test_apply_updates_without_comparing_where_roles_cannot_be_read(
 
 
 @pytest.mark.parametrize("command", ["apply", "update"])
-def test_an_unknown_domain_is_not_taken_for_an_unknown_role(shell: Any, file: Path, command: str) -> None:
-    done = shell("role", command, "nemo", "-F", str(file), "--yes")
+def test_an_unknown_domain_is_not_taken_for_an_unknown_role(reseller: Any, file: Path, command: str) -> None:
+    done = reseller("role", command, "nemo", "-F", str(file), "--yes")
     assert (done.code, done.stderr, len(done.sent)) == (
         4,
         "svcctl: error: invalid domain: there is no nemo@demo (code 106)\n",
@@ -355,16 +355,16 @@ def test_an_unknown_domain_is_not_taken_for_an_unknown_role(shell: Any, file: Pa
 
 
 @pytest.mark.usefixtures("acme")
-def test_roles_are_listed_shown_and_removed(shell: Any, file: Path) -> None:
-    shell("role", "create", "acme", "-F", str(file))
-    listed = shell("role", "list", "acme", "-f", "table")
+def test_roles_are_listed_shown_and_removed(reseller: Any, file: Path) -> None:
+    reseller("role", "create", "acme", "-F", str(file))
+    listed = reseller("role", "list", "acme", "-f", "table")
     assert [line.rstrip() for line in listed.stdout.splitlines()] == [
         "name         policies        applications  resourceIds  defaultApplicationName  description",
         "-----------  --------------  ------------  -----------  ----------------------  -----------",
         "Night shift  Alerts, Search  explorer      1, 2, 7      explorer                Looks",
         "Readers      Search          null          null         null                    null",
     ]
-    shown = shell("role", "show", "acme", "Readers", "-f", "json")
+    shown = reseller("role", "show", "acme", "Readers", "-f", "json")
     assert json.loads(shown.stdout) == [
         {
             "name": "Readers",
@@ -379,17 +379,17 @@ def test_roles_are_listed_shown_and_removed(shell: Any, file: Path) -> None:
             "maxVault": 1,
         }
     ]
-    alone = shell("role", "rm", "acme", "Readers")
+    alone = reseller("role", "rm", "acme", "Readers")
     assert (alone.code, alone.stderr) == (
         2,
         "svcctl: error: Delete role 'Readers' of acme? There is no terminal to ask on\nhint: say it with --yes\n",
     )
-    assert shell("role", "rm", "acme", "Readers", answers=["y"]).code == 0
-    gone = shell("role", "rm", "acme", "Readers", "--yes")
+    assert reseller("role", "rm", "acme", "Readers", answers=["y"]).code == 0
+    gone = reseller("role", "rm", "acme", "Readers", "--yes")
     assert (gone.code, gone.stderr) == (
         4,
         "svcctl: error: domain acme@demo has no role 'Readers' (code 140)\n",
     )
-    needed = shell("role", "rm", "acme", "Readers", "--yes", "--if-needed")
+    needed = reseller("role", "rm", "acme", "Readers", "--yes", "--if-needed")
     assert (needed.code, needed.stderr) == (0, "svcctl: nothing to do: domain acme@demo has no role 'Readers'\n")
-    assert shell("role", "rm", "nemo", "Readers", "--yes", "--if-needed").code == 4
+    assert reseller("role", "rm", "nemo", "Readers", "--yes", "--if-needed").code == 4

@@ -23,6 +23,9 @@ NOUNS = ("query", "range", "domain", "role", "profile", "service", "help")
 """The commands, in the order of the help page; each is the module `svcctl.commands.<noun>` and its `register`."""
 
 
+INTERRUPTED = 130
+
+
 @dataclass(frozen=True, slots=True)
 class GlobalOption:
     """An option of every command: it may stand before the command or after it."""
@@ -155,7 +158,8 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with context.closing:
             code = build(arguments, context)(list(arguments), prog_name="svcctl", standalone_mode=False)
-        sys.stdout.flush()
+        if code == INTERRUPTED:  # Typer takes the KeyboardInterrupt and leaves its number
+            return diagnostics.report(KeyboardInterrupt())
         return code if isinstance(code, int) else 0
     except BrokenPipeError:
         silence_streams()

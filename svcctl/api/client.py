@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import random
+import re
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -578,7 +579,7 @@ def _no_answer(call: _Call, error: httpx.RequestError) -> Unavailable:
     host = urlsplit(call.url).netloc
     if isinstance(error, httpx.TimeoutException):
         return Unavailable(f"no answer from {host} in time")
-    reason = " ".join(str(error).split()) or type(error).__name__
+    reason = re.sub(r"^\[Errno -?\d+\] ", "", " ".join(str(error).split())) or type(error).__name__
     hint = "give the service's CA bundle" if "certificate" in reason.lower() else None
     return Unavailable(f"no answer from {host}: {reason}", hint=hint)
 

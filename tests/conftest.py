@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from shells import SAMPLE, Shell
 
+pytest_plugins = ["peers.fixtures"]
+
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:

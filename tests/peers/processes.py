@@ -1,0 +1,158 @@
+"""Server processes of peers: started in order, ready when they answer their own protocol, gone when the tests are."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+HOST = "127.0.0.1"
+LOG_TAIL = 4000
+
+
+class PeerFailed(Exception):
+    """A server that did not come up; the message ends with what it logged last."""
+
+
+class Server(Protocol):
+    """What can be stopped and started again at the same address."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+def free_port() -> int:
+    """A port that nobody listens on now and that the system never hands out by itself.
+
+    A port from the system's own range could be taken by any outgoing connection while its server is down, even by a
+    client that tries that very port: it would then be connected to itself.
+    """
+    bottom = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
+    while True:
+        port = random.randrange(10_000, max(bottom, 20_000))
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+            return port
+
+
+@dataclass(slots=True)
+class Process:
+    """One server process in a process group of its own; its output goes to `<directory>/<name>.log`.
+
+    `ready` asks the server something over its own protocol and raises one of `not_yet` while there is no answer.
+    """
+
+    name: str
+    arguments: Sequence[str | Path]
+    directory: Path
+    ready: Callable[[], object]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    not_yet: tuple[type[Exception], ...] = (OSError,)
+    seconds_to_start: float = 60
+    stop_signal: signal.Signals = signal.SIGTERM
+    _child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> Path:
+        return self.directory / f"{self.name}.log"
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self._child = subprocess.Popen(
+                self.arguments,
+                cwd=self.directory,
+                env={**os.environ, **self.environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + self.seconds_to_start
+        while True:
+            try:
+                self.ready()
+                return
+            except self.not_yet as problem:
+                reason = f"exited with {code}" if (code := self._child.poll()) is not None else f"{problem}"
+                if code is not None or time.monotonic() > deadline:
+                    self.stop()
+                    raise PeerFailed(f"{self.name} did not start: {reason}\n{self._tail()}") from problem
+            time.sleep(0.02)  # between two questions to the server; there is no event to wait for
+
+    def stop(self) -> None:
+        if self._child is None:
+            return
+        self._signal(self.stop_signal)
+        with suppress(subprocess.TimeoutExpired):
+            self._child.wait(10)
+        self._signal(signal.SIGKILL)
+        self._child.wait()
+        self._child = None
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._child is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._child.pid, number)
+
+    def _tail(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace")[-LOG_TAIL:]
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Servers that make one peer: started in order, stopped in reverse."""
+
+    servers: Sequence[Server]
+
+    def start(self) -> None:
+        for server in self.servers:
+            server.start()
+
+    def stop(self) -> None:
+        for server in reversed(self.servers):
+            server.stop()
+
+
+@contextmanager
+def running(server: Server) -> Iterator[None]:
+    """The server from its start to the end of the block, whichever way that ends."""
+    try:
+        server.start()
+        yield
+    finally:
+        server.stop()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """What every peer can do: go away, and come back at the same address with what it held."""
+
+    server: Server
+
+    def stop(self) -> None:
+        self.server.stop()
+
+    def start(self) -> None:
+        self.server.start()
+
+    @contextmanager
+    def down(self) -> Iterator[None]:
+        """The peer is away inside the block and back behind it, for the tests after this one too."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()

@@ -1,0 +1,70 @@
+"""A TCP relay, for a peer that would forget everything if its process were stopped: the way to it is cut instead."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from asyncio import StreamReader, StreamWriter
+from contextlib import closing, suppress
+from dataclasses import dataclass
+
+from peers.processes import HOST
+
+
+@dataclass(slots=True)
+class Relay:
+    """Listens on `port` and passes every connection on to `target`, both on 127.0.0.1.
+
+    While it is stopped, connecting is refused and the connections that were there are gone, as with a dead server.
+    """
+
+    port: int
+    target: int
+    _running: tuple[threading.Thread, asyncio.AbstractEventLoop, asyncio.Event] | None = None
+
+    def start(self) -> None:
+        listener = socket.create_server((HOST, self.port))
+        loop, cut = asyncio.new_event_loop(), asyncio.Event()
+        thread = threading.Thread(target=self._run, args=(loop, cut, listener), daemon=True)
+        self._running = thread, loop, cut
+        thread.start()
+
+    def stop(self) -> None:
+        if self._running is None:
+            return
+        thread, loop, cut = self._running
+        loop.call_soon_threadsafe(cut.set)
+        thread.join()
+        self._running = None
+
+    def _run(self, loop: asyncio.AbstractEventLoop, cut: asyncio.Event, listener: socket.socket) -> None:
+        # Leaving the runner cancels every connection that is still there.
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(self._listen(cut, listener))
+
+    async def _listen(self, cut: asyncio.Event, listener: socket.socket) -> None:
+        server = await asyncio.start_server(self._connect, sock=listener)
+        await cut.wait()
+        server.close()
+
+    async def _connect(self, reader: StreamReader, writer: StreamWriter) -> None:
+        with closing(writer), suppress(OSError):
+            far_reader, far_writer = await asyncio.open_connection(HOST, self.target)
+            with closing(far_writer):
+                ways = [
+                    asyncio.ensure_future(_copy(reader, far_writer)),
+                    asyncio.ensure_future(_copy(far_reader, writer)),
+                ]
+                try:
+                    await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    for way in ways:
+                        way.cancel()
+
+
+async def _copy(source: StreamReader, sink: StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await source.read(1 << 18):
+            sink.write(data)
+            await sink.drain()

@@ -1,0 +1,85 @@
+"""S3 servers, and how a test reads what they hold: through rclone, which signs and lists by its own reading of S3."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sysconfig
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from peers.processes import HOST, Peer, Process, free_port, running
+
+RCLONE = Path(sysconfig.get_path("scripts"), "rclone")
+KEY, SECRET, REGION = "PEERKEY", "peersecret", "us-east-1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class S3Peer(Peer):
+    """An S3 server with one bucket of the test's own; the bucket stands in the path, not in the host name."""
+
+    endpoint: str
+    bucket: str
+    key: str = KEY
+    secret: str = SECRET
+    region: str = REGION
+
+    def fresh_bucket(self) -> S3Peer:
+        """The same server with a new bucket, which no other test has."""
+        fresh = replace(self, bucket=f"bucket-{uuid.uuid4().hex[:12]}")
+        fresh._rclone("mkdir", f":s3:{fresh.bucket}")
+        return fresh
+
+    def objects(self, prefix: str = "") -> dict[str, bytes]:
+        """Every object of the bucket below a prefix that ends at a slash, by its whole key."""
+        with tempfile.TemporaryDirectory() as copy:
+            self._rclone("copy", f":s3:{self.bucket}/{prefix}", copy)
+            files = [path for path in Path(copy).rglob("*") if path.is_file()]
+            return {f"{prefix}{path.relative_to(copy).as_posix()}": path.read_bytes() for path in sorted(files)}
+
+    def _rclone(self, *arguments: str) -> None:
+        environment = {
+            "RCLONE_S3_PROVIDER": "Other",
+            "RCLONE_S3_ENDPOINT": self.endpoint,
+            "RCLONE_S3_REGION": self.region,
+            "RCLONE_S3_ACCESS_KEY_ID": self.key,
+            "RCLONE_S3_SECRET_ACCESS_KEY": self.secret,
+        }
+        _run_rclone([*arguments, "--retries", "1", "--multi-thread-streams", "0"], environment)
+
+
+def _run_rclone(arguments: list[str], environment: Mapping[str, str]) -> None:
+    done = subprocess.run(
+        [RCLONE, "--config", "", *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    if done.returncode:
+        raise OSError(f"rclone {arguments[0]} failed: {done.stderr}")
+
+
+@contextmanager
+def rclone(directory: Path) -> Iterator[S3Peer]:
+    """`rclone serve s3` over a directory: it checks signatures, and every object is a plain file."""
+    port = free_port()
+    objects = directory / "objects"
+    (objects / "events").mkdir(parents=True)
+    server = Process(
+        name="rclone",
+        arguments=[
+            *(RCLONE, "--config", "", "serve", "s3", objects, "--addr", f"{HOST}:{port}"),
+            *("--auth-key", f"{KEY},{SECRET}"),
+        ],
+        directory=directory,
+        ready=lambda: socket.create_connection((HOST, port), timeout=1).close(),
+    )
+    with running(server):
+        yield S3Peer(server=server, endpoint=f"http://{HOST}:{port}", bucket="events")

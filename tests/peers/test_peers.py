@@ -1,0 +1,164 @@
+"""Every peer takes something real from the client library of its destination, and gives it back another way."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import replace
+from datetime import timedelta
+
+import obstore
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+from obstore.store import S3Store
+
+from peers.kafka import KafkaPeer
+from peers.s3 import S3Peer
+
+NO_HEADERS: tuple[()] = ()
+
+
+def producer(peer: KafkaPeer, settings: dict[str, str | int | float | bool]) -> Producer:
+    return Producer({**peer.client, "log_level": 0, **settings})
+
+
+def refuses(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+class TestKafka:
+    def test_a_committed_transaction_is_read_back_whole(self, kafka_peer: KafkaPeer) -> None:
+        topic = kafka_peer.fresh_topic(partitions=2)
+        writer = producer(kafka_peer, {"transactional.id": topic})
+        writer.init_transactions(20)
+        writer.begin_transaction()
+        writer.produce(topic, b"one", key=b"k", headers=[("h", b"v"), ("empty", None)], partition=0, timestamp=1000)
+        writer.produce(topic, "two\n\u2028".encode(), partition=1, timestamp=2000)
+        writer.produce(topic, b"three", partition=0, timestamp=3000)
+        writer.flush(20)
+        assert kafka_peer.rows(topic) == []
+        writer.commit_transaction(20)
+        assert [
+            (row.partition, row.offset, row.key, row.value, row.headers, row.timestamp)
+            for row in kafka_peer.rows(topic)
+        ] == [
+            (0, 0, b"k", b"one", (("h", b"v"), ("empty", None)), 1000),
+            (0, 1, None, b"three", NO_HEADERS, 3000),
+            (1, 0, None, "two\n\u2028".encode(), NO_HEADERS, 2000),
+        ]
+
+    def test_an_aborted_transaction_is_not_read_back(self, kafka_peer: KafkaPeer) -> None:
+        topic = kafka_peer.fresh_topic()
+        writer = producer(kafka_peer, {"transactional.id": topic})
+        writer.init_transactions(20)
+        for value, finish in (
+            (b"kept", writer.commit_transaction),
+            (b"dropped", writer.abort_transaction),
+            (b"kept too", writer.commit_transaction),
+        ):
+            writer.begin_transaction()
+            writer.produce(topic, value)
+            writer.flush(20)
+            finish(20)
+        assert kafka_peer.values(topic) == [b"kept", b"kept too"]
+
+    def test_a_second_writer_of_the_same_name_ends_the_first_ones_transaction(self, kafka_peer: KafkaPeer) -> None:
+        topic = kafka_peer.fresh_topic()
+        first = producer(kafka_peer, {"transactional.id": topic})
+        first.init_transactions(20)
+        first.begin_transaction()
+        first.produce(topic, b"half of a batch")
+        first.flush(20)
+        second = producer(kafka_peer, {"transactional.id": topic})
+        second.init_transactions(20)
+        second.begin_transaction()
+        second.produce(topic, b"whole")
+        second.commit_transaction(20)
+        first.produce(topic, b"too late")
+        with pytest.raises(KafkaException) as caught:
+            first.commit_transaction(20)
+        assert caught.value.args[0].code() == KafkaError.PRODUCER_FENCED
+        assert kafka_peer.values(topic) == [b"whole"]
+
+    @pytest.mark.parametrize("compression", ["none", "gzip", "lz4", "zstd"])
+    def test_many_rows_arrive_in_order_whatever_the_compression(self, kafka_peer: KafkaPeer, compression: str) -> None:
+        topic = kafka_peer.fresh_topic()
+        writer = producer(kafka_peer, {"enable.idempotence": True, "compression.type": compression, "linger.ms": 20})
+        values = [b"%d,%s" % (number, b"x" * (number % 300)) for number in range(20_000)]
+        for value in values:
+            writer.produce(topic, value)
+        assert writer.flush(30) == 0
+        assert kafka_peer.values(topic) == values
+
+    def test_a_broker_that_went_away_comes_back_with_its_rows(self, kafka_peer: KafkaPeer) -> None:
+        topic = kafka_peer.fresh_topic()
+        writer = producer(kafka_peer, {"enable.idempotence": True})
+        writer.produce(topic, b"before")
+        assert writer.flush(20) == 0
+        with kafka_peer.down():
+            assert refuses(kafka_peer.bootstrap_servers)
+            with pytest.raises(KafkaException):
+                AdminClient({**kafka_peer.client, "log_level": 0}).list_topics(timeout=0.5)
+            writer.produce(topic, b"meanwhile")
+            assert writer.flush(0.2) == 1
+        assert writer.flush(20) == 0
+        assert kafka_peer.values(topic) == [b"before", b"meanwhile"]
+
+
+def store(peer: S3Peer, *, secret: str | None = None) -> S3Store:
+    return S3Store(
+        peer.bucket,
+        endpoint=peer.endpoint,
+        access_key_id=peer.key,
+        secret_access_key=secret or peer.secret,
+        region=peer.region,
+        virtual_hosted_style_request=False,
+        client_options={"allow_http": True},
+        retry_config={"max_retries": 0, "retry_timeout": timedelta(seconds=20)},
+    )
+
+
+@pytest.fixture
+def bucket(s3_peer: S3Peer) -> S3Peer:
+    return s3_peer.fresh_bucket()
+
+
+class TestS3:
+    def test_objects_in_one_piece_and_in_parts_are_read_back(self, bucket: S3Peer) -> None:
+        large = os.urandom(12_000_000)
+        obstore.put(store(bucket), "small.csv", b"a,b\n1,2\n")
+        obstore.put(store(bucket), "2024/01/large file+1.bin", large, use_multipart=True, chunk_size=5 << 20)
+        assert bucket.objects() == {"2024/01/large file+1.bin": large, "small.csv": b"a,b\n1,2\n"}
+        assert bucket.objects("2024/") == {"2024/01/large file+1.bin": large}
+
+    def test_an_object_appears_when_its_writer_closes_and_not_before(self, bucket: S3Peer) -> None:
+        writer = obstore.open_writer(store(bucket), "rows.csv", buffer_size=5 << 20)
+        writer.write(b"x" * 6_000_000)
+        writer.flush()
+        assert bucket.objects() == {}
+        writer.close()
+        assert bucket.objects() == {"rows.csv": b"x" * 6_000_000}
+
+    def test_a_wrong_secret_is_refused(self, bucket: S3Peer) -> None:
+        with pytest.raises(obstore.exceptions.PermissionDeniedError):
+            obstore.put(store(bucket, secret="wrong"), "rows.csv", b"1\n")
+        assert bucket.objects() == {}
+
+    def test_a_bucket_that_does_not_exist_is_refused(self, s3_peer: S3Peer) -> None:
+        with pytest.raises(FileNotFoundError):
+            obstore.put(store(replace(s3_peer, bucket="nobody-made-it")), "rows.csv", b"1\n")
+
+    def test_a_server_that_went_away_comes_back_with_its_objects(self, bucket: S3Peer) -> None:
+        obstore.put(store(bucket), "before.csv", b"1\n")
+        with bucket.down():
+            assert refuses(bucket.endpoint.removeprefix("http://"))
+            with pytest.raises(obstore.exceptions.GenericError):
+                obstore.put(store(bucket), "meanwhile.csv", b"2\n")
+        obstore.put(store(bucket), "after.csv", b"3\n")
+        assert bucket.objects() == {"after.csv": b"3\n", "before.csv": b"1\n"}

@@ -28,6 +28,10 @@ TimeZoneOpt = Annotated[
     str | None,
     typer.Option("--time-zone", parser=_zone, metavar="GMT+N", help="Zone of relative dates and of printed ones."),
 ]
+QueryTextArg = Annotated[
+    str | None, typer.Argument(metavar="[TEXT|-]", help="The query; - reads it from standard input.")
+]
+QueryFileOpt = Annotated[Path | None, typer.Option("--file", "-F", metavar="FILE", help="Read the query from FILE.")]
 FormatOpt = Annotated[
     str | None,
     typer.Option(

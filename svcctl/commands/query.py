@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,20 +11,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from svcctl import querytext
 from svcctl.api.dates import depends_on_zone, parse_zone, resolve
 from svcctl.context import Context
 from svcctl.errors import EmptyResult, UsageError
-from svcctl.options import ForceOpt, FormatOpt, FromOpt, OutputOpt, TimeZoneOpt, ToOpt
+from svcctl.options import ForceOpt, FormatOpt, FromOpt, OutputOpt, QueryFileOpt, QueryTextArg, TimeZoneOpt, ToOpt
 from svcctl.output import FORMATS, Format, Sink
 
 if TYPE_CHECKING:
     from svcctl.api.query import QueryRequest
 
 DATE_FORMATS = ("default", "sql", "iso")
-_VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}")
 
-TextArg = Annotated[str | None, typer.Argument(metavar="[TEXT|-]", help="The query; - reads it from standard input.")]
-FileOpt = Annotated[Path | None, typer.Option("--file", "-F", metavar="FILE", help="Read the query from FILE.")]
 QueryIdOpt = Annotated[str | None, typer.Option("--query-id", metavar="ID", help="Run a saved query.")]
 VarOpt = Annotated[
     list[str] | None, typer.Option("--var", metavar="K=V", help="Fill {{K}} in the query with V as a quoted literal.")
@@ -51,11 +47,11 @@ def register(app: typer.Typer) -> None:
 def query(
     ctx: typer.Context,
     from_: FromOpt,
-    text: TextArg = None,
+    text: QueryTextArg = None,
     to: ToOpt = None,
     follow: FollowOpt = False,
     max_time: MaxTimeOpt = None,
-    file: FileOpt = None,
+    file: QueryFileOpt = None,
     query_id: QueryIdOpt = None,
     var: VarOpt = None,
     limit: LimitOpt = None,
@@ -83,7 +79,7 @@ def query(
     request = QueryRequest(
         from_=from_,
         to=None if follow else "now" if to is None else to,
-        query=None if query_id else _fill(_read(text, file), var or []),
+        query=_text(text, file, query_id, var or []),
         query_id=query_id,
         mode=chosen.mode,
         limit=limit,
@@ -165,42 +161,13 @@ def _format(svc: Context, name: str | None, output: Path | None) -> Format:
     return svc.format("csv") if auto and output is not None else chosen
 
 
-def _read(text: str | None, file: Path | None) -> str:
-    if (text is None) == (file is None):
-        both = "both as an argument and with --file" if text is not None else "nowhere"
-        raise UsageError(
-            f"the query is given {both}", hint="give it as an argument, as - for standard input, or with -F FILE"
-        )
-    try:
-        if file is not None:
-            return file.read_text(encoding="utf-8-sig")
-        return sys.stdin.read() if text == "-" else str(text)
-    except (OSError, UnicodeDecodeError) as error:
-        source = file or "standard input"
-        raise UsageError(
-            f"the query cannot be read from {source}: {getattr(error, 'strerror', None) or error}"
-        ) from None
-
-
-def _fill(text: str, assignments: list[str]) -> str:
-    """The query with each `{{k}}` replaced by its value as a string literal; every name must be given, and used."""
-    values = {}
-    for assignment in assignments:
-        key, equals, value = assignment.partition("=")
-        if not equals:
-            raise UsageError(f"--var '{assignment}' is not of the form K=V")
-        values[key] = value
-    used = set(_VARIABLE.findall(text)) if values else set()
-    if unused := values.keys() - used:
-        raise UsageError(f"the query has no {{{{{min(unused)}}}}}")
-    if missing := used - values.keys():
-        raise UsageError(f"{{{{{min(missing)}}}}} has no value", hint=f"give it with --var {min(missing)}=…")
-    return _VARIABLE.sub(lambda match: _quoted(values[match[1]]), text) if values else text
-
-
-def _quoted(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t") + '"'
+def _text(text: str | None, file: Path | None, query_id: str | None, var: list[str]) -> str | None:
+    """The query's text, None where a saved query is run instead."""
+    if query_id is None:
+        return querytext.fill(querytext.read(text, file), var)
+    if text is not None or file is not None or var:
+        raise UsageError("--query-id runs a saved query as it is", hint="leave out the text, --file and --var")
+    return None
 
 
 def _with_dates(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from svcctl.commands import accounts
+from svcctl.commands import accounts, queries
 from svcctl.context import Context
 from svcctl.errors import NotFound, UsageError
 from svcctl.options import FormatOpt, YesOpt
@@ -35,6 +35,7 @@ _app = typer.Typer(help="Run the service of one's own.", rich_markup_mode=None, 
 
 
 _app.add_typer(accounts.app, name="accounts")
+_app.add_typer(queries.app, name="queries")
 
 
 def register(app: typer.Typer) -> None:

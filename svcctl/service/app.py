@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from svcctl import __version__
 from svcctl.errors import CredentialsError, ServiceError, SvcctlError
-from svcctl.service import domains, live, provisioning
+from svcctl.service import domains, live, provisioning, queries
 from svcctl.service.answers import Answer
 from svcctl.service.auth import authorize
 from svcctl.service.encoders import ENCODERS
@@ -87,11 +87,15 @@ async def _no_route(request: Request, error: Exception) -> Response:
 
 
 async def _query(service: Service, request: Request, body: bytes) -> Response:
-    asked = read_query(body, now=service.now(), modes=ENCODERS)
+    asked = read_query(body, now=service.now(), modes=ENCODERS, saved=partial(_saved, service))
     increments = await service.run(live.increments, service.engine, asked, service.now)
     answer = Answer(service, asked, request.state.cid, increments)
     await answer.begin()
     return StreamingResponse(answer.chunks(), media_type=ENCODERS[asked.mode].content_type)
+
+
+def _saved(service: Service, id: str) -> str:
+    return queries.get(service.store, id).text
 
 
 async def _status(service: Service, request: Request, body: bytes) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timezone
 from typing import Any
@@ -27,12 +27,15 @@ class QueryBody:
     limit: int | None = None
 
 
-def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any]) -> QueryBody:
-    """The query in a request's bytes. ServiceError names the field that cannot be used."""
+def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any], saved: Callable[[str], str]) -> QueryBody:
+    """The query in a request's bytes; `saved` gives the text of a queryId.
+
+    ServiceError names the field that cannot be used; NotFound is `saved`'s.
+    """
     fields = _object(body)
     zone = _zone(fields.get("timeZone"))
     return QueryBody(
-        query=_query(fields),
+        query=_query(fields, saved),
         range=_range(fields, now, zone),
         mode=_mode(fields.get("mode"), modes),
         date_format=_date_format(fields.get("dateFormat")),
@@ -52,13 +55,15 @@ def _object(body: bytes) -> dict[str, Any]:
     return fields
 
 
-def _query(fields: Mapping[str, Any]) -> str:
-    query = fields.get("query")
-    if query is None:
-        raise ServiceError("query or queryId is missing")
-    if not isinstance(query, str):
-        raise ServiceError("query is not a string")
-    return query
+def _query(fields: Mapping[str, Any], saved: Callable[[str], str]) -> str:
+    given = [name for name in ("query", "queryId") if fields.get(name) is not None]
+    if len(given) != 1:
+        raise ServiceError("query and queryId exclude each other" if given else "query or queryId is missing")
+    [name] = given
+    value = fields[name]
+    if not isinstance(value, str):
+        raise ServiceError(f"{name} is not a string")
+    return value if name == "query" else saved(value)
 
 
 def _range(fields: Mapping[str, Any], now: datetime, zone: timezone) -> Range:

@@ -1,0 +1,57 @@
+"""The text of a query: where it is read from, and the variables filled into it.
+
+Commands that take a query share this, so that each of them takes it in the same ways.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from svcctl.errors import UsageError
+
+_VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}")
+
+
+def read(text: str | None, file: Path | None) -> str:
+    """The query as an argument, from standard input (`-`) or from a file. UsageError unless it is in one of them."""
+    if (text is None) == (file is None):
+        both = "both as an argument and with --file" if text is not None else "nowhere"
+        raise UsageError(
+            f"the query is given {both}", hint="give it as an argument, as - for standard input, or with -F FILE"
+        )
+    try:
+        if file is not None:
+            return file.read_text(encoding="utf-8-sig")
+        return sys.stdin.read() if text == "-" else str(text)
+    except (OSError, UnicodeDecodeError) as error:
+        source = file or "standard input"
+        raise UsageError(
+            f"the query cannot be read from {source}: {getattr(error, 'strerror', None) or error}"
+        ) from None
+
+
+def fill(text: str, assignments: Sequence[str]) -> str:
+    """The query with each `{{k}}` replaced by its value as a string literal; every name must be given, and used.
+
+    Without assignments the text stays as it is.
+    """
+    values = {}
+    for assignment in assignments:
+        key, equals, value = assignment.partition("=")
+        if not equals:
+            raise UsageError(f"--var '{assignment}' is not of the form K=V")
+        values[key] = value
+    used = set(_VARIABLE.findall(text)) if values else set()
+    if unused := values.keys() - used:
+        raise UsageError(f"the query has no {{{{{min(unused)}}}}}")
+    if missing := used - values.keys():
+        raise UsageError(f"{{{{{min(missing)}}}}} has no value", hint=f"give it with --var {min(missing)}=…")
+    return _VARIABLE.sub(lambda match: _quoted(values[match[1]]), text) if values else text
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t") + '"'

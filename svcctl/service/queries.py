@@ -1,0 +1,70 @@
+"""Saved queries: the text that a request's `queryId` stands for.
+
+The interface runs saved queries and has no operations to make them, so they are made with `svcctl service queries`,
+straight in the file of state. A text is parsed before it is saved; its tables and columns are looked up when it runs.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from svcctl.errors import NotFound, Place, ServiceError, UsageError
+
+if TYPE_CHECKING:
+    from svcctl.service.store import Store
+
+SCHEMA = """
+create table if not exists queries (
+    id text primary key,
+    text text not null
+) strict;
+"""
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True)
+class SavedQuery:
+    id: str
+    text: str
+
+
+def listed(store: Store) -> list[SavedQuery]:
+    """All of them, by ID."""
+    with store.reading() as connection:
+        return [SavedQuery(*row) for row in connection.execute("select id, text from queries order by id")]
+
+
+def get(store: Store, id: str) -> SavedQuery:
+    """The query of an ID. NotFound when there is none."""
+    with store.reading() as connection:
+        row = connection.execute("select id, text from queries where id = ?", (id,)).fetchone()
+    if row is None:
+        raise NotFound(f"no saved query '{id}'")
+    return SavedQuery(*row)
+
+
+def put(store: Store, query: SavedQuery) -> None:
+    """Save a query, in place of the one with its ID. ServiceError with the place when its text is no query."""
+    # Reading and removing need no parser, which takes longer to load than they take.
+    from svcctl.service.language import QueryError, parse
+
+    if not _ID.fullmatch(query.id):
+        raise UsageError(
+            f"'{query.id}' cannot be a query's ID", hint="an ID is 1 to 100 letters, digits, '.', '_' or '-'"
+        )
+    try:
+        parse(query.text)
+    except QueryError as error:
+        raise ServiceError(str(error), place=Place(error.line, error.column)) from None
+    with store.transaction() as connection:
+        connection.execute("insert or replace into queries values (?, ?)", (query.id, query.text))
+
+
+def remove(store: Store, id: str) -> None:
+    """Forget a query. NotFound when there is none."""
+    with store.transaction() as connection:
+        if connection.execute("delete from queries where id = ?", (id,)).rowcount == 0:
+            raise NotFound(f"no saved query '{id}'")

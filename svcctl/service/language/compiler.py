@@ -24,6 +24,8 @@ from svcctl.service.language.sql import Context, Special, Sql, Value, bucket, ca
 from svcctl.service.language.types import Catalog, Column, Plan, Table, Type
 
 EVENTDATE = "eventdate"
+DATED = "(eventdate)"
+"""What a dated plan calls the column that it returns behind its own."""
 MAX_COLUMNS = 1000
 MAX_STEPS = 20
 """Subqueries inside each other; their depth is bounded for the same reason as that of expressions."""
@@ -40,13 +42,16 @@ def compile(
     skip: int = 0,
     limit: int | None = None,
     arrived: tuple[int, int] | None = None,
+    dated: bool = False,
 ) -> Plan:
     """The plan of a query over `start <= eventdate < end`, all aware; without `end` the window is open.
 
     `arrived` keeps to the rows stored at these positions of the table, from the first up to but not including the
-    second: what a continuous query has not seen yet. `zone` decides where today() and yesterday() begin. `skip` and
-    `limit` are the request's: they count the rows the query itself leaves. QueryError names the place of a name or type
-    that does not fit.
+    second: what a continuous query has not seen yet. Events of one date then come in the order of their positions, so
+    that the same plan run again returns the same rows in the same order. `dated` returns each row's date too, as a last
+    column DATED that is not among the plan's: its eventdate, or its period, or null. `zone` decides where today() and
+    yesterday() begin. `skip` and `limit` are the request's: they count the rows the query itself leaves. QueryError
+    names the place of a name or type that does not fit.
     """
     table = catalog.get(query.table)
     if table is None:
@@ -56,6 +61,7 @@ def compile(
         position = _column("rowid")
         rows.conditions.append(exp.GTE(this=position, expression=number(arrived[0])))
         rows.conditions.append(exp.LT(this=position.copy(), expression=number(arrived[1])))
+        rows.order += [Value(position.copy(), Type.INT8)] if rows.order else []
     for index, clause in enumerate(query.clauses):
         match clause:
             case tree.Where():
@@ -78,7 +84,7 @@ def compile(
     rows.offset += skip
     if limit is not None:
         rows.limit = limit if rows.limit is None else min(rows.limit, limit)
-    return rows.plan(table)
+    return rows.plan(table, dated=dated)
 
 
 def _aggregates(clauses: Sequence[tree.Clause]) -> dict[tree.Call, None]:
@@ -181,10 +187,12 @@ class _Rows:
             self.select.group_by(*(number(index + 1) for index in range(len(keys))), copy=False)
         self._nest()
 
-    def plan(self, table: Table) -> Plan:
+    def plan(self, table: Table, *, dated: bool) -> Plan:
         """The finished SELECT, with the names of the query."""
         columns = tuple(Column(name, _type(value)) for name, value in self.columns.items())
         projection: list[Sql] = [_alias(_stored(value), name) for name, value in self.columns.items()]
+        if dated:
+            projection.append(_alias(self.time.sql if self.time else cast(exp.null(), Type.TIMESTAMP), DATED))
         return Plan(self._finish(projection), columns, table.name)
 
     def _own(self, item: tree.Item) -> Value:

@@ -104,6 +104,7 @@ def test_commands_never_import_each_other_but_for_the_part_of_a_noun() -> None:
         (["--help"], {"httpx", "rich", "yaml", "duckdb", "pyarrow", "sqlglot", "msgpack"}),
         (["range", "--from", "2h"], {"httpx", "rich", "duckdb", "pyarrow", "sqlglot"}),
         (["help", "dates"], {"httpx", "rich", "yaml", "duckdb", "pyarrow", "sqlglot"}),
+        (["help", "query-language"], {"httpx", "rich", "yaml", "duckdb", "pyarrow", "sqlglot", "lark"}),
     ],
 )
 def test_a_command_loads_only_what_it_needs(arguments: list[str], absent: set[str], tmp_path: Path) -> None:

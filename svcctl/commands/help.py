@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 
 def help_(ctx: typer.Context, topic: Annotated[str | None, typer.Argument(metavar="[TOPIC]")] = None) -> None:
-    """Explain a topic: dates, formats, profiles, environment, exit-codes"""
+    """Explain a topic: dates, formats, profiles, environment, exit-codes, query-language"""
     svc: Context = ctx.obj
     if topic is None:
         svc.output.text("topics: " + ", ".join(TOPICS) + "\nread one with 'svcctl help TOPIC'")
@@ -110,10 +110,18 @@ def _exit_codes() -> str:
     return "Exit codes\n\n" + _columns([(f"{row.code:>3}", row.meaning) for row in EXIT_CODES])
 
 
+def _query_language() -> str:
+    """A page kept as text: the language is the service's, which need not be installed here."""
+    from importlib import resources
+
+    return resources.files("svcctl").joinpath("pages", "query-language.txt").read_text(encoding="utf-8").rstrip("\n")
+
+
 TOPICS: dict[str, Callable[[], str]] = {
     "dates": _dates,
     "formats": _formats,
     "profiles": _profiles,
     "environment": _environment,
     "exit-codes": _exit_codes,
+    "query-language": _query_language,
 }

@@ -221,30 +221,32 @@ class Output:
                 sink.write(chunk)
             return
         rows = answer.rows()
-        self.rows(_table_columns(answer.columns), rows, format, sink)
+        self._write(_table_columns(answer.columns), rows, format, sink, self.style)
 
     def records(self, columns: Sequence[tables.TableColumn], rows: Iterable[Sequence[Any]], format: Format) -> None:
-        """Print a list in one of the list formats."""
+        """Print a list in one of the list formats; what is not there is a dash in a table."""
         if format.name == "json":
             names = [column.name for column in columns]
             self.sink.line(_json([dict(zip(names, row, strict=True)) for row in rows]))
             return
-        self.rows(columns, rows, format, self.sink)
+        self._write(columns, rows, format, self.sink, replace(self.style, null="-"))
 
     def live(self, columns: Sequence[Any], rows: Iterable[Sequence[Any]], format: Format, sink: Sink) -> None:
         """Print rows as they arrive, from a query that may never end."""
-        self.rows(_table_columns(columns), rows, format, sink, sample=0)
+        self._write(_table_columns(columns), rows, format, sink, self.style, sample=0)
 
-    def rows(
+    def _write(
         self,
         columns: Sequence[tables.TableColumn],
         rows: Iterable[Sequence[Any]],
         format: Format,
         sink: Sink,
+        style: tables.Style,
         sample: int = tables.SAMPLE,
     ) -> None:
         """Write rows in a format of lines, one as soon as it comes; a table looks at `sample` rows first."""
-        style = self.style if sink is self.sink else replace(self.style, width=None, color=False)
+        if sink is not self.sink:
+            style = replace(style, width=None, color=False)
         cuts = tables.Cuts()
         match format.name:
             case "table":

@@ -112,10 +112,10 @@ class Value:
         """The value itself; ProfileError when a secret's file or command fails."""
         return self.value() if self.setting.secret and callable(self.value) else self.value
 
-    def masked(self) -> str:
-        """The value as it may be shown."""
-        if not self.setting.secret:
-            return "" if self.value is None else str(self.value)
+    def masked(self) -> str | None:
+        """The value as it may be shown; None when nothing says it."""
+        if self.value is None or not self.setting.secret:
+            return None if self.value is None else str(self.value)
         if callable(self.value):
             return "(not read)"
         return mask(self.value)

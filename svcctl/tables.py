@@ -14,7 +14,6 @@ from itertools import chain, islice
 from typing import Any
 
 NUMERIC = frozenset({"int4", "int8", "float8"})
-NULL = "null"
 GAP = "  "
 NARROWEST = 8
 """No column is cut below this many cells; columns that still do not fit are left out, the last first."""
@@ -54,6 +53,7 @@ class Style:
     """None is this machine's local time."""
     zone_label: str = ""
     date_format: str = "default"
+    null: str = "null"
 
 
 @dataclass
@@ -79,7 +79,7 @@ def format_moment(milliseconds: int, style: Style, *, fraction: bool = True) -> 
 def format_cell(value: Any, kind: str | None, style: Style, *, fraction: bool = True) -> str:
     """One value as text for a person; data for programs comes from the csv and JSON formats instead."""
     if value is None:
-        return NULL
+        return style.null
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, bool):

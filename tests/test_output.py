@@ -118,8 +118,8 @@ def test_formats_are_found_by_name_and_auto_by_where_stdout_goes() -> None:
 COLUMNS = [TableColumn("name"), TableColumn("used"), TableColumn("n")]
 ROWS = [['say "hi", ü', True, 1], ["", False, None]]
 PRINTED = {
-    "table": 'name         used   n\n-----------  -----  ----\nsay "hi", ü  true   1\n             false  null\n',
-    "vertical": 'row 1\nname  say "hi", ü\nused  true\nn     1\nrow 2\nname  \nused  false\nn     null\n',
+    "table": 'name         used   n\n-----------  -----  -\nsay "hi", ü  true   1\n             false  -\n',
+    "vertical": 'row 1\nname  say "hi", ü\nused  true\nn     1\nrow 2\nname  \nused  false\nn     -\n',
     "csv": 'name,used,n\n"say ""hi"", ü",true,1\n"",false,\n',
     "tsv": 'name\tused\tn\n"say ""hi"", ü"\ttrue\t1\n""\tfalse\t\n',
     "ndjson": '{"name":"say \\"hi\\", ü","used":true,"n":1}\n{"name":"","used":false,"n":null}\n',

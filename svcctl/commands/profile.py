@@ -35,7 +35,7 @@ def list_(ctx: typer.Context, format: FormatOpt = None) -> None:
     svc: Context = ctx.obj
     used = svc.profile.name
     stored = svc.store.load()["profiles"]
-    rows = [[name, name == used, (stored.get(name) or {}).get("base_url", "")] for name in svc.store.names()]
+    rows = [[name, name == used, (stored.get(name) or {}).get("base_url")] for name in svc.store.names()]
     columns = [TableColumn("name"), TableColumn("used"), TableColumn("base_url")]
     svc.output.records(columns, rows, svc.format(format, lists=True))
 
@@ -49,7 +49,7 @@ def show(
     if name is not None:
         svc.flags = {**svc.flags, "profile": name}
     profile = svc.profile
-    rows = [["profile", profile.name or "", profile.name_source]]
+    rows = [["profile", profile.name, profile.name_source]]
     rows += [[value.setting.name, value.masked(), value.source] for value in profile.values.values()]
     rows += [
         [f"{group}.{key}", text, f"profile {profile.name}"]

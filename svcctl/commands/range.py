@@ -39,7 +39,7 @@ def preview(
     now = svc.now() if at is None else _at(at, svc.now())
     zone = parse_zone(time_zone or svc.profile.get("time_zone") or "GMT")
     resolved = resolve(from_, to, now=now, zone=zone)
-    columns = [TableColumn(name) for name in ("end", "utc", "zone", "local", "seconds", "milliseconds", "length")]
+    columns = [TableColumn(name) for name in ("as", "from", "to")]
     svc.output.records(columns, _rows(resolved, zone), svc.format(format, lists=True))
 
 
@@ -51,22 +51,17 @@ def _at(moment: Any, now: datetime) -> datetime:
 
 
 def _rows(resolved: Range, zone: timezone) -> list[list[Any]]:
-    length = resolved.length or timedelta()
-    rows: list[list[Any]] = []
-    for name, moment, total in (("from", resolved.start, None), ("to", resolved.end or resolved.start, length)):
-        seconds = int(moment.timestamp())
-        rows.append(
-            [
-                name,
-                _text(moment.astimezone(UTC)),
-                _text(moment.astimezone(zone)),
-                _text(moment.astimezone()),
-                seconds,
-                seconds * 1000,
-                None if total is None else _length(total),
-            ]
-        )
-    return rows
+    assert resolved.end is not None
+    ends = (resolved.start, resolved.end)
+    seconds = [int(end.timestamp()) for end in ends]
+    return [
+        ["UTC", *(_text(end.astimezone(UTC)) for end in ends)],
+        ["zone", *(_text(end.astimezone(zone)) for end in ends)],
+        ["local", *(_text(end.astimezone()) for end in ends)],
+        ["seconds", *seconds],
+        ["milliseconds", *(second * 1000 for second in seconds)],
+        ["length", None, _length(resolved.end - resolved.start)],
+    ]
 
 
 def _text(moment: datetime) -> str:

@@ -25,7 +25,7 @@ _UNSAFE = re.compile(
 )
 _USUAL = {"timestamp": 23, "ip4": 15, "int4": 10, "int8": 12, "float8": 12, "bool": 5}
 """Cells that values of a type mostly take."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def visible(text: str) -> str:
@@ -67,7 +67,7 @@ class Cuts:
 def format_moment(milliseconds: int, style: Style, *, fraction: bool = True) -> str:
     """Epoch milliseconds as `2026-01-31 10:00:00.000`, or as ISO 8601 with its offset; as digits when not a date."""
     try:
-        moment = (_EPOCH + timedelta(milliseconds=milliseconds)).astimezone(style.zone)
+        moment = (EPOCH + timedelta(milliseconds=milliseconds)).astimezone(style.zone)
     except OverflowError:
         return str(milliseconds)
     precision = "milliseconds" if fraction else "seconds"
@@ -98,11 +98,11 @@ def format_cell(value: Any, kind: str | None, style: Style, *, fraction: bool = 
 def vertical(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style) -> Iterator[str]:
     """A block a row: its number, then a line a column."""
     names = [visible(column.name) for column in columns]
-    longest = max((_cells(name) for name in names), default=0)
+    longest = max((cell_width(name) for name in names), default=0)
     for number, row in enumerate(rows, 1):
-        yield _bold(f"row {number}", style)
+        yield bold(f"row {number}", style)
         for column, name, value in zip(columns, names, row, strict=True):
-            yield f"{_fill(name, longest)}{GAP}{format_cell(value, column.type, style)}"
+            yield f"{fill(name, longest)}{GAP}{format_cell(value, column.type, style)}"
 
 
 def table(
@@ -130,10 +130,10 @@ def table(
             for value, column, fraction in zip(row, columns, fractions, strict=True)
         ]
 
-    headings = [_heading(column, style) for column in columns]
+    headings = [heading(column, style) for column in columns]
     laid_out = [texts(row) for row in first]
     shapes = laid_out if sample else [_usual(columns, style.width)]
-    wanted = [max(map(_cells, cells)) for cells in zip(headings, *shapes, strict=True)]
+    wanted = [max(map(cell_width, cells)) for cells in zip(headings, *shapes, strict=True)]
     widths = _fit(wanted, style.width)
     cuts.columns = [column.name for column in columns[len(widths) :]]
     numeric = [column.type in NUMERIC for column in columns]
@@ -142,16 +142,16 @@ def table(
         parts = []
         for at, width in enumerate(widths):
             text = cells[at]
-            if style.width is not None and _cells(text) > width:
+            if style.width is not None and cell_width(text) > width:
                 cuts.cells += 1
-                text = _cut(text, width)
+                text = cut(text, width)
             last = at == len(widths) - 1
-            parts.append(text if last and not numeric[at] else _fill(text, width, right=numeric[at]))
+            parts.append(text if last and not numeric[at] else fill(text, width, right=numeric[at]))
         return GAP.join(parts)
 
-    heading = line(headings)
+    first_line = line(headings)
     cuts.cells = 0
-    yield _bold(heading.rstrip(), style)
+    yield bold(first_line.rstrip(), style)
     yield GAP.join("-" * width for width in widths)
     for cells in chain(laid_out, map(texts, rows)):
         yield line(cells)
@@ -165,7 +165,7 @@ def _usual(columns: Sequence[TableColumn], width: int | None) -> list[str]:
     return ["x" * (cells or max(12, room // texts)) for cells in widths]
 
 
-def _heading(column: TableColumn, style: Style) -> str:
+def heading(column: TableColumn, style: Style) -> str:
     name = visible(column.name)
     return f"{name} ({style.zone_label})" if column.type == "timestamp" and style.zone_label else name
 
@@ -191,7 +191,7 @@ def _fit(wanted: list[int], width: int | None) -> list[int]:
     return [width]
 
 
-def _cells(text: str) -> int:
+def cell_width(text: str) -> int:
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -199,7 +199,7 @@ def _cells(text: str) -> int:
     return cell_len(text)
 
 
-def _cut(text: str, width: int) -> str:
+def cut(text: str, width: int) -> str:
     if text.isascii():
         return text[: width - 1] + "…"
     from rich.cells import set_cell_size
@@ -207,10 +207,10 @@ def _cut(text: str, width: int) -> str:
     return set_cell_size(text, width - 1) + "…"
 
 
-def _fill(text: str, width: int, *, right: bool = False) -> str:
-    room = " " * (width - _cells(text))
+def fill(text: str, width: int, *, right: bool = False) -> str:
+    room = " " * (width - cell_width(text))
     return room + text if right else text + room
 
 
-def _bold(text: str, style: Style) -> str:
+def bold(text: str, style: Style) -> str:
     return f"\x1b[1m{text}\x1b[0m" if style.color else text

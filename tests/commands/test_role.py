@@ -362,7 +362,7 @@ def test_roles_are_listed_shown_and_removed(reseller: Any, file: Path) -> None:
         "name         policies        applications  resourceIds  defaultApplicationName  description",
         "-----------  --------------  ------------  -----------  ----------------------  -----------",
         "Night shift  Alerts, Search  explorer      1, 2, 7      explorer                Looks",
-        "Readers      Search          null          null         null                    null",
+        "Readers      Search          -             -            -                       -",
     ]
     shown = reseller("role", "show", "acme", "Readers", "-f", "json")
     assert json.loads(shown.stdout) == [

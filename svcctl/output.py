@@ -1,12 +1,13 @@
 """All of stdout, and the files that take its place: the formats as a table, and where bytes go.
 
-A format that is a `mode.type` of the interface is the service's own bytes, passed on as they come. `table` and
-`vertical` are laid out here, from rows.
+A format that is a `mode.type` of the interface is the service's own bytes, passed on as they come. `table`,
+`vertical` and `chart` are laid out here, from rows.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import errno
 import fcntl
 import io
@@ -19,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TextIO, cast
 
-from svcctl import tables
+from svcctl import charts, tables
 from svcctl.diagnostics import Diagnostics, ReaderClosed
 from svcctl.errors import IncompleteResult, Locked, UsageError
 
@@ -46,6 +47,7 @@ FORMATS = {
     for row in (
         Format("table", "json/simple/compact", "columns that fit the terminal", raw=False, lists=True, lines=True),
         Format("vertical", "json/simple/compact", "a line a column, for wide rows", raw=False, lists=True, lines=True),
+        Format("chart", "json/simple/compact", "bars of a number, or a line where rows begin with a date", raw=False),
         Format(
             "csv", "csv", "comma-separated, a heading first, null as an empty cell", lists=True, dates=True, lines=True
         ),
@@ -214,14 +216,15 @@ class Output:
             raise UsageError(f"{format.name} is binary", hint="write it to a file with --output FILE, or pipe it")
         yield self.sink
 
-    def query(self, answer: Rows, format: Format, sink: Sink) -> None:
-        """Print a query's answer as it arrives."""
+    def query(self, answer: Rows, format: Format, sink: Sink, names: Sequence[str] = ()) -> None:
+        """Print a query's answer as it arrives; in the formats laid out here only the named columns, if any are."""
         if format.raw:
             for chunk in answer.raw():
                 sink.write(chunk)
             return
-        rows = answer.rows()
-        self._write(_table_columns(answer.columns), rows, format, sink, self.style)
+        values = answer.rows()
+        columns, rows = _pick(_table_columns(answer.columns), values, names)
+        self._write(columns, rows, format, sink, self.style)
 
     def records(self, columns: Sequence[tables.TableColumn], rows: Iterable[Sequence[Any]], format: Format) -> None:
         """Print a list in one of the list formats; what is not there is a dash in a table."""
@@ -231,9 +234,17 @@ class Output:
             return
         self._write(columns, rows, format, self.sink, replace(self.style, null="-"))
 
-    def live(self, columns: Sequence[Any], rows: Iterable[Sequence[Any]], format: Format, sink: Sink) -> None:
-        """Print rows as they arrive, from a query that may never end."""
-        self._write(_table_columns(columns), rows, format, sink, self.style, sample=0)
+    def live(
+        self,
+        columns: Sequence[Any],
+        rows: Iterable[Sequence[Any]],
+        format: Format,
+        sink: Sink,
+        names: Sequence[str] = (),
+    ) -> None:
+        """Print rows as they arrive, from a query that may never end; only the named columns, if any are."""
+        picked, values = _pick(_table_columns(columns), rows, names)
+        self._write(picked, values, format, sink, self.style, sample=0)
 
     def _write(
         self,
@@ -248,11 +259,16 @@ class Output:
         if sink is not self.sink:
             style = replace(style, width=None, color=False)
         cuts = tables.Cuts()
+        notes: Sequence[str] = ()
         match format.name:
             case "table":
                 lines = tables.table(columns, rows, style, cuts, sample=sample)
             case "vertical":
                 lines = tables.vertical(columns, rows, style)
+            case "chart":
+                chart = charts.draw(columns, rows, style)
+                lines = iter(chart.lines)
+                notes = chart.notes
             case "csv":
                 lines = _separated(columns, rows, ",", style)
             case "tsv":
@@ -270,6 +286,8 @@ class Output:
             )
         if cuts.cells:
             self._diagnostics.note(f"{cuts.cells} cells were cut to fit (see them whole with --format vertical or csv)")
+        for note in notes:
+            self._diagnostics.note(note)
 
     def text(self, text: str) -> None:
         """A line that is the command's whole answer."""
@@ -278,6 +296,21 @@ class Output:
 
 def _table_columns(columns: Sequence[Any]) -> list[tables.TableColumn]:
     return [tables.TableColumn(column.name, column.type) for column in columns]
+
+
+def _pick(
+    columns: Sequence[tables.TableColumn], rows: Iterable[Sequence[Any]], names: Sequence[str]
+) -> tuple[Sequence[tables.TableColumn], Iterable[Sequence[Any]]]:
+    """The named columns in the order of the names, with their values; all columns when none is named."""
+    if not names:
+        return columns, rows
+    known = [column.name for column in columns]
+    for name in names:
+        if name not in known:
+            nearest_first = difflib.get_close_matches(name, known, len(known) or 1, cutoff=0)
+            raise UsageError(f"no column '{name}'", hint=f"columns are: {', '.join(nearest_first)}")
+    places = [known.index(name) for name in names]
+    return [columns[at] for at in places], ([row[at] for at in places] for row in rows)
 
 
 def _separated(

@@ -65,8 +65,12 @@ Formats of --format
 
 {_columns(rows)}
 
-All but table and vertical are the service's own bytes, passed on as they arrive. Binary formats (msgpack, xls) are not
-written to a terminal. Lists (profiles, …) take {", ".join(row.name for row in FORMATS.values() if row.lists)}."""
+All but table, vertical and chart are the service's own bytes, passed on as they arrive. Binary formats (msgpack, xls)
+are not written to a terminal. Lists (profiles, …) take {", ".join(row.name for row in FORMATS.values() if row.lists)}.
+
+A chart is a bar a row; rows that begin with a date, as those of 'group every 10m' do, are a line over time, one line
+for each value of the other columns. The first number that is not needed to tell the rows apart is what is drawn;
+--columns, which table, vertical and chart take, picks others. In a pipe, and without colour, a chart is plain text."""
 
 
 def _profiles() -> str:

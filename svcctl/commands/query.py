@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,11 @@ SkipOpt = Annotated[int | None, typer.Option("--skip", min=0, metavar="N", help=
 DateFormatOpt = Annotated[
     str | None, typer.Option("--date-format", metavar="NAME", help="How dates are printed: default, sql or iso.")
 ]
+ColumnsOpt = Annotated[
+    str | None,
+    typer.Option("--columns", metavar="A,B", help="Only these columns, in this order, in a table, vertical or chart."),
+]
+ChartOpt = Annotated[bool, typer.Option("--chart", help="The same as --format chart: bars, or a line over time.")]
 FailOnEmptyOpt = Annotated[bool, typer.Option("--fail-on-empty", help="Exit 8 when there are no rows.")]
 FollowOpt = Annotated[bool, typer.Option("--follow", help="Go on without an end: print events as they are stored.")]
 MaxTimeOpt = Annotated[
@@ -57,6 +63,8 @@ def query(
     limit: LimitOpt = None,
     skip: SkipOpt = None,
     format: FormatOpt = None,
+    columns: ColumnsOpt = None,
+    chart: ChartOpt = False,
     date_format: DateFormatOpt = None,
     time_zone: TimeZoneOpt = None,
     output: OutputOpt = None,
@@ -68,13 +76,15 @@ def query(
 
     \b
     svcctl query 'from demo.ecommerce.data where statusCode >= 500' --from 2h
+    svcctl query 'from auth.all group every 10m by method select count() as n' --from 1d --chart
     svcctl query -F errors.q --from 7ad --to today -f csv -o errors.csv.gz
     echo 'from auth.all select user' | svcctl query - --from today -f ndjson
     """
     from svcctl.api.query import QueryRequest
 
     svc: Context = ctx.obj
-    chosen = _format(svc, format, output)
+    chosen = _format(svc, format, output, chart=chart)
+    names = _names(chosen, columns)
     _check_follow(chosen, follow=follow, to=to, max_time=max_time)
     request = QueryRequest(
         from_=from_,
@@ -91,18 +101,22 @@ def query(
         svc.output.text(svc.connect().preview(request))
         return
     with svc.output.target(output, chosen, force=force) as sink:
-        rows = _follow(svc, request, chosen, sink, max_time) if follow else _print(svc, request, chosen, sink)
+        rows: int | None
+        if follow:
+            rows = _follow(svc, request, chosen, sink, names, max_time)
+        else:
+            rows = _print(svc, request, chosen, sink, names)
         if fail_on_empty and not rows:
             raise EmptyResult("the query has no rows", hint="without --fail-on-empty this is a success")
     if limit and rows == limit:
         svc.diagnostics.note(f"{limit} rows, the limit: there may be more")
 
 
-def _print(svc: Context, request: QueryRequest, format: Format, sink: Sink) -> int | None:
+def _print(svc: Context, request: QueryRequest, format: Format, sink: Sink, names: Sequence[str]) -> int | None:
     """Print the answer; returns its rows where the format shows them."""
     started = svc.clock()
     with svc.client.query(request) as answer:
-        svc.output.query(answer, format, sink)
+        svc.output.query(answer, format, sink, names)
     svc.diagnostics.detail(
         f"cid {answer.cid or '-'}, {'-' if answer.row_count is None else answer.row_count} rows, {answer.bytes} bytes, "
         f"{svc.clock() - started:.3f} s"
@@ -110,13 +124,15 @@ def _print(svc: Context, request: QueryRequest, format: Format, sink: Sink) -> i
     return answer.row_count
 
 
-def _follow(svc: Context, request: QueryRequest, format: Format, sink: Sink, max_time: float | None) -> int:
+def _follow(
+    svc: Context, request: QueryRequest, format: Format, sink: Sink, names: Sequence[str], max_time: float | None
+) -> int:
     """Print rows as they arrive until the time is up, the limit is reached or somebody interrupts."""
     from svcctl.api.follow import Follow
 
     request = replace(request, mode="json/simple/compact", date_format=None, time_zone=None)
     with time_limit(max_time), Follow(svc.client, request, notify=svc.diagnostics.note) as following:
-        svc.output.live(following.columns, following.rows(), format, sink)
+        svc.output.live(following.columns, following.rows(), format, sink, names)
     return following.row_count
 
 
@@ -154,11 +170,30 @@ def _check_follow(format: Format, *, follow: bool, to: object, max_time: float |
         raise UsageError(f"{format.name} has an end, and --follow has none", hint=f"follow in one of: {lines}")
 
 
-def _format(svc: Context, name: str | None, output: Path | None) -> Format:
+def _format(svc: Context, name: str | None, output: Path | None, *, chart: bool) -> Format:
     """The format; a file is not a terminal, so `auto` is csv in one."""
+    if chart and name not in (None, "chart"):
+        raise UsageError(f"--chart is a format, and --format {name} is another", hint="leave out one of them")
+    name = "chart" if chart else name
     chosen = svc.format(name)
     auto = name in (None, "auto") and svc.profile.get("format") == "auto"
     return svc.format("csv") if auto and output is not None else chosen
+
+
+def _names(format: Format, columns: str | None) -> Sequence[str]:
+    """The columns to show, none for all; a name that holds a comma stands in double quotes, as in csv."""
+    if columns is None:
+        return ()
+    if format.raw:
+        laid_out = ", ".join(row.name for row in FORMATS.values() if not row.raw)
+        raise UsageError(
+            f"--columns does not apply to {format.name}: its columns are the query's",
+            hint=f"select them in the query, or use one of: {laid_out}",
+        )
+    names = next(csv.reader([columns], skipinitialspace=True), [])
+    if not all(names) or not names:
+        raise UsageError(f"--columns '{columns}' lacks a name", hint="separate names by commas: --columns user,n")
+    return names
 
 
 def _text(text: str | None, file: Path | None, query_id: str | None, var: list[str]) -> str | None:

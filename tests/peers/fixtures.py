@@ -6,7 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from peers import kafka, s3
+from peers import hdfs, installed, kafka, s3
+
+SLOW = {"hdfs_peer"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that asks for a slow peer is a slow test."""
+    for item in items:
+        if SLOW & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")
@@ -20,4 +29,12 @@ def kafka_peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.Kafka
 def s3_peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3.S3Peer]:
     """An S3 server that checks signatures."""
     with s3.rclone(tmp_path_factory.mktemp("rclone")) as peer:
+        yield peer
+
+
+@pytest.fixture(scope="session")
+def hdfs_peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[hdfs.HdfsPeer]:
+    """A Hadoop cluster with two DataNodes."""
+    installed.need("Hadoop", "java", "hadoop")
+    with hdfs.hadoop(tmp_path_factory.mktemp("hadoop")) as peer:
         yield peer

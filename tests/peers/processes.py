@@ -52,6 +52,7 @@ def free_port() -> int:
 class Process:
     """One server process in a process group of its own; its output goes to `<directory>/<name>.log`.
 
+    It ends with the thread that started it, at the latest.
     `ready` asks the server something over its own protocol and raises one of `not_yet` while there is no answer.
     """
 
@@ -72,7 +73,8 @@ class Process:
     def start(self) -> None:
         with self.log.open("ab") as log:
             self._child = subprocess.Popen(
-                self.arguments,
+                # Of this process being killed, the server is told by the system alone.
+                ["setpriv", "--pdeathsig", "KILL", *self.arguments],
                 cwd=self.directory,
                 env={**os.environ, **self.environment},
                 stdin=subprocess.DEVNULL,

@@ -11,8 +11,10 @@ import obstore
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
+from hdfs_native import Client, WriteOptions
 from obstore.store import S3Store
 
+from peers.hdfs import HdfsPeer
 from peers.kafka import KafkaPeer
 from peers.s3 import S3Peer
 
@@ -162,3 +164,59 @@ class TestS3:
                 obstore.put(store(bucket), "meanwhile.csv", b"2\n")
         obstore.put(store(bucket), "after.csv", b"3\n")
         assert bucket.objects() == {"after.csv": b"3\n", "before.csv": b"1\n"}
+
+
+NO_RETRIES = {"dfs.client.failover.max.attempts": "1"}
+
+
+def write(peer: HdfsPeer, path: str, content: bytes, *, overwrite: bool = False) -> None:
+    with Client(peer.default_fs, NO_RETRIES).create(path, WriteOptions(overwrite=overwrite)) as file:
+        file.write(content)
+
+
+class TestHdfs:
+    def test_a_file_is_written_appended_to_and_renamed(self, hdfs_peer: HdfsPeer) -> None:
+        directory, client = hdfs_peer.fresh_directory(), Client(hdfs_peer.default_fs)
+        write(hdfs_peer, f"{directory}/2024/rows.csv.part", b"a,b\n")
+        with client.append(f"{directory}/2024/rows.csv.part") as file:
+            file.write("1,\u2028\n".encode())
+        client.rename(f"{directory}/2024/rows.csv.part", f"{directory}/2024/rows 1.csv", overwrite=True)
+        assert hdfs_peer.files(directory) == {"2024/rows 1.csv": "a,b\n1,\u2028\n".encode()}
+        assert hdfs_peer.status(f"{directory}/2024/rows 1.csv")["replication"] == 2
+
+    def test_a_rename_replaces_a_file_only_when_told_to(self, hdfs_peer: HdfsPeer) -> None:
+        directory, client = hdfs_peer.fresh_directory(), Client(hdfs_peer.default_fs)
+        write(hdfs_peer, f"{directory}/old", b"old")
+        write(hdfs_peer, f"{directory}/new", b"new")
+        with pytest.raises(FileExistsError):
+            client.rename(f"{directory}/new", f"{directory}/old")
+        assert hdfs_peer.files(directory) == {"new": b"new", "old": b"old"}
+        client.rename(f"{directory}/new", f"{directory}/old", overwrite=True)
+        assert hdfs_peer.files(directory) == {"old": b"new"}
+
+    def test_a_file_that_is_being_written_cannot_be_appended_to_by_another(self, hdfs_peer: HdfsPeer) -> None:
+        path = f"{hdfs_peer.fresh_directory()}/open"
+        with Client(hdfs_peer.default_fs).create(path, WriteOptions()) as file:
+            file.write(b"mine")
+            with pytest.raises(FileExistsError):
+                Client(hdfs_peer.default_fs).append(path)
+        assert hdfs_peer.read(path) == b"mine"
+
+    def test_a_file_larger_than_a_packet_and_a_buffer_is_read_back_whole(self, hdfs_peer: HdfsPeer) -> None:
+        path, content = f"{hdfs_peer.fresh_directory()}/large", os.urandom(20_000_000)
+        write(hdfs_peer, path, content)
+        assert hdfs_peer.read(path) == content
+
+    def test_a_file_that_does_not_exist_is_not_found(self, hdfs_peer: HdfsPeer) -> None:
+        with pytest.raises(FileNotFoundError):
+            hdfs_peer.read("/nobody/made/it")
+
+    def test_a_cluster_that_went_away_comes_back_with_its_files(self, hdfs_peer: HdfsPeer) -> None:
+        directory = hdfs_peer.fresh_directory()
+        write(hdfs_peer, f"{directory}/before", b"1\n")
+        with hdfs_peer.down():
+            assert refuses(hdfs_peer.default_fs.removeprefix("hdfs://"))
+            with pytest.raises(OSError, match="Connection refused"):
+                write(hdfs_peer, f"{directory}/meanwhile", b"2\n")
+        write(hdfs_peer, f"{directory}/after", b"3\n")
+        assert hdfs_peer.files(directory) == {"after": b"3\n", "before": b"1\n"}

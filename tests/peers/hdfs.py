@@ -1,0 +1,147 @@
+"""A Hadoop cluster of one NameNode and two DataNodes, and how a test reads its files: over WebHDFS, by plain HTTP."""
+
+from __future__ import annotations
+
+import subprocess
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+
+from peers.installed import DIRECTORY, JAVA
+from peers.processes import HOST, Peer, Process, Together, free_port, running
+
+# Hadoop 2 looks into parts of the JDK that Java 17 keeps closed.
+OPENED = [
+    *(
+        f"--add-opens=java.base/{package}=ALL-UNNAMED"
+        for package in ("java.lang", "java.util", "java.nio", "sun.nio.ch")
+    ),
+    "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+    "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+]
+SERVERS = "org.apache.hadoop.hdfs.server"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HdfsPeer(Peer):
+    """A cluster that lets everybody do everything; two copies of a block are as many as it can hold."""
+
+    default_fs: str
+    """What clients call `fs.defaultFS`."""
+    web: str
+
+    def fresh_directory(self) -> str:
+        """The path of a directory that does not exist and that no other test has."""
+        return f"/tests/{uuid.uuid4().hex[:12]}"
+
+    def read(self, path: str) -> bytes:
+        """The bytes of a file, of one still being written too; FileNotFoundError when there is none."""
+        return self._get(path, "OPEN").content
+
+    def status(self, path: str) -> dict[str, object]:
+        """`length`, `replication`, `type` and more of a path, as the NameNode calls them."""
+        found: dict[str, object] = self._get(path, "GETFILESTATUS").json()["FileStatus"]
+        return found
+
+    def files(self, directory: str) -> dict[str, bytes]:
+        """Every file below a directory, by its path below it."""
+        found: dict[str, bytes] = {}
+        for entry in self._get(directory, "LISTSTATUS").json()["FileStatuses"]["FileStatus"]:
+            name, path = entry["pathSuffix"], f"{directory}/{entry['pathSuffix']}"
+            if entry["type"] == "DIRECTORY":
+                found |= {f"{name}/{inner}": content for inner, content in self.files(path).items()}
+            else:
+                found[name] = self.read(path)
+        return dict(sorted(found.items()))
+
+    def _get(self, path: str, operation: str) -> httpx.Response:
+        url = f"{self.web}/webhdfs/v1{quote(path)}"
+        answer = httpx.get(url, params={"op": operation}, follow_redirects=True, timeout=30)
+        if answer.status_code == 404:
+            raise FileNotFoundError(path)
+        answer.raise_for_status()
+        return answer
+
+
+@contextmanager
+def hadoop(directory: Path) -> Iterator[HdfsPeer]:
+    """Hadoop 2.7; its files survive a stop."""
+    # Its web servers insist on a folder of pages, which the jars do not bring: empty ones will do.
+    for name in ("hdfs", "datanode"):
+        pages = directory / "conf" / "webapps" / name / "WEB-INF"
+        pages.mkdir(parents=True)
+        (pages / "web.xml").write_text("<web-app/>", encoding="ascii")
+    (directory / "conf" / "log4j.properties").write_text(
+        "log4j.rootLogger=WARN, out\nlog4j.appender.out=org.apache.log4j.ConsoleAppender\n"
+        "log4j.appender.out.layout=org.apache.log4j.PatternLayout\n"
+        "log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %p %c: %m%n\n",
+        encoding="ascii",
+    )
+    port, web = free_port(), f"{HOST}:{free_port()}"
+    shared = {
+        "fs.defaultFS": f"hdfs://{HOST}:{port}",
+        "dfs.namenode.http-address": web,
+        "dfs.replication": 2,
+        "dfs.permissions.enabled": "false",
+        "dfs.namenode.datanode.registration.ip-hostname-check": "false",
+        "dfs.namenode.safemode.extension": 0,
+        "dfs.heartbeat.interval": 1,
+        "dfs.namenode.fs-limits.min-block-size": 1,
+    }
+
+    def command(name: str, settings: dict[str, object], *more: str) -> list[str | Path]:
+        class_path = f"{directory / 'conf'}:{DIRECTORY / 'hadoop'}/*"
+        words = [word for key, value in {**shared, **settings}.items() for word in ("-D", f"{key}={value}")]
+        return [*JAVA, "-Xmx256m", *OPENED, "-cp", class_path, f"{SERVERS}.{name}", *words, *more]
+
+    names: dict[str, object] = {"dfs.namenode.name.dir": f"file://{directory}/names"}
+    formatting = [*command("namenode.NameNode", names), "-format", "-nonInteractive"]
+    subprocess.run(formatting, cwd=directory, capture_output=True, check=True, timeout=60)
+    name_node = Process(
+        name="namenode",
+        arguments=command("namenode.NameNode", names),
+        directory=directory,
+        ready=lambda: httpx.get(f"http://{web}/webhdfs/v1/", params={"op": "LISTSTATUS"}).raise_for_status(),
+        not_yet=(httpx.HTTPError,),
+    )
+    data_nodes = [
+        Process(
+            name=f"datanode-{number}",
+            arguments=command(
+                "datanode.DataNode",
+                {
+                    "dfs.datanode.data.dir": f"file://{directory}/blocks-{number}",
+                    "dfs.datanode.address": f"{HOST}:{free_port()}",
+                    "dfs.datanode.http.address": f"{HOST}:{free_port()}",
+                    "dfs.datanode.ipc.address": f"{HOST}:{free_port()}",
+                },
+            ),
+            directory=directory,
+            ready=lambda number=number: _accepts_writing(web, data_nodes=number),  # type: ignore[misc]
+        )
+        for number in (1, 2)
+    ]
+    cluster = Together([name_node, *data_nodes])
+    with running(cluster):
+        yield HdfsPeer(server=cluster, default_fs=str(shared["fs.defaultFS"]), web=f"http://{web}")
+
+
+def _accepts_writing(web: str, data_nodes: int) -> None:
+    """OSError unless so many DataNodes live, and with all of them also while files cannot be changed yet."""
+    state = _bean(web, "FSNamesystemState")
+    if state["NumLiveDataNodes"] != data_nodes:
+        raise OSError(f"{state['NumLiveDataNodes']} of {data_nodes} DataNodes live")
+    if data_nodes == 2 and state["FSState"] != "Operational":
+        raise OSError(f"the NameNode is in state {state['FSState']}")
+
+
+def _bean(web: str, name: str) -> dict[str, object]:
+    answer = httpx.get(f"http://{web}/jmx", params={"qry": f"Hadoop:service=NameNode,name={name}"})
+    (bean,) = answer.raise_for_status().json()["beans"]
+    found: dict[str, object] = bean
+    return found

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from peers import hdfs, installed, kafka, s3
+from peers import hdfs, installed, kafka, old_kafka, s3
 
-SLOW = {"hdfs_peer"}
+SLOW = {"hdfs_peer", "old_kafka_peer"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -22,6 +22,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def kafka_peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.KafkaPeer]:
     """A Kafka broker that knows transactions."""
     with kafka.tansu(tmp_path_factory.mktemp("tansu")) as peer:
+        yield peer
+
+
+@pytest.fixture(scope="session")
+def old_kafka_peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.KafkaPeer]:
+    """A Kafka broker from before transactions."""
+    installed.need("Apache Kafka", "java", "kafka")
+    with old_kafka.apache_kafka(tmp_path_factory.mktemp("kafka")) as peer:
         yield peer
 
 

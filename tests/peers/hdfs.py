@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import httpx
 
-from peers.installed import DIRECTORY, JAVA
+from peers.installed import DIRECTORY, java
 from peers.processes import HOST, Peer, Process, Together, free_port, running
 
 # Hadoop 2 looks into parts of the JDK that Java 17 keeps closed.
@@ -76,12 +76,6 @@ def hadoop(directory: Path) -> Iterator[HdfsPeer]:
         pages = directory / "conf" / "webapps" / name / "WEB-INF"
         pages.mkdir(parents=True)
         (pages / "web.xml").write_text("<web-app/>", encoding="ascii")
-    (directory / "conf" / "log4j.properties").write_text(
-        "log4j.rootLogger=WARN, out\nlog4j.appender.out=org.apache.log4j.ConsoleAppender\n"
-        "log4j.appender.out.layout=org.apache.log4j.PatternLayout\n"
-        "log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %p %c: %m%n\n",
-        encoding="ascii",
-    )
     port, web = free_port(), f"{HOST}:{free_port()}"
     shared = {
         "fs.defaultFS": f"hdfs://{HOST}:{port}",
@@ -97,7 +91,7 @@ def hadoop(directory: Path) -> Iterator[HdfsPeer]:
     def command(name: str, settings: dict[str, object], *more: str) -> list[str | Path]:
         class_path = f"{directory / 'conf'}:{DIRECTORY / 'hadoop'}/*"
         words = [word for key, value in {**shared, **settings}.items() for word in ("-D", f"{key}={value}")]
-        return [*JAVA, "-Xmx256m", *OPENED, "-cp", class_path, f"{SERVERS}.{name}", *words, *more]
+        return [*java(directory), *OPENED, "-cp", class_path, f"{SERVERS}.{name}", *words, *more]
 
     names: dict[str, object] = {"dfs.namenode.name.dir": f"file://{directory}/names"}
     formatting = [*command("namenode.NameNode", names), "-format", "-nonInteractive"]

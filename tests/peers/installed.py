@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 DIRECTORY = Path(os.environ.get("SVCCTL_PEERS") or Path.home() / ".cache" / "svcctl-peers")
-JAVA = ("java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true")
+LOGGING = """\
+log4j.rootLogger=WARN, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %p %c: %m%n
+"""
 
 
 def need(what: str, *parts: str) -> None:
@@ -21,3 +26,11 @@ def need(what: str, *parts: str) -> None:
     if os.environ.get("SVCCTL_REQUIRE_PEERS") == "1":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def java(directory: Path) -> list[str | Path]:
+    """The beginning of a command that runs a server in Java: small, quick to start, its warnings on standard output."""
+    logging = directory / "log4j.properties"
+    logging.write_text(LOGGING, encoding="ascii")
+    flags = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true")
+    return ["java", *flags, f"-Dlog4j.configuration=file:{logging}"]

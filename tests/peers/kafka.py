@@ -17,6 +17,8 @@ from peers.kafka_log import Row, committed
 from peers.processes import HOST, Peer, Process, free_port, running
 from peers.relay import Relay
 
+Creator = Callable[["KafkaPeer", str, int], None]
+"""What makes a topic of so many partitions."""
 Reader = Callable[["KafkaPeer", str, int], list[Row]]
 """What makes the committed rows of one partition."""
 
@@ -29,6 +31,7 @@ class KafkaPeer(Peer):
     """
 
     bootstrap_servers: str
+    creator: Creator
     reader: Reader
     settings: Mapping[str, str] = field(default_factory=dict)
     transactions: bool = True
@@ -41,8 +44,7 @@ class KafkaPeer(Peer):
     def fresh_topic(self, partitions: int = 1) -> str:
         """The name of a new topic, which no other test has."""
         name = f"topic-{uuid.uuid4().hex[:12]}"
-        admin = AdminClient(self.client)
-        admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=1)])[name].result(20)
+        self.creator(self, name, partitions)
         return name
 
     def rows(self, topic: str) -> list[Row]:
@@ -83,5 +85,11 @@ def tansu(directory: Path) -> Iterator[KafkaPeer]:
         yield KafkaPeer(
             server=relay,
             bootstrap_servers=f"{HOST}:{port}",
+            creator=_create,
             reader=lambda peer, topic, partition: committed((HOST, port), topic, partition),
         )
+
+
+def _create(peer: KafkaPeer, topic: str, partitions: int) -> None:
+    wanted = NewTopic(topic, num_partitions=partitions, replication_factor=1)
+    AdminClient(peer.client).create_topics([wanted])[topic].result(20)

@@ -113,6 +113,39 @@ class TestKafka:
         assert kafka_peer.values(topic) == [b"before", b"meanwhile"]
 
 
+class TestOldKafka:
+    def test_rows_arrive_in_order_in_every_partition(self, old_kafka_peer: KafkaPeer) -> None:
+        topic = old_kafka_peer.fresh_topic(partitions=2)
+        writer = producer(old_kafka_peer, {"linger.ms": 20})
+        values = [b"%d,%s" % (number, b"x" * (number % 300)) for number in range(20_000)]
+        for number, value in enumerate(values):
+            writer.produce(topic, value, key=b"k", partition=number % 2)
+        assert writer.flush(30) == 0
+        rows = old_kafka_peer.rows(topic)
+        assert [(row.partition, row.offset, row.key) for row in rows] == [
+            (partition, offset, b"k") for partition in (0, 1) for offset in range(10_000)
+        ]
+        assert [row.value for row in rows] == values[0::2] + values[1::2]
+
+    def test_a_transaction_is_refused_by_the_client(self, old_kafka_peer: KafkaPeer) -> None:
+        writer = producer(old_kafka_peer, {"transactional.id": "any"})
+        with pytest.raises(KafkaException) as caught:
+            writer.init_transactions(10)
+        assert caught.value.args[0].code() == KafkaError._UNSUPPORTED_FEATURE
+
+    def test_a_broker_that_went_away_comes_back_with_its_rows(self, old_kafka_peer: KafkaPeer) -> None:
+        topic = old_kafka_peer.fresh_topic()
+        writer = producer(old_kafka_peer, {"acks": "all"})
+        writer.produce(topic, b"before")
+        assert writer.flush(20) == 0
+        with old_kafka_peer.down():
+            assert refuses(old_kafka_peer.bootstrap_servers)
+            writer.produce(topic, b"meanwhile")
+            assert writer.flush(0.2) == 1
+        assert writer.flush(30) == 0
+        assert old_kafka_peer.values(topic) == [b"before", b"meanwhile"]
+
+
 def store(peer: S3Peer, *, secret: str | None = None) -> S3Store:
     return S3Store(
         peer.bucket,

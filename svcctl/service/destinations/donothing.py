@@ -1,0 +1,29 @@
+"""The destination that takes everything and keeps nothing: to see what a job would do."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from svcctl.service.destinations import Destination, Memo, text
+from svcctl.service.destinations.params import Params
+from svcctl.service.encoders.lines import JsonSimple
+
+BATCH_BYTES = 1_000_000
+
+
+class DoNothing(Destination):
+    lines = JsonSimple
+    patience = 1.0
+
+    def __init__(self, job_id: str, params: Params) -> None:
+        self._pending = 0
+
+    def room(self) -> int:
+        return BATCH_BYTES - self._pending
+
+    def write(self, lines: pa.StringArray, row: int) -> None:
+        self._pending += len(text(lines))
+
+    def commit(self) -> Memo:
+        self._pending = 0
+        return {}

@@ -92,4 +92,5 @@ def tansu(directory: Path) -> Iterator[KafkaPeer]:
 
 def _create(peer: KafkaPeer, topic: str, partitions: int) -> None:
     wanted = NewTopic(topic, num_partitions=partitions, replication_factor=1)
-    AdminClient(peer.client).create_topics([wanted])[topic].result(20)
+    admin = AdminClient(peer.client)  # one that nobody holds would take its answer with it
+    admin.create_topics([wanted])[topic].result(20)

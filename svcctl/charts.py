@@ -2,7 +2,7 @@
 
 The drawing is done here since it is little: what there is to borrow takes longer to load than a query takes to answer,
 or brings native code that a NaN among the values brings down. Like tables, charts know nothing of streams or formats.
-Without colour a chart is plain ASCII, bars of `#` beside their numbers, for pipes, files and plain terminals.
+Without colour a chart is plain text, bars of `#` beside their numbers, for pipes, files and plain terminals.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class _Rows:
     def title(self) -> str:
         names = ", ".join(heading(self.columns[at], self.style) for at in self.names)
         title = f"{heading(self.columns[self.measure], self.style)} by {names}"
-        return bold(cut(title, self.width) if self.style.width else title, self.style)
+        return bold(_fitted(title, self.style.width), self.style)
 
     def texts(self, at: int) -> list[str]:
         """The cells of a column."""
@@ -148,11 +148,19 @@ def _bars(chart: _Rows) -> Chart:
     scale = _Scale(min((0, *known)), max((0, *known)), room)
     lines = [chart.title()]
     for label, amount, number in zip(labels, amounts, numbers, strict=True):
-        shown = cut(label, label_width) if cell_width(label) > label_width else label
         bar = "" if number is None else _bar(number, scale, fancy=style.color)
-        parts = (fill(shown, label_width), fill(amount, amount_width, right=True), _colored(bar, 0, style))
+        parts = (
+            fill(_fitted(label, label_width), label_width),
+            fill(amount, amount_width, right=True),
+            _colored(bar, 0, style),
+        )
         lines.append(GAP.join(parts).rstrip())
-    return Chart(lines, [f"{shortened} labels were cut to fit"] if shortened else [])
+    return Chart(
+        lines,
+        [f"labels that were cut to fit: {shortened} (see them whole with --format vertical or csv)"]
+        if shortened
+        else [],
+    )
 
 
 def _labels(chart: _Rows) -> list[str]:
@@ -277,12 +285,12 @@ class _Grid:
 
     def _dot(self, x: int, y: int, series: int) -> None:
         place = (y // 4, x // 2)
-        bits, _ = self.cells.get(place, (0, 0))
+        bits, _ = self.cells.get(place, (0, -1))
         self.cells[place] = (bits | _DOTS[y % 4][x % 2], series)
 
     def rows(self, style: Style) -> Iterator[str]:
         for row in range(self.height):
-            cells = [self.cells.get((row, column), (0, 0)) for column in range(self.width)]
+            cells = [self.cells.get((row, column), (0, -1)) for column in range(self.width)]
             yield "".join(
                 _colored("".join(chr(_BRAILLE + bits) if bits else " " for bits, _ in same), series, style)
                 for series, same in groupby(cells, key=lambda cell: cell[1])
@@ -362,7 +370,7 @@ def _legend(labels: Sequence[str], chart: _Rows) -> Iterator[str]:
     """The series and their colours, as many a line as fit; nothing for a single one without a name."""
     line, used = "", 0
     for index, label in enumerate(labels if any(labels) else ()):
-        shown = cut(label, chart.width - 2) if cell_width(label) > chart.width - 2 else label
+        shown = _fitted(label, chart.width - 2)
         cells = cell_width(shown) + 2
         if line and used + len(GAP) + cells > chart.width:
             yield line
@@ -371,6 +379,10 @@ def _legend(labels: Sequence[str], chart: _Rows) -> Iterator[str]:
         used += (len(GAP) if used else 0) + cells
     if line:
         yield line
+
+
+def _fitted(text: str, width: int | None) -> str:
+    return text if width is None or cell_width(text) <= width else cut(text, width)
 
 
 def _colored(text: str, series: int, style: Style) -> str:

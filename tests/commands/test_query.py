@@ -207,7 +207,7 @@ def test_an_empty_answer_is_a_success_unless_told_otherwise(service: Shell, tmp_
             ["from sample", "--from", "1d", "-f", "cvs"],
             2,
             "svcctl: error: format 'cvs' is not one\n"
-            "hint: formats are: auto, table, vertical, csv, tsv, ndjson, json, json/compact, json/simple, "
+            "hint: formats are: auto, table, vertical, chart, csv, tsv, ndjson, json, json/compact, json/simple, "
             "json/simple/compact, msgpack, xml, xls\n",
         ),
         (

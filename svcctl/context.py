@@ -94,19 +94,21 @@ class Context:
 
     def ask(self, question: str) -> None:
         """Go on only when a person says yes; Abort when they do not, UsageError when there is nobody to ask."""
-        self._need_terminal(question)
-        if not typer.confirm(question, err=True):
+        if self._answer(question, " [y/N]: ").strip().lower() not in ("y", "yes"):
             raise typer.Abort
 
     def ask_word(self, question: str, expected: str) -> None:
         """Go on only when a person types the expected word."""
-        self._need_terminal(question)
-        if typer.prompt(question, err=True, default="", show_default=False) != expected:
+        if self._answer(question, ": ").strip() != expected:
             raise UsageError(f"that was not '{expected}'; nothing was done")
 
-    def _need_terminal(self, question: str) -> None:
+    def _answer(self, question: str, ending: str) -> str:
         if not (sys.stdin.isatty() and self.diagnostics.is_terminal):
             raise UsageError(f"{question} There is no terminal to ask on", hint="say it with --yes")
+        self.diagnostics.prompt(question + ending)
+        if not (answer := sys.stdin.readline()):
+            raise typer.Abort
+        return answer
 
     def start_local(self) -> bool:
         """Start the local service unless it runs, and say so; False when it did."""

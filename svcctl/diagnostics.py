@@ -76,6 +76,11 @@ class Diagnostics:
         if self.verbose:
             self._print(f"svcctl: {text}")
 
+    def prompt(self, question: str) -> None:
+        """A question whose answer is typed behind it."""
+        self.clear_progress()
+        self._write(question)
+
     def progress(self, text: str) -> None:
         """A line that the next one replaces; on a terminal only."""
         if self.quiet or not self.is_terminal:

@@ -20,13 +20,14 @@ from starlette.routing import Route
 
 from svcctl import __version__
 from svcctl.errors import CredentialsError, ServiceError, SvcctlError
-from svcctl.service import domains, live, provisioning, queries
+from svcctl.service import delivery, domains, live, provisioning, queries
 from svcctl.service.answers import Answer
 from svcctl.service.auth import authorize
 from svcctl.service.encoders import ENCODERS
+from svcctl.service.jobs import STATUSES, Jobs
 from svcctl.service.load import load
-from svcctl.service.requests import read_query
-from svcctl.service.responses import envelope, failed, failure, json_response
+from svcctl.service.requests import QueryBody, read_query
+from svcctl.service.responses import envelope, failed, failure, http_status, json_response
 from svcctl.service.runtime import Service
 from svcctl.service.store import Account
 
@@ -36,15 +37,21 @@ MAX_BODY_BYTES = 2**20
 _log = logging.getLogger("svcctl.service")
 
 
-def build(service: Service) -> Starlette:
+def build(service: Service, jobs: Jobs | None = None) -> Starlette:
     """The ASGI application."""
+    running = jobs or Jobs(service.store, partial(delivery.deliver, service.engine, service.now))
 
     def route(path: str, method: str, respond: Callable[[Service, Request, bytes], Awaitable[Response]]) -> Route:
         return Route(path, partial(_guarded, service, respond), methods=[method])
 
     return Starlette(
         routes=[
-            route("/search/query", "POST", _query),
+            route("/search/query", "POST", partial(_query, running)),
+            route("/search/jobs", "GET", partial(_job, running.listed)),
+            route("/search/job/{id}", "GET", partial(_job, running.get)),
+            route("/search/job/stop/{id}", "GET", partial(_job, running.stop)),
+            route("/search/job/start/{id}", "GET", partial(_job, running.start)),
+            route("/search/job/remove/{id}", "DELETE", partial(_job, running.remove)),
             route("/service/status", "GET", _status),
             route("/service/load", "POST", _load),
             *(route(one.path, one.method, one) for one in provisioning.ROUTES),
@@ -86,12 +93,36 @@ async def _no_route(request: Request, error: Exception) -> Response:
     return json_response(content | {"cid": secrets.token_hex(6), "timestamp": int(time.time() * 1000)}, 404)
 
 
-async def _query(service: Service, request: Request, body: bytes) -> Response:
+async def _query(jobs: Jobs, service: Service, request: Request, body: bytes) -> Response:
     asked = read_query(body, now=service.now(), modes=ENCODERS, saved=partial(_saved, service))
+    if asked.destination is not None:
+        id = await asyncio.to_thread(_launch, jobs, service, asked, request.state.account)
+        return json_response(envelope(service, request.state.cid, {"id": id}))
     increments = await service.run(live.increments, service.engine, asked, service.now)
     answer = Answer(service, asked, request.state.cid, increments)
     await answer.begin()
     return StreamingResponse(answer.chunks(), media_type=ENCODERS[asked.mode].content_type)
+
+
+def _launch(jobs: Jobs, service: Service, asked: QueryBody, account: Account) -> str:
+    """Make a job of a query with a destination; its ID."""
+    launched = service.now()
+    destination = delivery.check(service.engine, asked, launched)
+    request = delivery.to_request(asked, launched)
+    return jobs.launch(account, type=destination.type, query=asked.query, request=request, params=destination.params).id
+
+
+async def _job(operation: Callable[..., Any], service: Service, request: Request, body: bytes) -> Response:
+    """What a job operation returns, in a thread of its own kind: it waits for the disk, and a stop for its job."""
+    try:
+        found = await asyncio.to_thread(operation, request.state.account, *request.path_params.values())
+    except ServiceError as error:
+        if error.code not in STATUSES:
+            raise
+        told = failed(service, error, request.state.cid) | {"status": error.code}
+        return json_response(told, http_status(error))
+    content = [job.to_json() for job in found] if isinstance(found, list) else found.to_json()
+    return json_response(envelope(service, request.state.cid, content))
 
 
 def _saved(service: Service, id: str) -> str:

@@ -23,8 +23,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from svcctl.api import destinations as api
 from svcctl.api.dates import Range
-from svcctl.api.destinations import REDACTED, is_secret
 from svcctl.errors import ServiceError, Unavailable
 from svcctl.service import destinations
 from svcctl.service.destinations import Destination, Memo
@@ -67,12 +67,16 @@ def deliver(engine: Engine, clock: Callable[[], datetime], job: Job, run: Run) -
     return False
 
 
-def check(
-    engine: Engine, clock: Callable[[], datetime], asked: QueryBody, type_: str, params: Mapping[str, Any]
-) -> None:
-    """Refuse what could never be delivered: QueryError, or ServiceError for a destination's parameters."""
-    increments(engine, asked, clock)
-    destinations.destination(type_, "", params, endless=asked.range.end is None)
+def check(engine: Engine, asked: QueryBody, now: datetime) -> api.Destination:
+    """A query's destination, with the name that its type has here.
+
+    QueryError, or ServiceError for type and parameters, when it could never be delivered.
+    """
+    assert asked.destination is not None
+    increments(engine, asked, lambda: now)
+    kind, params = destinations.known_type(asked.destination.type), asked.destination.params
+    destinations.destination(kind, "", params, endless=asked.range.end is None)
+    return api.Destination(kind, params)
 
 
 def to_request(asked: QueryBody, launched: datetime) -> dict[str, Any]:
@@ -328,8 +332,8 @@ def _interrupt(stream: Stream) -> None:
 
 def _without_secrets(text: str, params: Mapping[str, Any]) -> str:
     for key, value in params.items():
-        if is_secret(key) and value:
-            text = text.replace(str(value), REDACTED)
+        if api.is_secret(key) and value:
+            text = text.replace(str(value), api.REDACTED)
     return text
 
 

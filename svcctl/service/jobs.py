@@ -57,6 +57,7 @@ create index if not exists jobs_by_owner on jobs (owner);
 """
 
 UNKNOWN, UNCHANGEABLE, NOT_RUNNING = 100, 101, 108
+STATUSES = (UNKNOWN, UNCHANGEABLE, NOT_RUNNING)
 """The statuses of an envelope that refuses a job operation."""
 
 MOST_RUNNING = 16

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timezone
 from typing import Any
 
 from svcctl.api.dates import Range, parse_zone, resolve
+from svcctl.api.destinations import Destination
 from svcctl.errors import ServiceError, UsageError
 
 DATE_FORMATS = ("default", "sql", "iso")
@@ -16,7 +17,7 @@ DATE_FORMATS = ("default", "sql", "iso")
 
 @dataclass(frozen=True, slots=True)
 class QueryBody:
-    """A query as it was asked, with its dates resolved."""
+    """A query as it was asked, with its dates resolved; with a destination it is a job."""
 
     query: str
     range: Range
@@ -25,6 +26,7 @@ class QueryBody:
     zone: timezone = UTC
     skip: int = 0
     limit: int | None = None
+    destination: Destination | None = None
 
 
 def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any], saved: Callable[[str], str]) -> QueryBody:
@@ -42,6 +44,7 @@ def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any], saved: C
         zone=zone,
         skip=_count(fields, "skip") or _count(fields, "offset") or 0,
         limit=_count(fields, "limit"),
+        destination=_destination(fields.get("destination")),
     )
 
 
@@ -105,6 +108,21 @@ def _zone(text: Any) -> timezone:
         return parse_zone(str(text))
     except UsageError as error:
         raise ServiceError(error.message) from None
+
+
+def _destination(value: Any) -> Destination | None:
+    """Its type as it is written; `params` may be an object or a list of objects, which are taken together."""
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise ServiceError("destination is not an object")
+    kind, params = value.get("type"), value.get("params")
+    if not isinstance(kind, str):
+        raise ServiceError("destination.type is not a string" if "type" in value else "destination.type is missing")
+    given = params if isinstance(params, list) else [] if params is None else [params]
+    if not all(isinstance(one, dict) for one in given):
+        raise ServiceError("destination.params is neither an object nor a list of objects")
+    return Destination(kind, {key: value for one in given for key, value in one.items()})
 
 
 def _count(fields: Mapping[str, Any], name: str) -> int | None:

@@ -10,6 +10,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -19,7 +20,9 @@ from svcctl.errors import UsageError
 from svcctl.service import demo
 from svcctl.service.access import AccessLog
 from svcctl.service.app import build
+from svcctl.service.delivery import deliver
 from svcctl.service.engines.duckdb import Engine
+from svcctl.service.jobs import Jobs
 from svcctl.service.runtime import Service
 from svcctl.service.seed import open_store
 
@@ -78,7 +81,8 @@ def serve(files: local.Files, *, listen: str | None, ready_fd: int | None) -> No
     with Engine(files.events) as engine:
         demo.extend(engine, datetime.now(UTC), ready.progress)
         service = Service(engine, store, executor)
-        app = AccessLog(build(service), engine)
+        jobs = Jobs(store, partial(deliver, engine, service.now))
+        app = AccessLog(build(service, jobs), engine)
         where = _where(listen, files)
         config = uvicorn.Config(
             app, **where, access_log=False, log_config=None, lifespan="off", timeout_graceful_shutdown=3, ws="none"
@@ -86,9 +90,11 @@ def serve(files: local.Files, *, listen: str | None, ready_fd: int | None) -> No
         stopping = threading.Event()
         growing = threading.Thread(target=_grow, args=(engine, app, stopping), daemon=True)
         growing.start()
+        jobs.resume()
         try:
             _Server(config, ready, listen or str(files.socket)).run()
         finally:
+            jobs.close()
             stopping.set()
             growing.join()
             executor.shutdown(cancel_futures=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import RLock
 
 from svcctl.errors import NotFound
-from svcctl.service import domains, plans, queries, roles
+from svcctl.service import domains, jobs, plans, queries, roles
 
 _ACCOUNTS = """
 create table if not exists accounts (
@@ -28,7 +28,7 @@ create table if not exists accounts (
     reseller text
 ) strict;
 """
-_SCHEMAS = (_ACCOUNTS, plans.SCHEMA, domains.SCHEMA, roles.SCHEMA, queries.SCHEMA)
+_SCHEMAS = (_ACCOUNTS, plans.SCHEMA, domains.SCHEMA, roles.SCHEMA, queries.SCHEMA, jobs.SCHEMA)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ A format that is a `mode.type` of the interface is the service's own bytes, pass
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import errno
 import fcntl
 import io
@@ -20,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TextIO, cast
 
-from svcctl import charts, tables
+from svcctl import tables
 from svcctl.diagnostics import Diagnostics, ReaderClosed
 from svcctl.errors import IncompleteResult, Locked, UsageError
 
@@ -266,6 +265,8 @@ class Output:
             case "vertical":
                 lines = tables.vertical(columns, rows, style)
             case "chart":
+                from svcctl import charts
+
                 chart = charts.draw(columns, rows, style)
                 lines = iter(chart.lines)
                 notes = chart.notes
@@ -307,6 +308,8 @@ def _pick(
     known = [column.name for column in columns]
     for name in names:
         if name not in known:
+            import difflib
+
             nearest_first = difflib.get_close_matches(name, known, len(known) or 1, cutoff=0)
             raise UsageError(f"no column '{name}'", hint=f"columns are: {', '.join(nearest_first)}")
     places = [known.index(name) for name in names]

@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from svcctl.errors import Locked, MissingExtra, SvcctlError, UsageError
@@ -185,7 +185,7 @@ def start(files: Files, notify: Callable[[str], None]) -> bool:
     need_packages()
     files.make()
     reader, writer = os.pipe()
-    with files.log.open("ab") as log:
+    with open(files.log, "ab", opener=partial(os.open, mode=0o600)) as log:  # noqa: PTH123 (a mode needs an opener)
         process = subprocess.Popen(
             [sys.executable, "-m", "svcctl", "service", "serve", "--ready-fd", str(writer)],
             stdin=subprocess.DEVNULL,

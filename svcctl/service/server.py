@@ -59,15 +59,16 @@ class _Ready:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, ready: _Ready, where: str) -> None:
+    def __init__(self, config: uvicorn.Config, ready: _Ready) -> None:
         super().__init__(config)
         self._ready = ready
-        self._where = where
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         if self.started:
-            self._ready.ready(self._where)
+            # Port 0 is any free port: what counts is where the socket is now.
+            address = self.servers[0].sockets[0].getsockname()
+            self._ready.ready(address if isinstance(address, str) else f"{address[0]}:{address[1]}")
 
 
 def serve(files: local.Files, *, listen: str | None, ready_fd: int | None) -> None:
@@ -75,7 +76,7 @@ def serve(files: local.Files, *, listen: str | None, ready_fd: int | None) -> No
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     os.umask(0o077)
     ready = _Ready(ready_fd)
-    lock = local.hold_lock(files)
+    local.hold_lock(files)  # until this process has gone, however it goes
     store = open_store(files)
     executor = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
     with Engine(files.events) as engine:
@@ -92,14 +93,13 @@ def serve(files: local.Files, *, listen: str | None, ready_fd: int | None) -> No
         growing.start()
         jobs.resume()
         try:
-            _Server(config, ready, listen or str(files.socket)).run()
+            _Server(config, ready).run()
         finally:
             jobs.close()
             stopping.set()
             growing.join()
             executor.shutdown(cancel_futures=True)
             store.close()
-    os.close(lock)
 
 
 def _where(listen: str | None, files: local.Files) -> dict[str, Any]:

@@ -185,7 +185,7 @@ def start(files: Files, notify: Callable[[str], None]) -> bool:
     need_packages()
     files.make()
     reader, writer = os.pipe()
-    with open(files.log, "ab", opener=partial(os.open, mode=0o600)) as log:  # noqa: PTH123 (a mode needs an opener)
+    with open(files.log, "ab", opener=partial(os.open, mode=0o600)) as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "svcctl", "service", "serve", "--ready-fd", str(writer)],
             stdin=subprocess.DEVNULL,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import sys
 import threading
@@ -93,6 +94,9 @@ def serve(files: local.Files, *, listen: str | None, ready_fd: int | None) -> No
         growing.start()
         jobs.resume()
         try:
+            # The server ends at a signal, and then raises it again for whoever was there before it.
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, lambda *_: None)
             _Server(config, ready).run()
         finally:
             jobs.close()

@@ -23,7 +23,7 @@ class PeerFailed(Exception):
 
 
 class Server(Protocol):
-    """What can be stopped and started again at the same address."""
+    """What can be stopped and started again at the same address; what is so already is left as it is."""
 
     def start(self) -> None: ...
 
@@ -71,6 +71,8 @@ class Process:
         return self.directory / f"{self.name}.log"
 
     def start(self) -> None:
+        if self._child is not None:
+            return
         with self.log.open("ab") as log:
             self._child = subprocess.Popen(
                 # Of this process being killed, the server is told by the system alone.

@@ -24,6 +24,8 @@ class Relay:
     _running: tuple[threading.Thread, asyncio.AbstractEventLoop, asyncio.Event] | None = None
 
     def start(self) -> None:
+        if self._running is not None:
+            return
         listener = socket.create_server((HOST, self.port))
         loop, cut = asyncio.new_event_loop(), asyncio.Event()
         thread = threading.Thread(target=self._run, args=(loop, cut, listener), daemon=True)

@@ -16,7 +16,7 @@ import typer
 
 from svcctl import __version__
 from svcctl.context import Context
-from svcctl.diagnostics import EXIT_CODES, Diagnostics, ReaderClosed, silence_streams, wants_color
+from svcctl.diagnostics import EXIT_CODES, Diagnostics, ReaderClosed, wants_color
 from svcctl.errors import UsageError
 
 NOUNS = ("query", "range", "domain", "role", "profile", "service", "help")
@@ -161,12 +161,9 @@ def run(arguments: Sequence[str]) -> int:
         if code == INTERRUPTED:  # Typer takes the KeyboardInterrupt and leaves its number
             return diagnostics.report(KeyboardInterrupt())
         return code if isinstance(code, int) else 0
-    except BrokenPipeError:
-        silence_streams()
+    except BrokenPipeError:  # from a help page, which Typer prints
         return diagnostics.report(ReaderClosed())
     except (Exception, KeyboardInterrupt) as error:
-        if isinstance(error, ReaderClosed):
-            silence_streams()
         return diagnostics.report(error)
     finally:
         diagnostics.clear_progress()
@@ -175,11 +172,6 @@ def run(arguments: Sequence[str]) -> int:
 def main() -> NoReturn:
     """Run the command line of this process and leave."""
     code = run(sys.argv[1:])
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:
-        code = code or 7
-        silence_streams()
-    # Nothing is left to do; taking the interpreter apart costs milliseconds that a person at a prompt would feel.
+    # Nothing is buffered and nothing is left to do; taking the interpreter apart would cost a person at a prompt
+    # milliseconds, and would complain about a stdout that nobody reads.
     os._exit(code)

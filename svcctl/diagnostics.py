@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import sys
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -108,6 +108,9 @@ class Diagnostics:
         elif isinstance(error, typer.TyperException):
             message, hint = _usage(error)
             self._print(f"{self._label('error')} {message}")
+        elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            self._print(f"{self._label('error')} {os.strerror(error.errno)}")
+            code, hint = exit_code(errors.IncompleteResult("")), None
         else:
             self._print(f"{self._label('error')} {type(error).__name__}: {printable(str(error))}")
             hint = "this is a defect in svcctl; --verbose shows where"
@@ -181,9 +184,3 @@ def wants_color(choice: str, stream: TextIO, environment: Mapping[str, str]) -> 
     if environment.get("CLICOLOR_FORCE", "0") != "0":
         return True
     return stream.isatty() and environment.get("TERM") != "dumb"
-
-
-def silence_streams() -> None:
-    """Keep the interpreter from complaining at exit about a stdout that nobody reads."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())

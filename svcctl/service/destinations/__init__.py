@@ -105,4 +105,4 @@ def text(lines: pa.StringArray) -> memoryview:
     """The text of lines that lie side by side, as they do in a column of DuckDB's."""
     _, offsets, data = lines.buffers()
     bounds = memoryview(offsets).cast("i")
-    return memoryview(data)[bounds[lines.offset] : bounds[lines.offset + len(lines)]]
+    return memoryview(data).cast("B")[bounds[lines.offset] : bounds[lines.offset + len(lines)]]

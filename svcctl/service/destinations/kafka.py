@@ -41,8 +41,8 @@ SETTINGS = (
 )
 """Others could read files of the service's machine, or run programs on it."""
 
-WAIT = 20.0
-"""Seconds for anything that is asked of the brokers."""
+FIRST_WAIT, WAIT = 5.0, 20.0
+"""Seconds for an answer of the brokers: to the first question, and to any other."""
 
 
 class JsonRow(JsonSimple):
@@ -83,7 +83,8 @@ class Kafka(Destination):
         with self._explained():
             settings = {"group.id": f"svcctl-{self._job}", "enable.auto.commit": False, "enable.partition.eof": True}
             self._consumer = Consumer({**self._client, **settings})
-            self._partition = memo["partition"] if "partition" in memo else self._choose(self._consumer)
+            partitions = self._partitions(self._consumer)
+            self._partition: int = memo.get("partition", zlib.crc32(self._job.encode()) % partitions)
             self._place = TopicPartition(self._topic, self._partition)
             self._offset: int | None = memo.get("offset")
             self._there: frozenset[int] = frozenset()
@@ -104,11 +105,12 @@ class Kafka(Destination):
             )
             return self._read_back(self._consumer, sent)
 
-    def _choose(self, consumer: Consumer) -> int:
-        topic = consumer.list_topics(self._topic, timeout=WAIT).topics[self._topic]
+    def _partitions(self, consumer: Consumer) -> int:
+        """How many the topic has: the first question, which tells soon whether anybody answers."""
+        topic = consumer.list_topics(self._topic, timeout=FIRST_WAIT).topics[self._topic]
         if topic.error is not None:
             raise KafkaException(topic.error)
-        return zlib.crc32(self._job.encode()) % len(topic.partitions)
+        return len(topic.partitions)
 
     def _transactional(self) -> Producer | None:
         """A producer whose predecessor, if it still lives, can do nothing more; None without transactions."""

@@ -62,6 +62,7 @@ def compile(
         rows.conditions.append(exp.GTE(this=position, expression=number(arrived[0])))
         rows.conditions.append(exp.LT(this=position.copy(), expression=number(arrived[1])))
         rows.order += [Value(position.copy(), Type.INT8)] if rows.order else []
+        rows.by_position = True
     for index, clause in enumerate(query.clauses):
         match clause:
             case tree.Where():
@@ -118,6 +119,7 @@ class _Rows:
     limit: int | None = None
     offset: int = 0
     steps: int = field(default=0)
+    by_position: bool = False
 
     @classmethod
     def of_table(cls, table: Table, context: Context, start: datetime, end: datetime | None) -> _Rows:
@@ -252,7 +254,11 @@ class _Rows:
                 *(exp.Ordered(this=value.sql.copy(), nulls_first=False) for value in self.order), copy=False
             )
         if self.limit is not None:
-            select.limit(self.limit, copy=False)
+            limit: Sql = number(self.limit)
+            if self.by_position:
+                # DuckDB 2.0 fails when it sees that it must sort few rows out of those between two rowids
+                limit = exp.Subquery(this=exp.Select(expressions=[limit]))
+            select.limit(limit, copy=False)
         if self.offset:
             select.offset(self.offset, copy=False)
         return select

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from peers import hdfs, installed, kafka, old_kafka, s3
+from peers import ceph, hdfs, installed, kafka, old_kafka, s3
 
-SLOW = {"hdfs_peer", "old_kafka_peer"}
+SLOW = {"ceph_peer", "hdfs_peer", "old_kafka_peer"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -28,7 +28,7 @@ def kafka_peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.Kafka
 @pytest.fixture(scope="session")
 def old_kafka_peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.KafkaPeer]:
     """A Kafka broker from before transactions."""
-    installed.need("Apache Kafka", "java", "kafka")
+    installed.need("Apache Kafka", "java", folder="kafka")
     with old_kafka.apache_kafka(tmp_path_factory.mktemp("kafka")) as peer:
         yield peer
 
@@ -41,8 +41,16 @@ def s3_peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3.S3Peer]:
 
 
 @pytest.fixture(scope="session")
+def ceph_peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3.S3Peer]:
+    """An S3 server that also refuses what real ones refuse: parts that are too small, an object that exists."""
+    installed.need("Ceph", *ceph.COMMANDS)
+    with ceph.radosgw(tmp_path_factory.mktemp("ceph")) as peer:
+        yield peer
+
+
+@pytest.fixture(scope="session")
 def hdfs_peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[hdfs.HdfsPeer]:
     """A Hadoop cluster with two DataNodes."""
-    installed.need("Hadoop", "java", "hadoop")
+    installed.need("Hadoop", "java", folder="hadoop")
     with hdfs.hadoop(tmp_path_factory.mktemp("hadoop")) as peer:
         yield peer

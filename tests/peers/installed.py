@@ -17,9 +17,11 @@ log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %p %c: %m%n
 """
 
 
-def need(what: str, *parts: str) -> None:
-    """Skips the test when a command, or a folder below DIRECTORY, is missing; fails it with SVCCTL_REQUIRE_PEERS=1."""
-    missing = [part for part in parts if not (shutil.which(part) or (DIRECTORY / part).is_dir())]
+def need(what: str, *commands: str, folder: str | None = None) -> None:
+    """Skips the test when a command, or a folder of DIRECTORY, is missing; with SVCCTL_REQUIRE_PEERS=1 it fails."""
+    missing = [command for command in commands if shutil.which(command) is None]
+    if folder and not (DIRECTORY / folder).is_dir():
+        missing.append(str(DIRECTORY / folder))
     if not missing:
         return
     reason = f"{what} is not installed (no {', '.join(missing)}): run .ci/peers"

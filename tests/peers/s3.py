@@ -24,7 +24,7 @@ class S3Peer(Peer):
     """An S3 server with one bucket of the test's own; the bucket stands in the path, not in the host name."""
 
     endpoint: str
-    bucket: str
+    bucket: str = ""
     key: str = KEY
     secret: str = SECRET
     region: str = REGION
@@ -71,7 +71,7 @@ def rclone(directory: Path) -> Iterator[S3Peer]:
     """`rclone serve s3` over a directory: it checks signatures, and every object is a plain file."""
     port = free_port()
     objects = directory / "objects"
-    (objects / "events").mkdir(parents=True)
+    objects.mkdir()
     server = Process(
         name="rclone",
         arguments=[
@@ -82,4 +82,4 @@ def rclone(directory: Path) -> Iterator[S3Peer]:
         ready=lambda: socket.create_connection((HOST, port), timeout=1).close(),
     )
     with running(server):
-        yield S3Peer(server=server, endpoint=f"http://{HOST}:{port}", bucket="events")
+        yield S3Peer(server=server, endpoint=f"http://{HOST}:{port}").fresh_bucket()

@@ -159,9 +159,10 @@ def store(peer: S3Peer, *, secret: str | None = None) -> S3Store:
     )
 
 
-@pytest.fixture
-def bucket(s3_peer: S3Peer) -> S3Peer:
-    return s3_peer.fresh_bucket()
+@pytest.fixture(params=["s3_peer", pytest.param("ceph_peer", marks=pytest.mark.slow)])
+def bucket(request: pytest.FixtureRequest) -> S3Peer:
+    peer: S3Peer = request.getfixturevalue(request.param)
+    return peer.fresh_bucket()
 
 
 class TestS3:
@@ -185,9 +186,9 @@ class TestS3:
             obstore.put(store(bucket, secret="wrong"), "rows.csv", b"1\n")
         assert bucket.objects() == {}
 
-    def test_a_bucket_that_does_not_exist_is_refused(self, s3_peer: S3Peer) -> None:
+    def test_a_bucket_that_does_not_exist_is_refused(self, bucket: S3Peer) -> None:
         with pytest.raises(FileNotFoundError):
-            obstore.put(store(replace(s3_peer, bucket="nobody-made-it")), "rows.csv", b"1\n")
+            obstore.put(store(replace(bucket, bucket="nobody-made-it")), "rows.csv", b"1\n")
 
     def test_a_server_that_went_away_comes_back_with_its_objects(self, bucket: S3Peer) -> None:
         obstore.put(store(bucket), "before.csv", b"1\n")
@@ -197,6 +198,21 @@ class TestS3:
                 obstore.put(store(bucket), "meanwhile.csv", b"2\n")
         obstore.put(store(bucket), "after.csv", b"3\n")
         assert bucket.objects() == {"after.csv": b"3\n", "before.csv": b"1\n"}
+
+
+class TestCeph:
+    def test_parts_below_five_mebibytes_are_refused(self, ceph_peer: S3Peer) -> None:
+        bucket = ceph_peer.fresh_bucket()
+        with pytest.raises(obstore.exceptions.GenericError, match="EntityTooSmall"):
+            obstore.put(store(bucket), "rows.csv", b"x" * 6_000_000, use_multipart=True, chunk_size=4_000_000)
+        assert bucket.objects() == {}
+
+    def test_an_object_that_may_only_be_created_does_not_replace_one(self, ceph_peer: S3Peer) -> None:
+        bucket = ceph_peer.fresh_bucket()
+        obstore.put(store(bucket), "rows.csv", b"first", mode="create")
+        with pytest.raises(obstore.exceptions.AlreadyExistsError):
+            obstore.put(store(bucket), "rows.csv", b"second", mode="create")
+        assert bucket.objects() == {"rows.csv": b"first"}
 
 
 NO_RETRIES = {"dfs.client.failover.max.attempts": "1"}

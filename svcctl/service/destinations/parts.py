@@ -119,7 +119,7 @@ class Parts(Destination):
         return sent
 
     def room(self) -> int:
-        left = self._size - (self._sink.size if self._sink else 0)
+        left = self._size - (self._sink.size if self._sink else len(self._head))
         return left if left >= LEAST_ROOM else 0
 
     def write(self, lines: pa.StringArray, row: int) -> None:

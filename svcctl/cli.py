@@ -19,25 +19,38 @@ from svcctl.context import Context
 from svcctl.diagnostics import EXIT_CODES, Diagnostics, ReaderClosed, wants_color
 from svcctl.errors import UsageError
 
-NOUNS = ("query", "range", "domain", "role", "profile", "service", "help")
-"""The commands, in the order of the help page; each is the module `svcctl.commands.<noun>` and its `register`."""
-
+NOUNS = {
+    "query": "Run a query over the events of a range.",
+    "job": "List, stop, start, remove and watch jobs (queries launched with --dest).",
+    "range": "Preview the range that --from and --to resolve to.",
+    "domain": "Manage a reseller's customer domains (with reseller credentials).",
+    "role": "Manage the custom roles of a domain.",
+    "profile": "Say where a service is and who you are there.",
+    "service": "Run the service of one's own.",
+    "help": "Explain a topic: dates, formats, profiles, and more.",
+}
+"""The commands in the order of the help page. Each is the module `svcctl.commands.<noun>`, added by its `register`;
+what the help page says of it stands here, so that the page needs none of the modules."""
 
 INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
 class GlobalOption:
-    """An option of every command: it may stand before the command or after it."""
+    """An option of every command: it may stand before the command or after it.
+
+    Behind a command of `but_of`, it is an option of that command's own.
+    """
 
     names: tuple[str, ...]
     takes_value: bool = True
+    but_of: tuple[tuple[str, ...], ...] = ()
 
 
 GLOBAL_OPTIONS = (
     GlobalOption(("--profile", "-p")),
     GlobalOption(("--config",)),
-    GlobalOption(("--timeout",)),
+    GlobalOption(("--timeout",), but_of=(("job", "wait"),)),
     GlobalOption(("--retries",)),
     GlobalOption(("--color",)),
     GlobalOption(("--quiet", "-q"), takes_value=False),
@@ -119,7 +132,7 @@ def root(
 
 
 def build(arguments: Sequence[str], context: Context) -> typer.Typer:
-    """The app with the noun that hoisted `arguments` name, or with all of them for help and for a word that is none."""
+    """The app with the noun that hoisted `arguments` name, or with the names of all for help and for mistakes."""
     app = typer.Typer(
         name="svcctl",
         help="Query stored events, export them, and run the jobs, domains and roles of the service behind them.",
@@ -131,23 +144,25 @@ def build(arguments: Sequence[str], context: Context) -> typer.Typer:
     )
 
     app.callback()(root)
-    for noun in _needed(arguments):
+    noun = _noun(arguments)
+    if noun in NOUNS:
         importlib.import_module(f"svcctl.commands.{noun}").register(app)
+    else:
+        for name, meaning in NOUNS.items():
+            app.command(name, help=meaning)(lambda: None)
     return app
 
 
-def _needed(arguments: Sequence[str]) -> tuple[str, ...]:
-    """The nouns that hoisted arguments need: the one they name, none for the version, all for help and mistakes."""
+def _noun(arguments: Sequence[str]) -> str | None:
+    """The first word of hoisted arguments that is neither a global option nor its value."""
     values = {name for option in GLOBAL_OPTIONS if option.takes_value for name in option.names}
     words = iter(arguments)
     for word in words:
         if word in values:
             next(words, None)
-        elif word == "--version":
-            return ()
         elif not word.startswith("-"):
-            return (word,) if word in NOUNS else NOUNS
-    return NOUNS
+            return word
+    return None
 
 
 def run(arguments: Sequence[str]) -> int:

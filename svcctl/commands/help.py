@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 
 def help_(ctx: typer.Context, topic: Annotated[str | None, typer.Argument(metavar="[TOPIC]")] = None) -> None:
-    """Explain a topic: dates, formats, profiles, environment, exit-codes, query-language"""
+    """Explain a topic: dates, formats, profiles, and more."""
     svc: Context = ctx.obj
     if topic is None:
         svc.output.text("topics: " + ", ".join(TOPICS) + "\nread one with 'svcctl help TOPIC'")
@@ -99,6 +99,11 @@ def _environment() -> str:
         (CONFIG_ENVIRONMENT, "profiles file to use"),
         *((row.environment, row.meaning) for row in SETTINGS.values() if row.environment),
         ("SVCCTL_DATA", "directory of the local service's data"),
+        (
+            "SVCCTL_QUERY_SECONDS",
+            "how long the local service works on a query before it gives up (600); set at its start",
+        ),
+        ("SVCCTL_PADDING_SECONDS", "how long it lets a client wait before it sends padding (5); set at its start"),
         ("NO_COLOR", "no colour"),
         ("CLICOLOR_FORCE", "colour in a pipe, too"),
     ]

@@ -1,0 +1,139 @@
+"""Speed and memory as ratios against a named peer of the same run: `python tests/bench/bench.py [startup|stream|copy]`.
+
+Machines are noisy, so every figure is the median of several runs, peer and subject in turn; nothing here fails a build.
+`stream` and `copy` load five million events into a service of their own, which takes half a minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+ROWS = 5_000_000
+SVCCTL = str(Path(sys.executable).parent / "svcctl")
+FROM = "2026-10-01"
+
+
+def seconds(command: Sequence[str], environment: dict[str, str]) -> float:
+    started = time.perf_counter()
+    subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - started
+
+
+def compare(what: str, peer: Callable[[], float], subject: Callable[[], float], runs: int, reach: float) -> None:
+    """Time peer and subject in turn and print the ratio of their medians."""
+    peer(), subject()
+    pairs = [(peer(), subject()) for _ in range(runs)]
+    theirs, ours = (statistics.median(times) for times in zip(*pairs, strict=True))
+    ratio = ours / theirs
+    print(f"{what:<52} {ours * 1000:9.0f} ms {theirs * 1000:9.0f} ms {ratio:6.2f}x  (to reach: {reach}x)", flush=True)
+
+
+def startup(environment: dict[str, str]) -> None:
+    """Whole processes at a prompt, against the imports they cannot do without."""
+    typer = [sys.executable, "-c", "import typer"]
+    both = [sys.executable, "-c", "import typer, httpx"]
+    subprocess.run([SVCCTL, "service", "start"], env=environment, check=True, capture_output=True)
+    for arguments, peer, reach in (
+        (["--version"], typer, 1.25),
+        (["--help"], typer, 1.25),
+        (["job", "list"], both, 1.35),
+    ):
+        command = [SVCCTL, *arguments]
+        name = f"svcctl {' '.join(arguments)} / python -c '{peer[-1]}'"
+        compare(name, lambda p=peer: seconds(p, environment), lambda c=command: seconds(c, environment), 20, reach)  # type: ignore[misc]
+
+
+def stream(environment: dict[str, str], data: Path) -> None:
+    """A gigabyte through the client, against curl with the same request over the same socket."""
+    for mode, format_ in (("csv", "csv"), ("json/simple", "ndjson")):
+        body = json.dumps({"query": "from bench", "from": 1790812800, "to": "now", "mode": {"type": mode}})
+        token = json.loads((data / "credentials.json").read_text())["local"]["token"]
+        curl = ["curl", "-sS", "--fail", "--unix-socket", str(data / "service.sock"), "http://localhost/search/query"]
+        curl += ["-H", "Content-Type: application/json", "-H", f"Authorization: Bearer {token}", "--data-binary", body]
+        ours = [SVCCTL, "query", "from bench", "--from", FROM, "-f", format_]
+        compare(
+            f"query -f {format_} / curl, {ROWS} rows",
+            lambda c=curl: seconds(c, environment),  # type: ignore[misc]
+            lambda c=ours: seconds(c, environment),  # type: ignore[misc]
+            5,
+            1.5,
+        )
+    measure = "import resource, subprocess, sys; subprocess.check_call(sys.argv[1:], stdout=subprocess.DEVNULL); "
+    measure += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)"
+    for format_ in ("csv", "ndjson", "json", "json/compact", "json/simple/compact", "xml", "msgpack"):
+        command = [sys.executable, "-c", measure, SVCCTL, "query", "from bench", "--from", FROM, "-f", format_]
+        peak = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+        print(f"query -f {format_}: peak {peak} MiB  (to reach: 64 MiB)", flush=True)
+
+
+def copy(environment: dict[str, str], parquet: Path) -> None:
+    """csv from the service to a pipe, against DuckDB's own COPY of the same rows to a pipe."""
+    script = f"""
+import duckdb, subprocess, sys, time
+con = duckdb.connect()
+con.execute("create table bench as from '{parquet}'")
+for _ in range(6):
+    sink = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    started = time.perf_counter()
+    out = f"/dev/fd/{{sink.stdin.fileno()}}"
+    con.execute(f"copy (select * from bench where eventdate >= '{FROM}') to '{{out}}' (format csv)")
+    sink.stdin.close()
+    sink.wait()
+    print(time.perf_counter() - started, flush=True)
+"""
+    printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    times = iter([float(line) for line in printed.split()])
+    ours = [SVCCTL, "query", "from bench", "--from", FROM, "-f", "csv"]
+    compare(f"query -f csv / COPY, {ROWS} rows", lambda: next(times), lambda: seconds(ours, environment), 5, 1.5)
+
+
+@contextmanager
+def service(events: bool):  # type: ignore[no-untyped-def]
+    """An environment with a running service, its data directory and a parquet file of events."""
+    with tempfile.TemporaryDirectory(prefix="svcctl-bench-") as home:
+        data, parquet = Path(home) / "data", Path(home) / "bench.parquet"
+        environment = {"HOME": home, "PATH": os.environ["PATH"], "SVCCTL_DATA": str(data)}
+        if events:
+            make = f"""
+import duckdb
+duckdb.connect().execute('''copy (select timestamp '2026-10-01' + to_microseconds(i * 400000) as eventdate,
+  '10.0.' || (i % 250) || '.' || (hash(i) % 250) as ip, (hash(i + 1) % 65535)::int as port,
+  ['GET', 'POST', 'PUT'][1 + (i % 3)::int] as method, '/a/b/' || (i % 1000) as uri,
+  (200 + (hash(i + 2) % 4) * 100)::int as statusCode, (hash(i + 3) % 100000)::bigint as bytes,
+  (hash(i) % 1000) / 7.0 as timeTaken, 'Browser/5.0 (X11; Linux, x86_64)' as userAgent,
+  case when i % 5 = 0 then null else 'u' || (i % 77) end as userId from range({ROWS}) r(i)) to '{parquet}' ''')
+"""
+            subprocess.run([sys.executable, "-c", make], check=True)
+            load = [SVCCTL, "service", "load", str(parquet), "--table", "bench"]
+            subprocess.run(load, env=environment, check=True, capture_output=True)
+        try:
+            yield environment, data, parquet
+        finally:
+            subprocess.run([SVCCTL, "service", "stop"], env=environment, check=False, capture_output=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="*", default=["startup", "stream", "copy"])
+    chosen = parser.parse_args().what
+    with service("stream" in chosen or "copy" in chosen) as (environment, data, parquet):
+        if "startup" in chosen:
+            startup(environment)
+        if "stream" in chosen:
+            stream(environment, data)
+        if "copy" in chosen:
+            copy(environment, parquet)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""The root command: where global options may stand, and that its page says what the commands say of themselves."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+import typer
+from shells import Shell
+
+from svcctl.cli import NOUNS, hoist
+
+
+@pytest.mark.parametrize(
+    ("typed", "hoisted"),
+    [
+        ("query x -v -p prod --from 1d", "-v -p prod query x --from 1d"),
+        ("query x --timeout=5 --from 1d", "--timeout=5 query x --from 1d"),
+        ("query x --from 1d -q -- -v", "-q query x --from 1d -- -v"),
+        ("-p a query", "-p a query"),
+        ("query -p", "-p query"),
+        ("query --profiles x", "query --profiles x"),
+        ("", ""),
+    ],
+)
+def test_global_options_may_stand_anywhere_before_two_dashes(typed: str, hoisted: str) -> None:
+    assert hoist(typed.split()) == hoisted.split()
+
+
+@pytest.mark.parametrize("noun", NOUNS)
+def test_the_help_page_says_of_a_command_what_the_command_says(noun: str) -> None:
+    app = typer.Typer()
+    importlib.import_module(f"svcctl.commands.{noun}").register(app)
+    said = [group.typer_instance.info.help for group in app.registered_groups if group.typer_instance]
+    said += [command.callback.__doc__ for command in app.registered_commands if command.callback]
+    first_lines = [str(text).strip().partition("\n")[0] for text in said]
+    assert first_lines == [NOUNS[noun]]
+
+
+def test_an_unknown_command_is_refused_with_the_nearest(shell: Shell) -> None:
+    done = shell("qury")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "svcctl: error: no such command 'qury'. Did you mean 'query'?\nhint: see 'svcctl --help'\n",
+    )
+
+
+def test_the_version_is_the_changelogs(shell: Shell) -> None:
+    changelog = (Path(__file__).parent.parent / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.findall(r"^## \[(\d.*)\]", changelog, re.MULTILINE)
+    assert shell("--version").stdout == f"svcctl {versions[0]}\n"

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TextIO
 
 import typer
 
 from svcctl import errors
+
+PATIENCE = 0.3
+"""Seconds without an answer before a terminal is told that something is going on."""
+TURN = 0.1
 
 
 class ReaderClosed(Exception):
@@ -52,15 +59,29 @@ def exit_code(error: BaseException) -> int:
 
 
 class Diagnostics:
-    """Writes everything that is not data. `query_text` is what a place in an error refers to."""
+    """Writes everything that is not data. `query_text` is what a place in an error refers to.
 
-    def __init__(self, stream: TextIO, *, quiet: bool = False, verbose: bool = False, color: bool = False) -> None:
+    `moving` says that the terminal, if it is one, can take a line back: progress is shown on no other.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        quiet: bool = False,
+        verbose: bool = False,
+        color: bool = False,
+        moving: bool = True,
+    ) -> None:
         self.stream = stream
         self.quiet = quiet
         self.verbose = verbose
         self.color = color
+        self.moving = moving
         self.query_text: str | None = None
         self._line_open = False
+        self._lock = threading.RLock()
+        self._worker: tuple[threading.Thread, threading.Event] | None = None
 
     @property
     def is_terminal(self) -> bool:
@@ -82,16 +103,57 @@ class Diagnostics:
         self._write(question)
 
     def progress(self, text: str) -> None:
-        """A line that the next one replaces; on a terminal only."""
-        if self.quiet or not self.is_terminal:
+        """A line that the next one replaces; on a terminal only, and never wider than it."""
+        if self.quiet or not (self.is_terminal and self.moving):
             return
-        self._write(f"\r\x1b[Ksvcctl: {text}")
-        self._line_open = True
+        with self._lock:
+            self._write("\r\x1b[K" + f"svcctl: {text}"[: self._width() - 1])
+            self._line_open = True
+
+    @contextmanager
+    def working(self, tell: Callable[[], str]) -> Iterator[None]:
+        """While the block takes longer than PATIENCE, a line that turns and says what `tell` does; on a terminal only.
+
+        It ends with the block, with the first data on a shared terminal, and with a question.
+        """
+        if self.quiet or not (self.is_terminal and self.moving):
+            yield
+            return
+        self.clear_progress()
+        over = threading.Event()
+        thread = threading.Thread(target=self._turn, args=(tell, over), daemon=True)
+        self._worker = thread, over
+        thread.start()
+        try:
+            yield
+        finally:
+            self.clear_progress()
+
+    def _turn(self, tell: Callable[[], str], over: threading.Event) -> None:
+        signs = cycle("|/-\\")
+        pause = PATIENCE
+        while not over.wait(pause):
+            self.progress(f"{next(signs)} {tell()}")
+            pause = TURN
 
     def clear_progress(self) -> None:
+        """End what is going on on the progress line, and take the line back."""
+        if self._worker is not None:
+            (thread, over), self._worker = self._worker, None
+            over.set()
+            thread.join()
+        self._take_line_back()
+
+    def _take_line_back(self) -> None:
         if self._line_open:
             self._write("\r\x1b[K")
             self._line_open = False
+
+    def _width(self) -> int:
+        try:
+            return os.get_terminal_size(self.stream.fileno()).columns or 80
+        except (OSError, ValueError):
+            return 80
 
     def report(self, error: BaseException) -> int:
         """Say what happened and what to do, in lines; returns the exit code."""
@@ -107,7 +169,7 @@ class Diagnostics:
             hint = error.hint
         elif isinstance(error, typer.TyperException):
             message, hint = _usage(error)
-            self._print(f"{self._label('error')} {message}")
+            self._print(message if "\n" in message else f"{self._label('error')} {message}")
         elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             self._print(f"{self._label('error')} {os.strerror(error.errno)}")
             code, hint = exit_code(errors.IncompleteResult("")), None
@@ -135,8 +197,9 @@ class Diagnostics:
             self._print("  " + " " * (column - start) + "^")
 
     def _print(self, text: str) -> None:
-        self.clear_progress()
-        self._write(text + "\n")
+        with self._lock:
+            self._take_line_back()
+            self._write(text + "\n")
 
     def _write(self, text: str) -> None:
         try:
@@ -161,7 +224,10 @@ def _message(error: errors.SvcctlError) -> str:
 
 
 def _usage(error: typer.TyperException) -> tuple[str, str | None]:
+    """What is wrong in one line and where to look, or the help page of a noun that was named without a verb."""
     context = getattr(error, "ctx", None)
+    if context is not None and error.format_message() == context.get_help():
+        return error.format_message(), None
     message = " ".join(error.format_message().split())
     message = message[:1].lower() + message[1:].rstrip(".")
     return message, f"see '{context.command_path} --help'" if context else None

@@ -331,7 +331,7 @@ def _separated(
     yield delimiter.join(cell(column.name, None) for column in columns)
     for row in rows:
         line = delimiter.join(cell(value, column.type) for value, column in zip(row, columns, strict=True))
-        yield line or '""'  # one column that is null: an empty line would pass for keep-alive padding
+        yield line if line.strip(delimiter) else '""' + line  # a row of nulls would pass for keep-alive padding
 
 
 def _plain(value: Any, kind: str | None, style: tables.Style) -> str:

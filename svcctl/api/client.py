@@ -46,6 +46,8 @@ MAX_RETRY_AFTER = 120.0
 """Seconds that a Retry-After is followed at most."""
 SILENCE = 300.0
 """Seconds that a continuous query may be silent: it waits for events, but a dead connection must show some time."""
+CID = "x-svc-cid"
+"""The answer's header that names the request, where a service sends one; a cid in the body comes first."""
 SKEW = 60
 """Seconds by which clocks may differ before a refused signature is blamed on them."""
 
@@ -180,7 +182,8 @@ class Client:
             raise UsageError("a query with a destination is launched, not read")
         call = self._query_call(request, repeatable=True)
         with self._answer(call) as response:
-            yield QueryResponse(MODES[request.mode], response.headers.get("content-type", ""), _body(response))
+            head = response.headers
+            yield QueryResponse(MODES[request.mode], head.get("content-type", ""), _body(response), head.get(CID))
 
     def launch(self, request: QueryRequest) -> str:
         """Forwards a query to its destination and returns the ID of the job."""
@@ -472,7 +475,8 @@ class Client:
                 hint="redirects are not followed: use that base URL",
             )
         hint = self._skew_hint(response) if status == 401 else None
-        return error_of(status, response.headers.get("content-type", ""), response.extensions[_READ], hint=hint)
+        head = response.headers
+        return error_of(status, head.get("content-type", ""), response.extensions[_READ], hint=hint, cid=head.get(CID))
 
     def _skew_hint(self, response: httpx.Response) -> str | None:
         theirs = _http_date(response.headers.get("date", ""))
@@ -602,7 +606,7 @@ def _decoded(response: httpx.Response) -> Any:
         what = "a web page" if is_page(response.headers.get("content-type", ""), body) else "something that is not JSON"
         raise Unavailable(f"the service answered with {what}: {page_line(body)}") from None
     if refusal := read_refusal(payload):
-        raise refusal.as_error()
+        raise refusal.of(response.headers.get(CID)).as_error()
     return payload["object"] if isinstance(payload, dict) and "object" in payload else payload
 
 

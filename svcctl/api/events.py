@@ -60,12 +60,12 @@ class QueryResponse:
     `IncompleteResult` says that rows may have been handed on before; any other error, that none were.
     """
 
-    def __init__(self, mode: Mode, content_type: str, body: Iterable[bytes]) -> None:
+    def __init__(self, mode: Mode, content_type: str, body: Iterable[bytes], cid: str | None = None) -> None:
         self.mode = mode
         self.content_type = content_type
         self.bytes = 0
         """Bytes of the body received so far."""
-        self._delivered = Delivered()
+        self._delivered = Delivered(cid=cid)
         self._body = _without_page_or_error(self._counted(body), content_type, mode, self._delivered)
         self._batches: Iterator[list[tuple[Any, ...]]] = iter(())
         self._ahead: list[list[tuple[Any, ...]]] = []
@@ -77,7 +77,7 @@ class QueryResponse:
 
     @property
     def cid(self) -> str | None:
-        """The identifier of the request, once the answer has named it."""
+        """The identifier of the request, once the answer has named it in its head or in its body."""
         return self._delivered.cid
 
     @property
@@ -110,11 +110,14 @@ class QueryResponse:
             yield chunk
 
     def _told(self, parts: Iterator[T]) -> Iterator[T]:
-        """The same parts; an error that comes out of the connection is told how many rows were handed on."""
+        """The same parts; an error is told what it cannot know: how many rows were handed on, the request's cid."""
         try:
             yield from parts
         except IncompleteResult as error:
             error.rows = self._delivered.rows
+            raise
+        except ServiceError as error:
+            error.cid = error.cid or self._delivered.cid
             raise
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from svcctl.errors import Conflict, CredentialsError, NotFound, Place, ServiceError, SvcctlError, Unavailable
@@ -77,6 +77,10 @@ class Refusal:
             kind = _CLASSES.get(code or 0) or _CLASSES.get(http_status) or ServiceError
         return kind(self.message, code=code, cid=self.cid, hint=hint, place=self.place)
 
+    def of(self, cid: str | None) -> Refusal:
+        """The same, with the request's cid from elsewhere where the body has none."""
+        return replace(self, cid=self.cid or cid)
+
     def in_one_line(self) -> str:
         """Message, code and cid, for an exception that has no fields for them."""
         facts = [f"code {self.code}"] if self.code is not None else []
@@ -117,8 +121,10 @@ def is_error_line(payload: Any) -> bool:
     return isinstance(payload.get("error"), Mapping) or any(marks <= set(payload) for marks in _MARKS)
 
 
-def error_of(http_status: int, content_type: str, body: bytes, *, hint: str | None = None) -> SvcctlError:
-    """The exception for an answer with a failing HTTP status, whatever its body is."""
+def error_of(
+    http_status: int, content_type: str, body: bytes, *, hint: str | None = None, cid: str | None = None
+) -> SvcctlError:
+    """The exception for an answer with a failing HTTP status, whatever its body is; `cid` is its head's, if any."""
     try:
         payload = json.loads(body)
     except (ValueError, RecursionError):
@@ -127,13 +133,13 @@ def error_of(http_status: int, content_type: str, body: bytes, *, hint: str | No
     if refusal is None and isinstance(payload, Mapping) and (payload.get("msg") or payload.get("message")):
         refusal = Refusal(_line(payload.get("msg") or payload.get("message")), None, _line(payload.get("cid")) or None)
     if refusal is not None:
-        return refusal.as_error(http_status, hint=hint)
+        return refusal.of(cid).as_error(http_status, hint=hint)
     line = page_line(body)
     if http_status >= 500 or http_status == 429:
         return Unavailable(f"the service answered HTTP {http_status}" + (f": {line}" if line else ""), hint=hint)
     if is_page(content_type, body):
         hint = hint or "a web page came instead of the service's answer: check the base URL and any proxy before it"
-    return Refusal(line or f"HTTP {http_status} with no message").as_error(http_status, hint=hint)
+    return Refusal(line or f"HTTP {http_status} with no message", cid=cid).as_error(http_status, hint=hint)
 
 
 def is_page(content_type: str, body: bytes) -> bool:

@@ -7,7 +7,10 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 
+import anyio
 import pyarrow as pa
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from svcctl.errors import ServiceError, SvcctlError
 from svcctl.service.encoders import ENCODERS, Encoder, Rendering
@@ -20,6 +23,8 @@ from svcctl.service.runtime import Service
 
 POLL_SECONDS = 0.2
 """How often a query that goes on looks for new events."""
+INTERRUPT_SECONDS = 0.1
+"""How often the engine is told again to stop: told before it has begun, it would go on."""
 
 
 class Answer:
@@ -67,7 +72,7 @@ class Answer:
             if self._next.done():
                 self._next.result()
         except BaseException:
-            await self._close()
+            await self.close()
             raise
 
     async def chunks(self) -> AsyncIterator[bytes | memoryview]:
@@ -80,14 +85,13 @@ class Answer:
                     yield chunk
                 async for padding in self._idle():
                     yield padding
-            for chunk in self._encoder.tail():
+            tail = self._encoder.tail()
+            while chunk := await asyncio.to_thread(next, tail, b""):  # packing a workbook takes its time
                 yield chunk
         except SvcctlError as error:
             if not self._encoder.streams:
                 raise  # nothing was sent yet: closing the connection is the one way left to say it
             yield self._encoder.error(http_status(error), error.message)
-        finally:
-            await self._close()
 
     async def _increment(self) -> AsyncIterator[bytes | memoryview]:
         """The chunks of the plan that runs, and padding while they take long."""
@@ -137,21 +141,41 @@ class Answer:
         before = time.monotonic()
         await asyncio.wait({self._next}, timeout=max(0.0, min(self._service.padding_seconds, self._left)))
         self._left -= time.monotonic() - before
-        if self._left <= 0 and not self._next.done() and self._stream is not None:
+        if self._left <= 0:
             limit = f"{self._service.query_seconds:g} s"
-            self._stream.interrupt(ServiceError(f"the query needs more than {limit} of work; narrow it", code=504))
+            await self._stop(ServiceError(f"the query needs more than {limit} of work; narrow it", code=500))
+
+    async def _stop(self, reason: ServiceError | None = None) -> None:
+        """Stop the engine's work and wait until its thread is free."""
+        while self._next is not None and not self._next.done():
+            if self._stream is not None:
+                self._stream.interrupt(reason)
+            await asyncio.wait({self._next}, timeout=INTERRUPT_SECONDS)
 
     def _end_stream(self) -> None:
         if self._stream is not None:
             self._stream_closing.close()
             self._stream = None
 
-    async def _close(self) -> None:
-        """Stop the engine's work and wait for its thread; a client that left must not hold one."""
-        if self._next is not None:
-            if not self._next.done() and self._stream is not None:
-                self._stream.interrupt()
-            await asyncio.shield(asyncio.wait({self._next}))
+    async def close(self) -> None:
+        """Stop whatever still works for this answer, and give back what it holds."""
+        with anyio.CancelScope(shield=True):
+            await self._stop()
+        if self._next is not None and not self._next.cancelled():
             self._next.exception()
         self._end_stream()
         self._closing.close()
+
+
+class Answered(StreamingResponse):
+    """Sends an answer and closes it, however that ends: a client may leave before the first byte was asked for."""
+
+    def __init__(self, answer: Answer, content_type: str) -> None:
+        super().__init__(answer.chunks(), media_type=content_type)
+        self._answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._answer.close()

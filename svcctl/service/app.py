@@ -21,7 +21,7 @@ from starlette.routing import Route
 from svcctl import __version__
 from svcctl.errors import CredentialsError, ServiceError, SvcctlError
 from svcctl.service import delivery, domains, live, provisioning, queries
-from svcctl.service.answers import Answer
+from svcctl.service.answers import Answer, Answered
 from svcctl.service.auth import authorize
 from svcctl.service.encoders import ENCODERS
 from svcctl.service.jobs import STATUSES, Jobs
@@ -33,6 +33,9 @@ from svcctl.service.store import Account
 
 MAX_BODY_BYTES = 2**20
 """A request body is a query and a few fields; more is refused with 413."""
+
+CID = "x-svc-cid"
+"""Names a request in every answer, for the formats whose body has no place for it."""
 
 _log = logging.getLogger("svcctl.service")
 
@@ -69,14 +72,16 @@ async def _guarded(
         body = await _read(request)
         account = request.state.account = authorize(request.headers, body, service.store, service.clock)
         domains.require_access(service.store, account.domain)
-        return await respond(service, request, body)
+        response = await respond(service, request, body)
     except SvcctlError as error:
-        return failure(service, error, cid)
+        response = failure(service, error, cid)
     except Exception:
         _log.exception("request %s failed", cid)
-        return failure(
+        response = failure(
             service, ServiceError("the service failed on this request; its log has the reason", code=500), cid
         )
+    response.headers[CID] = cid
+    return response
 
 
 async def _read(request: Request) -> bytes:
@@ -89,8 +94,11 @@ async def _read(request: Request) -> bytes:
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
-    content = {"success": False, "msg": f"no route {request.method} {request.url.path}", "status": 1}
-    return json_response(content | {"cid": secrets.token_hex(6), "timestamp": int(time.time() * 1000)}, 404)
+    cid = secrets.token_hex(6)
+    content = {"success": False, "msg": f"no route {request.method} {request.url.path}", "status": 1, "cid": cid}
+    response = json_response(content | {"timestamp": int(time.time() * 1000)}, 404)
+    response.headers[CID] = cid
+    return response
 
 
 async def _query(jobs: Jobs, service: Service, request: Request, body: bytes) -> Response:
@@ -101,7 +109,7 @@ async def _query(jobs: Jobs, service: Service, request: Request, body: bytes) ->
     increments = await service.run(live.increments, service.engine, asked, service.now)
     answer = Answer(service, asked, request.state.cid, increments)
     await answer.begin()
-    return StreamingResponse(answer.chunks(), media_type=ENCODERS[asked.mode].content_type)
+    return Answered(answer, ENCODERS[asked.mode].content_type)
 
 
 def _launch(jobs: Jobs, service: Service, asked: QueryBody, account: Account) -> str:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb import Engine
 from svcctl.service.store import Store
 
 T = TypeVar("T")
+
+QUERY_SECONDS = 600.0
+PADDING_SECONDS = 5.0
 
 
 @dataclass
@@ -24,9 +29,10 @@ class Service:
     store: Store
     executor: Executor
     clock: Callable[[], float] = time.time
-    query_seconds: float = 600.0
-    """How long the engine may work on one query; the time that a reader takes does not count."""
-    padding_seconds: float = 5.0
+    query_seconds: float = QUERY_SECONDS
+    """How long a query may wait for the engine in all, or a continuous one for its next rows; the time that a reader
+    takes does not count."""
+    padding_seconds: float = PADDING_SECONDS
     """How long a client waits for the next byte before it gets keep-alive padding."""
     started: float = field(default_factory=time.time)
 
@@ -36,3 +42,15 @@ class Service:
     def run(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
         """Work of the engine, in a thread of its own kind."""
         return asyncio.get_running_loop().run_in_executor(self.executor, work, *arguments)
+
+
+def seconds_of(environment: Mapping[str, str], name: str, default: float) -> float:
+    """A variable of the environment as seconds. UsageError when it is not a number above 0."""
+    text = environment.get(name) or str(default)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise UsageError(f"{name} is '{text}', which is not a number of seconds", hint="write 600, for example")
+    return seconds

@@ -24,7 +24,7 @@ from svcctl.service.app import build
 from svcctl.service.delivery import deliver
 from svcctl.service.engines.duckdb import Engine
 from svcctl.service.jobs import Jobs
-from svcctl.service.runtime import Service
+from svcctl.service.runtime import PADDING_SECONDS, QUERY_SECONDS, Service, seconds_of
 from svcctl.service.seed import open_store
 
 THREADS = 8
@@ -77,12 +77,14 @@ def serve(files: local.Files, *, listen: str | None, ready_fd: int | None) -> No
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     os.umask(0o077)
     ready = _Ready(ready_fd)
+    query_seconds = seconds_of(os.environ, "SVCCTL_QUERY_SECONDS", QUERY_SECONDS)
+    padding_seconds = seconds_of(os.environ, "SVCCTL_PADDING_SECONDS", PADDING_SECONDS)
     local.hold_lock(files)  # until this process has gone, however it goes
     store = open_store(files)
     executor = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
     with Engine(files.events) as engine:
         demo.extend(engine, datetime.now(UTC), ready.progress)
-        service = Service(engine, store, executor)
+        service = Service(engine, store, executor, query_seconds=query_seconds, padding_seconds=padding_seconds)
         jobs = Jobs(store, partial(deliver, engine, service.now))
         app = AccessLog(build(service, jobs), engine)
         where = _where(listen, files)

@@ -355,11 +355,36 @@ def test_the_times_of_a_workbook_follow_the_zone(engine: Engine) -> None:
     assert read_xls(body(engine, encoder, ALL))[1][0] == round(datetime(2024, 3, 1, 2, tzinfo=UTC).timestamp() * 1000)
 
 
-@pytest.mark.parametrize("mode", ["csv", "tsv"])
-def test_the_only_cell_of_a_row_is_never_an_empty_line(engine: Engine, mode: str) -> None:
+@pytest.mark.parametrize(("mode", "separator"), [("csv", ","), ("tsv", "\t")])
+def test_a_row_of_nulls_is_never_a_row_of_separators(engine: Engine, mode: str, separator: str) -> None:
     columns = (Column("n", Type.INT4),)
     three = plan("SELECT int4 FROM events.t LIMIT 3", columns)
     assert body(engine, ENCODERS[mode](columns, rendering()), three) == b'n\n1\n""\n0\n'
+    columns = COLUMNS[3:6]
+    some = plan("SELECT int8, float8, bool FROM events.t LIMIT 3 OFFSET 5", columns)
+    assert body(engine, ENCODERS[mode](columns, rendering()), some).decode().replace(separator, "|") == (
+        "int8|float8|bool\n9007199254740993|0.1|\n9007199254740992||\n1||\n"
+    )
+    columns = (COLUMNS[4], COLUMNS[5], COLUMNS[1])
+    rows = plan('SELECT float8, bool, nullif("text ""&,", \'=1+1\') FROM events.t LIMIT 2 OFFSET 6', columns)
+    told = body(engine, ENCODERS[mode](columns, rendering()), rows).decode().replace(separator, "|")
+    assert told.split("\n")[1:] == ['""||', "|| spaces ", ""]
+
+
+@pytest.mark.parametrize(
+    ("date_format", "hours", "shown"),
+    [
+        ("default", 2, "yyyy-mm-dd hh:mm:ss.000"),
+        ("iso", 0, 'yyyy-mm-dd"T"hh:mm:ss.000"Z"'),
+        ("iso", -9.5, 'yyyy-mm-dd"T"hh:mm:ss.000"-0930"'),
+    ],
+)
+def test_a_workbook_shows_its_dates_in_the_format(engine: Engine, date_format: str, hours: float, shown: str) -> None:
+    encoder = ENCODERS["xls"](COLUMNS[:1], rendering(date_format, timezone(timedelta(hours=hours))))
+    dates = plan("SELECT eventdate FROM events.t LIMIT 1", COLUMNS[:1])
+    with zipfile.ZipFile(io.BytesIO(body(engine, encoder, dates))) as book:
+        styles = ElementTree.fromstring(book.read("xl/styles.xml"))
+    assert [style.get("formatCode") for style in styles.iter() if style.tag.endswith("numFmt")] == [shown]
 
 
 def test_names_that_differ_by_case_only_are_kept_apart(engine: Engine) -> None:

@@ -30,7 +30,8 @@ class Delivered:
         return IncompleteResult(f"the result is incomplete: {what}", rows=self.rows)
 
     def ended_in(self, refusal: Refusal) -> IncompleteResult:
-        self.cid = refusal.cid or self.cid
+        refusal = refusal.of(self.cid)
+        self.cid = refusal.cid
         return self.incomplete(f"it ended in an error of the service: {refusal.in_one_line()}")
 
     def cut(self) -> IncompleteResult:

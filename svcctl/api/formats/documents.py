@@ -97,7 +97,7 @@ def _walk(reader: Reader, delivered: Delivered) -> Iterator[Batch]:
         else:
             envelope[key] = reader.value()
     reader.end()
-    delivered.cid = str(envelope["cid"]) if envelope.get("cid") else None
+    delivered.cid = str(envelope["cid"]) if envelope.get("cid") else delivered.cid
     if refusal := read_refusal(envelope):
         in_stream = delivered.rows or isinstance(envelope.get("error", envelope.get("e")), list)
         raise delivered.ended_in(refusal) if in_stream else refusal.as_error()

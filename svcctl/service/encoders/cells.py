@@ -21,6 +21,13 @@ DATE_FORMATS = {
 }
 """The interface's dateFormat names; {offset} is Z or +0200."""
 
+SHEET_DATE_FORMATS = {
+    "default": "yyyy-mm-dd hh:mm:ss.000",
+    "sql": "yyyy-mm-dd hh:mm:ss.000",
+    "iso": 'yyyy-mm-dd"T"hh:mm:ss.000"{offset}"',
+}
+"""The same names as a spreadsheet shows its dates."""
+
 # What XML 1.0 cannot hold even as a reference, or would change (a carriage return), or would break our lines.
 _XML_REFERENCES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;", "\n": "&#10;"}
 _XML_FORBIDDEN = [*(chr(code) for code in range(32) if chr(code) not in "\t\n\r"), "\ufffe", "\uffff"]
@@ -38,14 +45,23 @@ def shifted(value: str, zone: timezone) -> str:
 
 
 def date_text(value: str, date_format: str, zone: timezone) -> str:
+    return f"strftime({shifted(value, zone)}, {literal(DATE_FORMATS[date_format].format(offset=offset(zone)))})"
+
+
+def offset(zone: timezone) -> str:
+    """How iso writes a zone: Z or +0200."""
     minutes = zone.utcoffset(None) // timedelta(minutes=1)
     hours, rest = divmod(abs(minutes), 60)
-    offset = f"{'-' if minutes < 0 else '+'}{hours:02}{rest:02}" if minutes else "Z"
-    return f"strftime({shifted(value, zone)}, {literal(DATE_FORMATS[date_format].format(offset=offset))})"
+    return f"{'-' if minutes < 0 else '+'}{hours:02}{rest:02}" if minutes else "Z"
 
 
 def finite(value: str) -> str:
     return f"CASE WHEN isfinite({value}) THEN {value} END"
+
+
+def is_null(value: str, type_: Type) -> str:
+    """Whether a cell is null, without writing its text."""
+    return f"NOT coalesce(isfinite({value}), false)" if type_ is Type.FLOAT8 else f"{value} IS NULL"
 
 
 def ip_text(value: str) -> str:

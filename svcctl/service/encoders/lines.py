@@ -121,7 +121,7 @@ class JsonSimpleCompact(JsonSimple):
 class Csv(Lines):
     """Comma-separated: quotes only where needed, null empty, an empty string `""`.
 
-    The only cell of a row is `""` for null too: an empty line would pass for padding, and the row would be lost.
+    A row of nulls begins with `""`: nothing but separators would pass for padding, and the row would be lost.
     """
 
     content_type = "text/csv; charset=utf-8"
@@ -133,8 +133,15 @@ class Csv(Lines):
             if index:
                 yield cells.literal(self.separator)
             cell = self._cell(f"c{index}", column.type)
-            yield cell if len(self.columns) > 1 else f"coalesce({cell}, '\"\"')"
+            yield cell if index else self._never_blank(cell)
         yield "chr(10)"
+
+    def _never_blank(self, first: str) -> str:
+        """The first cell, `""` in a row of nulls; the other columns are looked at only where this one is null."""
+        if any(column.name == "eventdate" and column.type is Type.TIMESTAMP for column in self.columns):
+            return first  # an event has a date, and so has a period
+        others = [cells.is_null(f"c{index}", column.type) for index, column in enumerate(self.columns) if index]
+        return f"""coalesce({first}, CASE WHEN {" AND ".join(others) or "true"} THEN '""' END)"""
 
     def _cell(self, value: str, type_: Type) -> str:
         if type_ is Type.TIMESTAMP:

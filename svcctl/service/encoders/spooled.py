@@ -171,7 +171,9 @@ class Xls(Spooled):
         self._path = Path(self._directory.name) / "events.xlsx"
         self._book = xlsxwriter.Workbook(self._path, {"constant_memory": True, "tmpdir": self._directory.name})
         self._bold = self._book.add_format({"bold": True})
-        self._date = self._book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss.000"})
+        self._offset = cells.offset(rendering.zone) if rendering.date_format == "iso" else ""
+        shown = cells.SHEET_DATE_FORMATS[rendering.date_format].format(offset=self._offset)
+        self._date = self._book.add_format({"num_format": shown})
         self._add_sheet()
 
     def _add_sheet(self) -> None:
@@ -220,7 +222,8 @@ class Xls(Spooled):
         if value.year >= 1900:
             self._sheet.write_datetime(row, column, value, self._date)
         else:
-            self._sheet.write_string(row, column, value.isoformat(" ", "milliseconds"))
+            text = value.isoformat("T" if self._offset else " ", "milliseconds")
+            self._sheet.write_string(row, column, text + self._offset)
 
     def _write_text(self, row: int, column: int, value: str) -> None:
         # Its unit of length is UTF-16's; an exact count matters only near the limit.

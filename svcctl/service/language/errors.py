@@ -27,7 +27,7 @@ NOWHERE = Place(1, 1)
 class QueryError(SvcctlError):
     """A query that cannot be run: `message` without the place, `line` and `column`, and what could stand there.
 
-    `str(error)` is the whole of it in one line: `line 1, column 8: unexpected 'wher', expected 'where' or …`.
+    `str(error)` is the whole of it in one line: `line 1, column 8: unexpected 'every', expected 'where' or …`.
     """
 
     def __init__(

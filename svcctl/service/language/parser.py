@@ -99,7 +99,8 @@ def _unexpected(error: UnexpectedToken, text: str) -> QueryError:
         return QueryError("the query ends too early", _place(text, len(text.rstrip())), expected=expected)
     hint = None
     if token.type == "IDENT":
-        hint = nearest(token, [word for word in RESERVED if word.upper() in names])
+        if meant := nearest(token, [word for word in RESERVED if word.upper() in names]):
+            expected, hint = (), meant  # the one word says more than all that could stand there
     elif token in RESERVED and (may_begin or "IDENT" in names):
         hint = f"{token} is a reserved word; a name that equals it is written `{token}`"
     return QueryError(f"unexpected '{token}'", _at(token), expected=expected, hint=hint)

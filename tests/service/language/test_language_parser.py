@@ -11,8 +11,8 @@ from svcctl.service.language.parser import MAX_BYTES
 
 ERRORS = {
     "": "line 1, column 1: the query ends too early, expected 'from' or 'select'",
-    "frm x": "line 1, column 1: unexpected 'frm', expected 'from' or 'select' (did you mean 'from'?)",
-    "FROM x": "line 1, column 1: unexpected 'FROM', expected 'from' or 'select' (did you mean 'from'?)",
+    "frm x": "line 1, column 1: unexpected 'frm' (did you mean 'from'?)",
+    "FROM x": "line 1, column 1: unexpected 'FROM' (did you mean 'from'?)",
     "from t where": "line 1, column 13: the query ends too early, expected an expression",
     "from t\nwhere (a": "line 2, column 9: the query ends too early, expected ')'",
     "from t limit x": "line 1, column 14: unexpected 'x', expected a number",
@@ -77,13 +77,16 @@ def test_an_error_tells_its_parts() -> None:
     with pytest.raises(QueryError) as caught:
         parse("from t\n  wher a")
     error = caught.value
-    assert (error.message, error.line, error.column, error.hint) == (
+    assert (error.message, error.line, error.column, error.hint, error.expected) == (
         "unexpected 'wher'",
         2,
         3,
         "did you mean 'where'?",
+        (),
     )
-    assert error.expected[-1] == "the end of the query"
+    with pytest.raises(QueryError) as caught:
+        parse("from t limit x")
+    assert caught.value.expected == ("a number",)
 
 
 @pytest.mark.parametrize("word", sorted(RESERVED))

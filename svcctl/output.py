@@ -12,8 +12,10 @@ import fcntl
 import io
 import json
 import os
+import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -92,14 +94,20 @@ class Writable(Protocol):
 
 
 class Sink:
-    """Where data goes. A closed pipe is the reader's choice; any other failed write makes the result incomplete."""
+    """Where data goes. A closed pipe is the reader's choice; any other failed write makes the result incomplete.
 
-    def __init__(self, stream: Writable, name: str) -> None:
+    `before` is called before each write.
+    """
+
+    def __init__(self, stream: Writable, name: str, before: Callable[[], None] | None = None) -> None:
         self._stream = stream
         self._name = name
+        self._before = before
 
     def write(self, data: bytes | memoryview) -> None:
         """Write all of it."""
+        if self._before:
+            self._before()
         rest = memoryview(data)
         try:
             while rest:
@@ -198,7 +206,9 @@ class Output:
         self._diagnostics = diagnostics
         width = shutil.get_terminal_size().columns if stdout.isatty() else None
         self.style = replace(style or tables.Style(), width=width, color=color)
-        self.sink = Sink(getattr(stdout.buffer, "raw", stdout.buffer), "standard output")
+        # Data that may come to stand on the same terminal ends the progress line; a file goes on being counted.
+        before = None if _is_file(stdout) else diagnostics.clear_progress
+        self.sink = Sink(getattr(stdout.buffer, "raw", stdout.buffer), "standard output", before)
 
     @property
     def is_terminal(self) -> bool:
@@ -293,6 +303,33 @@ class Output:
     def text(self, text: str) -> None:
         """A line that is the command's whole answer."""
         self.sink.line(text)
+
+    def stream(self, chunks: Iterable[bytes], sink: Sink) -> None:
+        """Pass bytes on as they come; a terminal gets them as text, whole lines, control characters made visible."""
+        if sink is not self.sink or not self.is_terminal:
+            for chunk in chunks:
+                sink.write(chunk)
+            return
+        import codecs
+
+        decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+        text = ""
+        for text in filter(None, map(decoder.decode, chunks)):
+            sink.write(_shown(text).encode())
+        rest = decoder.decode(b"", final=True)
+        if rest or not text.endswith("\n"):
+            sink.line(_shown(rest))
+
+
+def _shown(text: str) -> str:
+    return "".join(part if part in ("\n", "\t") else tables.visible(part) for part in re.split("([\n\t])", text))
+
+
+def _is_file(stream: TextIO) -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except OSError:  # not a file of the system at all
+        return False
 
 
 def _table_columns(columns: Sequence[Any]) -> list[tables.TableColumn]:

@@ -161,7 +161,7 @@ class Diagnostics:
         if isinstance(error, ReaderClosed):
             return code
         if isinstance(error, KeyboardInterrupt | typer.Abort):
-            self._print("svcctl: interrupted")
+            self._print("svcctl: interrupted" if isinstance(error, KeyboardInterrupt) else "svcctl: nothing was done")
             return code
         if isinstance(error, errors.SvcctlError):
             self._print(f"{self._label('error')} {_message(error)}")

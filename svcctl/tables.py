@@ -15,8 +15,10 @@ from typing import Any
 
 NUMERIC = frozenset({"int4", "int8", "float8"})
 GAP = "  "
-NARROWEST = 8
-"""No column is cut below this many cells; columns that still do not fit are left out, the last first."""
+TEXT = frozenset({"str", None})
+NARROWEST = 12
+"""No text is cut below this many cells, and nothing else is cut: half a date says nothing. Columns that still do not
+fit are left out, the last first."""
 SAMPLE = 500
 """Rows looked at before the first is printed; later rows keep the widths found in these."""
 
@@ -134,7 +136,10 @@ def table(
     laid_out = [texts(row) for row in first]
     shapes = laid_out if sample else [_usual(columns, style.width)]
     wanted = [max(map(cell_width, cells)) for cells in zip(headings, *shapes, strict=True)]
-    widths = _fit(wanted, style.width)
+    least = [
+        min(cells, NARROWEST) if column.type in TEXT else cells for column, cells in zip(columns, wanted, strict=True)
+    ]
+    widths = _fit(wanted, least, style.width)
     cuts.columns = [column.name for column in columns[len(widths) :]]
     numeric = [column.type in NUMERIC for column in columns]
 
@@ -170,24 +175,30 @@ def heading(column: TableColumn, style: Style) -> str:
     return f"{name} ({style.zone_label})" if column.type == "timestamp" and style.zone_label else name
 
 
-def _fit(wanted: list[int], width: int | None) -> list[int]:
-    """Column widths that fit: the widest are cut first, to one common cap; then the last columns are left out."""
+def _fit(wanted: list[int], least: list[int], width: int | None) -> list[int]:
+    """Column widths that fit: the widest texts are cut first, to one common cap; then the last columns are left out.
+
+    `least` is what each column must have to be worth showing.
+    """
     if width is None:
         return wanted
     for count in range(len(wanted), 0, -1):
         room = width - len(GAP) * (count - 1)
-        kept = wanted[:count]
-        if sum(kept) <= room:
-            return kept
-        if sum(min(cells, NARROWEST) for cells in kept) <= room:
-            cap = max(cap for cap in range(NARROWEST, room + 1) if sum(min(cells, cap) for cells in kept) <= room)
-            spare = room - sum(min(cells, cap) for cells in kept)
-            fitted = []
-            for cells in kept:  # what the common cap leaves over goes to the first columns that were cut
-                extra = 1 if cells > cap and spare > 0 else 0
-                spare -= extra
-                fitted.append(min(cells, cap) + extra)
-            return fitted
+        kept = list(zip(wanted[:count], least[:count], strict=True))
+        if sum(least[:count]) > room:
+            continue
+
+        def capped(cap: int, kept: list[tuple[int, int]] = kept) -> list[int]:
+            return [max(narrow, min(cells, cap)) for cells, narrow in kept]
+
+        cap = max(cap for cap in range(room + 1) if sum(capped(cap)) <= room)
+        fitted = capped(cap)
+        spare = room - sum(fitted)
+        for at, (cells, _) in enumerate(kept):  # what the common cap leaves over goes to the first that were cut
+            if spare and fitted[at] < cells and cap >= fitted[at]:
+                fitted[at] += 1
+                spare -= 1
+        return fitted
     return [width]
 
 

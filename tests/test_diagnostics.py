@@ -42,7 +42,7 @@ def report(error: BaseException, query_text: str | None = None) -> tuple[int, st
         (errors.Locked("busy"), 9, "svcctl: error: busy\n"),
         (typer.BadParameter("it is odd."), 2, "svcctl: error: invalid value: it is odd\n"),
         (KeyboardInterrupt(), 130, "svcctl: interrupted\n"),
-        (typer.Abort(), 130, "svcctl: interrupted\n"),
+        (typer.Abort(), 130, "svcctl: nothing was done\n"),
         (ReaderClosed(), 141, ""),
         (
             ZeroDivisionError("x"),

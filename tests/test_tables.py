@@ -55,9 +55,20 @@ def test_a_narrow_terminal_cuts_the_widest_cells_and_counts_them() -> None:
 
 def test_columns_that_do_not_fit_at_all_are_left_out_and_named() -> None:
     columns = [TableColumn(name, "str") for name in "abcd"]
-    lines, cuts = lay_out(columns, [("x" * 20,) * 4], Style(width=20))
-    assert lines == ["a          b", "---------  ---------", "xxxxxxxx…  xxxxxxxx…"]
+    lines, cuts = lay_out(columns, [("x" * 20,) * 4], Style(width=27))
+    assert lines == ["a              b", "-------------  ------------", "xxxxxxxxxxxx…  xxxxxxxxxxx…"]
     assert cuts.columns == ["c", "d"]
+
+
+def test_dates_and_numbers_are_whole_or_left_out() -> None:
+    columns = [TableColumn("eventdate", "timestamp"), TableColumn("uri", "str"), TableColumn("n", "int8")]
+    row = (1539009192000, "/" * 40, 10**12)
+    lines, cuts = lay_out(columns, [row], Style(width=50))
+    assert lines[2] == "2018-10-08 14:33:12  /////////////…  1000000000000"
+    assert (cuts.cells, cuts.columns) == (1, [])
+    lines, cuts = lay_out(columns, [row], Style(width=40))
+    assert lines[2] == "2018-10-08 14:33:12  //////////////////…"
+    assert (cuts.cells, cuts.columns) == (1, ["n"])
 
 
 def test_colour_marks_the_heading_only() -> None:

@@ -39,7 +39,10 @@ def visible(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A heading, and the type its values have when the service said it (`timestamp`: epoch milliseconds)."""
+    """A heading, and the type its values have: as the service says it (`timestamp`: epoch milliseconds), or `id`.
+
+    Text without a type or of type `str` may be cut to fit; an `id` is there to be copied.
+    """
 
     name: str
     type: str | None = None

@@ -15,6 +15,7 @@ import typer
 from svcctl.context import Context
 from svcctl.errors import NotFound, UsageError
 from svcctl.options import FormatOpt, YesOpt
+from svcctl.output import FORMATS
 from svcctl.tables import TableColumn
 
 if TYPE_CHECKING:
@@ -70,8 +71,11 @@ def key(
     if (domain is None) == (reseller is None):
         raise UsageError("a key is for a domain or for a reseller", hint="give --domain NAME or --reseller NAME")
     made = issue(_store(svc), domain=domain, reseller=reseller, administrator=admin)
-    columns = [TableColumn(name) for name in ("api_key", "api_secret", "token")]
-    svc.output.records(columns, [[made.api_key, made.api_secret, made.token]], svc.format(format, lists=True))
+    columns = [TableColumn(name, "id") for name in ("api_key", "api_secret", "token")]
+    chosen = svc.format(format, lists=True)
+    if chosen is FORMATS["table"]:  # too narrow for a secret that is shown once
+        chosen = FORMATS["vertical"]
+    svc.output.records(columns, [[made.api_key, made.api_secret, made.token]], chosen)
 
 
 @app.command()

@@ -261,9 +261,9 @@ def _looks(svc: Context, ids: Sequence[str], interval: float, max_time: float | 
 
 
 _WATCHED = (
-    TableColumn("id"),
-    TableColumn("status"),
-    TableColumn("type"),
+    TableColumn("id", "id"),
+    TableColumn("status", "id"),
+    TableColumn("type", "id"),
     TableColumn("friendlyName"),
     TableColumn("eventsSent", "int8"),
     TableColumn("eventGenerated", "int8"),
@@ -313,9 +313,9 @@ def _frame(svc: Context, look: _Look) -> str:
 
 
 _COLUMNS = (
-    ("id", None),
-    ("status", None),
-    ("type", None),
+    ("id", "id"),
+    ("status", "id"),
+    ("type", "id"),
     ("friendlyName", None),
     ("eventGenerated", "int8"),
     ("eventsSent", "int8"),

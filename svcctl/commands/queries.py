@@ -30,7 +30,7 @@ def list_(ctx: typer.Context, format: FormatOpt = None) -> None:
     from svcctl.service import queries
 
     rows = [[query.id, query.text] for query in queries.listed(_store(svc))]
-    svc.output.records([TableColumn("id"), TableColumn("query")], rows, svc.format(format, lists=True))
+    svc.output.records([TableColumn("id", "id"), TableColumn("query")], rows, svc.format(format, lists=True))
 
 
 @app.command()

@@ -317,7 +317,7 @@ class Output:
         for text in filter(None, map(decoder.decode, chunks)):
             sink.write(_shown(text).encode())
         rest = decoder.decode(b"", final=True)
-        if rest or not text.endswith("\n"):
+        if rest or (text and not text.endswith("\n")):
             sink.line(_shown(rest))
 
 

@@ -296,7 +296,8 @@ class Output:
                 f"columns that did not fit: {', '.join(cuts.columns)} (see them with --format vertical)"
             )
         if cuts.cells:
-            self._diagnostics.note(f"{cuts.cells} cells were cut to fit (see them whole with --format vertical or csv)")
+            cells = "1 cell was" if cuts.cells == 1 else f"{cuts.cells} cells were"
+            self._diagnostics.note(f"{cells} cut to fit (see all of it with --format vertical or csv)")
         for note in notes:
             self._diagnostics.note(note)
 

@@ -27,10 +27,32 @@ NOUNS = {
     "role": "Manage the custom roles of a domain.",
     "profile": "Say where a service is and who you are there.",
     "service": "Run the service of one's own.",
+    "api": "Send any signed request and print what comes back.",
+    "completion": "Print the completion script of a shell, or install it.",
     "help": "Explain a topic: dates, formats, profiles, and more.",
 }
 """The commands in the order of the help page. Each is the module `svcctl.commands.<noun>`, added by its `register`;
 what the help page says of it stands here, so that the page needs none of the modules."""
+
+HIDDEN = ("complete",)
+"""What the completion scripts call; added in the same way, and on no page."""
+
+START = """\
+svcctl asks a service for stored events, and runs its jobs, domains and roles.
+
+Start here; a service of your own with demo events comes along:
+  svcctl query 'from auth.all' --from 10m
+  svcctl query 'from auth.all group every 1h' --from 1d --chart
+
+Another service:
+  svcctl profile set prod       asks where it is, and who you are there
+  svcctl profile check prod     says what works, and what to do about the rest
+  svcctl profile use prod       makes it the default
+
+More:
+  svcctl --help                 all commands; svcctl COMMAND --help for one
+  svcctl help                   topics: dates, formats, query-language, …
+  svcctl completion bash        or zsh, or fish; --install installs it"""
 
 INTERRUPTED = 130
 
@@ -128,6 +150,8 @@ def root(
     context.diagnostics.quiet = quiet
     context.diagnostics.verbose = verbose
     context.diagnostics.color = wants_color(color, sys.stderr, context.environment)
+    if ctx.invoked_subcommand is None:
+        context.output.text(START)
 
 
 def build(arguments: Sequence[str], context: Context) -> typer.Typer:
@@ -139,12 +163,12 @@ def build(arguments: Sequence[str], context: Context) -> typer.Typer:
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         add_completion=False,
-        context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100, "obj": context},
+        context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 80, "obj": context},
     )
 
-    app.callback()(root)
+    app.callback(invoke_without_command=True)(root)
     noun = _noun(arguments)
-    if noun in NOUNS:
+    if noun in NOUNS or noun in HIDDEN:
         importlib.import_module(f"svcctl.commands.{noun}").register(app)
     else:
         for name, meaning in NOUNS.items():
@@ -166,7 +190,7 @@ def _noun(arguments: Sequence[str]) -> str | None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; returns its exit code."""
-    diagnostics = Diagnostics(sys.stderr)
+    diagnostics = Diagnostics(sys.stderr, moving=os.environ.get("TERM") != "dumb")
     context = Context({}, diagnostics)
     arguments = hoist(arguments)
     try:

@@ -1,0 +1,108 @@
+"""`svcctl api`: any signed request, for what the service can do and no command says."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from svcctl.context import Context
+from svcctl.errors import UsageError
+from svcctl.options import ForceOpt
+from svcctl.output import FORMATS
+from svcctl.tables import visible
+
+METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
+
+MethodArg = Annotated[str, typer.Argument(metavar="METHOD", help=", ".join(METHODS))]
+PathArg = Annotated[str, typer.Argument(metavar="PATH", help="Path below the base URL, with its query if it has one.")]
+DataOpt = Annotated[
+    str | None, typer.Option("--data", "-d", metavar="BODY", help="Body to send; @FILE reads it, @- from stdin.")
+]
+HeaderOpt = Annotated[
+    list[str] | None, typer.Option("--header", "-H", metavar="NAME:VALUE", help="Header to send; again for more.")
+]
+IncludeOpt = Annotated[bool, typer.Option("--include", "-i", help="Print status and headers before the body.")]
+ToFileOpt = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write to FILE, whole or not at all; .gz compresses."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("api")(api)
+
+
+def api(
+    ctx: typer.Context,
+    method: MethodArg,
+    path: PathArg,
+    data: DataOpt = None,
+    header: HeaderOpt = None,
+    include: IncludeOpt = False,
+    output: ToFileOpt = None,
+    force: ForceOpt = False,
+) -> None:
+    """Send any signed request and print what comes back.
+
+    The body is printed as it arrives. An answer that says no has its exit code,
+    also when it came with HTTP 200. Paths of domains go to the provisioning URL.
+
+    \b
+    svcctl api GET /search/jobs
+    svcctl api POST /search/query -d '{"query":"from auth.all","from":"1h","to":"now"}'
+    svcctl api POST /search/query -d @request.json -o answer.json
+    svcctl -p local-reseller api GET /domain --include
+    """
+    from svcctl.api.refusals import MAX_BODY, read_refusal
+
+    svc: Context = ctx.obj
+    if method.upper() not in METHODS:
+        raise UsageError(f"method '{method}' is not one", hint=f"methods are: {', '.join(METHODS)}")
+    if not path.startswith("/"):
+        raise UsageError(f"path '{path}' does not start with a slash", hint="the base URL comes from the profile")
+    body, headers = _body(data), dict(_header(text) for text in header or [])
+    head = bytearray()
+    """The beginning of the answer: an answer that is longer is no error."""
+
+    def watched(chunks: Iterator[bytes]) -> Iterator[bytes]:
+        for chunk in chunks:
+            head.extend(chunk[: MAX_BODY + 1 - len(head)])
+            yield chunk
+
+    with (
+        svc.output.target(output, FORMATS["ndjson"], force=force) as sink,
+        svc.client.request(method, path, body, headers) as answer,
+    ):
+        if include:
+            sink.line(f"HTTP {answer.status}")
+            for name, value in answer.headers.items():
+                sink.line(f"{name}: {visible(value)}")
+            sink.line("")
+        svc.output.stream(watched(answer.body), sink)
+    try:
+        payload = json.loads(head) if len(head) <= MAX_BODY else None
+    except (ValueError, RecursionError):
+        return  # whatever it is, it is not one of the interface's errors
+    if refusal := read_refusal(payload):
+        raise refusal.as_error(answer.status)
+
+
+def _body(data: str | None) -> bytes:
+    if data is None or not data.startswith("@"):
+        return (data or "").encode("utf-8", "surrogateescape")
+    try:
+        return sys.stdin.buffer.read() if data == "@-" else Path(data[1:]).expanduser().read_bytes()
+    except OSError as error:
+        raise UsageError(f"the body cannot be read from {data[1:]}: {error.strerror}") from None
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not colon or not name.strip():
+        raise UsageError("a header is not of the form NAME:VALUE")  # it may hold a secret, so it is not repeated
+    return name.strip(), value.strip()

@@ -1,0 +1,172 @@
+"""`svcctl complete KIND`: the names that completion scripts cannot know in advance; hidden, and quick.
+
+What a service knows is kept for some seconds in a file, so that a second press of the key asks nobody. It is asked by a
+process of its own: that one is waited for as long as a prompt may be slow, and goes on by itself to fill the file.
+Nothing is ever an error here, no service is started and no command that yields a secret is run: a prompt is no place
+for any of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import select
+import signal
+import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from svcctl import local
+from svcctl.context import Context
+from svcctl.errors import SvcctlError
+from svcctl.profiles import BUILT_IN
+
+PATIENCE = 0.3
+"""Seconds that a prompt waits for a service."""
+ASKING = 5
+"""Seconds after which nobody waits for the service any more."""
+
+_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@/+-]*", re.ASCII)
+"""Names that a shell takes as they are: what a service says is put on a command line that is then run."""
+
+Pairs = list[tuple[str, str]]
+"""Names, each with a few words about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of names: where they come from, and for how many seconds an answer stays good enough (0: it is here)."""
+
+    names: Callable[[Context], Pairs]
+    seconds: int = 0
+    of: Callable[[str], bool] = lambda meaning: True
+    """Which of the names, by what is said about them."""
+
+
+def register(app: typer.Typer) -> None:
+    app.command("complete", hidden=True)(complete)
+
+
+def complete(ctx: typer.Context, kind: Annotated[str, typer.Argument(metavar="KIND")]) -> None:
+    """Print names and what they are, a line each."""
+    svc: Context = ctx.obj
+    with suppress(SvcctlError, OSError, ValueError):
+        row = KINDS[kind] if kind in KINDS else Kind(lambda svc: [])
+        for name, meaning in _cached(svc, row) if row.seconds else row.names(svc):
+            if _SAFE.fullmatch(name) and row.of(meaning):
+                svc.output.text(f"{name}\t{_short(meaning)}")
+
+
+def _profiles(svc: Context) -> Pairs:
+    stored = svc.store.load()["profiles"]
+    return [(name, str((stored.get(name) or {}).get("base_url") or "")) for name in svc.store.names()]
+
+
+def _jobs(svc: Context) -> Pairs:
+    return [
+        (job.id, " ".join(filter(None, (job.status, job.friendly_name or job.type)))) for job in svc.connect().jobs()
+    ]
+
+
+def _tables(svc: Context) -> Pairs:
+    """The service of one's own tells its tables; the interface has no operation for it, so others may tell none."""
+    answer = svc.connect().call("GET", "/service/status")
+    return [
+        (table["name"], ", ".join(column.split(" ")[0] for column in table["columns"])) for table in answer["tables"]
+    ]
+
+
+def _domains(svc: Context) -> Pairs:
+    return [(domain.name, " ".join(filter(None, (domain.plan, domain.status)))) for domain in svc.connect().domains()]
+
+
+KINDS = {
+    "profiles": Kind(_profiles),
+    "jobs": Kind(_jobs, 5),
+    "running": Kind(_jobs, 5, lambda meaning: meaning.startswith(("RUNNING", "RECONNECTING", "CREATED"))),
+    "stopped": Kind(_jobs, 5, lambda meaning: meaning.startswith(("STOPPED", "PAUSED"))),
+    "tables": Kind(_tables, 60),
+    "domains": Kind(_domains, 30),
+}
+
+
+def _short(meaning: str) -> str:
+    text = "".join(character if character.isprintable() else " " for character in meaning)
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _cached(svc: Context, kind: Kind) -> Pairs:
+    """The names as a service last told them, asked anew when that is too long ago."""
+    profile = svc.profile
+    if profile.name in BUILT_IN and not local.answers(svc.files):
+        return []
+    whose = [profile.name, *(profile.values[name].value for name in ("base_url", "socket", "api_key"))]
+    digest = hashlib.sha256(json.dumps([str(svc.store.path), kind.names.__name__, *whose]).encode()).hexdigest()
+    path = _directory() / f"{digest[:32]}.json"
+    age, known = _read(svc, path)
+    if age < kind.seconds or _needs_a_command(svc):
+        return known
+    _ask(svc, kind, path, known)
+    return _read(svc, path)[1]
+
+
+def _needs_a_command(svc: Context) -> bool:
+    """Whether a secret comes from a command: it may ask for a password, on the very line that is being typed."""
+    fields = svc.store.load()["profiles"].get(svc.profile.name) or {}
+    return any(name.endswith("_command") for name in fields)
+
+
+def _directory() -> Path:
+    import platformdirs
+
+    path = platformdirs.user_cache_path("svcctl") / "completion"
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
+
+
+def _read(svc: Context, path: Path) -> tuple[float, Pairs]:
+    """Seconds since the service was asked, and what it said; long ago and nothing when it never was."""
+    try:
+        age = svc.clock() - path.stat().st_mtime
+        return age, [(str(name), str(meaning)) for name, meaning in json.loads(path.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError):
+        return float("inf"), []
+
+
+def _ask(svc: Context, kind: Kind, path: Path, known: Iterable[tuple[str, str]]) -> None:
+    """Ask in a child process, and wait for it as long as a prompt may. What failed is not asked again at once."""
+    svc.flags = {**svc.flags, "timeout": float(ASKING), "retries": 0}
+    svc.__dict__.pop("profile", None)
+    reader, writer = os.pipe()
+    if os.fork():
+        os.close(writer)
+        select.select([reader], [], [], PATIENCE)
+        os.close(reader)
+        return
+    try:
+        signal.alarm(ASKING + 1)
+        os.setsid()
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):  # a shell waits until nobody has its pipe any more
+            os.dup2(nowhere, stream)
+        try:
+            pairs: Iterable[tuple[str, str]] = kind.names(svc)
+        except Exception:  # whatever the service or the way to it is like, a prompt has no place to say so
+            pairs = known
+        _write(path, pairs)
+    finally:
+        os._exit(0)
+
+
+def _write(path: Path, pairs: Iterable[tuple[str, str]]) -> None:
+    handle, part = tempfile.mkstemp(dir=path.parent, prefix=".part-")
+    with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        json.dump(list(pairs), stream)
+    Path(part).replace(path)

@@ -29,6 +29,9 @@ def radosgw(directory: Path) -> Iterator[S3Peer]:
         "public network": f"{HOST}/32",
         "osd objectstore": "memstore",
         "osd fast shutdown": "false",  # a fast one does not write the memory to files
+        # A disk that says where it is may do so before it has learnt the cluster's id, and is then turned away.
+        "osd crush update on start": "false",
+        "osd class update on start": "false",
         "osd crush chooseleaf type": "0",
         "osd pool default size": "1",
         "osd pool default min size": "1",
@@ -63,7 +66,6 @@ def radosgw(directory: Path) -> Iterator[S3Peer]:
         if json.loads(run("ceph", "osd", "stat", "--format", "json"))["num_up_osds"] != 1:
             raise OSError("the disk is not up")
 
-    first_map = directory / "monmap"
     monitor = Process(
         name="ceph-mon",
         arguments=["ceph-mon", "-f", "-i", "a", "-c", configuration],
@@ -72,8 +74,7 @@ def radosgw(directory: Path) -> Iterator[S3Peer]:
     )
     store = Process(
         name="ceph-osd",
-        # Without the map it may speak to the monitor before it has learnt the cluster's id, and is turned away.
-        arguments=["ceph-osd", "-f", "-i", "0", "-c", configuration, "--monmap", first_map],
+        arguments=["ceph-osd", "-f", "-i", "0", "-c", configuration],
         directory=directory,
         ready=a_disk_is_up,
     )
@@ -93,6 +94,7 @@ def radosgw(directory: Path) -> Iterator[S3Peer]:
         not_yet=(httpx.HTTPError,),
     )
     whole = Together([monitor, store, gateway])
+    first_map = directory / "monmap"
     subprocess.run(
         ["monmaptool", "--create", "--fsid", cluster, "--addv", "a", f"[v1:{monitor_address}]", first_map],
         capture_output=True,
@@ -102,6 +104,7 @@ def radosgw(directory: Path) -> Iterator[S3Peer]:
     try:
         monitor.start()
         run("ceph", "osd", "new", disk)
+        run("ceph", "osd", "crush", "add", "osd.0", "1.0", "root=default", "host=here")
         run("ceph-osd", "--mkfs", "-i", "0", "--osd-uuid", disk)
         store.start()
         user = ("--uid", "peer", "--display-name", "peer", "--access-key", KEY, "--secret-key", SECRET)

@@ -11,6 +11,7 @@ from peers import ceph, hdfs, installed, kafka, old_kafka, s3
 SLOW = {"ceph_peer", "hdfs_peer", "old_kafka_peer"}
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` looks at the markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A test that asks for a slow peer is a slow test."""
     for item in items:

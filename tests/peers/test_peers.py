@@ -100,7 +100,7 @@ class TestKafka:
 
     def test_a_broker_that_went_away_comes_back_with_its_rows(self, kafka_peer: KafkaPeer) -> None:
         topic = kafka_peer.fresh_topic()
-        writer = producer(kafka_peer, {"enable.idempotence": True})
+        writer = producer(kafka_peer, {"enable.idempotence": True, "reconnect.backoff.max.ms": 200})
         writer.produce(topic, b"before")
         assert writer.flush(20) == 0
         with kafka_peer.down():
@@ -135,7 +135,7 @@ class TestOldKafka:
 
     def test_a_broker_that_went_away_comes_back_with_its_rows(self, old_kafka_peer: KafkaPeer) -> None:
         topic = old_kafka_peer.fresh_topic()
-        writer = producer(old_kafka_peer, {"acks": "all"})
+        writer = producer(old_kafka_peer, {"acks": "all", "reconnect.backoff.max.ms": 200})
         writer.produce(topic, b"before")
         assert writer.flush(20) == 0
         with old_kafka_peer.down():

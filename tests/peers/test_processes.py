@@ -18,7 +18,9 @@ from peers.processes import PeerFailed, Process, Together, running
 STARTS_A_SERVER = """
 import pathlib, sys
 from peers.processes import Process
-server = Process("sleeper", ["sleep", "600"], pathlib.Path(sys.argv[1]), ready=lambda: None)
+directory = pathlib.Path(sys.argv[1])
+asleep = ["sh", "-c", "touch ready; exec sleep 600"]
+server = Process("sleeper", asleep, directory, ready=(directory / "ready").stat)
 server.start()
 print(server._child.pid, flush=True)
 input()

@@ -140,11 +140,11 @@ def _destinations() -> str:
 Destinations of --dest
 
 svcctl query 'from auth.all' --from 1d --dest TYPE --dest-param KEY=VALUE … forwards the rows to a destination: it
-launches a job and prints it. With --follow the job goes on with new events until it is stopped. See 'svcctl job --help'.
+launches a job and prints it. With --follow the job goes on with new events until it is stopped; see 'svcctl job'.
 
 A secret is never an option's value: write KEY=@FILE, which reads any value from a file, or give all of it in JSON with
---dest-json FILE ('-' for standard input): {{"type": "kafka", "params": {{"topic": "auth", …}}}}. Keys that are not listed
-here are passed on with a note.
+--dest-json FILE ('-' for standard input): {{"type": "kafka", "params": {{"topic": "auth", …}}}}. Keys that are not
+listed here are passed on with a note.
 
 {f"{chr(10)}{chr(10)}".join(keys(kind) for kind in TYPES)}
 

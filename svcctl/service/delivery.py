@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 import duckdb
 import pyarrow as pa
@@ -45,7 +45,20 @@ PIECE_BYTES = 1 << 18
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def deliver(engine: Engine, clock: Callable[[], datetime], job: Job, run: Run) -> bool:
+class Connect(Protocol):
+    """What makes a destination of a job's type, ID and parameters."""
+
+    def __call__(self, type_: str, job_id: str, params: Mapping[str, Any], /, *, endless: bool) -> Destination: ...
+
+
+def deliver(
+    engine: Engine,
+    clock: Callable[[], datetime],
+    job: Job,
+    run: Run,
+    *,
+    connect: Connect = destinations.destination,
+) -> bool:
     """Deliver a job until it is complete, or stopped (False). ServiceError when its query cannot go on.
 
     While the destination does not answer, it is tried again and again, from what it has committed.
@@ -53,7 +66,7 @@ def deliver(engine: Engine, clock: Callable[[], datetime], job: Job, run: Run) -
     steps = Steps(engine, to_query(job.request), clock)
     delay = 0.0
     while not run.stopping.is_set():
-        destination = destinations.destination(job.type, job.id, job.params, endless=steps.endless)
+        destination = connect(job.type, job.id, job.params, endless=steps.endless)
         delivery = _Delivery(engine, steps, job, run, destination)
         try:
             with closing(destination):

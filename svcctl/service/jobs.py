@@ -279,9 +279,9 @@ class Jobs:
         try:
             if before is not None:
                 before.ended.wait()
-            with self._store.reading() as connection:
-                found = _select(connection, "id = ? and status = ?", run.job_id, Status.RUNNING)
-            if found and not run.stopping.is_set() and self._deliver(found[0], run):
+            job = stored(self._store, run.job_id)
+            running = job is not None and job.status is Status.RUNNING and not run.stopping.is_set()
+            if job is not None and running and self._deliver(job, run):
                 run.end(Status.COMPLETED)
         except SvcctlError as error:
             run.end(Status.STOPPED, error.message)
@@ -293,6 +293,13 @@ class Jobs:
                 if self._runs.get(run.job_id) is run:
                     del self._runs[run.job_id]
             run.ended.set()
+
+
+def stored(store: Store, job_id: str) -> Job | None:
+    """A job of anybody's, as it was last saved."""
+    with store.reading() as connection:
+        found = _select(connection, "id = ?", job_id)
+    return found[0] if found else None
 
 
 _LETTERS = string.ascii_lowercase + string.digits

@@ -67,9 +67,8 @@ class Answer:
             return
         try:
             self._start(plan)
-            assert self._next is not None
             await self._wait()
-            if self._next.done():
+            if self._next is not None and self._next.done():
                 self._next.result()
         except BaseException:
             await self.close()
@@ -101,7 +100,7 @@ class Answer:
                 if not self._next.done() and self._encoder.padding:
                     yield self._encoder.padding
             chunk = self._next.result()
-            self._next = None if chunk is None else self._advance()
+            self._next = None if chunk is None else self._service.run(self._encode_next)
             if chunk:
                 yield chunk
         self._end_stream()
@@ -124,12 +123,13 @@ class Answer:
 
     def _start(self, plan: Plan) -> None:
         self._stream_closing = ExitStack()
+        self._next = self._service.run(self._encode_first, plan)
+
+    def _encode_first(self, plan: Plan) -> bytes | memoryview | None:
+        # The engine plans here, which takes seconds for the largest of queries.
         self._stream = self._stream_closing.enter_context(self._service.engine.stream(self._encoder.select(plan)))
         self._batches = iter(self._stream)
-        self._next = self._advance()
-
-    def _advance(self) -> asyncio.Future[bytes | memoryview | None]:
-        return self._service.run(self._encode_next)
+        return self._encode_next()
 
     def _encode_next(self) -> bytes | memoryview | None:
         batch = next(self._batches, None)
@@ -138,10 +138,10 @@ class Answer:
     async def _wait(self) -> None:
         """Wait for the next batch for at most the padding time; past the time limit the engine is stopped."""
         assert self._next is not None
-        before = time.monotonic()
-        await asyncio.wait({self._next}, timeout=max(0.0, min(self._service.padding_seconds, self._left)))
+        before, left = time.monotonic(), self._left
+        await asyncio.wait({self._next}, timeout=max(0.0, min(self._service.padding_seconds, left)))
         self._left -= time.monotonic() - before
-        if self._left <= 0:
+        if left <= self._service.padding_seconds:
             limit = f"{self._service.query_seconds:g} s"
             await self._stop(ServiceError(f"the query needs more than {limit} of work; narrow it", code=500))
 

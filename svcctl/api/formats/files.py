@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from html import unescape
 from typing import Any, cast
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
 from svcctl.api.formats.delivered import BLOCK, Delivered
 from svcctl.api.formats.lines import rows_of
+from svcctl.api.models import Column
 from svcctl.api.refusals import Refusal
 
 _PROLOGUE = re.compile(rb"\s+|\xef\xbb\xbf|<\?.*?\?>|<!--.*?-->|<![A-Z][^>]*>", re.DOTALL)
 _ROOT = re.compile(rb"<([^\s/><!?]+)[^>]*?(/?)>")
 _ERROR = re.compile(rb"<error\b([^>]*)>((?:(?!<error\b).)*?)</error>\s*</[^>]+>\s*\Z", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
+_ESCAPED = re.compile(r"_x([0-9A-F]{4})_")
 _CODE = re.compile(r"\b\d{1,6}\b")
 _ZIP_END = b"PK\x05\x06"
 _ZIP_END_SIZE = 22
@@ -45,9 +48,9 @@ def _document(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
     if root is None:
         raise delivered.incomplete("it is not xml")
     if root[1] == b"error":
-        raise _refusal(held).as_error()
+        raise _refusal(held, root[0]).as_error()
     if error := _ERROR.search(held):
-        raise delivered.ended_in(_refusal(error[1] + b" " + error[2]))
+        raise delivered.ended_in(_refusal(error[2], error[1]))
     end = held.rstrip()
     if not end.endswith(b"</" + root[1] + b">") and not (root[2] and end.endswith(b"/>")):
         raise delivered.cut()
@@ -57,11 +60,14 @@ def _document(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
 def xml_rows(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
     """The rows as text. A row is an element below the root whose children are the cells, each a text.
 
-    A cell's column is its `name` attribute, or else its tag; a cell that a row lacks is None.
+    A cell's column is its `name` attribute, or else its tag; a cell that a row lacks is None. Where a `<columns>`
+    element comes first, as the service of one's own writes it, it names the columns, null is an attribute, and what XML
+    cannot hold is written `_xHHHH_`.
     """
     parser: XMLPullParser[Element] = XMLPullParser(("start", "end"))
     open_elements: list[Element] = []
     containers: set[Element] = set()
+    read = _text
     try:
         for chunk in _document(chunks, delivered):
             parser.feed(chunk)
@@ -74,10 +80,13 @@ def xml_rows(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tup
                 if not open_elements:
                     continue
                 parent = open_elements[-1]
-                if element in containers:
+                if element.tag == "columns" and len(open_elements) == 1:
+                    delivered.columns = tuple(Column(each.get("name", ""), each.get("type")) for each in element)
+                    read = _declared_text
+                elif element in containers:
                     containers.add(parent)
                 elif len(element):
-                    batch.append({cell.get("name", cell.tag): cell.text for cell in element})
+                    batch.append({cell.get("name", cell.tag): read(cell) for cell in element})
                     containers.add(parent)
                     parent.remove(element)
             delivered.add(len(batch))
@@ -85,6 +94,16 @@ def xml_rows(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tup
         parser.close()
     except ParseError as error:
         raise delivered.incomplete(f"it is not valid xml: {error}") from None
+
+
+def _text(cell: Element) -> str | None:
+    return cell.text
+
+
+def _declared_text(cell: Element) -> str | None:
+    if cell.get("null") == "true":
+        return None
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), cell.text or "")
 
 
 def xls(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
@@ -118,7 +137,8 @@ def _without_prologue(head: bytes) -> bytes:
     return head
 
 
-def _refusal(markup: bytes) -> Refusal:
-    text = " ".join(_TAG.sub(" ", markup.decode("utf-8", "replace")).split())
-    code = _CODE.search(text)
+def _refusal(markup: bytes, tag: bytes) -> Refusal:
+    """What an error element says; its code may be an attribute of its tag or stand in its text."""
+    text = " ".join(unescape(_TAG.sub(" ", markup.decode("utf-8", "replace"))).split())
+    code = _CODE.search(tag.decode("utf-8", "replace")) or _CODE.search(text)
     return Refusal(text or "the service gave no message", int(code[0]) if code else None)

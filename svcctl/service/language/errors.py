@@ -22,6 +22,8 @@ class Place(NamedTuple):
 
 
 NOWHERE = Place(1, 1)
+LONGEST = 200
+"""Characters of a message; a longer one quotes more of the query than anybody reads."""
 
 
 class QueryError(SvcctlError):
@@ -33,7 +35,8 @@ class QueryError(SvcctlError):
     def __init__(
         self, message: str, at: tuple[int, int], *, expected: tuple[str, ...] = (), hint: str | None = None
     ) -> None:
-        super().__init__(message, hint=hint)
+        middle = message[: LONGEST // 2] + "…" + message[-LONGEST // 2 :]
+        super().__init__(message if len(message) <= LONGEST else middle, hint=hint)
         self.line, self.column = at
         self.expected = expected
 

@@ -189,24 +189,29 @@ class Steps:
 
     def next(self, before: Step | None, rows: int) -> Step | None:
         """The step after `before`, when the job has had `rows` rows; None while there is nothing to do."""
-        # A step that only skipped is begun again and reaches further, so that nobody has to count what it skipped.
-        again = before is not None and before.skip > 0 and rows == before.first
-        skip, seen, start = self._skip, 0, self._asked.range.start
-        if before is not None:
-            skip = before.skip if again else 0
-            seen = before.stored[0 if again else 1]
-            start = _moment(before.start if again or before.end is None else before.end)
         now, end = self._clock(), self._asked.range.end
         over = end is not None and now >= (end if end <= self._launched else end + GRACE)
         stored = self._engine.size(self._query.table)
-        whole = Step(rows, skip, (0, stored), _ms(self._asked.range.start), self.end, _ms(now), over)
-        match self._kind:
-            case Once():
-                return whole if over else None
-            case Buckets():
-                closed = end if over and end is not None else (now - GRACE) - (now - GRACE - _EPOCH) % self._period
-                return replace(whole, start=_ms(start), end=_ms(closed)) if closed > start or over else None
-        return replace(whole, stored=(seen, stored)) if stored > seen or over else None
+        start = self._asked.range.start
+        step = Step(rows, self._skip, (0, stored), _ms(start), self.end, _ms(now), over)
+        if isinstance(self._kind, Once):
+            return step if over else None
+        closed = start
+        if isinstance(self._kind, Buckets):
+            closed = end if over and end is not None else (now - GRACE) - (now - GRACE - _EPOCH) % self._period
+            step = replace(step, end=_ms(closed))
+        if isinstance(self._kind, Buckets):
+            news = closed > (start if before is None else _moment(before.end or 0))
+        else:
+            news = stored > (0 if before is None else before.stored[1])
+        if before is None or not (news or over):
+            return step if news or over else None
+        if before.skip and rows == before.first:
+            # A step that only skipped is begun again and reaches further, so that nobody has to count what it skipped.
+            return replace(step, skip=before.skip, start=before.start, stored=(before.stored[0], stored))
+        if isinstance(self._kind, Buckets):
+            return replace(step, skip=0, start=before.end or before.start)
+        return replace(step, skip=0, stored=(before.stored[1], stored))
 
     def plan(self, step: Step) -> Plan:
         return compile(

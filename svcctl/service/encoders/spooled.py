@@ -170,6 +170,7 @@ class Xls(Spooled):
         self._directory = tempfile.TemporaryDirectory(prefix="svcctl-xls-", ignore_cleanup_errors=True)
         self._path = Path(self._directory.name) / "events.xlsx"
         self._book = xlsxwriter.Workbook(self._path, {"constant_memory": True, "tmpdir": self._directory.name})
+        self._plain = self._book.add_format()
         self._bold = self._book.add_format({"bold": True})
         self._offset = cells.offset(rendering.zone) if rendering.date_format == "iso" else ""
         shown = cells.SHEET_DATE_FORMATS[rendering.date_format].format(offset=self._offset)
@@ -196,6 +197,8 @@ class Xls(Spooled):
             for index, value in enumerate(values):
                 if value is not None:
                     self._writers[index](self._row, index, value)
+            if values.count(None) == len(values):  # an empty cell that is there keeps the row in its place
+                self._sheet.write_blank(self._row, 0, None, self._plain)
             self._row += 1
         return b""
 

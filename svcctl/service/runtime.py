@@ -52,5 +52,5 @@ def seconds_of(environment: Mapping[str, str], name: str, default: float) -> flo
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise UsageError(f"{name} is '{text}', which is not a number of seconds", hint="write 600, for example")
+        raise UsageError(f"{name} is '{text}', which is not a number of seconds above 0")
     return seconds

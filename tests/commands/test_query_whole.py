@@ -1,0 +1,62 @@
+"""`svcctl query` where things take long or go wrong: what is left behind, and what names the request."""
+
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from shells import Shell
+
+DAY = ("--from", "2024-01-31", "--to", "1d")
+
+
+@pytest.mark.parametrize("name", ["csv", "ndjson", "json", "msgpack", "xls", "table"])
+def test_verbose_names_the_request_in_every_format(service: Shell, tmp_path: Path, name: str) -> None:
+    done = service("query", "from sample", *DAY, "-f", name, "-v", "-o", str(tmp_path / "rows"))
+    assert done.returncode == 0, done.stderr
+    first, *_, last, end = done.stderr.split("\n")
+    assert (first, end) == ("svcctl: range 2024-01-31 00:00:00 to 2024-02-01 00:00:00 (UTC)", "")
+    told = re.fullmatch(r"svcctl: cid (\w{12}), (4|-) rows, (\d+) bytes, \d+\.\d{3} s", last)
+    assert told is not None, last
+    assert f"svcctl: < x-svc-cid: {told[1]}\n" in done.stderr
+    assert told[2] == ("-" if name == "xls" else "4")
+
+
+def test_a_near_miss_is_told_without_all_that_could_stand_there(service: Shell) -> None:
+    done = service("query", "from sample wher n = 1", *DAY)
+    assert done.returncode == 1
+    assert re.sub(r"cid \w{12}", "cid CID", done.stderr) == (
+        "svcctl: error: line 1, column 13: unexpected 'wher' (did you mean 'where'?) (code 1, cid CID)\n"
+        "  from sample wher n = 1\n"
+        "              ^\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["csv", "json", "xls"])
+def test_ctrl_c_while_a_file_is_being_written_leaves_none(service: Shell, tmp_path: Path, name: str) -> None:
+    target = tmp_path / "rows"
+    process = service.start(
+        "query", "from demo.ecommerce.data", "--from", "30d", "-f", name, "-o", str(target), stderr=subprocess.PIPE
+    )
+    part = tmp_path / "rows.part"
+    deadline = time.monotonic() + 20
+    while not (part.exists() and (part.stat().st_size > 0 or name == "xls")):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate()[1] == b"svcctl: interrupted\n"
+    assert (process.returncode, list(tmp_path.iterdir())) == (130, [])
+
+
+def test_a_service_with_a_limit_that_is_no_time_does_not_start_and_says_why(shell: Shell) -> None:
+    done = shell("service", "start", SVCCTL_QUERY_SECONDS="soon")
+    said = "svcctl: error: SVCCTL_QUERY_SECONDS is 'soon', which is not a number of seconds above 0"
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        "svcctl: starting the local service (stop it with 'svcctl service stop')\n"
+        f"svcctl: error: the local service did not start: {said}\n"
+        f"hint: its log is {shell.home / 'data' / 'service.log'}\n",
+    )

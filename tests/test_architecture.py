@@ -42,8 +42,10 @@ ALLOWED = {
         "roles",
     },
     "commands.service": {"service", "commands.accounts", "commands.queries"},
+    "commands.completion": {"completion"},
     "commands.accounts": {"service"},
     "commands.queries": {"service"},
+    "completion": {"api", "cli", "commands", "output", "profiles"},
     "cli": {"errors", "context", "options", "diagnostics", "commands", ""},
     "__main__": {"cli"},
 }

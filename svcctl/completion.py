@@ -17,10 +17,12 @@ of `svcctl complete`, which the script asks for them.
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
+from pathlib import Path
 
 import typer
 import typer.core
@@ -42,7 +44,7 @@ FILES, QUERY = "files", "query"
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word that may stand somewhere; one that ends in `=` goes on."""
+    """A word that may stand somewhere; one that ends in `=` or `@` goes on."""
 
     text: str
     meaning: str = ""
@@ -74,7 +76,9 @@ def _formats(*, lists: bool) -> Values:
 
 
 def _keys(parameters: Iterable[destinations.Parameter]) -> Values:
-    return Values(tuple({row.key: Word(f"{row.key}=", row.meaning) for row in parameters}.values()))
+    """The keys of a destination; a secret is read from a file."""
+    words = {row.key: Word(f"{row.key}=" + "@" * row.secret, row.meaning) for row in parameters}
+    return Values(tuple(words.values()))
 
 
 def _fields() -> Iterator[Word]:
@@ -191,8 +195,8 @@ def table() -> Table:
     def visit(command: typer.core.TyperCommand | typer.core.TyperGroup, path: tuple[str, ...]) -> None:
         full = " ".join(("svcctl", *path))
         options = list({option.opts[0]: option for option in (*_options(command), *everywhere)}.values())
-        words = [Word(name, option.help or "") for option in options for name in _names(option)]
-        places.append(Place(f"{full} -", Values((*words, Word("--help", "Show the help page.")))))
+        words = {name: Word(name, option.help or "") for option in reversed(options) for name in _names(option)}
+        places.append(Place(f"{full} -", Values((*reversed(words.values()), Word("--help", "Show the help page.")))))
         for option in options:
             (flags if option.is_flag else valued).update((*option.opts, *option.secondary_opts))
             for name in () if option.is_flag else _names(option):
@@ -201,8 +205,8 @@ def table() -> Table:
                 places.extend(Place(f"{place} {each}", values) for each in option.opts if values != Values())
         if isinstance(command, typer.core.TyperGroup):
             inner = {name: each for name, each in command.commands.items() if not each.hidden}
-            words = [Word(name, each.get_short_help_str(120)) for name, each in inner.items()]
-            places.append(Place(f"{full} 0", Values(tuple(words))))
+            names = (Word(name, each.get_short_help_str(120)) for name, each in inner.items())
+            places.append(Place(f"{full} 0", Values(tuple(names))))
             for name, each in inner.items():
                 paths.append(f"{full} {name}")
                 assert isinstance(each, typer.core.TyperCommand | typer.core.TyperGroup)
@@ -255,6 +259,7 @@ class Dialect:
     """How a shell spells a case of its switch, and what is done in it."""
 
     case: Callable[[Iterable[str]], str]
+    pattern: Callable[[str], str]
     end: tuple[str, ...]
     fill: Callable[[Values], str]
 
@@ -264,17 +269,16 @@ def _cases(known: Table, dialect: Dialect) -> Iterator[str]:
     answers: dict[tuple[int, Values], list[str]] = {}
     for place in known.places:
         rank = 2 if place.name.endswith("*") else 1 if place.name.startswith("*") else 0
-        answers.setdefault((rank, place.values), []).append(_pattern(place.name))
+        answers.setdefault((rank, place.values), []).append(dialect.pattern(place.name))
     for (_, values), names in sorted(answers.items(), key=lambda item: item[0][0]):
         yield dialect.case(names)
         yield "        " + dialect.fill(values)
         yield from dialect.end
 
 
-def _pattern(name: str) -> str:
+def _starred(name: str) -> str:
     """A place as a pattern of a switch: its star is one, and everything else stands for itself."""
-    text = name.strip("*")
-    return f"{'*' * name.startswith('*')}'{text}'{'*' * name.endswith('*')}"
+    return f"{'*' * name.startswith('*')}'{name.strip('*')}'{'*' * name.endswith('*')}"
 
 
 def _quoted(text: str) -> str:
@@ -307,17 +311,32 @@ def _fish(values: Values) -> str:
 DIALECTS = {
     "bash": Dialect(
         case=lambda names: f"    {' | '.join(names)})",
+        pattern=_starred,
         end=("        ;;",),
         fill=partial(_array, entry=lambda word: _quoted(word.text), to="words"),
     ),
     "zsh": Dialect(
         case=lambda names: f"    {' | '.join(names)})",
+        pattern=_starred,
         end=("        ;;",),
         fill=partial(_array, entry=_zsh_entry, to="entries"),
     ),
-    "fish": Dialect(case=lambda names: f"        case {' '.join(names)}", end=(), fill=_fish),
+    "fish": Dialect(
+        case=lambda names: f"        case {' '.join(names)}",
+        pattern=lambda name: f"'{name}'",  # its switch takes a quoted star for one
+        end=(),
+        fill=_fish,
+    ),
 }
 """The shells."""
 
 assert set(complete.KINDS) >= {values.kind for values in VALUES.values()} - {"", FILES, QUERY}
 assert tuple(DIALECTS) == command.SHELLS
+
+
+FILE_NAMES = {"bash": "svcctl.bash", "zsh": "_svcctl", "fish": "svcctl.fish"}
+"""The scripts as packagers install them, in the directory `completions`."""
+
+if __name__ == "__main__":
+    for shell, name in FILE_NAMES.items():
+        Path(sys.argv[1], name).write_text(script(shell), encoding="utf-8")

@@ -104,7 +104,7 @@ _svcctl() {
         [[ -z $prefix && ${#found[@]} -gt 1 && -n ${meanings[at]} ]] && word="$word  (${meanings[at]})"
         COMPREPLY+=("$word")
     done
-    [[ ${#found[@]} -eq 1 && (${words[found[0]]} == *= || -n $prefix) ]] && compopt -o nospace 2>/dev/null
+    [[ ${#found[@]} -eq 1 && (${words[found[0]]} == *[=@] || -n $prefix) ]] && compopt -o nospace 2>/dev/null
     return 0
 }
 

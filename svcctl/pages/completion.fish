@@ -71,7 +71,7 @@ function __svcctl
     end
 
     set -l place "$path $count"
-    if test -n "$options" -a -z "$option"
+    if test -n "$options"; and test -z "$option"
         if string match -q -- '-*=*' $cur
             set option (string replace -r -- '=.*' '' $cur)
             set before "$option="
@@ -81,7 +81,7 @@ function __svcctl
     end
     if test -n "$option"
         set place "$path $option"
-        test "$option" = --dest-param -a -n "$dest"; and set place "$place $dest"
+        test "$option" = --dest-param; and test -n "$dest"; and set place "$place $dest"
     end
     __svcctl_place $place
 

@@ -75,13 +75,18 @@ _svcctl() {
         ;;
     ?*)
         while IFS= read -r line; do
-            entries+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+            word=${line%%$'\t'*} line=${line#*$'\t'}
+            entries+=("${word//:/\\:}${line:+:$line}")
         done < <(command svcctl "${asked[@]}" complete "$kind" 2>/dev/null </dev/null)
         ;;
     esac
 
-    going_on=("${(@M)entries:#[^:]#=(|:*)}")
-    ending=("${(@)entries:#[^:]#=(|:*)}")
+    for line in "${entries[@]}"; do
+        case ${line%%:*} in
+        *[=@]) going_on+=("$line") ;;
+        *) ending+=("$line") ;;
+        esac
+    done
     (($#going_on)) && _describe -t values svcctl going_on -S ''
     (($#ending)) && _describe -t values svcctl ending
 }

@@ -57,18 +57,24 @@ def prompt_with_service(request: pytest.FixtureRequest, tmp_path: Path, service:
 
 
 def _prompt(name: str, directory: Path, variables: dict[str, str]) -> Iterator[Prompt]:
-    calls = directory / "calls"
-    binaries = directory / "bin"
-    binaries.mkdir()
-    (binaries / "svcctl").write_text(f'#!/bin/sh\necho "$@" >>{calls}\nexec {sys.executable} -m svcctl "$@"\n')
-    (binaries / "svcctl").chmod(0o755)
-    shell = Shell(directory, {"PATH": f"{binaries}:{os.environ['PATH']}", **variables})
+    shell = with_command(Shell(directory, variables))
     shell("profile", "set", "prod", "base_url=https://events.example.com")
     terminal = open_shell(name, directory, shell.environment, SOURCES[name])
     try:
-        yield Prompt(terminal, name, calls)
+        yield Prompt(terminal, name, directory / "calls")
     finally:
         terminal.close()
+
+
+def with_command(shell: Shell) -> Shell:
+    """The shell with a command svcctl, which notes down what it is called with."""
+    binaries = shell.home / "bin"
+    binaries.mkdir()
+    (binaries / "svcctl").write_text(
+        f'#!/bin/sh\necho "$@" >>{shell.home}/calls\nexec {sys.executable} -m svcctl "$@"\n'
+    )
+    (binaries / "svcctl").chmod(0o755)
+    return Shell(shell.home, {**shell.variables, "PATH": f"{binaries}:{os.environ['PATH']}"})
 
 
 def test_words_known_in_advance_are_completed_without_python(prompt: Prompt) -> None:
@@ -126,6 +132,7 @@ def test_what_cannot_be_known_is_silent(prompt: Prompt) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_installed_script_works_in_a_new_shell(name: str, shell: Shell, tmp_path: Path) -> None:
+    shell = with_command(shell)
     done = shell("completion", name, "--install")
     lines = {
         "bash": done.stderr.strip().rpartition(": ")[2],

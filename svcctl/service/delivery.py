@@ -42,6 +42,9 @@ FIRST_DELAY, MAX_DELAY = 0.5, 30.0
 PIECE_BYTES = 1 << 18
 """Rows are handed on in pieces of about this size, so that a stop is heard soon."""
 
+FIRST_SECONDS = 3.0
+"""How long the first rows after a connection wait at most: whether the destination takes them should show soon."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -246,6 +249,7 @@ class _Delivery:
         self._written = job.sent
         self._date = job.last_datetime
         self._since = 0.0
+        self._patience = min(destination.patience, FIRST_SECONDS)
 
     def work(self) -> bool:
         """True when all of the job is delivered."""
@@ -321,13 +325,13 @@ class _Delivery:
         self._step = step
 
     def _commit_in_time(self) -> None:
-        if self._written > self.job.sent and monotonic() - self._since >= self._destination.patience:
+        if self._written > self.job.sent and monotonic() - self._since >= self._patience:
             self._commit()
 
     def _commit(self) -> None:
         if self._written > self.job.sent:
-            memo = self._destination.commit()
-            self._save(memo)
+            self._save(self._destination.commit())
+            self._patience = self._destination.patience
 
     def _save(self, memo: Memo) -> None:
         assert self._step is not None

@@ -1,0 +1,439 @@
+"""`svcctl job` and `svcctl query --dest` as a user's shell runs them: against a real service, and a scripted one."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from shells import SVCCTL, Shell
+
+NOWHERE = "00000000-0000-0000-0000-000000000000"
+SECRET = "5ecr3t"
+
+
+@pytest.fixture
+def jobs(service: Shell) -> Iterator[Shell]:
+    """The service, without jobs of other tests before and after."""
+
+    def clear() -> None:
+        ids = service("job", "list", "--ids").stdout
+        assert service("job", "rm", "--yes", "-", stdin=ids).returncode == 0
+
+    clear()
+    yield service
+    clear()
+
+
+def launch(shell: Shell, *more: str, query: str = "from sample") -> str:
+    """The ID of a new job, by default one without an end."""
+    more = more or ("--follow",)
+    [job] = shell.ndjson("query", query, "--from", "31/01/2024 00:00:00", "--dest", "donothing", *more)
+    return str(job["id"])
+
+
+def test_a_query_with_a_destination_is_launched_and_printed(jobs: Shell) -> None:
+    done = jobs("query", "from sample", "--from", "31/01/2024 00:00:00", "--dest", "DoNothing", "-f", "csv")
+    header, job, end = done.stdout.split("\n")
+    assert (done.returncode, header, end) == (0, "id,status,type,friendlyName", "")
+    assert re.fullmatch(r"[0-9a-f-]{36},(RUNNING|COMPLETED),donothing,donothing_[a-z0-9]{8}", job)
+
+
+def test_a_script_waits_for_a_job_and_removes_it(jobs: Shell) -> None:
+    job_id = launch(jobs, "--to", "01/02/2024 00:00:00")
+    done = jobs("job", "wait", job_id, "--timeout", "30", "-f", "csv")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n") == [
+        "id,status,type,friendlyName,eventGenerated,eventsSent,lastDatetime,error,query",
+        f"{job_id},COMPLETED,donothing,{jobs.ndjson('job', 'show', job_id)[0]['friendlyName']},4,4,"
+        "1706745600000,[],from sample",
+        "",
+    ]
+    assert jobs("job", "rm", "--yes", job_id).returncode == 0
+    assert jobs("job", "list", "--ids").stdout == ""
+
+
+def test_a_list_is_piped_into_stop(jobs: Shell) -> None:
+    running = [launch(jobs), launch(jobs)]
+    complete = launch(jobs, "--to", "01/02/2024 00:00:00")
+    assert jobs("job", "wait", complete).returncode == 0
+    ids = jobs("job", "list", "--status", "running", "--ids").stdout
+    assert ids == "".join(f"{job_id}\n" for job_id in running)
+    done = jobs("job", "stop", "-", "-f", "ndjson", stdin=ids)
+    assert done.returncode == 0, done.stderr
+    stopped = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
+    assert [(job["id"], job["status"]) for job in stopped] == [(job_id, "STOPPED") for job_id in running]
+    assert jobs("job", "list", "--status", "RUNNING", "--ids").stdout == ""
+    listed = jobs.ndjson("job", "list", "--status", "STOPPED,COMPLETED", "--type", "donothing")
+    assert [job["id"] for job in listed] == [*running, complete]
+    assert jobs.ndjson("job", "list", "--type", "kafka") == []
+
+
+def test_several_jobs_are_all_tried_and_the_worst_code_is_the_commands(jobs: Shell) -> None:
+    running, stopped = launch(jobs), launch(jobs)
+    assert jobs("job", "stop", stopped).returncode == 0
+    done = jobs("job", "stop", NOWHERE, stopped, running, "-f", "ndjson")
+    assert done.returncode == 5
+    assert [json.loads(line)["id"] for line in done.stdout.split("\n")[:-1]] == [running]
+    assert [re.sub(r"cid \w+", "cid", line) for line in done.stderr.split("\n")] == [
+        f"svcctl: error: no job {NOWHERE} (code 100, cid)",
+        f"svcctl: error: job {stopped} is STOPPED: only a running job can be stopped (code 108, cid)",
+        "",
+    ]
+
+
+def test_nothing_on_standard_input_is_nothing_to_do(jobs: Shell) -> None:
+    done = jobs("job", "stop", "-", stdin="")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("verb", ["show", "stop", "start", "wait"])
+def test_an_unknown_job_exits_4(jobs: Shell, verb: str) -> None:
+    done = jobs("job", verb, NOWHERE)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr.startswith(f"svcctl: error: no job {NOWHERE} (code 100, cid ")
+
+
+def test_removing_an_unknown_job_exits_4(jobs: Shell) -> None:
+    assert jobs("job", "rm", "--yes", NOWHERE).returncode == 4
+
+
+def test_stopping_a_stopped_job_and_starting_a_running_one_exit_5(jobs: Shell) -> None:
+    job_id = launch(jobs)
+    assert jobs("job", "start", job_id).returncode == 5
+    assert jobs("job", "stop", job_id).returncode == 0
+    assert jobs("job", "stop", job_id).returncode == 5
+    assert jobs("job", "start", job_id).returncode == 0
+
+
+def test_removing_asks_and_without_a_terminal_removes_nothing(jobs: Shell) -> None:
+    job_id = launch(jobs)
+    done = jobs("job", "rm", job_id)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (f"svcctl: error: Remove {job_id}? There is no terminal to ask on\nhint: say it with --yes\n")
+    done = jobs("job", "rm", "-", stdin=f"{job_id}\n{launch(jobs)}\n")
+    assert (done.returncode, done.stderr.split("?")[0]) == (2, "svcctl: error: Remove 2 jobs")
+    assert jobs("job", "show", job_id).returncode == 0
+
+
+@pytest.mark.parametrize(("answer", "code", "left"), [("n", 130, 1), ("", 130, 1), ("y", 0, 0)])
+def test_on_a_terminal_the_answer_decides(jobs: Shell, answer: str, code: int, left: int) -> None:
+    job_id = launch(jobs)
+    assert on_terminal(jobs, ["job", "rm", job_id], f"{answer}\n")[0] == code
+    assert len(jobs.ndjson("job", "list")) == left
+
+
+def on_terminal(shell: Shell, arguments: list[str], typed: str = "") -> tuple[int, str]:
+    """The exit code of a command that runs on a terminal, and what that showed."""
+    main, terminal = pty.openpty()
+    os.write(main, typed.encode())
+    process = subprocess.Popen(
+        [*SVCCTL, *arguments],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env={**shell.environment, "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "100", "LINES": "20"},
+        cwd=shell.home,
+    )
+    os.close(terminal)
+    shown = b""
+    try:
+        while data := os.read(main, 1 << 16):
+            shown += data
+    except OSError:
+        pass  # the terminal is gone with the last process that had it
+    os.close(main)
+    return process.wait(30), shown.decode()
+
+
+def test_waiting_ends_when_the_time_is_up(jobs: Shell) -> None:
+    job_id = launch(jobs)
+    done = jobs("--timeout", "20", "job", "wait", job_id, "--max-time", "0.1")
+    assert (done.returncode, done.stdout) == (6, "")
+    assert done.stderr == f"svcctl: error: job {job_id} is RUNNING, not COMPLETED, and the time is up\n"
+
+
+def test_waiting_for_what_cannot_come_fails_at_once(jobs: Shell) -> None:
+    job_id = launch(jobs)
+    assert jobs("job", "wait", job_id, "--for", "RUNNING").returncode == 0
+    assert jobs("job", "stop", job_id).returncode == 0
+    done = jobs("job", "wait", job_id)
+    assert (done.returncode, done.stderr) == (
+        5,
+        f"svcctl: error: job {job_id} is STOPPED: it does not become COMPLETED by itself\n",
+    )
+    assert jobs("job", "wait", job_id, "--for", "COMPLETED,STOPPED").returncode == 0
+    assert jobs("job", "rm", "--yes", job_id).returncode == 0
+    assert jobs("job", "wait", job_id, "--for", "REMOVED").returncode == 0
+
+
+def test_watching_in_a_pipe_is_a_row_for_each_job_and_look(jobs: Shell) -> None:
+    job_id = launch(jobs)
+    rows = jobs.ndjson("job", "watch", job_id, "--interval", "0.1", "--max-time", "0.4")
+    assert len(rows) >= 2
+    assert set(rows[0]) == {
+        *("time", "id", "status", "type", "friendlyName"),
+        *("eventsSent", "eventGenerated", "rate", "lag", "error"),
+    }
+    assert (rows[-1]["id"], rows[-1]["status"], rows[-1]["rate"]) == (job_id, "RUNNING", 0.0)
+
+
+def test_watching_on_a_terminal_leaves_the_last_frame(jobs: Shell) -> None:
+    job_id = launch(jobs)
+    code, shown = on_terminal(jobs, ["job", "watch", "--interval", "0.1", "--max-time", "1"])
+    before, other, after = re.split("\x1b\\[\\?1049[hl]", shown)
+    assert (code, before) == (0, "")
+    assert other.count("\x1b[H\x1b[2J") >= 2
+    lines = after.split("\r\n")
+    assert lines[0].startswith("id")
+    assert lines[2].startswith(job_id)
+    assert lines[3].startswith("1 jobs, 20")
+    assert all(len(line) <= 100 for line in lines)
+
+
+def test_watching_goes_on_while_the_service_is_away(tmp_path: Path, shell: Shell) -> None:
+    assert shell("service", "start").returncode == 0
+    try:
+        job_id = launch(shell, query="from auth.all")
+        watching = shell.start(
+            "--retries", "0", "job", "watch", "-f", "csv", "--interval", "0.2", stdout=subprocess.PIPE
+        )
+        assert watching.stdout is not None
+        assert watching.stdout.readline().startswith(b"time,id,status,")
+        assert job_id.encode() in watching.stdout.readline()
+        assert shell("service", "stop").returncode == 0
+        assert shell("service", "start").returncode == 0
+        for _ in range(10):
+            assert job_id.encode() in watching.stdout.readline()
+        watching.terminate()
+        watching.wait(10)
+        watching.stdout.close()
+    finally:
+        shell("service", "stop")
+
+
+# query --dest
+
+
+def test_a_secret_is_no_value_of_an_option(jobs: Shell) -> None:
+    done = jobs("query", "from t", "--from", "1h", "--dest", "s3", "--dest-param", f"aws.secretkey={SECRET}")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "svcctl: error: --dest-param aws.secretkey would show a secret in the list of processes\n"
+        "hint: give it as aws.secretkey=@FILE, or use --dest-json FILE\n"
+    )
+
+
+def test_a_preview_shows_parameters_and_no_secret(jobs: Shell) -> None:
+    (jobs.home / "secret").write_text(f"{SECRET}\n")
+    (jobs.home / "dest.json").write_text('{"type": "S3", "params": {"aws.bucket": "b", "aws.region": "r"}}')
+    done = jobs(
+        *("query", "from t", "--from", "1", "--to", "2", "--dest-json", "dest.json", "--dry-run"),
+        *("--dest-param", "aws.secretkey=@secret", "--dest-param", "aws.region=s"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.split("\n\n", 1)[1]) == {
+        "query": "from t",
+        "from": 1,
+        "to": 2,
+        "mode": {"type": "json"},
+        "destination": {
+            "type": "s3",
+            "params": {"aws.bucket": "b", "aws.region": "s", "aws.secretkey": "***"},
+        },
+    }
+
+
+def test_what_looks_like_a_mistake_is_noted_and_sent(jobs: Shell) -> None:
+    more = ("--dest-param", "friendlyname=x", "--dest-param", "colour=red")
+    done = jobs("query", "from sample", "--from", "1h", "--dest", "donothing", *more)
+    assert done.returncode == 0
+    assert done.stderr == (
+        "svcctl: donothing is not known to take 'friendlyname': is it 'friendlyName'?\n"
+        "svcctl: donothing is not known to take 'colour'\n"
+    )
+    done = jobs("query", "from sample", "--from", "1h", "--dest", "kafak")
+    assert done.returncode == 1
+    note, error, *_ = done.stderr.split("\n")
+    assert note == "svcctl: destination 'kafak' is not known here: is it 'kafka'?"
+    assert re.sub(r"cid \w+", "cid", error) == (
+        "svcctl: error: destination.type 'kafak' is not one of kafka, s3, hdfs, donothing: is it kafka? (code 1, cid)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--dest-param", "a=b"], "--dest-param needs a destination"),
+        (["--dest", "donothing", "--dest-param", "ab"], "a --dest-param is not of the form K=V"),
+        (["--dest", "donothing", "--output", "x"], "--output does not go with --dest: no rows come back"),
+        (["--dest", "donothing", "--fail-on-empty"], "--fail-on-empty does not go with --dest: no rows come back"),
+        (["--dest", "donothing", "--follow", "--to", "now"], "--follow has no end: leave out --to"),
+        (["--dest-json", "absent"], "file absent cannot be read: No such file or directory"),
+        (["--dest-json", "/dev/null"], "/dev/null is not a destination in JSON"),
+        (["--dest", "donothing", "--to", "1"], "the range ends before it starts: from "),
+    ],
+)
+def test_a_destination_that_cannot_be_meant_is_refused(shell: Shell, arguments: list[str], message: str) -> None:
+    done = shell("query", "from t", "--from", "1h", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"svcctl: error: {message}")
+
+
+def test_no_secret_is_in_the_log_or_the_list(jobs: Shell) -> None:
+    (jobs.home / "dest.json").write_text(
+        json.dumps(
+            {
+                "aws.bucket": "b",
+                "aws.endpoint": "http://127.0.0.1:1",
+                "aws.accesskey": "AKID",
+                "aws.secretkey": SECRET,
+            }
+        )
+    )
+    job_id = launch(jobs, "--follow", "--dest", "s3", "--dest-json", "dest.json")
+    done = jobs("-v", "job", "wait", job_id, "--for", "COMPLETED", "--max-time", "5")
+    assert done.returncode == 6
+    assert "127.0.0.1:1" in done.stderr
+    shown = done.stdout + done.stderr + jobs("-v", "job", "list", "-f", "json").stdout
+    assert SECRET not in shown + (jobs.home / "data" / "service.log").read_text()
+
+
+# A service that answers with every error body of the field
+
+
+@dataclass
+class Scripted:
+    """A server on which every request is answered alike."""
+
+    status: int = 200
+    type: str = "application/json"
+    body: str = ""
+    requests: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def scripted(shell: Shell) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+    """Runs a command against a service that says what the test says."""
+    script = Scripted()
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            script.requests.append(f"{self.command} {self.path}")
+            self.send_response(script.status)
+            self.send_header("Content-Type", script.type)
+            self.send_header("Content-Length", str(len(script.body.encode())))
+            self.end_headers()
+            self.wfile.write(script.body.encode())
+
+        do_DELETE = do_GET
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+
+    def run(
+        *arguments: str, status: int, body: str, type: str = "application/json"
+    ) -> subprocess.CompletedProcess[str]:
+        script.status, script.body, script.type = status, body, type
+        environment = {
+            "SVCCTL_BASE_URL": f"http://127.0.0.1:{server.server_port}",
+            "SVCCTL_API_KEY": "key",
+            "SVCCTL_API_SECRET": "secret",
+            "SVCCTL_RETRIES": "0",
+        }
+        return shell("job", *arguments, **environment)
+
+    yield run
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+BODIES = [
+    (400, '{"error":{"code":12,"message":"no such thing"}}', 1, "no such thing (code 12)"),
+    (
+        500,
+        '{"msg":"it broke","status":500,"timestamp":1,"cid":"c1","object":["it broke","because of that"]}',
+        1,
+        "it broke: because of that (code 500, cid c1)",
+    ),
+    (500, '{"error":"server_error","status":500,"cid":"c2"}', 1, "server_error (code 500, cid c2)"),
+    (
+        400,
+        '{"msg":"too much","code":624,"timestamp":1,"cid":"c3","context":{"limit":5}}',
+        1,
+        "too much (code 624, cid c3)",
+    ),
+    (
+        400,
+        '{"error":"Bad parameters","object":["406 : Date from not valid format"]}',
+        1,
+        "Bad parameters: Date from not valid format (code 406)",
+    ),
+    (200, '{"msg":"no job","status":100,"cid":"c4"}', 4, "no job (code 100, cid c4)"),
+    (200, '{"msg":"cannot change status","status":101,"cid":"c5"}', 5, "cannot change status (code 101, cid c5)"),
+    (200, '{"msg":"not running","status":108,"cid":"c6"}', 5, "not running (code 108, cid c6)"),
+    (401, '{"msg":"who are you","status":1}', 3, "who are you (code 1)"),
+]
+
+
+@pytest.mark.parametrize(
+    ("verb", "status", "body", "code", "message"),
+    [("show", *row) for row in BODIES] + [(verb, *row) for verb in ("stop", "start", "rm") for row in BODIES[5:8]],
+)
+def test_every_error_body_has_its_code_and_message(
+    scripted: Callable[..., subprocess.CompletedProcess[str]],
+    verb: str,
+    status: int,
+    body: str,
+    code: int,
+    message: str,
+) -> None:
+    done = scripted(verb, "X", *(["--yes"] if verb == "rm" else []), status=status, body=body)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.split("\n")[0] == f"svcctl: error: {message}"
+
+
+@pytest.mark.parametrize(("status", "code"), [(403, 3), (502, 6), (503, 6), (520, 6), (522, 6), (524, 6)])
+def test_a_page_of_a_proxy_is_told_from_an_answer(
+    scripted: Callable[..., subprocess.CompletedProcess[str]], status: int, code: int
+) -> None:
+    page = "<html><head><title>Go away</title></head><body>please</body></html>"
+    done = scripted("show", "X", status=status, body=page, type="text/html")
+    assert (done.returncode, done.stdout) == (code, "")
+    assert "Go away" in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["start", "wait"])
+def test_a_job_that_stopped_with_an_error_is_no_success(
+    scripted: Callable[..., subprocess.CompletedProcess[str]], verb: str
+) -> None:
+    body = '{"status":0,"msg":"","object":{"id":"X","status":"STOPPED","error":["disk full"]}}'
+    done = scripted(verb, "X", status=200, body=body)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "disk full" in done.stderr
+
+
+def test_fields_may_be_absent_and_statuses_unknown(
+    scripted: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    body = '{"status":0,"object":[{"id":"A","status":"RECONNECTING"},{"id":"B","status":"STOPPED","lastDatetime":0}]}'
+    done = scripted("list", "-f", "csv", status=200, body=body)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "id,status,type,friendlyName,eventGenerated,eventsSent,lastDatetime,error,query\n"
+        "A,RECONNECTING,,,,,,[],\n"
+        "B,STOPPED,,,,,0,[],\n"
+    )

@@ -13,9 +13,19 @@ from svcctl.api.client import Client, Exchange, Paths, Retry
 from svcctl.diagnostics import Diagnostics
 
 
-def connect(profile: profiles.Profile, diagnostics: Diagnostics, clock: Callable[[], float]) -> Client:
+def connect(
+    profile: profiles.Profile,
+    diagnostics: Diagnostics,
+    clock: Callable[[], float],
+    observe: Callable[[Exchange | Retry], None] = lambda event: None,
+) -> Client:
     """A client of the profile's service. ProfileError when the profile lacks what that needs."""
     socket = profile.get("socket")
+
+    def heard(event: Exchange | Retry) -> None:
+        _tell(diagnostics, event)
+        observe(event)
+
     return Client(
         profiles.require(profile, "base_url"),
         _credentials(profile, clock),
@@ -26,7 +36,7 @@ def connect(profile: profiles.Profile, diagnostics: Diagnostics, clock: Callable
         verify=profile.get("ca_bundle") or True,
         transport=httpx.HTTPTransport(uds=socket) if socket else None,
         clock=clock,
-        observe=lambda event: _tell(diagnostics, event),
+        observe=heard,
     )
 
 

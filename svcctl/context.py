@@ -35,6 +35,8 @@ class Context:
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     clock: Callable[[], float] = time.time
     closing: ExitStack = field(default_factory=ExitStack)
+    activity: Callable[[], str] = lambda: "waiting for the service"
+    """What is going on, for whom it takes long."""
 
     @cached_property
     def store(self) -> profiles.Store:
@@ -60,6 +62,7 @@ class Context:
         """The client of the profile; the built-in profile's service is started if it does not run."""
         if self.profile.name in profiles.BUILT_IN:
             self.start_local()
+        self.closing.enter_context(self.diagnostics.working(lambda: self.activity()))
         return self.connect()
 
     @cached_property
@@ -102,8 +105,24 @@ class Context:
         if self._answer(question, ": ").strip() != expected:
             raise UsageError(f"that was not '{expected}'; nothing was done")
 
+    @property
+    def is_attended(self) -> bool:
+        """Whether there is somebody to ask."""
+        return sys.stdin.isatty() and self.diagnostics.is_terminal
+
+    def ask_for(self, what: str, *, hidden: bool = False) -> str:
+        """What a person types, unseen when it is a secret; empty for nothing."""
+        if not hidden:
+            return self._answer(what, ": ").strip()
+        import getpass
+
+        try:
+            return getpass.getpass(f"{what} (not shown): ").strip()
+        except EOFError:
+            raise typer.Abort from None
+
     def _answer(self, question: str, ending: str) -> str:
-        if not (sys.stdin.isatty() and self.diagnostics.is_terminal):
+        if not self.is_attended:
             raise UsageError(f"{question} There is no terminal to ask on", hint="say it with --yes")
         self.diagnostics.prompt(question + ending)
         if not (answer := sys.stdin.readline()):

@@ -62,7 +62,7 @@ class Context:
         """The client of the profile; the built-in profile's service is started if it does not run."""
         if self.profile.name in profiles.BUILT_IN:
             self.start_local()
-        self.closing.enter_context(self.diagnostics.working(lambda: self.activity()))
+        self.closing.enter_context(self.diagnostics.working(self._tell))
         return self.connect()
 
     @cached_property
@@ -80,6 +80,9 @@ class Context:
             environment=self.environment,
             local=lambda name: local.profile_fields(self.files, name),
         )
+
+    def _tell(self) -> str:
+        return self.activity()
 
     def connect(self, profile: profiles.Profile | None = None) -> Client:
         """A client of a profile, by default the chosen one; nothing is started and nothing sent."""

@@ -1,0 +1,78 @@
+"""Where a query's rows go instead of here: `--dest`, `--dest-param` and `--dest-json` as a destination.
+
+A value that is a secret is never taken from the command line, where other users can see it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from svcctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from svcctl.api.destinations import Destination
+
+
+def read(
+    type_: str | None, assignments: list[str], file: Path | None, note: Callable[[str], None]
+) -> Destination | None:
+    """Where the rows go instead of here; what looks like a mistake in it is noted, and sent all the same."""
+    if type_ is None and file is None:
+        if assignments:
+            raise UsageError("--dest-param needs a destination", hint="name its type with --dest TYPE")
+        return None
+    from svcctl.api import destinations
+
+    given = {} if file is None else _json_of(file)
+    whole = "params" in given
+    kind = type_ or given.get("type")
+    if not isinstance(kind, str):
+        raise UsageError(f"{file} names no type", hint="name it with --dest TYPE")
+    params = dict(given["params"]) if whole else {key: value for key, value in given.items() if key != "type"}
+    params |= dict(_assignment(text) for text in assignments)
+    destination = destinations.Destination(kind, params)
+    if meant := destinations.suggest_type(kind):
+        note(f"destination '{kind}' is not known here: is it '{meant}'?")
+    for key in destinations.unknown_keys(destination):
+        meant = destinations.suggest_key(kind, key)
+        note(f"{kind} is not known to take '{key}'" + (f": is it '{meant}'?" if meant else ""))
+    return destination
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    from svcctl.api.destinations import is_secret
+
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise UsageError("a --dest-param is not of the form K=V")  # it may be a secret, so it is not repeated
+    if value.startswith("@"):
+        return key, _contents(Path(value[1:])).rstrip("\r\n")
+    if is_secret(key):
+        raise UsageError(
+            f"--dest-param {key} would show a secret in the list of processes",
+            hint=f"give it as {key}=@FILE, or use --dest-json FILE",
+        )
+    return key, value
+
+
+def _json_of(file: Path) -> dict[str, Any]:
+    try:
+        given = json.loads(_contents(file))
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict) or not isinstance(given.get("params", {}), dict):
+        raise UsageError(
+            f"{file} is not a destination in JSON", hint='it is {"type": "kafka", "params": {"topic": "…"}}'
+        )
+    return given
+
+
+def _contents(file: Path) -> str:
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"file {file} cannot be read: {getattr(error, 'strerror', None) or error}") from None

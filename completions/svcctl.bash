@@ -38,7 +38,7 @@ _svcctl_place() {
     'svcctl completion 0')
         words=(bash zsh fish)
         ;;
-    'svcctl help -' | 'svcctl job -' | 'svcctl domain -' | 'svcctl role -' | 'svcctl profile -' | 'svcctl profile set -' | 'svcctl profile use -' | 'svcctl service -' | 'svcctl service start -' | 'svcctl service stop -' | 'svcctl service accounts -' | 'svcctl service accounts status -' | 'svcctl service queries -' | 'svcctl service queries show -')
+    'svcctl help -' | 'svcctl job -' | 'svcctl domain -' | 'svcctl role -' | 'svcctl profile -' | 'svcctl profile use -' | 'svcctl service -' | 'svcctl service start -' | 'svcctl service stop -' | 'svcctl service accounts -' | 'svcctl service accounts status -' | 'svcctl service queries -' | 'svcctl service queries show -')
         words=(--profile --config --timeout --retries --color --quiet --verbose --help)
         ;;
     'svcctl help 0')
@@ -50,7 +50,7 @@ _svcctl_place() {
     'svcctl job list -')
         words=(--status --type --ids --format --profile --config --timeout --retries --color --quiet --verbose --help)
         ;;
-    'svcctl job show -' | 'svcctl job stop -' | 'svcctl job start -' | 'svcctl domain list -' | 'svcctl domain show -' | 'svcctl role list -' | 'svcctl role show -' | 'svcctl role lint -' | 'svcctl profile list -' | 'svcctl profile show -' | 'svcctl service status -' | 'svcctl service accounts list -' | 'svcctl service queries list -')
+    'svcctl job show -' | 'svcctl job stop -' | 'svcctl job start -' | 'svcctl domain list -' | 'svcctl domain show -' | 'svcctl role list -' | 'svcctl role show -' | 'svcctl role lint -' | 'svcctl profile list -' | 'svcctl profile show -' | 'svcctl profile check -' | 'svcctl service status -' | 'svcctl service accounts list -' | 'svcctl service queries list -')
         words=(--format --profile --config --timeout --retries --color --quiet --verbose --help)
         ;;
     'svcctl job rm -')
@@ -90,10 +90,13 @@ _svcctl_place() {
         words=(--file --yes --dry-run --profile --config --timeout --retries --color --quiet --verbose --help)
         ;;
     'svcctl profile 0')
-        words=(list show set use rm)
+        words=(list show set check use rm)
         ;;
-    'svcctl profile show 0' | 'svcctl profile set 0' | 'svcctl profile use 0' | 'svcctl profile rm 0')
+    'svcctl profile show 0' | 'svcctl profile set 0' | 'svcctl profile check 0' | 'svcctl profile use 0' | 'svcctl profile rm 0')
         kind=profiles
+        ;;
+    'svcctl profile set -')
+        words=(--from-env --from-file --profile --config --timeout --retries --color --quiet --verbose --help)
         ;;
     'svcctl profile rm -' | 'svcctl service reset -' | 'svcctl service accounts rm -' | 'svcctl service queries rm -')
         words=(--yes --profile --config --timeout --retries --color --quiet --verbose --help)
@@ -158,7 +161,7 @@ _svcctl_place() {
     *' --profile' | *' -p')
         kind=profiles
         ;;
-    *' --config' | *' --file' | *' -F' | *' --output' | *' -o' | *' --dest-json')
+    *' --config' | *' --file' | *' -F' | *' --output' | *' -o' | *' --dest-json' | *' --from-file')
         kind=files
         ;;
     *' --color')
@@ -211,7 +214,7 @@ _svcctl_place() {
 
 _svcctl_is_command() {
     case $1 in
-    'svcctl query' | 'svcctl range' | 'svcctl api' | 'svcctl completion' | 'svcctl help' | 'svcctl job' | 'svcctl job list' | 'svcctl job show' | 'svcctl job stop' | 'svcctl job start' | 'svcctl job rm' | 'svcctl job wait' | 'svcctl job watch' | 'svcctl domain' | 'svcctl domain list' | 'svcctl domain show' | 'svcctl domain create' | 'svcctl domain enable' | 'svcctl domain disable' | 'svcctl domain rm' | 'svcctl role' | 'svcctl role list' | 'svcctl role show' | 'svcctl role create' | 'svcctl role update' | 'svcctl role apply' | 'svcctl role rm' | 'svcctl role lint' | 'svcctl profile' | 'svcctl profile list' | 'svcctl profile show' | 'svcctl profile set' | 'svcctl profile use' | 'svcctl profile rm' | 'svcctl service' | 'svcctl service start' | 'svcctl service stop' | 'svcctl service status' | 'svcctl service serve' | 'svcctl service load' | 'svcctl service reset' | 'svcctl service accounts' | 'svcctl service accounts list' | 'svcctl service accounts key' | 'svcctl service accounts reseller' | 'svcctl service accounts plan' | 'svcctl service accounts policy' | 'svcctl service accounts application' | 'svcctl service accounts user' | 'svcctl service accounts status' | 'svcctl service accounts rm' | 'svcctl service queries' | 'svcctl service queries list' | 'svcctl service queries show' | 'svcctl service queries set' | 'svcctl service queries rm')
+    'svcctl query' | 'svcctl range' | 'svcctl api' | 'svcctl completion' | 'svcctl help' | 'svcctl job' | 'svcctl job list' | 'svcctl job show' | 'svcctl job stop' | 'svcctl job start' | 'svcctl job rm' | 'svcctl job wait' | 'svcctl job watch' | 'svcctl domain' | 'svcctl domain list' | 'svcctl domain show' | 'svcctl domain create' | 'svcctl domain enable' | 'svcctl domain disable' | 'svcctl domain rm' | 'svcctl role' | 'svcctl role list' | 'svcctl role show' | 'svcctl role create' | 'svcctl role update' | 'svcctl role apply' | 'svcctl role rm' | 'svcctl role lint' | 'svcctl profile' | 'svcctl profile list' | 'svcctl profile show' | 'svcctl profile set' | 'svcctl profile check' | 'svcctl profile use' | 'svcctl profile rm' | 'svcctl service' | 'svcctl service start' | 'svcctl service stop' | 'svcctl service status' | 'svcctl service serve' | 'svcctl service load' | 'svcctl service reset' | 'svcctl service accounts' | 'svcctl service accounts list' | 'svcctl service accounts key' | 'svcctl service accounts reseller' | 'svcctl service accounts plan' | 'svcctl service accounts policy' | 'svcctl service accounts application' | 'svcctl service accounts user' | 'svcctl service accounts status' | 'svcctl service accounts rm' | 'svcctl service queries' | 'svcctl service queries list' | 'svcctl service queries show' | 'svcctl service queries set' | 'svcctl service queries rm')
         return 0 ;;
     esac
     return 1
@@ -219,7 +222,7 @@ _svcctl_is_command() {
 
 _svcctl_takes_value() {
     case $1 in
-    --application | --applications | --at | --color | --columns | --config | --data | --date-format | --default-application-name | --description | --dest | --dest-json | --dest-param | --domain | --file | --finder-name | --for | --format | --from | --header | --interval | --limit | --listen | --max-time | --name | --output | --plan | --policies | --policy | --profile | --query-id | --reseller | --resource-ids | --retries | --role | --skip | --status | --table | --time | --time-field | --time-zone | --timeout | --to | --type | --var | --volume | -F | -H | -d | -f | -o | -p | -t)
+    --application | --applications | --at | --color | --columns | --config | --data | --date-format | --default-application-name | --description | --dest | --dest-json | --dest-param | --domain | --file | --finder-name | --for | --format | --from | --from-file | --header | --interval | --limit | --listen | --max-time | --name | --output | --plan | --policies | --policy | --profile | --query-id | --reseller | --resource-ids | --retries | --role | --skip | --status | --table | --time | --time-field | --time-zone | --timeout | --to | --type | --var | --volume | -F | -H | -d | -f | -o | -p | -t)
         return 0 ;;
     esac
     return 1

@@ -26,7 +26,7 @@ function __svcctl_place --no-scope-shadowing
         set words --install 'Write the script where the shell looks for it' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'Times a failed request is tried again' --color 'auto, always or never' --quiet 'Say nothing but errors' --verbose 'Say what is sent and answered, secrets masked' --help 'Show the help page'
         case 'svcctl completion 0'
         set words bash '' zsh '' fish ''
-        case 'svcctl help -' 'svcctl job -' 'svcctl domain -' 'svcctl role -' 'svcctl profile -' 'svcctl profile set -' 'svcctl profile use -' 'svcctl service -' 'svcctl service start -' 'svcctl service stop -' 'svcctl service accounts -' 'svcctl service accounts status -' 'svcctl service queries -' 'svcctl service queries show -'
+        case 'svcctl help -' 'svcctl job -' 'svcctl domain -' 'svcctl role -' 'svcctl profile -' 'svcctl profile use -' 'svcctl service -' 'svcctl service start -' 'svcctl service stop -' 'svcctl service accounts -' 'svcctl service accounts status -' 'svcctl service queries -' 'svcctl service queries show -'
         set words --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'Times a failed request is tried again' --color 'auto, always or never' --quiet 'Say nothing but errors' --verbose 'Say what is sent and answered, secrets masked' --help 'Show the help page'
         case 'svcctl help 0'
         set words dates '' formats '' profiles '' environment '' exit-codes '' query-language '' destinations ''
@@ -34,7 +34,7 @@ function __svcctl_place --no-scope-shadowing
         set words list 'List jobs' show 'Show jobs' stop 'Stop running jobs' start 'Start stopped jobs again, from where they stopped' rm 'Remove jobs, running ones too' wait 'Wait until jobs are in a state, without errors' watch 'Show jobs as they go on: status, events, rate, lag behind n…'
         case 'svcctl job list -'
         set words --status 'Only jobs in these states' --type 'Only jobs with this destination' --ids 'Print IDs alone, one a line' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'Times a failed request is tried again' --color 'auto, always or never' --quiet 'Say nothing but errors' --verbose 'Say what is sent and answered, secrets masked' --help 'Show the help page'
-        case 'svcctl job show -' 'svcctl job stop -' 'svcctl job start -' 'svcctl domain list -' 'svcctl domain show -' 'svcctl role list -' 'svcctl role show -' 'svcctl role lint -' 'svcctl profile list -' 'svcctl profile show -' 'svcctl service status -' 'svcctl service accounts list -' 'svcctl service queries list -'
+        case 'svcctl job show -' 'svcctl job stop -' 'svcctl job start -' 'svcctl domain list -' 'svcctl domain show -' 'svcctl role list -' 'svcctl role show -' 'svcctl role lint -' 'svcctl profile list -' 'svcctl profile show -' 'svcctl profile check -' 'svcctl service status -' 'svcctl service accounts list -' 'svcctl service queries list -'
         set words --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'Times a failed request is tried again' --color 'auto, always or never' --quiet 'Say nothing but errors' --verbose 'Say what is sent and answered, secrets masked' --help 'Show the help page'
         case 'svcctl job rm -'
         set words --yes 'Do not ask' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'Times a failed request is tried again' --color 'auto, always or never' --quiet 'Say nothing but errors' --verbose 'Say what is sent and answered, secrets masked' --help 'Show the help page'
@@ -61,9 +61,11 @@ function __svcctl_place --no-scope-shadowing
         case 'svcctl role apply -'
         set words --file 'Roles in YAML (see '\''svcctl role lint --help'\'')' --yes 'Do not ask' --dry-run 'Show the difference and change nothing' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'Times a failed request is tried again' --color 'auto, always or never' --quiet 'Say nothing but errors' --verbose 'Say what is sent and answered, secrets masked' --help 'Show the help page'
         case 'svcctl profile 0'
-        set words list 'List the profiles' show 'Show every setting and where it comes from, secrets masked' set 'Make or change a profile' use 'Make a profile the default' rm 'Forget a profile and its credentials'
-        case 'svcctl profile show 0' 'svcctl profile set 0' 'svcctl profile use 0' 'svcctl profile rm 0'
+        set words list 'List the profiles' show 'Show every setting and where it comes from, secrets masked' set 'Make or change a profile' check 'Say what works with a profile, step by step, and what to do…' use 'Make a profile the default' rm 'Forget a profile and its credentials'
+        case 'svcctl profile show 0' 'svcctl profile set 0' 'svcctl profile check 0' 'svcctl profile use 0' 'svcctl profile rm 0'
         set kind profiles
+        case 'svcctl profile set -'
+        set words --from-env 'Take what SVCCTL_BASE_URL and its like say' --from-file 'Take fields from FILE: YAML, JSON or NAME=VALUE lines' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'Times a failed request is tried again' --color 'auto, always or never' --quiet 'Say nothing but errors' --verbose 'Say what is sent and answered, secrets masked' --help 'Show the help page'
         case 'svcctl profile rm -' 'svcctl service reset -' 'svcctl service accounts rm -' 'svcctl service queries rm -'
         set words --yes 'Do not ask' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'Times a failed request is tried again' --color 'auto, always or never' --quiet 'Say nothing but errors' --verbose 'Say what is sent and answered, secrets masked' --help 'Show the help page'
         case 'svcctl service 0'
@@ -106,7 +108,7 @@ function __svcctl_place --no-scope-shadowing
         set words 'friendlyName=' 'name of the job, shown in job lists'
         case '* --profile' '* -p'
         set kind profiles
-        case '* --config' '* --file' '* -F' '* --output' '* -o' '* --dest-json'
+        case '* --config' '* --file' '* -F' '* --output' '* -o' '* --dest-json' '* --from-file'
         set kind files
         case '* --color'
         set words auto '' always '' never ''
@@ -143,7 +145,7 @@ end
 
 function __svcctl_is_command
     switch $argv[1]
-        case 'svcctl query' 'svcctl range' 'svcctl api' 'svcctl completion' 'svcctl help' 'svcctl job' 'svcctl job list' 'svcctl job show' 'svcctl job stop' 'svcctl job start' 'svcctl job rm' 'svcctl job wait' 'svcctl job watch' 'svcctl domain' 'svcctl domain list' 'svcctl domain show' 'svcctl domain create' 'svcctl domain enable' 'svcctl domain disable' 'svcctl domain rm' 'svcctl role' 'svcctl role list' 'svcctl role show' 'svcctl role create' 'svcctl role update' 'svcctl role apply' 'svcctl role rm' 'svcctl role lint' 'svcctl profile' 'svcctl profile list' 'svcctl profile show' 'svcctl profile set' 'svcctl profile use' 'svcctl profile rm' 'svcctl service' 'svcctl service start' 'svcctl service stop' 'svcctl service status' 'svcctl service serve' 'svcctl service load' 'svcctl service reset' 'svcctl service accounts' 'svcctl service accounts list' 'svcctl service accounts key' 'svcctl service accounts reseller' 'svcctl service accounts plan' 'svcctl service accounts policy' 'svcctl service accounts application' 'svcctl service accounts user' 'svcctl service accounts status' 'svcctl service accounts rm' 'svcctl service queries' 'svcctl service queries list' 'svcctl service queries show' 'svcctl service queries set' 'svcctl service queries rm'
+        case 'svcctl query' 'svcctl range' 'svcctl api' 'svcctl completion' 'svcctl help' 'svcctl job' 'svcctl job list' 'svcctl job show' 'svcctl job stop' 'svcctl job start' 'svcctl job rm' 'svcctl job wait' 'svcctl job watch' 'svcctl domain' 'svcctl domain list' 'svcctl domain show' 'svcctl domain create' 'svcctl domain enable' 'svcctl domain disable' 'svcctl domain rm' 'svcctl role' 'svcctl role list' 'svcctl role show' 'svcctl role create' 'svcctl role update' 'svcctl role apply' 'svcctl role rm' 'svcctl role lint' 'svcctl profile' 'svcctl profile list' 'svcctl profile show' 'svcctl profile set' 'svcctl profile check' 'svcctl profile use' 'svcctl profile rm' 'svcctl service' 'svcctl service start' 'svcctl service stop' 'svcctl service status' 'svcctl service serve' 'svcctl service load' 'svcctl service reset' 'svcctl service accounts' 'svcctl service accounts list' 'svcctl service accounts key' 'svcctl service accounts reseller' 'svcctl service accounts plan' 'svcctl service accounts policy' 'svcctl service accounts application' 'svcctl service accounts user' 'svcctl service accounts status' 'svcctl service accounts rm' 'svcctl service queries' 'svcctl service queries list' 'svcctl service queries show' 'svcctl service queries set' 'svcctl service queries rm'
             return 0
     end
     return 1
@@ -151,7 +153,7 @@ end
 
 function __svcctl_takes_value
     switch $argv[1]
-        case --application --applications --at --color --columns --config --data --date-format --default-application-name --description --dest --dest-json --dest-param --domain --file --finder-name --for --format --from --header --interval --limit --listen --max-time --name --output --plan --policies --policy --profile --query-id --reseller --resource-ids --retries --role --skip --status --table --time --time-field --time-zone --timeout --to --type --var --volume -F -H -d -f -o -p -t
+        case --application --applications --at --color --columns --config --data --date-format --default-application-name --description --dest --dest-json --dest-param --domain --file --finder-name --for --format --from --from-file --header --interval --limit --listen --max-time --name --output --plan --policies --policy --profile --query-id --reseller --resource-ids --retries --role --skip --status --table --time --time-field --time-zone --timeout --to --type --var --volume -F -H -d -f -o -p -t
             return 0
     end
     return 1

@@ -7,6 +7,7 @@ remembers where it came from. A secret is read only when it is used: its `*_comm
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -456,3 +457,50 @@ def parse_assignments(pairs: list[str]) -> dict[str, str]:
             )
         changes[key] = text
     return changes
+
+
+def fields_of(environment: Mapping[str, str]) -> dict[str, str]:
+    """The fields that the environment gives. UsageError when it gives none."""
+    found = {
+        setting.name: environment[setting.environment]
+        for setting in SETTINGS.values()
+        if setting.environment and environment.get(setting.environment)
+    }
+    if not found:
+        names = ", ".join(setting.environment for setting in SETTINGS.values() if setting.environment)
+        raise UsageError("the environment gives nothing for a profile", hint=f"it would be one of {names}")
+    return found
+
+
+_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z_.]*)=(.*)")
+
+
+def read_fields(file: Path) -> dict[str, str]:
+    """The fields in a file: a mapping in YAML or JSON, or lines `NAME=VALUE`; names as here or in the environment."""
+    import sys
+
+    import yaml
+
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.expanduser().read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"file {file} cannot be read: {_reason(error)}") from None
+    lines = [line.strip() for line in text.split("\n") if line.strip() and not line.strip().startswith("#")]
+    matches = [match for match in map(_LINE.fullmatch, lines) if match]
+    if lines and len(matches) == len(lines):
+        given: Any = {match[1]: match[2].strip().strip("\"'") for match in matches}
+    else:
+        try:
+            given = yaml.safe_load(text)
+        except yaml.YAMLError:
+            given = None
+    if not isinstance(given, dict) or not given:
+        raise UsageError(f"file {file} holds no fields of a profile", hint="give YAML, JSON or lines NAME=VALUE")
+    by_environment = {setting.environment: setting.name for setting in SETTINGS.values() if setting.environment}
+    fields: dict[str, str] = {}
+    for key, value in given.items():
+        inner = value.items() if isinstance(value, dict) else ((None, value),)
+        for part, content in inner:
+            name = by_environment.get(str(key), str(key)) + (f".{part}" if part else "")
+            fields[name] = "" if content is None else str(content)
+    return fields

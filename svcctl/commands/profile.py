@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-import getpass
+import shutil
 import sys
-from typing import Annotated
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from svcctl import profiles
 from svcctl.context import Context
-from svcctl.errors import UsageError
+from svcctl.errors import SvcctlError, UsageError
 from svcctl.options import FormatOpt, YesOpt
-from svcctl.tables import TableColumn
+from svcctl.output import find_format
+from svcctl.tables import TableColumn, visible
 
 NameArg = Annotated[str, typer.Argument(metavar="NAME", help="Name of a profile.")]
+OptionalNameArg = Annotated[
+    str | None, typer.Argument(metavar="[NAME]", help="Name of a profile; the one in use unless given.")
+]
 FieldsArg = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="FIELD=VALUE…", help="Fields to change; an empty value removes one. See 'svcctl help profiles'."
     ),
+]
+
+if TYPE_CHECKING:
+    from svcctl.checks import Result
+
+FromEnvOpt = Annotated[bool, typer.Option("--from-env", help="Take what SVCCTL_BASE_URL and its like say.")]
+FromFileOpt = Annotated[
+    Path | None,
+    typer.Option("--from-file", metavar="FILE", help="Take fields from FILE: YAML, JSON or NAME=VALUE lines."),
 ]
 
 _app = typer.Typer(help="Say where a service is and who you are there.", rich_markup_mode=None, no_args_is_help=True)
@@ -41,9 +57,7 @@ def list_(ctx: typer.Context, format: FormatOpt = None) -> None:
 
 
 @_app.command()
-def show(
-    ctx: typer.Context, name: Annotated[str | None, typer.Argument(metavar="[NAME]")] = None, format: FormatOpt = None
-) -> None:
+def show(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = None) -> None:
     """Show every setting and where it comes from, secrets masked"""
     svc: Context = ctx.obj
     if name is not None:
@@ -61,21 +75,69 @@ def show(
 
 
 @_app.command("set")
-def set_(ctx: typer.Context, name: NameArg, fields: FieldsArg = None) -> None:
-    """Make or change a profile
+def set_(
+    ctx: typer.Context,
+    name: NameArg,
+    fields: FieldsArg = None,
+    from_env: FromEnvOpt = False,
+    from_file: FromFileOpt = None,
+) -> None:
+    """Make or change a profile; on a terminal it asks for what is missing
 
     \b
-    svcctl profile set prod base_url=https://api.example.com api_key=KEY api_secret_file=~/.secret
+    svcctl profile set prod
+    svcctl profile set prod base_url=https://api.example.com api_key=KEY
+    svcctl profile set prod api_secret_file=~/.secret timeout=20
     svcctl profile set prod api_secret=- < secret.txt
+    svcctl profile set prod --from-env
     """
     svc: Context = ctx.obj
-    changes = profiles.parse_assignments(fields or [])
-    if not changes:
+    changes = profiles.read_fields(from_file) if from_file else {}
+    changes |= profiles.fields_of(svc.environment) if from_env else {}
+    for key, text in profiles.parse_assignments(fields or []).items():
+        changes[key] = _read_secret(svc, key) if text == "-" else text
+    asked = _ask_for_missing(svc, name, changes) if svc.is_attended else {}
+    if not changes and not asked:
         raise UsageError("nothing to set", hint="give fields as FIELD=VALUE, base_url=https://… for example")
-    for key, text in changes.items():
-        if text == "-":
-            changes[key] = _read_secret(key)
-    svc.store.set(name, changes)
+    svc.store.set(name, changes | asked)
+    if asked:
+        svc.diagnostics.note(f"try it with 'svcctl profile check {name}', use it with 'svcctl profile use {name}'")
+
+
+@_app.command()
+def check(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = None) -> None:
+    """Say what works with a profile, step by step, and what to do where it does not
+
+    The exit code is that of the first step that failed.
+    """
+    from svcctl import checks
+    from svcctl.connect import connect
+
+    svc: Context = ctx.obj
+    svc.flags = {**svc.flags, "retries": svc.flags.get("retries") or 0}
+    if name is not None:
+        svc.flags["profile"] = name
+    chosen = find_format(format or "auto", is_terminal=svc.output.is_terminal, lists=True)
+    subject = checks.Subject(
+        svc.store,
+        resolve=lambda: svc.profile,
+        connect=lambda profile, observe: svc.closing.enter_context(
+            connect(profile, svc.diagnostics, svc.clock, observe)
+        ),
+        clock=svc.clock,
+    )
+    failures: list[SvcctlError] = []
+    results = _noting(checks.run(subject), failures)
+    if chosen.name == "table":
+        width = min(shutil.get_terminal_size().columns, 100)
+        for result in results:
+            svc.output.text(_lines(result, width))
+    else:
+        columns = [TableColumn(column) for column in ("step", "result", "found", "next")]
+        rows = ([result.step, result.outcome, result.text, result.next or None] for result in results)
+        svc.output.records(columns, rows, chosen)
+    if failures:
+        raise failures[0]
 
 
 @_app.command()
@@ -94,10 +156,60 @@ def rm(ctx: typer.Context, name: NameArg, yes: YesOpt = False) -> None:
     svc.store.remove(name)
 
 
-def _read_secret(key: str) -> str:
+def _read_secret(svc: Context, key: str) -> str:
     if sys.stdin.isatty():
-        return getpass.getpass(f"{key}: ")
+        return svc.ask_for(key, hidden=True)
     secret = sys.stdin.readline().rstrip("\r\n")
     if not secret:
         raise UsageError(f"standard input holds no {key}")
     return secret
+
+
+def _ask_for_missing(svc: Context, name: str, changes: Mapping[str, str]) -> dict[str, str]:
+    """What a profile needs, and neither has nor gets, as a person types it; nothing typed leaves it out."""
+    stored = svc.store.load()["profiles"].get(name) or {}
+    known = {
+        key.removesuffix("_file").removesuffix("_command") for key in (*stored, *(k for k, v in changes.items() if v))
+    }
+    answers: dict[str, str] = {}
+
+    def ask(key: str, about: str, default: str = "") -> str:
+        if key in known:
+            return changes.get(key) or str(stored.get(key) or "")
+        setting = profiles.SETTINGS[key]
+        while True:
+            text = svc.ask_for(f"{key} ({about})", hidden=setting.secret) or default
+            try:
+                answers.update({key: text and str(setting.parse(text))} if text else {})
+                return text
+            except ValueError as error:
+                svc.diagnostics.note(f"that cannot be used: {error}")
+
+    if "socket" not in known:
+        ask("base_url", "https://…")
+    if known & {"api_key", "api_secret"} or "token" not in known:
+        method = "signature" if known & {"api_key", "api_secret"} and "auth" not in known else ""
+        method = method or ask("auth", "signature, token or jwt; signature unless you say", "signature")
+        for key in ("api_key", "api_secret") if method == "signature" else ("token",):
+            ask(key, profiles.SETTINGS[key].meaning)
+    return answers
+
+
+def _noting(results: Iterator[Result], failures: list[SvcctlError]) -> Iterator[Result]:
+    for result in results:
+        if result.error is not None:
+            failures.append(result.error)
+        yield result
+
+
+def _lines(result: Result, width: int) -> str:
+    """A step for a person, its text beside it as far as there is room; an error says what to do at the end."""
+    indent = " " * 21 if width >= 60 else " " * 4
+    text = visible(f"{result.text}; {result.next}" if result.next and result.error is None else result.text)
+    return textwrap.fill(
+        text,
+        width,
+        initial_indent=f"{result.outcome:<8}{result.step:<13}",
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    )

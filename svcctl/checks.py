@@ -1,0 +1,400 @@
+"""The diagnosis of a profile: from its file to what its credentials may do, in the order in which things fail.
+
+A step is a row of a table: it returns what it found, or raises what is wrong, with the next thing to do as the hint.
+Steps behind a failure would only say the same again, so they are not tried.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import httpx
+
+from svcctl import profiles
+from svcctl.api.client import SKEW, Client, Exchange, Retry
+from svcctl.api.query import QueryRequest
+from svcctl.errors import (
+    CredentialsError,
+    NotFound,
+    ServiceError,
+    SvcctlError,
+    Unavailable,
+    UsageError,
+)
+
+LONGEST = 10.0
+"""Seconds that one step waits for the network at most."""
+RENEW_DAYS = 21
+"""Days before its end at which a certificate should be renewed."""
+
+OK, WARNING, NO, FAILED, SKIPPED = "ok", "warning", "no", "failed", "-"
+"""How a step ends. `no` is a permission that these credentials lack, which need not be wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a step found; `next` is what to do about it, when something should be done."""
+
+    text: str
+    next: str = ""
+    outcome: str = OK
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One line of the diagnosis; `error` is there when the step failed."""
+
+    step: str
+    outcome: str
+    text: str
+    next: str = ""
+    error: SvcctlError | None = None
+
+
+@dataclass
+class Subject:
+    """What is looked at, and what was heard so far.
+
+    `profile` and `connect` are called when the steps need them, since both fail on a broken profile. `connect` takes
+    the observer of the exchanges.
+    """
+
+    store: profiles.Store
+    resolve: Callable[[], profiles.Profile]
+    connect: Callable[[profiles.Profile, Callable[[Exchange | Retry], None]], Client]
+    clock: Callable[[], float] = time.time
+    exchanges: list[Exchange] = field(default_factory=list)
+
+    @cached_property
+    def profile(self) -> profiles.Profile:
+        return self.resolve()
+
+    @cached_property
+    def client(self) -> Client:
+        return self.connect(self.profile, self._heard)
+
+    def _heard(self, event: Exchange | Retry) -> None:
+        if isinstance(event, Exchange):
+            self.exchanges.append(event)
+
+    @property
+    def where(self) -> tuple[str, int, bool]:
+        """Host, port and whether it is https."""
+        parts = urlsplit(str(self.profile.get("base_url")))
+        secure = parts.scheme == "https"
+        return parts.hostname or "", parts.port or (443 if secure else 80), secure
+
+    @property
+    def proxy(self) -> str | None:
+        """The proxy that the environment puts before the service: its URL."""
+        host, _, secure = self.where
+        if host in ("localhost", "127.0.0.1", "::1") or proxy_bypass(host):
+            return None
+        found = getproxies()
+        return found.get("https" if secure else "http") or found.get("all")
+
+    @property
+    def patience(self) -> float:
+        return min(float(self.profile.get("timeout")), LONGEST)
+
+    @cached_property
+    def answers(self) -> dict[str, SvcctlError | None]:
+        """What each kind of operation answers: None for yes, else its error."""
+        return {name: _error_of(self, ask) for name, ask in PERMISSIONS.items()}
+
+
+def run(subject: Subject) -> Iterator[Result]:
+    """The steps one after another; those behind the first that failed are skipped."""
+    failed = False
+    for name, step in STEPS.items():
+        if failed:
+            yield Result(name, SKIPPED, "not tried")
+            continue
+        try:
+            found = step(subject)
+        except SvcctlError as error:
+            failed = True
+            yield Result(name, FAILED, error.message, error.hint or "", error)
+        else:
+            if found is not None:
+                yield Result(name, found.outcome, found.text, found.next)
+
+
+# The steps; one that returns None has nothing to say about this profile
+
+
+def _file(subject: Subject) -> Found:
+    path = subject.store.path
+    subject.store.load()
+    if not path.exists():
+        return Found(f"none at {path}, which is no mistake")
+    return Found(f"{path}, mode {stat.S_IMODE(path.stat().st_mode):04o}")
+
+
+def _profile(subject: Subject) -> Found:
+    profile = subject.profile
+    name = profile.name or "none, the environment says it all"
+    return Found(f"{name} ({profile.name_source})")
+
+
+def _settings(subject: Subject) -> Found:
+    profile = subject.profile
+    profiles.require(profile, "base_url")
+    needed = ("api_key", "api_secret") if profile.method() == "signature" else ("token",)
+    for setting in needed:
+        profiles.require(profile, setting)
+    by_source: dict[str, list[str]] = {}
+    for value in profile.values.values():
+        if value.setting.connection and value.value is not None:
+            by_source.setdefault(value.source, []).append(value.setting.name)
+    sources = "; ".join(f"{', '.join(names)} from {source}" for source, names in by_source.items())
+    return Found(f"{profile.method()}: {sources}")
+
+
+def _socket(subject: Subject) -> Found | None:
+    path = subject.profile.get("socket")
+    if path is None:
+        return None
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(subject.patience)
+        try:
+            connection.connect(str(path))
+        except OSError as error:
+            hint = (
+                "a query starts it, and so does 'svcctl service start'"
+                if subject.profile.name in profiles.BUILT_IN
+                else None
+            )
+            raise Unavailable(f"nothing answers at the socket {path}: {_reason(error)}", hint=hint) from None
+    return Found(f"{path} answers")
+
+
+def _name(subject: Subject) -> Found | None:
+    if subject.profile.get("socket"):
+        return None
+    host, port, via = _next_hop(subject)
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise Unavailable(
+            f"the host {host}{via} has no address: {_reason(error)}",
+            hint="look for a typing error in base_url ('svcctl profile show'), or whether a VPN must be on",
+        ) from None
+    return Found(f"{host}{via} is {', '.join(dict.fromkeys(str(row[4][0]) for row in found))}")
+
+
+def _connection(subject: Subject) -> Found | None:
+    if subject.profile.get("socket"):
+        return None
+    host, port, via = _next_hop(subject)
+    started = time.monotonic()
+    try:
+        socket.create_connection((host, port), subject.patience).close()
+    except TimeoutError:
+        raise Unavailable(
+            f"{host} port {port}{via} does not answer in {subject.patience:g} s",
+            hint="a firewall may be between; if there is a proxy, name it in the environment variable HTTPS_PROXY",
+        ) from None
+    except OSError as error:
+        raise Unavailable(
+            f"{host} port {port}{via} cannot be reached: {_reason(error)}",
+            hint="look at host and port of base_url ('svcctl profile show')",
+        ) from None
+    return Found(f"port {port} after {1000 * (time.monotonic() - started):.0f} ms")
+
+
+def _tls(subject: Subject) -> Found | None:
+    if subject.profile.get("socket"):
+        return None
+    host, port, secure = subject.where
+    if not secure:
+        return Found("none: plain http to this machine")
+    if subject.proxy:
+        return Found("left to the requests below: a proxy is between")
+    bundle = subject.profile.get("ca_bundle")
+    try:
+        trust = ssl.create_default_context(cafile=bundle) if bundle else httpx.create_ssl_context()
+    except OSError as error:
+        raise UsageError(f"the CA bundle '{bundle}' cannot be used: {_reason(error)}") from None
+    try:
+        with (
+            socket.create_connection((host, port), subject.patience) as connection,
+            trust.wrap_socket(connection, server_hostname=host) as secured,
+        ):
+            version, certificate = secured.version(), secured.getpeercert() or {}
+    except ssl.SSLCertVerificationError as error:
+        raise Unavailable(
+            f"the certificate of {host} is not accepted: {error.verify_message.rstrip('.')}",
+            hint=_certificate_hint(error, subject.profile),
+        ) from None
+    except OSError as error:
+        raise Unavailable(
+            f"{host} port {port} does not speak TLS as expected: {_reason(error)}",
+            hint="look at the port of base_url; a proxy may have to be named in HTTPS_PROXY",
+        ) from None
+    end = ssl.cert_time_to_seconds(str(certificate["notAfter"]))
+    days = int((end - subject.clock()) // 86400)
+    text = (
+        f"{version}, certificate of {_part(certificate, 'subject')} by {_part(certificate, 'issuer')}, "
+        f"until {datetime.fromtimestamp(end, UTC):%Y-%m-%d} ({days} days)"
+    )
+    if days < RENEW_DAYS:
+        return Found(text, "have it renewed by whoever runs the service", WARNING)
+    return Found(text)
+
+
+def _answer(subject: Subject) -> Found:
+    """Whether anything answers, whatever it says; refusals are for the steps below."""
+    errors = list(subject.answers.values())
+    heard = [exchange for exchange in subject.exchanges if exchange.status is not None]
+    if errors[0] is not None and (not heard or all(isinstance(error, Unavailable) for error in errors)):
+        raise errors[0]
+    return Found(f"HTTP {heard[0].status} after {1000 * heard[0].seconds:.0f} ms")
+
+
+def _clock(subject: Subject) -> Found:
+    ahead = _ahead(subject)
+    if ahead is None:
+        return Found("the service does not tell its time")
+    if abs(ahead) < 2:
+        return Found("the same as the service's")
+    text = f"{abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} the service's"
+    if abs(ahead) <= SKEW:
+        return Found(text)
+    return Found(text, "set this machine's clock: a signature holds its time", WARNING)
+
+
+def _credentials(subject: Subject) -> Found:
+    """Accepted when any operation answers something else than that they are not."""
+    errors = list(subject.answers.values())
+    if any(not isinstance(error, CredentialsError | NotFound | Unavailable) or _is_ours(error) for error in errors):
+        return Found(f"the {'signature' if subject.profile.method() == 'signature' else 'token'} is accepted")
+    for error in errors:
+        if isinstance(error, CredentialsError):
+            error.hint = error.hint or CREDENTIAL_HINTS[subject.profile.method()]
+            raise error
+    error = errors[0]
+    assert error is not None
+    error.hint = "if the service has its operations elsewhere, name their paths (see 'svcctl help profiles')"
+    raise error
+
+
+def _permission(name: str, yes: str, no: str) -> Callable[[Subject], Found]:
+    def step(subject: Subject) -> Found:
+        error = subject.answers[name]
+        if isinstance(error, Unavailable):
+            raise error
+        if isinstance(error, CredentialsError):
+            return Found(error.message, no, NO)
+        if isinstance(error, NotFound) and not _is_ours(error):
+            return Found(f"nothing at this path ({error.message})", "name the path (see 'svcctl help profiles')", NO)
+        return Found(yes)
+
+    return step
+
+
+STEPS: Mapping[str, Callable[[Subject], Found | None]] = {
+    "file": _file,
+    "profile": _profile,
+    "settings": _settings,
+    "socket": _socket,
+    "name": _name,
+    "connection": _connection,
+    "TLS": _tls,
+    "answer": _answer,
+    "clock": _clock,
+    "credentials": _credentials,
+    "queries": _permission("queries", "allowed", "ask whoever gave you the key for the right to query"),
+    "jobs": _permission("jobs", "allowed", "ask whoever gave you the key for the right to forward queries"),
+    "domains": _permission("domains", "allowed", "only 'svcctl domain' needs a reseller's credentials"),
+}
+"""The diagnosis, in order."""
+
+CREDENTIAL_HINTS = {
+    "signature": "give key and secret anew with 'svcctl profile set NAME api_key=… api_secret=-'; "
+    "where the headers have other names, name them (see 'svcctl help profiles')",
+    "token": "the token may have expired: give a new one with 'svcctl profile set NAME token=-'",
+    "jwt": "the token may have expired: give a new one with 'svcctl profile set NAME token=-'",
+}
+
+
+def _query(client: Client, now: float) -> None:
+    """A query that finds nothing, over one second; a service that says why it cannot be run has accepted it."""
+    request = QueryRequest(query="from svcctl.check where false", from_=int(now) - 1, to=int(now), limit=1)
+    with client.query(request) as answer:
+        for _ in answer.raw():
+            pass
+
+
+PERMISSIONS: Mapping[str, Callable[[Client, float], object]] = {
+    "jobs": lambda client, now: client.jobs(),
+    "queries": _query,
+    "domains": lambda client, now: client.domains(),
+}
+"""An operation of each kind, none of which changes anything."""
+
+
+def _error_of(subject: Subject, ask: Callable[[Client, float], object]) -> SvcctlError | None:
+    try:
+        ask(subject.client, subject.clock())
+    except SvcctlError as error:
+        return error
+    return None
+
+
+def _is_ours(error: SvcctlError | None) -> bool:
+    """Whether an error is a refusal in the words of the interface: a page or a bare 404 has no code of its own."""
+    return isinstance(error, ServiceError) and not isinstance(error, CredentialsError) and error.code not in (None, 404)
+
+
+def _ahead(subject: Subject) -> float | None:
+    """Seconds by which this machine's clock is ahead of the service's, whose dates have whole seconds."""
+    for exchange in subject.exchanges:
+        for name, value in exchange.answer_headers:
+            if name.lower() == "date":
+                try:
+                    return subject.clock() - parsedate_to_datetime(value).timestamp()
+                except (ValueError, TypeError):
+                    return None
+    return None
+
+
+def _next_hop(subject: Subject) -> tuple[str, int, str]:
+    """Where a connection is made to: the service, or the proxy before it, and then a word about that."""
+    if (proxy := subject.proxy) is None:
+        host, port, _ = subject.where
+        return host, port, ""
+    parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    return parts.hostname or "", parts.port or 80, " (the proxy that the environment names)"
+
+
+def _certificate_hint(error: ssl.SSLCertVerificationError, profile: profiles.Profile) -> str:
+    message = error.verify_message.lower()
+    if "expired" in message or "not yet valid" in message:
+        return "it must be renewed where the service runs, unless this machine's clock is wrong"
+    if "mismatch" in message or "not valid for" in message:
+        return "look at the host of base_url: the certificate is for another name"
+    return f"name the file of the authority that made it: 'svcctl profile set {profile.name or 'NAME'} ca_bundle=FILE'"
+
+
+def _part(certificate: Mapping[str, object], whose: str) -> str:
+    """The common name, or the organisation, of a certificate's subject or issuer."""
+    names = {key: value for entry in certificate.get(whose) or () for key, value in entry}  # type: ignore[attr-defined]
+    return str(names.get("commonName") or names.get("organizationName") or "nobody named")
+
+
+def _reason(error: Exception) -> str:
+    code = getattr(error, "errno", None)
+    known = os.strerror(code) if isinstance(code, int) and code > 0 else None
+    return getattr(error, "strerror", None) or known or str(error)

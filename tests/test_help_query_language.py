@@ -32,7 +32,7 @@ def test_the_page_is_printed_as_it_is(shell: Shell) -> None:
 
 
 def test_the_page_fits_a_terminal_and_is_plain_text() -> None:
-    assert [line for line in page().split("\n") if len(line) > 100 or line != line.rstrip()] == []
+    assert [line for line in page().split("\n") if len(line) > 80 or line != line.rstrip()] == []
     assert page().replace("…", "").replace("ë", "").isascii()
 
 

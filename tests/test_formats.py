@@ -271,7 +271,7 @@ def test_dates_are_told_in_the_format_and_the_zone_that_were_asked_for(
     data = raw(client, query, mode, date_format=date_format, time_zone=zone)
     shown = DATES[date_format, zone]
     if mode == "xls":
-        assert as_shown(data) == shown
+        assert as_shown(data) == re.sub(r"(Z|[+-]\d{4})$", "", shown)  # a sheet shows the clock of the zone only
     elif mode == "xml":
         assert ElementTree.fromstring(data).findtext("event/field") == shown
     else:

@@ -375,8 +375,7 @@ def test_a_row_of_nulls_is_never_a_row_of_separators(engine: Engine, mode: str, 
     ("date_format", "hours", "shown"),
     [
         ("default", 2, "yyyy-mm-dd hh:mm:ss.000"),
-        ("iso", 0, 'yyyy-mm-dd"T"hh:mm:ss.000"Z"'),
-        ("iso", -9.5, 'yyyy-mm-dd"T"hh:mm:ss.000"-0930"'),
+        ("iso", -9.5, 'yyyy-mm-dd"T"hh:mm:ss.000'),
     ],
 )
 def test_a_workbook_shows_its_dates_in_the_format(engine: Engine, date_format: str, hours: float, shown: str) -> None:

@@ -24,9 +24,10 @@ DATE_FORMATS = {
 SHEET_DATE_FORMATS = {
     "default": "yyyy-mm-dd hh:mm:ss.000",
     "sql": "yyyy-mm-dd hh:mm:ss.000",
-    "iso": 'yyyy-mm-dd"T"hh:mm:ss.000"{offset}"',
+    "iso": 'yyyy-mm-dd"T"hh:mm:ss.000',
 }
-"""The same names as a spreadsheet shows its dates."""
+"""The same names as a spreadsheet shows its dates. Not every program can show a text behind a fraction of a second, so
+a zone is none of it."""
 
 # What XML 1.0 cannot hold even as a reference, or would change (a carriage return), or would break our lines.
 _XML_REFERENCES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;", "\n": "&#10;"}
@@ -45,14 +46,10 @@ def shifted(value: str, zone: timezone) -> str:
 
 
 def date_text(value: str, date_format: str, zone: timezone) -> str:
-    return f"strftime({shifted(value, zone)}, {literal(DATE_FORMATS[date_format].format(offset=offset(zone)))})"
-
-
-def offset(zone: timezone) -> str:
-    """How iso writes a zone: Z or +0200."""
     minutes = zone.utcoffset(None) // timedelta(minutes=1)
     hours, rest = divmod(abs(minutes), 60)
-    return f"{'-' if minutes < 0 else '+'}{hours:02}{rest:02}" if minutes else "Z"
+    offset = f"{'-' if minutes < 0 else '+'}{hours:02}{rest:02}" if minutes else "Z"
+    return f"strftime({shifted(value, zone)}, {literal(DATE_FORMATS[date_format].format(offset=offset))})"
 
 
 def finite(value: str) -> str:

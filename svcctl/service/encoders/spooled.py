@@ -172,9 +172,7 @@ class Xls(Spooled):
         self._book = xlsxwriter.Workbook(self._path, {"constant_memory": True, "tmpdir": self._directory.name})
         self._plain = self._book.add_format()
         self._bold = self._book.add_format({"bold": True})
-        self._offset = cells.offset(rendering.zone) if rendering.date_format == "iso" else ""
-        shown = cells.SHEET_DATE_FORMATS[rendering.date_format].format(offset=self._offset)
-        self._date = self._book.add_format({"num_format": shown})
+        self._date = self._book.add_format({"num_format": cells.SHEET_DATE_FORMATS[rendering.date_format]})
         self._add_sheet()
 
     def _add_sheet(self) -> None:
@@ -225,8 +223,8 @@ class Xls(Spooled):
         if value.year >= 1900:
             self._sheet.write_datetime(row, column, value, self._date)
         else:
-            text = value.isoformat("T" if self._offset else " ", "milliseconds")
-            self._sheet.write_string(row, column, text + self._offset)
+            between = "T" if self.rendering.date_format == "iso" else " "
+            self._sheet.write_string(row, column, value.isoformat(between, "milliseconds"))
 
     def _write_text(self, row: int, column: int, value: str) -> None:
         # Its unit of length is UTF-16's; an exact count matters only near the limit.

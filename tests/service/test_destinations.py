@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import pyzipper
 from peers.hdfs import HdfsPeer
@@ -25,7 +26,7 @@ from svcctl.api.dates import Range
 from svcctl.api.destinations import Destination
 from svcctl.api.models import Job
 from svcctl.service import delivery
-from svcctl.service.destinations import parts
+from svcctl.service.destinations import destination, parts
 from svcctl.service.destinations import s3 as s3_module
 from svcctl.service.encoders import ENCODERS, Rendering
 from svcctl.service.engines.duckdb import Engine
@@ -241,3 +242,15 @@ def test_a_broker_that_is_down_is_tried_until_it_is_up(site: Site, kafka_peer: K
     job = site.wait(job_id)
     assert (job.status, job.events_sent, job.error) == ("COMPLETED", 40_000, ())
     assert len(kafka_peer.values(topic)) == 40_000
+
+
+@pytest.mark.parametrize("format", ["plain", "gzip", "zip"])
+def test_a_part_that_is_not_committed_is_not_there(site: Site, s3_peer: S3Peer, format: str) -> None:
+    bucket = s3_peer.fresh_bucket()
+    for password in ("", "p") if format == "zip" else ("",):
+        part = destination("s3", "job", s3(bucket, format=format, **{"file.password": password}))
+        part.open(0, {}, b"n\n")
+        part.write(pa.array(["1\n"]), 0)
+        part.close()
+        del part
+    assert bucket.objects() == {}

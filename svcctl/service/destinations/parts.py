@@ -36,14 +36,19 @@ class Counted(io.RawIOBase):
     """A sink that knows how much it was given."""
 
     def __init__(self, sink: Sink) -> None:
-        self._sink = sink
+        self._sink: Sink | None = sink
         self.size = 0
+
+    def abandon(self) -> None:
+        """Let what is still written go nowhere: an archive writes its end when it is thrown away."""
+        self._sink = None
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any, /) -> int:
-        self._sink.write(data)
+        if self._sink is not None:
+            self._sink.write(data)
         size = memoryview(data).nbytes
         self.size += size
         return size
@@ -139,6 +144,10 @@ class Parts(Destination):
             self._sink = None
             self._number += 1
         return {"parts": self._number}
+
+    def close(self) -> None:
+        if self._sink is not None:
+            self._sink.abandon()
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -41,8 +41,8 @@ START = """\
 svcctl asks a service for stored events, and runs its jobs, domains and roles.
 
 Start here; a service of your own with demo events comes along:
-  svcctl query 'from auth.all' --from 10m
-  svcctl query 'from auth.all group every 1h' --from 1d --chart
+  svcctl query 'from auth.all' --from 1h
+  svcctl query 'from auth.all group every 1h select count()' --from 1d --chart
 
 Another service:
   svcctl profile set prod       asks where it is, and who you are there

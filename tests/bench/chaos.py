@@ -150,6 +150,7 @@ class Chaos:
             [job] = self._ndjson("job", "show", self._job)
             if job["eventGenerated"] == self.outcome.loaded:
                 break
+            assert job["status"] == "RUNNING", job
             patience.wait(0.2)
         for _ in range(100):
             [job] = self._ndjson("job", "stop", self._job)
@@ -168,7 +169,8 @@ class Chaos:
 
     def _must(self, *arguments: str) -> None:
         done = self._shell(*arguments)
-        assert done.returncode == 0, (arguments, done.stderr)
+        jobs = "" if done.returncode == 0 else self._shell("job", "list", "-f", "json").stdout
+        assert done.returncode == 0, (arguments, done.stderr, jobs, self._files.log.read_text(encoding="utf-8")[-4000:])
 
     def _ndjson(self, *arguments: str) -> list[dict[str, object]]:
         return self._shell.ndjson(*arguments)

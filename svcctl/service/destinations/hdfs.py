@@ -21,6 +21,9 @@ PATIENCE = {"dfs.client.failover.max.attempts": "2"}
 
 
 class Hdfs(Parts):
+    # what a NameNode answers, that it is in safe mode for example, comes as a RuntimeError
+    failures = (OSError, RuntimeError, ValueError)
+
     def __init__(self, job_id: str, params: Params) -> None:
         self._url = params.required("fs.defaultFS")
         if urlsplit(self._url).scheme != "hdfs" or not urlsplit(self._url).hostname:

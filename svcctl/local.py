@@ -165,6 +165,14 @@ def hold_lock(files: Files) -> int:
     raise Locked(f"the local service already runs in {files.directory}")
 
 
+def still_held(files: Files, handle: int) -> bool:
+    """Whether the lock that `hold_lock` took is still the one another start would look at."""
+    try:
+        return files.lock.stat().st_ino == os.fstat(handle).st_ino
+    except OSError:
+        return False
+
+
 def answers(files: Files) -> bool:
     """Whether something listens on the service's socket."""
     with socket.socket(socket.AF_UNIX) as connection:

@@ -51,6 +51,8 @@ class AccessLog:
         self._engine = engine
         self._waiting: list[dict[str, Any]] = []
         self._lock = threading.Lock()
+        self._open = 0
+        self._last = time.monotonic()
         if TABLE not in engine.tables():
             engine.create(TABLE, COLUMNS)
 
@@ -68,9 +70,12 @@ class AccessLog:
                 sent += len(message.get("body", b""))
             await send(message)
 
+        self._open += 1
         try:
             await self._app(scope, receive, counted)
         finally:
+            self._open -= 1
+            self._last = time.monotonic()
             state = scope.get("state", {})
             account = state.get("account")
             row = {
@@ -86,6 +91,10 @@ class AccessLog:
             }
             with self._lock:
                 self._waiting.append(row)
+
+    def quiet_for(self) -> float:
+        """Seconds since the last request ended; 0 while one is open."""
+        return 0.0 if self._open else time.monotonic() - self._last
 
     def flush(self) -> None:
         """Store what was noted since the last flush."""

@@ -8,6 +8,8 @@ import signal
 import socket
 import sys
 import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -29,7 +31,10 @@ from svcctl.service.seed import open_store
 
 THREADS = 8
 GROW_SECONDS = 1.0
-"""How often the demo tables grow up to now, and the access log is stored."""
+"""How often the demo tables grow up to now, and the access log is stored, while somebody asks."""
+QUIET_SECONDS = 60.0
+QUIET_GROW_SECONDS = 60.0
+"""How often they do when nobody has asked for QUIET_SECONDS: a service that waits should cost nothing."""
 
 _log = logging.getLogger("svcctl.service")
 
@@ -79,7 +84,8 @@ def serve(files: local.Files, *, listen: str | None, ready_fd: int | None) -> No
     ready = _Ready(ready_fd)
     query_seconds = seconds_of(os.environ, "SVCCTL_QUERY_SECONDS", QUERY_SECONDS)
     padding_seconds = seconds_of(os.environ, "SVCCTL_PADDING_SECONDS", PADDING_SECONDS)
-    local.hold_lock(files)  # until this process has gone, however it goes
+    lock = local.hold_lock(files)  # until this process has gone, however it goes
+    is_ours = partial(local.still_held, files, lock)
     store = open_store(files)
     executor = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
     with Engine(files.events) as engine:
@@ -92,7 +98,7 @@ def serve(files: local.Files, *, listen: str | None, ready_fd: int | None) -> No
             app, **where, access_log=False, log_config=None, lifespan="off", timeout_graceful_shutdown=3, ws="none"
         )
         stopping = threading.Event()
-        growing = threading.Thread(target=_grow, args=(engine, app, stopping), daemon=True)
+        growing = threading.Thread(target=_grow, args=(engine, app, is_ours, stopping), daemon=True)
         growing.start()
         jobs.resume()
         try:
@@ -119,9 +125,20 @@ def _where(listen: str | None, files: local.Files) -> dict[str, Any]:
     return {"host": host.strip("[]") or "127.0.0.1", "port": int(port)}
 
 
-def _grow(engine: Engine, log: AccessLog, stopping: threading.Event) -> None:
-    """Keep the tables that live by themselves up to now, until the service stops."""
+def _grow(engine: Engine, log: AccessLog, is_ours: Callable[[], bool], stopping: threading.Event) -> None:
+    """Keep the tables that live by themselves up to now, until the service stops.
+
+    While nobody asks, now and then is enough. A service whose files were deleted has nothing left to serve and ends.
+    """
+    grown = 0.0
     while not stopping.wait(GROW_SECONDS):
+        if not is_ours():
+            _log.warning("the service's files are gone: it ends")
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
+        if log.quiet_for() > QUIET_SECONDS and time.monotonic() - grown < QUIET_GROW_SECONDS:
+            continue
+        grown = time.monotonic()
         try:
             demo.extend(engine, datetime.now(UTC))
             log.flush()

@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -93,6 +94,16 @@ def test_reset_forgets_events_and_asks_first(shell: Shell) -> None:
     assert done.returncode == 1
     assert "no table 'kept'" in done.stderr
     shell("service", "stop")
+
+
+def test_a_service_whose_files_are_deleted_ends(shell: Shell) -> None:
+    assert shell("service", "start").returncode == 0
+    started = pid(shell)
+    shutil.rmtree(shell.home / "data")
+    deadline = time.monotonic() + 20
+    while Path(f"/proc/{started}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_a_long_home_still_has_room_for_the_socket(tmp_path: Path) -> None:

@@ -54,7 +54,8 @@ def api(
 
     \b
     svcctl api GET /search/jobs
-    svcctl api POST /search/query -d '{"query":"from auth.all","from":"1h","to":"now"}'
+    svcctl api POST /search/query \\
+      -d '{"query":"from auth.all","from":"1h","to":"now"}'
     svcctl api POST /search/query -d @request.json -o answer.json
     svcctl -p local-reseller api GET /domain --include
     """

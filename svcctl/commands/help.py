@@ -1,8 +1,18 @@
-"""`svcctl help TOPIC`: what holds for all commands, told once."""
+"""`svcctl help TOPIC`: what holds for all commands, told once, in plain text of at most 80 columns.
+
+The README's reference holds the same pages between markers. Write it anew with
+
+    python -m svcctl.commands.help README.md
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import sys
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from textwrap import wrap
 from typing import Annotated
 
 import typer
@@ -14,6 +24,8 @@ from svcctl.errors import UsageError
 from svcctl.output import FORMATS
 from svcctl.profiles import CONFIG_ENVIRONMENT, PROFILE_ENVIRONMENT, SETTINGS
 
+WIDTH = 80
+
 
 def register(app: typer.Typer) -> None:
     app.command("help")(help_)
@@ -23,100 +35,148 @@ def help_(ctx: typer.Context, topic: Annotated[str | None, typer.Argument(metava
     """Explain a topic: dates, formats, profiles, and more."""
     svc: Context = ctx.obj
     if topic is None:
-        svc.output.text("topics: " + ", ".join(TOPICS) + "\nread one with 'svcctl help TOPIC'")
+        titles = _columns([(name, page().partition("\n")[0]) for name, page in TOPICS.items()])
+        svc.output.text(_page("Topics of 'svcctl help TOPIC'", titles, "A command explains itself with --help."))
         return
     if topic not in TOPICS:
-        raise UsageError(f"no help topic '{topic}'", hint=f"topics are: {', '.join(TOPICS)}")
+        raise UsageError(
+            f"no help topic '{topic}'",
+            hint=f"topics are: {', '.join(TOPICS)}; a command explains itself: 'svcctl {topic} --help'",
+        )
     svc.output.text(TOPICS[topic]())
 
 
-def _columns(rows: list[tuple[str, str]]) -> str:
-    longest = max(len(name) for name, _ in rows)
-    return "\n".join(f"  {name:<{longest}}  {meaning}" for name, meaning in rows)
+def _page(title: str, *blocks: str) -> str:
+    return "\n\n".join((title, *blocks))
+
+
+def _text(text: str) -> str:
+    """Paragraphs, wrapped."""
+    return "\n\n".join("\n".join(_wrapped(paragraph, WIDTH)) for paragraph in text.strip().split("\n\n"))
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return wrap(" ".join(text.split()), width, break_on_hyphens=False, break_long_words=False)
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells: the first column is as wide as it must be, the others share what is left and wrap there."""
+    first = max(len(row[0]) for row in rows)
+    width = (WIDTH - 2 - first) // (len(rows[0]) - 1) - 2
+    lines = []
+    for name, *cells in rows:
+        for at, parts in enumerate(zip_longest(*(_wrapped(cell, width) for cell in cells), fillvalue="")):
+            rest = "".join(f"  {part:<{width}}" for part in parts)
+            lines.append(f"  {name if at == 0 else '':<{first}}{rest}".rstrip())
+    return "\n".join(lines)
 
 
 def _dates() -> str:
-    rows = [("", "in --from", "in --to")]
-    rows += [(row.name, row.from_meaning, row.to_meaning) for row in OPERATORS.values()]
-    table = "\n".join(f"  {name:<10}{start:<37}{end}".rstrip() for name, start, end in rows)
-    return f"""\
-Dates of --from and --to
+    return _page(
+        "Dates of --from and --to",
+        _text("""
+            A range holds its start and not its end: neighbouring ranges neither lose nor repeat rows. --from must be
+            given; --to is now unless given, and may not be before --from.
 
-A range holds its start and not its end: neighbouring ranges neither lose nor repeat rows.
---from must be given; --to is now unless given, and may not be before --from.
+            Relative dates count back from now in --from: --from 2h is two hours ago, never later than now. In --to
+            they count forward from --from: --from 5d --to 2d is a range of two days. Yesterday is --from 1ad --to 1d.
+        """),
+        _columns(
+            [
+                ("", "in --from", "in --to"),
+                *((row.name, row.from_meaning, row.to_meaning) for row in OPERATORS.values()),
+            ]
+        ),
+        _text("""
+            Absolute dates are 31/01/2024 10:00:00 (day first, UTC), ISO 8601 as 2024-01-31, 2024-01-31T10:00 or
+            2024-01-31T10:00:00+02:00 (UTC without an offset), and epoch seconds. Milliseconds are refused.
 
-Relative dates. In --from they count back from now: --from 2h is two hours ago, never later than now.
-In --to they count forward from --from: --from 5d --to 2d is a range of two days.
-
-{table}
-
-Absolute dates are 31/01/2024 10:00:00 (day first, UTC), ISO 8601 as 2024-01-31, 2024-01-31T10:00 or
-2024-01-31T10:00:00+02:00 (UTC without an offset), and epoch seconds. Milliseconds are refused.
-
---time-zone GMT+2 (two hours east of Greenwich) moves today, endday, endmonth, <N>ad and <N>ah, and the dates that
-csv, tsv, xml, xls and tables print. Absolute dates stay as they are. See a pair with 'svcctl range --from … --to …'."""
+            --time-zone GMT+2 (two hours east of Greenwich) moves today, endday, endmonth, <N>ad and <N>ah, and the
+            dates that csv, tsv, xml, xls and tables print. Absolute dates stay as they are. See what a pair comes to:
+        """),
+        "  svcctl range --from 1ad --to 1d --time-zone GMT+2",
+    )
 
 
 def _formats() -> str:
-    rows = [("auto", "table on a terminal, csv in a pipe or a file (the default)")]
-    rows += [(row.name, row.meaning) for row in FORMATS.values()]
-    return f"""\
-Formats of --format
+    lists = ", ".join(row.name for row in FORMATS.values() if row.lists)
+    return _page(
+        "Formats of --format",
+        _columns(
+            [
+                ("auto", "table on a terminal, csv in a pipe or a file (the default)"),
+                *((row.name, row.meaning) for row in FORMATS.values()),
+            ]
+        ),
+        _text(f"""
+            All but table, vertical and chart are the service's own bytes, passed on as they arrive. Binary formats
+            (msgpack, xls) are not written to a terminal. Lists (profiles, jobs, …) take {lists}.
 
-{_columns(rows)}
-
-All but table, vertical and chart are the service's own bytes, passed on as they arrive. Binary formats (msgpack, xls)
-are not written to a terminal. Lists (profiles, …) take {", ".join(row.name for row in FORMATS.values() if row.lists)}.
-
-A chart is a bar a row; rows that begin with a date, as those of 'group every 10m' do, are a line over time, one line
-for each value of the other columns. The first number that is not needed to tell the rows apart is what is drawn;
---columns, which table, vertical and chart take, picks others. In a pipe, and without colour, a chart is plain text."""
+            A chart is a bar a row; rows that begin with a date, as those of 'group every 10m' do, are a line over
+            time, one line for each value of the other columns. The first number that is not needed to tell the rows
+            apart is what is drawn; --columns, which table, vertical and chart take, picks others. In a pipe, and
+            without colour, a chart is plain text.
+        """),
+    )
 
 
 def _profiles() -> str:
-    rows = [(row.name, row.meaning) for row in SETTINGS.values()]
-    return f"""\
-Profiles
+    return _page(
+        "Profiles",
+        _text("""
+            A profile says where a service is and who you are there. Profiles are kept in a file of mode 0600, which is
+            refused when others can read it. The profile 'local' is built in: it is the service of one's own, started
+            when it is needed; 'local-reseller' has a reseller's credentials there.
+        """),
+        "  svcctl profile set prod        asks for what is missing\n"
+        "  svcctl profile check prod      tries it, step by step\n"
+        "  svcctl -p prod query 'from auth.all' --from 1h\n"
+        "  svcctl profile use prod        makes it the default",
+        _columns(
+            [
+                *((row.name, row.meaning) for row in SETTINGS.values()),
+                ("headers.…", "names of headers where they differ: apikey, sign, timestamp, reseller_apikey"),
+                ("paths.…", "paths of operations where they differ: query, job, jobs, domain"),
+            ]
+        ),
+        _text("""
+            A secret is a value, a file (api_secret_file), or a command that prints it (api_secret_command); it is
+            never an option's value, and it is read only when it is used.
 
-A profile says where a service is and who you are there. Profiles are kept in a file of mode 0600, which is refused when
-others can read it. The profile 'local' is built in: it is the service of one's own, started when it is needed.
-
-{_columns(rows)}
-  headers.apikey, headers.sign, headers.timestamp, headers.reseller_apikey   names of headers, where they differ
-  paths.query, paths.job, paths.jobs, paths.domain                           paths, where they differ
-
-A secret is a value, a file (api_secret_file), or a command that prints it (api_secret_command); it is never an option's
-value, and it is read only when it is used.
-
-A setting is what the flag says, else the environment, else the profile, else the default. A profile named with
---profile is a flag: then the environment does not change where requests go or who signs them.
-'svcctl profile show' tells every value and its source."""
+            A setting is what the flag says, else the environment, else the profile, else the default. A profile named
+            with --profile is a flag: then the environment does not change where requests go or who signs them.
+            'svcctl profile show' tells every value and its source.
+        """),
+    )
 
 
 def _environment() -> str:
-    rows = [
-        (PROFILE_ENVIRONMENT, "profile to use"),
-        (CONFIG_ENVIRONMENT, "profiles file to use"),
-        *((row.environment, row.meaning) for row in SETTINGS.values() if row.environment),
-        ("SVCCTL_DATA", "directory of the local service's data"),
-        (
-            "SVCCTL_QUERY_SECONDS",
-            "how long the local service works on a query before it gives up (600); set at its start",
+    return _page(
+        "Environment",
+        _columns(
+            [
+                (PROFILE_ENVIRONMENT, "profile to use"),
+                (CONFIG_ENVIRONMENT, "profiles file to use"),
+                *((row.environment, row.meaning) for row in SETTINGS.values() if row.environment),
+                ("SVCCTL_DATA", "directory of the local service's data"),
+                (
+                    "SVCCTL_QUERY_SECONDS",
+                    "how long the local service works on a query before it gives up (600); set at its start",
+                ),
+                (
+                    "SVCCTL_PADDING_SECONDS",
+                    "how long it lets a client wait before it sends padding (5); set at its start",
+                ),
+                ("NO_COLOR", "no colour"),
+                ("CLICOLOR_FORCE", "colour in a pipe, too"),
+            ]
         ),
-        ("SVCCTL_PADDING_SECONDS", "how long it lets a client wait before it sends padding (5); set at its start"),
-        ("NO_COLOR", "no colour"),
-        ("CLICOLOR_FORCE", "colour in a pipe, too"),
-    ]
-    return f"""\
-Environment
-
-{_columns(rows)}
-
-With SVCCTL_BASE_URL and credentials set, no profile is needed."""
+        "With SVCCTL_BASE_URL and credentials set, no profile is needed.",
+    )
 
 
 def _exit_codes() -> str:
-    return "Exit codes\n\n" + _columns([(f"{row.code:>3}", row.meaning) for row in EXIT_CODES])
+    return _page("Exit codes", _columns([(f"{row.code:>3}", row.meaning) for row in EXIT_CODES]))
 
 
 def _query_language() -> str:
@@ -136,32 +196,40 @@ def _destinations() -> str:
         ]
         return f"{kind}\n\n{_columns(rows)}"
 
-    return f"""\
-Destinations of --dest
+    return _page(
+        "Destinations of --dest",
+        "  svcctl query 'from auth.all' --from 1d --dest donothing",
+        _text("""
+            The rows go to a destination instead of here: a job is launched, and printed. With --follow it goes on with
+            new events until it is stopped; see 'svcctl job'. What a destination must know is given as --dest-param
+            KEY=VALUE, once for each key.
 
-svcctl query 'from auth.all' --from 1d --dest TYPE --dest-param KEY=VALUE … forwards the rows to a destination: it
-launches a job and prints it. With --follow the job goes on with new events until it is stopped; see 'svcctl job'.
+            A secret is never an option's value: write KEY=@FILE, which reads any value from a file, or give all of it
+            in JSON with --dest-json FILE ('-' for standard input): {"type": "kafka", "params": {"topic": "auth", …}}.
+            Keys that are not listed here are passed on with a note.
+        """),
+        *(keys(kind) for kind in TYPES),
+        "What the local service makes of them",
+        _columns(list(LOCAL_DESTINATIONS.items())),
+    )
 
-A secret is never an option's value: write KEY=@FILE, which reads any value from a file, or give all of it in JSON with
---dest-json FILE ('-' for standard input): {{"type": "kafka", "params": {{"topic": "auth", …}}}}. Keys that are not
-listed here are passed on with a note.
 
-{f"{chr(10)}{chr(10)}".join(keys(kind) for kind in TYPES)}
-
-What the local service makes of them
-
-kafka      A row is a message, a batch a transaction, and a job goes to one partition in the query's order; with
-           isolation level read_committed every row is there once. mode is json, or array for the values alone. It also
-           takes security.protocol, sasl.mechanism, sasl.username, sasl.password, ssl.ca.pem, compression.type and, for
-           brokers before 0.11, api.version.request and broker.version.fallback. Such a broker has no transactions: a
-           message then has the key <job>/<row>, and a row may come twice if the broker is slow to fail.
-s3         Objects <name>_000.csv, <name>_001.csv … (.gz, .zip), where the name is s3.fileName or the job's ID; an
-           object appears when it is whole: when it has its size or age, or when the job is stopped or complete.
-           aws.endpoint is the URL of a service that is not AWS. A zip with a password is encrypted with AES.
-hdfs       Files beside each other: /logs/web.csv is /logs/web_000.csv, /logs/web_001.csv …, each hidden until it is
-           whole. retention.size (1 to 10000 MB, 128) and retention.time (1 to 86400 s, 300) say when that is.
-donothing  Counts the rows and drops them."""
-
+LOCAL_DESTINATIONS = {
+    "kafka": """
+        A row is a message, a batch a transaction, and a job goes to one partition in the query's order; with isolation
+        level read_committed every row is there once. mode is json, or array for the values alone. It also takes
+        security.protocol, sasl.mechanism, sasl.username, sasl.password, ssl.ca.pem, compression.type and, for brokers
+        before 0.11, api.version.request and broker.version.fallback. Such a broker has no transactions: a message then
+        has the key <job>/<row>, and a row may come twice if the broker is slow to fail.""",
+    "s3": """
+        Objects <name>_000.csv, <name>_001.csv … (.gz, .zip), where the name is s3.fileName or the job's ID; an object
+        appears when it is whole: when it has its size or age, or when the job is stopped or complete. aws.endpoint is
+        the URL of a service that is not AWS. A zip with a password is encrypted with AES.""",
+    "hdfs": """
+        Files beside each other: /logs/web.csv is /logs/web_000.csv, /logs/web_001.csv …, each hidden until it is
+        whole. retention.size (1 to 10000 MB, 128) and retention.time (1 to 86400 s, 300) say when that is.""",
+    "donothing": "Counts the rows and drops them.",
+}
 
 TOPICS: dict[str, Callable[[], str]] = {
     "dates": _dates,
@@ -172,3 +240,15 @@ TOPICS: dict[str, Callable[[], str]] = {
     "query-language": _query_language,
     "destinations": _destinations,
 }
+
+_MARKED = re.compile(r"(<!-- svcctl help ([a-z-]+) -->\n).*?(<!-- end of help -->)", re.DOTALL)
+
+
+def with_topics(text: str) -> str:
+    """A document with the pages of the topics between its markers as they are now."""
+    return _MARKED.sub(lambda match: f"{match[1]}```text\n{TOPICS[match[2]]()}\n```\n{match[3]}", text)
+
+
+if __name__ == "__main__":
+    document = Path(sys.argv[1])
+    document.write_text(with_topics(document.read_text(encoding="utf-8")), encoding="utf-8")

@@ -20,6 +20,7 @@ from svcctl.options import ForceOpt, FormatOpt, FromOpt, OutputOpt, QueryFileOpt
 from svcctl.output import FORMATS, Format, Sink
 
 if TYPE_CHECKING:
+    from svcctl.api.events import QueryResponse
     from svcctl.api.query import QueryRequest
 
 DATE_FORMATS = ("default", "sql", "iso")
@@ -93,10 +94,11 @@ def query(
 
     \b
     svcctl query 'from demo.ecommerce.data where statusCode >= 500' --from 2h
-    svcctl query 'from auth.all group every 10m by method select count() as n' --from 1d --chart
+    svcctl query 'from auth.all group every 10m select count()' --from 1d --chart
     svcctl query -F errors.q --from 7ad --to today -f csv -o errors.csv.gz
     echo 'from auth.all select user' | svcctl query - --from today -f ndjson
-    svcctl query 'from auth.all' --from 1h --follow --dest kafka --dest-param topic=auth --dest-param …
+    svcctl query 'from auth.all' --from 1ad --to 1d -o yesterday.csv
+    svcctl query 'from auth.all' --from 1h --dest donothing
     """
     from svcctl.api.query import QueryRequest
 
@@ -162,12 +164,18 @@ def _print(svc: Context, request: QueryRequest, format: Format, sink: Sink, name
     """Print the answer; returns its rows where the format shows them."""
     started = svc.clock()
     with svc.client.query(request) as answer:
+        svc.activity = lambda: _so_far(answer, svc.clock() - started)
         svc.output.query(answer, format, sink, names)
     svc.diagnostics.detail(
         f"cid {answer.cid or '-'}, {'-' if answer.row_count is None else answer.row_count} rows, {answer.bytes} bytes, "
         f"{svc.clock() - started:.3f} s"
     )
     return answer.row_count
+
+
+def _so_far(answer: QueryResponse, seconds: float) -> str:
+    rows = "" if answer.row_count is None else f"{answer.row_count} rows, "
+    return f"{rows}{answer.bytes / 1e6:.1f} MB in {seconds:.0f} s"
 
 
 def _follow(
@@ -178,6 +186,7 @@ def _follow(
 
     request = replace(request, mode="json/simple/compact", date_format=None, time_zone=None)
     with time_limit(max_time), Follow(svc.client, request, notify=svc.diagnostics.note) as following:
+        svc.activity = lambda: f"{following.row_count} rows"
         svc.output.live(following.columns, following.rows(), format, sink, names)
     return following.row_count
 

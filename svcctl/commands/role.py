@@ -96,7 +96,7 @@ def create(
     is asked about.
 
     \b
-    svcctl role create acme --name Readers --policies Search --applications explorer
+    svcctl role create acme --name Readers --policies Search
     svcctl role create acme -F roles.yaml
     """
     svc: Context = ctx.obj
@@ -210,13 +210,13 @@ def lint_(ctx: typer.Context, files: FilesArg, format: FormatOpt = None) -> None
 
     \b
     A file holds one role, a list of them, or several documents:
-      name: Night shift                       the only field that is required; alone, it grants everything
+      name: Night shift                  required; alone, it grants everything
       description: May look
-      policies: [Search, Alerts]              names, or one name, or '*' for all (in quotes)
-      applications: [explorer]                the same
-      resourceIds: {tables: [1, 2]}           integers by any label, or '*' for all
+      policies: [Search, Alerts]         names, or one, or '*' for all (quoted)
+      applications: [explorer]           the same
+      resourceIds: {tables: [1, 2]}      integers by any label, or '*' for all
       finderName: default
-      defaultApplicationName: explorer        one of the applications
+      defaultApplicationName: explorer   one of the applications
     """
     svc: Context = ctx.obj
     found = [(role, one) for file in files for role in roles.read_roles(file) for one in role.lint()]

@@ -107,7 +107,7 @@ def load(
 
     \b
     svcctl service load /var/log/dpkg.log --table debian.dpkg
-    zcat old.csv.gz | svcctl service load - --format csv --table shop.orders --time-field created
+    zcat old.csv.gz | svcctl service load - -t shop.orders --time-field created
     """
     svc: Context = ctx.obj
     if format not in (None, *LOAD_FORMATS):

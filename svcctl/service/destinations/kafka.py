@@ -41,6 +41,9 @@ SETTINGS = (
 )
 """Others could read files of the service's machine, or run programs on it."""
 
+QUIET: dict[str, Any] = {"log_level": 0, "queue.buffering.max.messages": 10_000_000}
+"""Nothing is logged, since what matters is in the job's error; the queue holds the largest batch."""
+
 FIRST_WAIT, WAIT = 5.0, 20.0
 """Seconds for an answer of the brokers: to the first question, and to any other."""
 
@@ -66,7 +69,7 @@ class Kafka(Destination):
     def __init__(self, job_id: str, params: Params) -> None:
         self._job = job_id
         self._topic = params.required("topic")
-        self._client: dict[str, Any] = {"bootstrap.servers": params.required("bootstrap.servers"), "log_level": 0}
+        self._client: dict[str, Any] = {"bootstrap.servers": params.required("bootstrap.servers"), **QUIET}
         self._client |= {key: value for key in SETTINGS if (value := params.text(key))}
         self.lines = MODES[params.choice("mode", tuple(MODES))]
         self._most = params.number("maxBytesPerCommit", 1, 10_000_000, 1_000_000)
@@ -183,8 +186,7 @@ class Kafka(Destination):
         assert self._producer is not None
         assert self._consumer is not None
         self._producer.begin_transaction()
-        for value in self._batch:
-            self._produce(value)
+        self._produce([{"value": value} for value in self._batch])
         reached = TopicPartition(self._topic, self._partition, self._first + len(self._batch))
         self._producer.send_offsets_to_transaction([reached], self._consumer.consumer_group_metadata(), WAIT)
         self._producer.commit_transaction(WAIT)
@@ -199,26 +201,19 @@ class Kafka(Destination):
             else:
                 self._offset = max(self._offset or 0, message.offset() + 1)
 
-        for row, value in enumerate(self._batch, self._first):
-            if row not in self._there:
-                self._produce(value, key=f"{self._job}/{row}".encode(), on_delivery=delivered)
+        rows = ((row, value) for row, value in enumerate(self._batch, self._first) if row not in self._there)
+        messages = [{"key": f"{self._job}/{row}".encode(), "value": value} for row, value in rows]
+        self._produce(messages, on_delivery=delivered)
         if self._producer.flush(WAIT):
             raise Unavailable(self._trouble or "kafka: the broker does not take the rows")
         if failures:
             raise KafkaException(failures[0])
 
-    def _produce(self, value: bytes, **more: Any) -> None:
-        """Queue a message; a full queue empties while there is somebody to send to."""
+    def _produce(self, messages: list[dict[str, Any]], **more: Any) -> None:
+        """Queue messages all at once, which takes half the time of one by one."""
         assert self._producer is not None
-        deadline = time.monotonic() + WAIT
-        while True:
-            try:
-                self._producer.produce(self._topic, value, partition=self._partition, **more)
-                return
-            except BufferError:
-                if time.monotonic() > deadline:
-                    raise Unavailable(self._trouble or "kafka: the broker does not take the rows") from None
-                self._producer.poll(0.1)
+        if self._producer.produce_batch(self._topic, messages, partition=self._partition, **more) < len(messages):
+            raise Unavailable(self._trouble or "kafka: the batch does not fit into the client library's queue")
 
     def _note(self, error: KafkaError) -> None:
         """What the library says by the way is the reason when an answer does not come."""

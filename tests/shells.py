@@ -25,6 +25,7 @@ class Shell:
             "PATH": "/usr/bin:/bin",
             "SVCCTL_DATA": str(self.home / "data"),
             "LANG": "C.UTF-8",
+            "SVCCTL_DEMO_DAYS": "1",
             **self.variables,
         }
 

@@ -40,21 +40,31 @@ class DemoTable:
     events: str
 
 
-def extend(engine: Engine, until: datetime, progress: Callable[[str, float], None] | None = None) -> int:
+def extend(
+    engine: Engine,
+    until: datetime,
+    progress: Callable[[str, float], None] | None = None,
+    history: timedelta = HISTORY,
+) -> int:
     """Bring the demo tables up to the whole second of `until` (aware); how many events were added.
 
-    A table that is missing or empty begins 30 days before. `progress` hears a table's name and the share of it done.
+    A table that is missing or empty begins `history` before; with none there is no demo. `progress` hears a table's
+    name and the share of it done.
     """
+    if not history:
+        return 0
     end = int(until.timestamp())
-    return sum(_extend(engine, table, end, progress or (lambda name, share: None)) for table in TABLES)
+    return sum(_extend(engine, table, end, history, progress or (lambda name, share: None)) for table in TABLES)
 
 
-def _extend(engine: Engine, table: DemoTable, end: int, progress: Callable[[str, float], None]) -> int:
+def _extend(
+    engine: Engine, table: DemoTable, end: int, history: timedelta, progress: Callable[[str, float], None]
+) -> int:
     if table.name not in engine.tables():
         engine.create(table.name, table.columns)
     newest = engine.newest(table.name)
     # Whole seconds only are ever made, so the second of the newest event is complete.
-    start = int(newest.replace(tzinfo=UTC).timestamp()) + 1 if newest else end - int(HISTORY.total_seconds())
+    start = int(newest.replace(tzinfo=UTC).timestamp()) + 1 if newest else end - int(history.total_seconds())
     added = 0
     for at in range(start, end, STRETCH):
         stop = min(at + STRETCH, end)

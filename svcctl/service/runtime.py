@@ -46,11 +46,19 @@ class Service:
 
 def seconds_of(environment: Mapping[str, str], name: str, default: float) -> float:
     """A variable of the environment as seconds. UsageError when it is not a number above 0."""
+    seconds = number_of(environment, name, default)
+    if not seconds:
+        raise UsageError(f"{name} is '{environment[name]}', which is not a number of seconds above 0")
+    return seconds
+
+
+def number_of(environment: Mapping[str, str], name: str, default: float) -> float:
+    """A variable of the environment as a number. UsageError when it is not one, or below 0."""
     text = environment.get(name) or str(default)
     try:
-        seconds = float(text)
+        number = float(text)
     except ValueError:
-        seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise UsageError(f"{name} is '{text}', which is not a number of seconds above 0")
-    return seconds
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise UsageError(f"{name} is '{text}', which is not a number")
+    return number

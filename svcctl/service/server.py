@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,7 @@ from svcctl.service.app import build
 from svcctl.service.delivery import deliver
 from svcctl.service.engines.duckdb import Engine
 from svcctl.service.jobs import Jobs
-from svcctl.service.runtime import PADDING_SECONDS, QUERY_SECONDS, Service, seconds_of
+from svcctl.service.runtime import PADDING_SECONDS, QUERY_SECONDS, Service, number_of, seconds_of
 from svcctl.service.seed import open_store
 
 THREADS = 8
@@ -84,12 +84,13 @@ def serve(files: local.Files, *, listen: str | None, ready_fd: int | None) -> No
     ready = _Ready(ready_fd)
     query_seconds = seconds_of(os.environ, "SVCCTL_QUERY_SECONDS", QUERY_SECONDS)
     padding_seconds = seconds_of(os.environ, "SVCCTL_PADDING_SECONDS", PADDING_SECONDS)
+    history = timedelta(days=number_of(os.environ, "SVCCTL_DEMO_DAYS", demo.HISTORY.days))
     lock = local.hold_lock(files)  # until this process has gone, however it goes
     is_ours = partial(local.still_held, files, lock)
     store = open_store(files)
     executor = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
     with Engine(files.events) as engine:
-        demo.extend(engine, datetime.now(UTC), ready.progress)
+        demo.extend(engine, datetime.now(UTC), ready.progress, history)
         service = Service(engine, store, executor, query_seconds=query_seconds, padding_seconds=padding_seconds)
         jobs = Jobs(store, partial(deliver, engine, service.now))
         app = AccessLog(build(service, jobs), engine)
@@ -98,7 +99,7 @@ def serve(files: local.Files, *, listen: str | None, ready_fd: int | None) -> No
             app, **where, access_log=False, log_config=None, lifespan="off", timeout_graceful_shutdown=3, ws="none"
         )
         stopping = threading.Event()
-        growing = threading.Thread(target=_grow, args=(engine, app, is_ours, stopping), daemon=True)
+        growing = threading.Thread(target=_grow, args=(engine, app, history, is_ours, stopping), daemon=True)
         growing.start()
         jobs.resume()
         try:
@@ -125,7 +126,9 @@ def _where(listen: str | None, files: local.Files) -> dict[str, Any]:
     return {"host": host.strip("[]") or "127.0.0.1", "port": int(port)}
 
 
-def _grow(engine: Engine, log: AccessLog, is_ours: Callable[[], bool], stopping: threading.Event) -> None:
+def _grow(
+    engine: Engine, log: AccessLog, history: timedelta, is_ours: Callable[[], bool], stopping: threading.Event
+) -> None:
     """Keep the tables that live by themselves up to now, until the service stops.
 
     While nobody asks, now and then is enough. A service whose files were deleted has nothing left to serve and ends.
@@ -140,7 +143,7 @@ def _grow(engine: Engine, log: AccessLog, is_ours: Callable[[], bool], stopping:
             continue
         grown = time.monotonic()
         try:
-            demo.extend(engine, datetime.now(UTC))
+            demo.extend(engine, datetime.now(UTC), history=history)
             log.flush()
         except Exception:
             _log.exception("the live tables could not be extended")

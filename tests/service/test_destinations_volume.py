@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    shell = Shell(tmp_path_factory.mktemp("site"))
+    shell = Shell(tmp_path_factory.mktemp("site"), {"SVCCTL_DEMO_DAYS": "30"})
     assert shell("service", "start").returncode == 0
     yield shell
     shell("service", "stop")

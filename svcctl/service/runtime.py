@@ -46,19 +46,16 @@ class Service:
 
 def seconds_of(environment: Mapping[str, str], name: str, default: float) -> float:
     """A variable of the environment as seconds. UsageError when it is not a number above 0."""
-    seconds = number_of(environment, name, default)
-    if not seconds:
-        raise UsageError(f"{name} is '{environment[name]}', which is not a number of seconds above 0")
-    return seconds
+    return number_of(environment, name, default, zero=False)
 
 
-def number_of(environment: Mapping[str, str], name: str, default: float) -> float:
-    """A variable of the environment as a number. UsageError when it is not one, or below 0."""
+def number_of(environment: Mapping[str, str], name: str, default: float, *, zero: bool = True) -> float:
+    """A variable of the environment as a number above 0, or 0 itself where that is allowed. UsageError otherwise."""
     text = environment.get(name) or str(default)
     try:
         number = float(text)
     except ValueError:
         number = math.nan
-    if not 0 <= number < math.inf:
-        raise UsageError(f"{name} is '{text}', which is not a number")
+    if not 0 <= number < math.inf or not (number or zero):
+        raise UsageError(f"{name} is '{text}', which is not a number {'from 0 on' if zero else 'above 0'}")
     return number

@@ -187,7 +187,7 @@ def test_the_limits_of_a_service_come_from_the_environment() -> None:
     for text in ("x", "0", "-1", "inf", "nan"):
         with pytest.raises(UsageError) as caught:
             seconds_of({"A": text}, "A", 600.0)
-        assert caught.value.message == f"A is '{text}', which is not a number of seconds above 0"
+        assert caught.value.message == f"A is '{text}', which is not a number above 0"
 
 
 @pytest.mark.parametrize("mode", STREAMING)

@@ -174,6 +174,8 @@ def _print(svc: Context, request: QueryRequest, format: Format, sink: Sink, name
 
 
 def _so_far(answer: QueryResponse, seconds: float) -> str:
+    if not answer.bytes:
+        return f"waiting for the service, {seconds:.0f} s"
     rows = "" if answer.row_count is None else f"{answer.row_count} rows, "
     return f"{rows}{answer.bytes / 1e6:.1f} MB in {seconds:.0f} s"
 

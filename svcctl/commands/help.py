@@ -159,6 +159,7 @@ def _environment() -> str:
                 (CONFIG_ENVIRONMENT, "profiles file to use"),
                 *((row.environment, row.meaning) for row in SETTINGS.values() if row.environment),
                 ("SVCCTL_DATA", "directory of the local service's data"),
+                ("SVCCTL_DEMO_DAYS", "days of demo events that its first start makes (30); 0 for none"),
                 (
                     "SVCCTL_QUERY_SECONDS",
                     "how long the local service works on a query before it gives up (600); set at its start",

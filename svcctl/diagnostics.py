@@ -167,6 +167,8 @@ class Diagnostics:
             self._print(f"{self._label('error')} {_message(error)}")
             self._show_place(error)
             hint = error.hint
+            if hint is None and isinstance(error, errors.CredentialsError):
+                hint = "'svcctl profile check' says what is accepted of these credentials"
         elif isinstance(error, typer.TyperException):
             message, hint = _usage(error)
             self._print(message if "\n" in message else f"{self._label('error')} {message}")
@@ -230,7 +232,12 @@ def _usage(error: typer.TyperException) -> tuple[str, str | None]:
         return error.format_message(), None
     message = " ".join(error.format_message().split())
     message = message[:1].lower() + message[1:].rstrip(".")
-    return message, f"see '{context.command_path} --help'" if context else None
+    hints = [f"see '{context.command_path} --help'"] if context else []
+    if message.startswith("got unexpected extra argument"):
+        hints.insert(0, "what has blanks in it, as a query has, stands in quotes")
+    if about := getattr(getattr(error, "param", None), "help", None):
+        hints.insert(0, str(about).rstrip("."))
+    return message, "; ".join(hints) or None
 
 
 def printable(text: str) -> str:

@@ -147,13 +147,13 @@ _svcctl_place() {
         words=(--file --profile --config --timeout --retries --color --quiet --verbose --help)
         ;;
     'svcctl query --dest-param kafka')
-        words=('topic=' 'bootstrap.servers=' 'mode=' 'maxBytesPerCommit=' 'maxTimeWithoutCommit=' 'friendlyName=')
+        words=('topic=' 'bootstrap.servers=' 'mode=' 'maxBytesPerCommit=' 'maxTimeWithoutCommit=' 'security.protocol=' 'sasl.mechanism=' 'sasl.username=' 'sasl.password=@' 'ssl.ca.pem=' 'compression.type=' 'api.version.request=' 'broker.version.fallback=' 'friendlyName=')
         ;;
     'svcctl query --dest-param s3')
-        words=('aws.bucket=' 'aws.region=' 'aws.accesskey=' 'aws.secretkey=@' 'format=' 'file.password=@' 's3.fileName=' 'multiplefile=' 'retention.size=' 'retention.time=' 'friendlyName=')
+        words=('aws.bucket=' 'aws.region=' 'aws.endpoint=' 'aws.accesskey=' 'aws.secretkey=@' 'format=' 'file.password=@' 's3.fileName=' 'multiplefile=' 'retention.size=' 'retention.time=' 'friendlyName=')
         ;;
     'svcctl query --dest-param hdfs')
-        words=('fs.defaultFS=' 'file=' 'dfs.replication=' 'friendlyName=')
+        words=('fs.defaultFS=' 'file=' 'dfs.replication=' 'retention.size=' 'retention.time=' 'friendlyName=')
         ;;
     'svcctl query --dest-param donothing')
         words=('friendlyName=')
@@ -183,7 +183,7 @@ _svcctl_place() {
         words=(kafka s3 hdfs donothing)
         ;;
     *' --dest-param')
-        words=('topic=' 'bootstrap.servers=' 'mode=' 'maxBytesPerCommit=' 'maxTimeWithoutCommit=' 'friendlyName=' 'aws.bucket=' 'aws.region=' 'aws.accesskey=' 'aws.secretkey=@' 'format=' 'file.password=@' 's3.fileName=' 'multiplefile=' 'retention.size=' 'retention.time=' 'fs.defaultFS=' 'file=' 'dfs.replication=')
+        words=('topic=' 'bootstrap.servers=' 'mode=' 'maxBytesPerCommit=' 'maxTimeWithoutCommit=' 'security.protocol=' 'sasl.mechanism=' 'sasl.username=' 'sasl.password=@' 'ssl.ca.pem=' 'compression.type=' 'api.version.request=' 'broker.version.fallback=' 'friendlyName=' 'aws.bucket=' 'aws.region=' 'aws.endpoint=' 'aws.accesskey=' 'aws.secretkey=@' 'format=' 'file.password=@' 's3.fileName=' 'multiplefile=' 'retention.size=' 'retention.time=' 'fs.defaultFS=' 'file=' 'dfs.replication=')
         ;;
     *' --format' | *' -f')
         words=(auto table vertical csv tsv ndjson json)

@@ -218,17 +218,15 @@ def _destinations() -> str:
 LOCAL_DESTINATIONS = {
     "kafka": """
         A row is a message, a batch a transaction, and a job goes to one partition in the query's order; with isolation
-        level read_committed every row is there once. mode is json, or array for the values alone. It also takes
-        security.protocol, sasl.mechanism, sasl.username, sasl.password, ssl.ca.pem, compression.type and, for brokers
-        before 0.11, api.version.request and broker.version.fallback. Such a broker has no transactions: a message then
-        has the key <job>/<row>, and a row may come twice if the broker is slow to fail.""",
+        level read_committed every row is there once. A broker before 0.11 has no transactions: a message then has the
+        key <job>/<row>, and a row may come twice if the broker is slow to fail.""",
     "s3": """
         Objects <name>_000.csv, <name>_001.csv … (.gz, .zip), where the name is s3.fileName or the job's ID; an object
-        appears when it is whole: when it has its size or age, or when the job is stopped or complete. aws.endpoint is
-        the URL of a service that is not AWS. A zip with a password is encrypted with AES.""",
+        appears when it is whole: when it has its size or age, or when the job is stopped or complete. A zip with a
+        password is encrypted with AES.""",
     "hdfs": """
         Files beside each other: /logs/web.csv is /logs/web_000.csv, /logs/web_001.csv …, each hidden until it is
-        whole. retention.size (1 to 10000 MB, 128) and retention.time (1 to 86400 s, 300) say when that is.""",
+        whole: when it has its size (128 MB unless given) or age (300 s unless given).""",
     "donothing": "Counts the rows and drops them.",
 }
 

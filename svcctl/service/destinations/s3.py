@@ -1,7 +1,7 @@
 """S3 and what speaks like it: csv objects `<name>_<nnn>.csv`, `.gz` or `.zip`, uploaded in parts while they are made.
 
 An object appears when its upload is completed; an upload that was begun and left is invisible, and the bucket's own
-rules clean it up. Beside the keys seen in the field, `aws.endpoint` is the URL of a service that is not AWS; the bucket
+rules clean it up. Beside the keys seen in the field, `aws.endpoint` is the URL of another S3 service; the bucket
 then stands in the path. Without `aws.accesskey` requests are not signed: a job never uses credentials of the service's
 own machine.
 """

@@ -235,7 +235,8 @@ def _usage(error: typer.TyperException) -> tuple[str, str | None]:
     hints = [f"see '{context.command_path} --help'"] if context else []
     if message.startswith("got unexpected extra argument"):
         hints.insert(0, "what has blanks in it, as a query has, stands in quotes")
-    if about := getattr(getattr(error, "param", None), "help", None):
+    about = getattr(getattr(error, "param", None), "help", None)
+    if about and message.startswith("missing"):
         hints.insert(0, str(about).rstrip("."))
     return message, "; ".join(hints) or None
 

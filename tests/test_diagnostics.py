@@ -33,7 +33,11 @@ def report(error: BaseException, query_text: str | None = None) -> tuple[int, st
             "svcctl: error: the local service needs packages that are not installed\n"
             "hint: install them with: pip install 'svcctl[service]'\n",
         ),
-        (errors.CredentialsError("no", code=401), 3, "svcctl: error: no (code 401)\n"),
+        (
+            errors.CredentialsError("no", code=401),
+            3,
+            "svcctl: error: no (code 401)\nhint: 'svcctl profile check' says what is accepted of these credentials\n",
+        ),
         (errors.NotFound("no"), 4, "svcctl: error: no\n"),
         (errors.Conflict("no"), 5, "svcctl: error: no\n"),
         (errors.Unavailable("down"), 6, "svcctl: error: down\n"),

@@ -81,7 +81,8 @@ def test_the_local_profile_administrates_its_domain_and_is_no_reseller(service: 
     refused = service("domain", "list")
     assert (refused.returncode, refused.stderr) == (
         3,
-        "svcctl: error: domain operations need the credentials of a reseller (code 120)\n",
+        "svcctl: error: domain operations need the credentials of a reseller (code 120)\n"
+        "hint: 'svcctl profile check' says what is accepted of these credentials\n",
     )
 
 

@@ -317,7 +317,11 @@ STEPS: Mapping[str, Callable[[Subject], Found | None]] = {
     "credentials": _credentials,
     "queries": _permission("queries", "allowed", "ask whoever gave you the key for the right to query"),
     "jobs": _permission("jobs", "allowed", "ask whoever gave you the key for the right to forward queries"),
-    "domains": _permission("domains", "allowed", "only 'svcctl domain' needs a reseller's credentials"),
+    "domains": _permission(
+        "domains",
+        "allowed",
+        "only 'svcctl domain' needs them; at the local service the profile local-reseller has them",
+    ),
 }
 """The diagnosis, in order."""
 

@@ -21,7 +21,13 @@ def _zone(text: str) -> str:
 
 # Typer wants one class here; a parsed date is an int or a str.
 FromOpt = Annotated[
-    Any, typer.Option("--from", parser=_moment, metavar="DATE", help="Start of the range; 1h is an hour ago (see 'svcctl help dates').")
+    Any,
+    typer.Option(
+        "--from",
+        parser=_moment,
+        metavar="DATE",
+        help="Start of the range; 1h is an hour ago (see 'svcctl help dates').",
+    ),
 ]
 ToOpt = Annotated[Any, typer.Option("--to", parser=_moment, metavar="DATE", help="End of the range, not included.")]
 TimeZoneOpt = Annotated[

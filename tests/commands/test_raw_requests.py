@@ -62,7 +62,8 @@ def test_an_answer_that_says_no_has_its_exit_code_whatever_its_status(
     status: int, body: bytes, code: int, message: str, reseller: Reseller
 ) -> None:
     done = reseller("api", "GET", "/search/job/x", answer=says(status, body))
-    assert (done.code, done.stderr) == (code, f"svcctl: error: {message}\n")
+    hint = "hint: 'svcctl profile check' says what is accepted of these credentials\n" if code == 3 else ""
+    assert (done.code, done.stderr) == (code, f"svcctl: error: {message}\n{hint}")
     assert done.stdout == (body.decode() if status == 200 else "")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,3 +20,8 @@ def client_of(shell: Shell, socket: Path | None = None, **options: Any) -> Clien
     transport = httpx.HTTPTransport(uds=str(socket or shell.home / "data" / "service.sock"))
     signature = Signature(credentials["api_key"], credentials["api_secret"])
     return Client("http://localhost", signature, transport=transport, **options)
+
+
+def without_cid(stderr: str) -> str:
+    """What was said, without the identifier that every request gets anew."""
+    return re.sub(r"(, cid [0-9a-f]{12})(?=\))", "", stderr)

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import httpx
 import pytest
+from clients import without_cid
 
 from svcctl.api.auth import Signature
 from svcctl.api.client import Client, Paths
@@ -136,6 +137,6 @@ def reseller(machine: Machine, capsys: pytest.CaptureFixture[str]) -> Reseller:
             code = 0
         except Exception as error:
             code = context.diagnostics.report(error)
-        return Done(code, capsys.readouterr().out, stderr.getvalue(), transport.sent, context.questions)
+        return Done(code, capsys.readouterr().out, without_cid(stderr.getvalue()), transport.sent, context.questions)
 
     return run

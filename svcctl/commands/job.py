@@ -263,18 +263,22 @@ def _looks(svc: Context, ids: Sequence[str], interval: float, max_time: float | 
 _WATCHED = (
     TableColumn("id", "id"),
     TableColumn("status", "id"),
-    TableColumn("type", "id"),
-    TableColumn("friendlyName"),
     TableColumn("eventsSent", "int8"),
-    TableColumn("eventGenerated", "int8"),
     TableColumn("rate", "float8"),
     TableColumn("lag", "float8"),
     TableColumn("error"),
+    TableColumn("type", "id"),
+    TableColumn("friendlyName"),
+    TableColumn("eventGenerated", "int8"),
 )
+"""What a narrow terminal must show stands first."""
 
 
 def _watched(job: Job, look: _Look, *, shown: bool) -> list[Any]:
-    """A job's row: the rate in events a second, the lag of a running job behind now in seconds."""
+    """A job's row: the rate in events a second, the lag of a running job behind now in seconds.
+
+    `shown` is for a person: the beginning of the ID, and errors in words.
+    """
     rate = lag = None
     then, sent = look.before.get(job.id, (0, None))
     if sent is not None and job.events_sent is not None and look.at > then:
@@ -282,8 +286,8 @@ def _watched(job: Job, look: _Look, *, shown: bool) -> list[Any]:
     if job.status == "RUNNING" and job.last_datetime:
         lag = round((look.at - job.last_datetime) / 1000, 1)
     error = "; ".join(job.error) or None if shown else list(job.error)
-    facts = (job.id, job.status, job.type, job.friendly_name, job.events_sent, job.event_generated)
-    return [*facts, rate, lag, error]
+    job_id = job.id.partition("-")[0] if shown else job.id
+    return [job_id, job.status, job.events_sent, rate, lag, error, job.type, job.friendly_name, job.event_generated]
 
 
 def _draw(svc: Context, looks: Iterator[_Look]) -> None:
@@ -305,7 +309,8 @@ def _frame(svc: Context, look: _Look) -> str:
     style = replace(svc.output.style, width=size.columns)
     rows = [_watched(job, look, shown=True) for job in look.jobs]
     lines = list(tables.table(_WATCHED, rows, style, tables.Cuts()))[: size.lines - 2]
-    lines.append(f"{look.failure or f'{len(rows)} jobs'}, {tables.format_moment(look.at, style, fraction=False)}")
+    count = "1 job" if len(rows) == 1 else f"{len(rows)} jobs"
+    lines.append(f"{look.failure or count}, {tables.format_moment(look.at, style, fraction=False)}")
     return "".join(f"{line[: size.columns] if not style.color else line}\n" for line in lines)
 
 

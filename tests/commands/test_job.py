@@ -194,8 +194,8 @@ def test_watching_on_a_terminal_leaves_the_last_frame(jobs: Shell) -> None:
     assert other.count("\x1b[H\x1b[2J") >= 2
     lines = after.split("\r\n")
     assert lines[0].startswith("id")
-    assert lines[2].startswith(job_id)
-    assert lines[3].startswith("1 jobs, 20")
+    assert lines[2].startswith(job_id.partition("-")[0] + "  RUNNING")
+    assert lines[3].startswith("1 job, 20")
     assert all(len(line) <= 100 for line in lines)
 
 

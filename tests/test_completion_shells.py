@@ -42,7 +42,7 @@ class Prompt:
         self.terminal.clear()
 
     def know(self, kind: str) -> None:
-        """Have the names of a kind at hand, however long the service takes on a busy machine: a prompt would not wait."""
+        """Have the names of a kind at hand, however long a busy machine takes: a prompt would not wait."""
         deadline = time.monotonic() + 20
         while not self.run("complete", kind).stdout:
             assert time.monotonic() < deadline

@@ -25,19 +25,8 @@ COLUMNS = (
     Column("cid", Type.STR),
     Column("userAgent", Type.STR),
 )
-_SCHEMA = pa.schema(
-    [
-        ("eventdate", pa.timestamp("ms")),
-        ("method", pa.string()),
-        ("uri", pa.string()),
-        ("statusCode", pa.int32()),
-        ("bytesSent", pa.int64()),
-        ("timeTaken", pa.int64()),
-        ("domain", pa.string()),
-        ("cid", pa.string()),
-        ("userAgent", pa.string()),
-    ]
-)
+_ARROW = {Type.TIMESTAMP: pa.timestamp("ms"), Type.STR: pa.string(), Type.INT4: pa.int32(), Type.INT8: pa.int64()}
+_SCHEMA = pa.schema([(column.name, _ARROW[column.type]) for column in COLUMNS])
 
 
 class AccessLog:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,10 +58,15 @@ def radosgw(directory: Path) -> Iterator[S3Peer]:
 
     def run(*words: str | Path) -> str:
         command = [*words, "-c", configuration]
-        done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False, timeout=60)
-        if done.returncode:
-            raise OSError(f"{words[0]}: {done.stderr}")
-        return done.stdout
+        deadline = time.monotonic() + 60
+        while True:
+            done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False, timeout=60)
+            if not done.returncode:
+                return done.stdout
+            # A monitor that has just come up may still refuse to say which commands it has; nothing was done then.
+            if "command descriptions" not in done.stderr or time.monotonic() > deadline:
+                raise OSError(f"{words[0]}: {done.stderr}")
+            time.sleep(0.2)
 
     def a_disk_is_up() -> None:
         if json.loads(run("ceph", "osd", "stat", "--format", "json"))["num_up_osds"] != 1:

@@ -73,9 +73,9 @@ function __svcctl_place --no-scope-shadowing
         case 'svcctl service serve -'
         set words --listen 'Listen on TCP instead of the Unix socket' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'Times a failed request is tried again' --color 'auto, always or never' --quiet 'Say nothing but errors' --verbose 'Say what is sent and answered, secrets masked' --help 'Show the help page'
         case 'svcctl service load -'
-        set words --table 'Table to load into, as a.b.c' --time-field 'The field that holds each event'\''s date' --format 'csv, tsv, ndjson, parquet, log' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'Times a failed request is tried again' --color 'auto, always or never' --quiet 'Say nothing but errors' --verbose 'Say what is sent and answered, secrets masked' --help 'Show the help page'
+        set words --table 'Table to load into, as a.b.c' --time-field 'The field that holds each event'\''s date' --format 'csv, tsv, ndjson, parquet, access, log' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'Times a failed request is tried again' --color 'auto, always or never' --quiet 'Say nothing but errors' --verbose 'Say what is sent and answered, secrets masked' --help 'Show the help page'
         case 'svcctl service load --format' 'svcctl service load -f'
-        set words csv '' tsv '' ndjson '' parquet '' log ''
+        set words csv '' tsv '' ndjson '' parquet '' access '' log ''
         case 'svcctl service load 0'
         set kind files
         case 'svcctl service accounts 0'

@@ -15,7 +15,7 @@ from svcctl.errors import NotFound, UsageError
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.tables import TableColumn
 
-LOAD_FORMATS = ("csv", "tsv", "ndjson", "parquet", "log")
+LOAD_FORMATS = ("csv", "tsv", "ndjson", "parquet", "access", "log")
 
 ListenOpt = Annotated[
     str | None, typer.Option("--listen", metavar="HOST:PORT", help="Listen on TCP instead of the Unix socket.")
@@ -125,6 +125,9 @@ def load(
             raise UsageError(f"no file {file}")
         loaded = _load(svc, file.absolute(), table, time_field, format)
     svc.diagnostics.note(f"loaded {loaded['rows']} events into {loaded['table']}")
+    if skipped := loaded["skipped"]:
+        lines = "1 line that is" if skipped == 1 else f"{skipped} lines that are"
+        svc.diagnostics.note(f"left out {lines} no event; the first: {loaded['first_skipped']}")
 
 
 def _load(svc: Context, path: Path, table: str, time_field: str | None, format: str | None) -> Any:

@@ -16,6 +16,7 @@ import glob
 import gzip
 import json
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -99,8 +100,10 @@ def load(
         }
         with duckdb.connect(":memory:", config=settings) as connection:
             connection.execute("SET TimeZone='UTC'; SET enable_progress_bar=false")
-            file = _File(path, connection)
             kind = _format(path, format)
+            # DuckDB reads packed text by itself, and parquet only from its end.
+            unpacked = kind.name == "parquet" and _packed(path)
+            file = _File(path, connection, _unpack(path, Path(spill)) if unpacked else path)
             try:
                 return _load(engine, file, kind.select(file), table, time_field)
             except duckdb.Error as error:
@@ -154,12 +157,12 @@ def _load(engine: Engine, file: _File, select: str, table: str, time_field: str 
 class _File:
     """A file and the DuckDB that reads it. Formats of lines find them in the table `lines`: number, line."""
 
-    def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection, contents: Path) -> None:
         self.path = path
         self._connection = connection
         self.packed = _packed(path)
         # A path is a pattern to DuckDB.
-        self.literal = literal(glob.escape(str(path)))
+        self.literal = literal(glob.escape(str(contents)))
 
     def query(self, sql: str) -> duckdb.DuckDBPyRelation:
         # Batches are read once, so each query gets its own; nothing is opened until it runs.
@@ -217,6 +220,13 @@ def _packed(path: Path) -> bool:
 
 def _open(path: Path) -> IO[bytes]:
     return gzip.open(path) if _packed(path) else path.open("rb")  # type: ignore[return-value]
+
+
+def _unpack(path: Path, directory: Path) -> Path:
+    contents = directory / "contents"
+    with gzip.open(path) as packed, contents.open("wb") as file:
+        shutil.copyfileobj(packed, file)
+    return contents
 
 
 def _lines(path: Path) -> Iterator[pa.RecordBatch]:
@@ -422,8 +432,6 @@ def _ndjson(file: _File) -> str:
 
 
 def _parquet(file: _File) -> str:
-    if file.packed:
-        raise UsageError(f"{file.path} is compressed twice", hint="gunzip it first")
     return f"SELECT * FROM read_parquet({file.literal})"
 
 

@@ -152,6 +152,15 @@ def test_a_missing_extra_is_named(shell: Shell, tmp_path: Path) -> None:
     )
 
 
+def test_lines_that_are_no_event_are_told(service: Shell) -> None:
+    lines = "2024-01-31 10:00:00 up\nnoise\n2024-01-31 10:00:01 down\n"
+    done = service("service", "load", "-", "--table", "some.lines", "--format", "log", stdin=lines)
+    assert (done.returncode, done.stderr) == (
+        0,
+        "svcctl: loaded 2 events into some.lines\nsvcctl: left out 1 line that is no event; the first: line 2\n",
+    )
+
+
 @pytest.mark.skipif(not Path("/var/log/dpkg.log").exists(), reason="this machine has no dpkg.log")
 def test_a_real_log_counts_as_awk_counts(service: Shell) -> None:
     assert service("service", "load", "/var/log/dpkg.log", "--table", "debian.dpkg").returncode == 0

@@ -138,6 +138,8 @@ def test_parquet_types_become_ours(engine: Engine, tmp_path: Path) -> None:
         }
     )
     pq.write_table(table, tmp_path / "a.parquet")
+    (tmp_path / "b.parquet.gz").write_bytes(gzip.compress((tmp_path / "a.parquet").read_bytes()))
+    assert load(engine, tmp_path / "b.parquet.gz", "packed").rows == table.num_rows
     assert [column.type for column in load(engine, tmp_path / "a.parquet", "t").columns] == [
         Type.TIMESTAMP,
         Type.INT4,

@@ -306,7 +306,7 @@ def _draw(svc: Context, looks: Iterator[_Look]) -> None:
 def _frame(svc: Context, look: _Look) -> str:
     """A table as wide and as high as the terminal is now."""
     size = shutil.get_terminal_size()
-    style = replace(svc.output.style, width=size.columns)
+    style = replace(svc.output.style, width=size.columns, null="-")
     rows = [_watched(job, look, shown=True) for job in look.jobs]
     lines = list(tables.table(_WATCHED, rows, style, tables.Cuts()))[: size.lines - 2]
     count = "1 job" if len(rows) == 1 else f"{len(rows)} jobs"

@@ -150,7 +150,8 @@ def query(
         if fail_on_empty and not rows:
             raise EmptyResult("the query has no rows", hint="without --fail-on-empty this is a success")
     if limit and rows == limit:
-        svc.diagnostics.note(f"{limit} rows, the limit: there may be more")
+        count = "1 row" if rows == 1 else f"{rows} rows"
+        svc.diagnostics.note(f"{count}, the limit: there may be more")
 
 
 def _end(follow: bool, to: Any) -> Any:

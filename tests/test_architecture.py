@@ -40,7 +40,6 @@ ALLOWED = {
         "querytext",
         "forwarding",
         "local",
-        "exports",
         "roles",
     },
     "commands.service": {"service", "commands.accounts", "commands.queries"},

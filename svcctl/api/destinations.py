@@ -124,12 +124,6 @@ def known_keys(destination_type: str) -> tuple[str, ...]:
     return tuple(parameter.key for parameter in TYPES.get(canonical_type(destination_type), ()))
 
 
-def missing_keys(destination: Destination) -> tuple[str, ...]:
-    """The required keys that are absent."""
-    keys = TYPES.get(canonical_type(destination.type), ())
-    return tuple(parameter.key for parameter in keys if parameter.required and parameter.key not in destination.params)
-
-
 def unknown_keys(destination: Destination) -> tuple[str, ...]:
     """The given keys that a known type is not known to take; they are passed on all the same."""
     if canonical_type(destination.type) not in TYPES:

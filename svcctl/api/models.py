@@ -61,32 +61,6 @@ def columns_of(m: object) -> tuple[Column, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Envelope:
-    """The wrapper of job answers and JSON query answers; `timestamp` is in epoch milliseconds."""
-
-    status: int | None = None
-    object: Any = None
-    msg: str | None = None
-    success: bool | None = None
-    cid: str | None = None
-    timestamp: int | None = None
-    extra: JsonObject = field(default_factory=lambda: _NO_EXTRA)
-
-    @classmethod
-    def from_json(cls, source: JsonObject) -> Self:
-        success = source.get("success")
-        return cls(
-            status=_integer(source.get("status")),
-            object=source.get("object"),
-            msg=_text(source.get("msg")),
-            success=success if isinstance(success, bool) else None,
-            cid=_text(source.get("cid")),
-            timestamp=_integer(source.get("timestamp")),
-            extra=_rest(source, ("status", "object", "msg", "success", "cid", "timestamp")),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Job:
     """A query job. `status` is kept as sent: COMPLETED, STOPPED, RUNNING, REMOVED, and others in the field.
 

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from svcctl.api.destinations import Destination, missing_keys, redact, suggest_key, suggest_type, unknown_keys
-from svcctl.api.models import Column, Domain, Envelope, Job, Role, columns_of
+from svcctl.api.destinations import Destination, redact, suggest_key, suggest_type, unknown_keys
+from svcctl.api.models import Column, Domain, Job, Role, columns_of
 from svcctl.api.query import QueryRequest
 from svcctl.errors import UsageError
 
@@ -42,12 +42,6 @@ def test_a_job_keeps_all_fields_those_it_does_not_know_too() -> None:
         {"owner": "someone"},
     )
     assert job.to_json() == source
-
-
-def test_an_envelope_reads_a_timestamp_that_is_a_string() -> None:
-    assert Envelope.from_json({"status": 0, "timestamp": "1538991192000", "object": []}) == Envelope(
-        0, [], timestamp=1538991192000
-    )
 
 
 def test_a_domain_round_trips() -> None:
@@ -151,7 +145,6 @@ def test_destination_facts() -> None:
     assert suggest_type("S3") is None
     assert suggest_key("Kafka", "bootstrap.server") == "bootstrap.servers"
     assert suggest_key("kafka", "topic") is None
-    assert missing_keys(Destination("HDFS", {"file": "/a"})) == ("fs.defaultFS",)
     assert unknown_keys(Destination("kafka", {"topic": "t", "acks": "all"})) == ("acks",)
     assert unknown_keys(Destination("other", {"a": 1})) == ()
     assert redact({"aws.SecretKey": "hidden", "sasl.password": "hidden", "topic": "t"}) == {

@@ -32,8 +32,8 @@ def numbers(engine: Engine, select: str, rows_per_batch: int = 2048) -> list[int
         return [n for batch in stream for n in batch.column(0).to_pylist()]
 
 
-def failure(engine: Engine, select: str, time_limit: float | None = None) -> SvcctlError:
-    with pytest.raises(SvcctlError) as caught, engine.stream(select, time_limit=time_limit) as stream:
+def failure(engine: Engine, select: str) -> SvcctlError:
+    with pytest.raises(SvcctlError) as caught, engine.stream(select) as stream:
         for _ in stream:
             pass
     return caught.value
@@ -77,7 +77,7 @@ def test_rows_are_stored_in_eventdate_order_whatever_order_they_come_in(engine: 
     assert engine.newest("t") == datetime(2024, 1, 1, 0, 0, 4)
 
 
-def test_a_table_stays_ordered_until_older_rows_come_and_is_again_after_a_sort(engine: Engine) -> None:
+def test_a_table_stays_ordered_until_older_rows_come(engine: Engine) -> None:
     engine.create("t", COLUMNS)
     engine.append("t", COUNTING.format(5, 10))
     engine.append("t", COUNTING.format(9, 12))
@@ -85,9 +85,6 @@ def test_a_table_stays_ordered_until_older_rows_come_and_is_again_after_a_sort(e
     engine.append("t", COUNTING.format(0, 3))
     assert not engine.table("t").ordered
     assert numbers(engine, "SELECT n FROM events.t") == [5, 6, 7, 8, 9, 9, 10, 11, 0, 1, 2]
-    engine.sort("t")
-    assert engine.table("t") == Table("t", COLUMNS, ("events", "t"), ordered=True)
-    assert numbers(engine, "SELECT n FROM events.t") == [0, 1, 2, 5, 6, 7, 8, 9, 9, 10, 11]
 
 
 def test_tables_and_their_order_survive_a_restart(tmp_path: Path) -> None:
@@ -181,17 +178,6 @@ def test_an_interrupt_before_the_start_is_not_forgotten(engine: Engine) -> None:
         stream.interrupt()
         with pytest.raises(ServiceError, match="the query was interrupted"):
             list(stream)
-
-
-def test_a_statement_that_never_gets_to_its_first_row_ends_at_the_time_limit(engine: Engine) -> None:
-    error = failure(engine, "SELECT sum(hash(i)) FROM range(1000000000000) r(i)", time_limit=0.1)
-    assert isinstance(error, ServiceError)
-    assert (error.message, error.code) == ("the query took longer than 0.1 s", 504)
-
-
-def test_a_time_limit_that_is_kept_changes_nothing(engine: Engine) -> None:
-    with engine.stream("SELECT 7", time_limit=60) as stream:
-        assert [batch.to_pydict() for batch in stream] == [{"7": [7]}]
 
 
 @pytest.mark.parametrize(

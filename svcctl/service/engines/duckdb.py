@@ -238,47 +238,19 @@ class Engine:
                 cursor.execute("UPDATE main.stored SET ordered = false WHERE name = ?", [name])
         return rows
 
-    def sort(self, name: str) -> None:
-        """Lay a table's rows in eventdate order again.
-
-        It is written anew and every row's position changes, so this is for a moment when no continuous query, which
-        goes by positions, is running.
-        """
-        relation, fresh = _relation(self.table(name)), f'{SCHEMA}."(sorted)"'
-        with self._write() as cursor:
-            cursor.execute(_create_sql(fresh, self.table(name).columns))
-            cursor.execute(f"INSERT INTO {fresh} SELECT * FROM {relation} ORDER BY eventdate")
-            cursor.execute(f"DROP TABLE {relation}")
-            cursor.execute(f"ALTER TABLE {fresh} RENAME TO {quote(name)}")
-            cursor.execute("UPDATE main.stored SET ordered = true WHERE name = ?", [name])
-
     @contextmanager
-    def stream(
-        self,
-        select: str | exp.Expression,
-        rows_per_batch: int = ROWS_PER_BATCH,
-        *,
-        time_limit: float | None = None,
-    ) -> Iterator[Stream]:
+    def stream(self, select: str | exp.Expression, rows_per_batch: int = ROWS_PER_BATCH) -> Iterator[Stream]:
         """Run one SELECT and read its rows while it runs.
 
         Leaving the block stops it. A plan of an ordered table comes in stored order, and the order of a plan survives
-        being wrapped in another SELECT (`preserve_insertion_order`). `time_limit` is in seconds, from here to the last
-        batch. ServiceError when the statement cannot run, fails, or is stopped.
+        being wrapped in another SELECT (`preserve_insertion_order`). ServiceError when the statement cannot run, fails,
+        or is stopped.
         """
         sql = select if isinstance(select, str) else select.sql(dialect="duckdb")
         stream = Stream(self._open_cursor(), sql, rows_per_batch)
-        watch: threading.Timer | None = None
-        if time_limit is not None:
-            slow = ServiceError(f"the query took longer than {time_limit:g} s", code=504, hint="narrow the range")
-            watch = threading.Timer(time_limit, stream.interrupt, [slow])
-            watch.daemon = True
-            watch.start()
         try:
             yield stream
         finally:
-            if watch is not None:
-                watch.cancel()
             stream.close()
 
     def _create(self, cursor: duckdb.DuckDBPyConnection, name: str, columns: Sequence[Column]) -> Table:

@@ -16,8 +16,8 @@ import typer
 
 from svcctl import __version__
 from svcctl.context import Context
-from svcctl.diagnostics import EXIT_CODES, Diagnostics, ReaderClosed, wants_color
 from svcctl.errors import UsageError
+from svcctl.terminal.diagnostics import EXIT_CODES, Diagnostics, ReaderClosed, wants_color
 
 NOUNS = {
     "query": "Run a query over the events of a range.",

@@ -10,7 +10,7 @@ import httpx
 from svcctl import profiles
 from svcctl.api.auth import Bearer, Credentials, HeaderNames, Jwt, Signature
 from svcctl.api.client import Client, Exchange, Paths, Retry
-from svcctl.diagnostics import Diagnostics
+from svcctl.terminal.diagnostics import Diagnostics
 
 
 def connect(

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from svcctl import profiles
-from svcctl.diagnostics import Diagnostics, wants_color
 from svcctl.errors import UsageError
-from svcctl.output import Format, Output, find_format
+from svcctl.terminal.diagnostics import Diagnostics, wants_color
+from svcctl.terminal.output import Format, Output, find_format
 
 if TYPE_CHECKING:
-    from svcctl import local
+    from svcctl import local_service
     from svcctl.api.client import Client
 
 
@@ -44,10 +44,10 @@ class Context:
         return profiles.default_store(self.environment, Path(config) if config else None)
 
     @cached_property
-    def files(self) -> local.Files:
-        from svcctl import local
+    def files(self) -> local_service.Files:
+        from svcctl import local_service
 
-        return local.default_files(self.environment)
+        return local_service.default_files(self.environment)
 
     @cached_property
     def profile(self) -> profiles.Profile:
@@ -72,13 +72,13 @@ class Context:
         return self.connect(self._resolve({**self.flags, "profile": profiles.LOCAL}))
 
     def _resolve(self, flags: Mapping[str, Any]) -> profiles.Profile:
-        from svcctl import local
+        from svcctl import local_service
 
         return profiles.resolve(
             self.store,
             flags=flags,
             environment=self.environment,
-            local=lambda name: local.profile_fields(self.files, name),
+            local=lambda name: local_service.profile_fields(self.files, name),
         )
 
     def _tell(self) -> str:
@@ -134,11 +134,11 @@ class Context:
 
     def start_local(self) -> bool:
         """Start the local service unless it runs, and say so; False when it did."""
-        from svcctl import local
+        from svcctl import local_service
 
-        if local.answers(self.files):
+        if local_service.answers(self.files):
             return False
         self.diagnostics.note("starting the local service (stop it with 'svcctl service stop')")
-        started = local.start(self.files, self.diagnostics.progress)
+        started = local_service.start(self.files, self.diagnostics.progress)
         self.diagnostics.clear_progress()
         return started

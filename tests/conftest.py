@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from shells import SAMPLE, Shell
+from support.shells import SAMPLE, Shell
 
-pytest_plugins = ["peers.fixtures"]
+pytest_plugins = ["peers.fixtures", "support.reseller"]
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@
 
 import importlib
 import re
-from pathlib import Path
 
 import pytest
 import typer
-from shells import Shell
+from support import ROOT
+from support.shells import Shell
 
 from svcctl.cli import NOUNS, hoist
 
@@ -46,6 +46,6 @@ def test_an_unknown_command_is_refused_with_the_nearest(shell: Shell) -> None:
 
 
 def test_the_version_is_the_changelogs(shell: Shell) -> None:
-    changelog = (Path(__file__).parent.parent / "CHANGELOG.md").read_text(encoding="utf-8")
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     versions = re.findall(r"^## \[(\d.*)\]", changelog, re.MULTILINE)
     assert shell("--version").stdout == f"svcctl {versions[0]}\n"

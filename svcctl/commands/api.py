@@ -13,8 +13,8 @@ import typer
 from svcctl.context import Context
 from svcctl.errors import UsageError
 from svcctl.options import ForceOpt
-from svcctl.output import FORMATS
-from svcctl.tables import visible
+from svcctl.terminal.output import FORMATS
+from svcctl.terminal.tables import visible
 
 METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
 

@@ -23,7 +23,7 @@ from typing import Annotated
 
 import typer
 
-from svcctl import local
+from svcctl import local_service
 from svcctl.context import Context
 from svcctl.errors import SvcctlError
 from svcctl.profiles import BUILT_IN
@@ -105,7 +105,7 @@ def _short(meaning: str) -> str:
 def _cached(svc: Context, kind: Kind) -> Pairs:
     """The names as a service last told them, asked anew when that is too long ago."""
     profile = svc.profile
-    if profile.name in BUILT_IN and not local.answers(svc.files):
+    if profile.name in BUILT_IN and not local_service.answers(svc.files):
         return []
     whose = [profile.name, *(profile.values[name].value for name in ("base_url", "socket", "api_key"))]
     digest = hashlib.sha256(json.dumps([str(svc.store.path), kind.names.__name__, *whose]).encode()).hexdigest()

@@ -29,7 +29,7 @@ def completion(ctx: typer.Context, shell: ShellArg, install: InstallOpt = False)
     source <(svcctl completion zsh)
     svcctl completion fish | source
     """
-    from svcctl.completion import script
+    from svcctl.completion.scripts import script
 
     svc: Context = ctx.obj
     if shell not in SHELLS:

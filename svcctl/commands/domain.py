@@ -12,7 +12,7 @@ from svcctl.api.models import Domain
 from svcctl.context import Context
 from svcctl.errors import Conflict, NotFound, ServiceError
 from svcctl.options import FormatOpt, YesOpt
-from svcctl.tables import TableColumn
+from svcctl.terminal.tables import TableColumn
 
 UNKNOWN, ALREADY = 106, 117
 

@@ -19,10 +19,10 @@ import typer
 
 from svcctl.api.dates import OPERATORS
 from svcctl.context import Context
-from svcctl.diagnostics import EXIT_CODES
 from svcctl.errors import UsageError
-from svcctl.output import FORMATS
 from svcctl.profiles import CONFIG_ENVIRONMENT, PROFILE_ENVIRONMENT, SETTINGS
+from svcctl.terminal.diagnostics import EXIT_CODES
+from svcctl.terminal.output import FORMATS
 
 WIDTH = 80
 

@@ -12,13 +12,13 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from svcctl import tables
 from svcctl.api.models import Job
 from svcctl.context import Context
 from svcctl.errors import Conflict, NotFound, ServiceError, SvcctlError, Unavailable, UsageError
 from svcctl.options import FormatOpt, YesOpt
-from svcctl.output import Format
-from svcctl.tables import TableColumn
+from svcctl.terminal import tables
+from svcctl.terminal.output import Format
+from svcctl.terminal.tables import TableColumn
 
 T = TypeVar("T")
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from svcctl import forwarding, querytext
 from svcctl.api.dates import depends_on_zone, parse_zone, resolve
 from svcctl.context import Context
 from svcctl.errors import EmptyResult, SvcctlError, UsageError
+from svcctl.inputs import destination, query_text
 from svcctl.options import ForceOpt, FormatOpt, FromOpt, OutputOpt, QueryFileOpt, QueryTextArg, TimeZoneOpt, ToOpt
-from svcctl.output import FORMATS, Format, Sink
+from svcctl.terminal.output import FORMATS, Format, Sink
 
 if TYPE_CHECKING:
     from svcctl.api.events import QueryResponse
@@ -103,8 +103,8 @@ def query(
     from svcctl.api.query import QueryRequest
 
     svc: Context = ctx.obj
-    destination = forwarding.read(dest, dest_param or [], dest_json, svc.diagnostics.note)
-    if destination is not None:
+    target = destination.read(dest, dest_param or [], dest_json, svc.diagnostics.note)
+    if target is not None:
         _refuse_reading(output=output, fail_on_empty=fail_on_empty, columns=columns, chart=chart, max_time=max_time)
         _launch(
             svc,
@@ -114,7 +114,7 @@ def query(
                 query=_text(text, file, query_id, var or []),
                 query_id=query_id,
                 mode="csv" if date_format or time_zone else "json",
-                destination=destination,
+                destination=target,
                 date_format=date_format,
                 time_zone=time_zone,
                 skip=skip,
@@ -255,7 +255,7 @@ def _names(format: Format, columns: str | None) -> Sequence[str]:
 def _text(text: str | None, file: Path | None, query_id: str | None, var: list[str]) -> str | None:
     """The query's text, None where a saved query is run instead."""
     if query_id is None:
-        return querytext.fill(querytext.read(text, file), var)
+        return query_text.fill(query_text.read(text, file), var)
     if text is not None or file is not None or var:
         raise UsageError("--query-id runs a saved query as it is", hint="leave out the text, --file and --var")
     return None
@@ -271,7 +271,7 @@ def _refuse_reading(**options: object) -> None:
 def _launch(svc: Context, request: QueryRequest, format: str | None, *, dry_run: bool) -> None:
     """Launch a job and print it; its ID at least, when it cannot be read back."""
     from svcctl.api.models import Job
-    from svcctl.tables import TableColumn
+    from svcctl.terminal.tables import TableColumn
 
     chosen = svc.format(format, lists=True)
     resolve(request.from_, request.to, now=svc.now(), zone=parse_zone(request.time_zone or "GMT"))

@@ -11,7 +11,7 @@ from svcctl.api.dates import Range, parse_moment, parse_zone, resolve
 from svcctl.context import Context
 from svcctl.errors import UsageError
 from svcctl.options import FormatOpt, FromOpt, TimeZoneOpt, ToOpt
-from svcctl.tables import TableColumn
+from svcctl.terminal.tables import TableColumn
 
 AtOpt = Annotated[
     Any, typer.Option("--at", parser=parse_moment, metavar="TIME", help="The moment to take for now (not an operator).")

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from svcctl import roles
 from svcctl.api.models import ALL, Role
 from svcctl.context import Context
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, UsageError
+from svcctl.inputs import role_files
+from svcctl.inputs.role_files import WrittenRole
 from svcctl.options import FormatOpt, YesOpt
-from svcctl.roles import WrittenRole
-from svcctl.tables import TableColumn, visible
+from svcctl.terminal.tables import TableColumn, visible
 
 UNKNOWN_DOMAIN = 106
 
@@ -110,7 +110,7 @@ def create(
         finderName=finder_name,
         defaultApplicationName=default_application_name,
     )
-    roles.require_sound(written)
+    role_files.require_sound(written)
     _ask_about_grants(svc, domain, written, yes)
     for one in written:
         svc.client.create_role(domain, one.role)
@@ -150,7 +150,7 @@ def update(
         finderName=finder_name,
         defaultApplicationName=default_application_name,
     )
-    roles.require_sound(written, update=True)
+    role_files.require_sound(written, update=True)
     changes = [_target(one, role, len(written)) for one in written]
     _ask_about_grants(svc, domain, written, yes, update=True)
     for target, wanted in changes:
@@ -168,10 +168,10 @@ def apply(
     file stay as they are. Applying the same file twice changes nothing the second time.
     """
     svc: Context = ctx.obj
-    written = roles.read_roles(file)
-    roles.require_sound(written, update=True)
+    written = role_files.read_roles(file)
+    role_files.require_sound(written, update=True)
     steps = [step for one in written if (step := _plan(svc, domain, one)) is not None]
-    roles.require_sound([step.written for step in steps if step.creates])
+    role_files.require_sound([step.written for step in steps if step.creates])
     for step in steps:
         _show(svc, domain, step)
     if not steps:
@@ -219,7 +219,7 @@ def lint_(ctx: typer.Context, files: FilesArg, format: FormatOpt = None) -> None
       defaultApplicationName: explorer   one of the applications
     """
     svc: Context = ctx.obj
-    found = [(role, one) for file in files for role in roles.read_roles(file) for one in role.lint()]
+    found = [(role, one) for file in files for role in role_files.read_roles(file) for one in role.lint()]
     rows = [
         [
             role.source,
@@ -247,7 +247,7 @@ def _written(file: Path | None, **options: Any) -> list[WrittenRole]:
     if file is not None and fields:
         raise UsageError("a role is given both by --file and by options", hint="change the file, or leave it out")
     if file is not None:
-        return roles.read_roles(file)
+        return role_files.read_roles(file)
     if not fields:
         raise UsageError("nothing is given of the role", hint="give it with options or with --file")
     return [WrittenRole(fields)]
@@ -282,7 +282,7 @@ def _target(written: WrittenRole, named: str | None, count: int) -> tuple[str, R
             f"{written.source} holds {count} roles", hint=f"leave out '{named}': each is updated by its name"
         )
     target = named or wanted.name
-    if target is None or (named is None and written.source == roles.COMMAND_LINE):
+    if target is None or (named is None and written.source == role_files.COMMAND_LINE):
         raise UsageError(f"{written.place()}: which role?", hint="name it after the domain")
     return target, replace(wanted, name=None) if wanted.name == target else wanted
 
@@ -329,7 +329,7 @@ def _plan(svc: Context, domain: str, written: WrittenRole) -> _Step | None:
         if not _may_lack(error):
             raise
         return _Step(written, None, _reads_roles(svc, domain))
-    return _Step(written, current) if roles.differences(current, written.role) else None
+    return _Step(written, current) if role_files.differences(current, written.role) else None
 
 
 def _reads_roles(svc: Context, domain: str) -> bool:
@@ -353,7 +353,7 @@ def _show(svc: Context, domain: str, step: _Step) -> None:
     about = "" if step.readable else " (this service does not read roles: what it has now is not known)"
     what = "new role" if step.creates else "role"
     svc.output.text(f"{what} '{visible(str(step.written.role.name))}' in {visible(domain)}{about}")
-    for one in roles.differences(step.current, replace(step.written.role, name=None)):
+    for one in role_files.differences(step.current, replace(step.written.role, name=None)):
         if step.current is not None:
             _line(svc, "-", one.key, one.before)
         _line(svc, "+", one.key, one.after)
@@ -379,7 +379,7 @@ def _take(svc: Context, domain: str, step: _Step) -> None:
         except NotFound as error:
             if error.code == UNKNOWN_DOMAIN:
                 raise
-            roles.require_sound([step.written])
+            role_files.require_sound([step.written])
             svc.client.create_role(domain, wanted)
 
 
@@ -397,4 +397,4 @@ def _print(svc: Context, found: Sequence[Role], format: str | None, more: tuple[
 
 def _in_words(role: Role) -> dict[str, Any]:
     """The role as a table shows it: what is granted in words, nothing as nothing."""
-    return {key: value if value != [] else None for key, value in role.to_json().items()} | roles.in_words(role)
+    return {key: value if value != [] else None for key, value in role.to_json().items()} | role_files.in_words(role)

@@ -18,16 +18,16 @@ from typing import Any
 
 import uvicorn
 
-from svcctl import local
+from svcctl import local_service
 from svcctl.errors import UsageError
-from svcctl.service import demo
-from svcctl.service.access import AccessLog
-from svcctl.service.app import build
-from svcctl.service.delivery import deliver
 from svcctl.service.engines.duckdb import Engine
-from svcctl.service.jobs import Jobs
-from svcctl.service.runtime import PADDING_SECONDS, QUERY_SECONDS, Service, number_of, seconds_of
-from svcctl.service.seed import open_store
+from svcctl.service.events import demo
+from svcctl.service.http.app import build
+from svcctl.service.http.middleware import AccessLog
+from svcctl.service.jobs.delivery import deliver
+from svcctl.service.jobs.jobs import Jobs
+from svcctl.service.provisioning.seed import open_store
+from svcctl.service.service import PADDING_SECONDS, QUERY_SECONDS, Service, number_of, seconds_of
 
 THREADS = 8
 GROW_SECONDS = 1.0
@@ -52,7 +52,7 @@ class _Ready:
         if self._stream is None:
             print(f"svcctl: listening on {where}", file=sys.stderr)
             return
-        self._write(local.READY)
+        self._write(local_service.READY)
         with suppress(OSError):
             self._stream.close()
 
@@ -77,7 +77,7 @@ class _Server(uvicorn.Server):
             self._ready.ready(address if isinstance(address, str) else f"{address[0]}:{address[1]}")
 
 
-def serve(files: local.Files, *, listen: str | None, ready_fd: int | None) -> None:
+def serve(files: local_service.Files, *, listen: str | None, ready_fd: int | None) -> None:
     """Run until SIGTERM or SIGINT. Locked when a service already runs on these files."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     os.umask(0o077)
@@ -85,8 +85,8 @@ def serve(files: local.Files, *, listen: str | None, ready_fd: int | None) -> No
     query_seconds = seconds_of(os.environ, "SVCCTL_QUERY_SECONDS", QUERY_SECONDS)
     padding_seconds = seconds_of(os.environ, "SVCCTL_PADDING_SECONDS", PADDING_SECONDS)
     history = timedelta(days=number_of(os.environ, "SVCCTL_DEMO_DAYS", demo.HISTORY.days))
-    lock = local.hold_lock(files)  # until this process has gone, however it goes
-    is_ours = partial(local.still_held, files, lock)
+    lock = local_service.hold_lock(files)  # until this process has gone, however it goes
+    is_ours = partial(local_service.still_held, files, lock)
     store = open_store(files)
     executor = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
     with Engine(files.events) as engine:
@@ -115,7 +115,7 @@ def serve(files: local.Files, *, listen: str | None, ready_fd: int | None) -> No
             store.close()
 
 
-def _where(listen: str | None, files: local.Files) -> dict[str, Any]:
+def _where(listen: str | None, files: local_service.Files) -> dict[str, Any]:
     if listen is None:
         with suppress(FileNotFoundError):
             files.socket.unlink()  # we hold the lock, so a socket that is there belongs to no one

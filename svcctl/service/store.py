@@ -16,7 +16,9 @@ from pathlib import Path
 from threading import RLock
 
 from svcctl.errors import NotFound
-from svcctl.service import domains, jobs, plans, queries, roles
+from svcctl.service.jobs import jobs
+from svcctl.service.provisioning import domains, offers, roles
+from svcctl.service.queries import saved
 
 _ACCOUNTS = """
 create table if not exists accounts (
@@ -28,7 +30,7 @@ create table if not exists accounts (
     reseller text
 ) strict;
 """
-_SCHEMAS = (_ACCOUNTS, plans.SCHEMA, domains.SCHEMA, roles.SCHEMA, queries.SCHEMA, jobs.SCHEMA)
+_SCHEMAS = (_ACCOUNTS, offers.SCHEMA, domains.SCHEMA, roles.SCHEMA, saved.SCHEMA, jobs.SCHEMA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ def issue(
     with store.reading() as connection:
         if domain is not None:
             domain = domains.find(connection, domain).name
-        elif reseller is None or plans.reseller(connection, reseller) is None:
+        elif reseller is None or offers.reseller(connection, reseller) is None:
             raise NotFound(f"no reseller '{reseller}'")
     account = Account(
         secrets.token_hex(16), secrets.token_hex(32), secrets.token_urlsafe(32), domain or "", administrator, reseller

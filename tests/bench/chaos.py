@@ -31,9 +31,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from peers import hdfs, kafka, old_kafka, s3
 from peers.processes import Peer
-from shells import Shell
+from support.shells import Shell
 
-from svcctl import local
+from svcctl import local_service
 
 TABLE = "chaos.events"
 
@@ -96,7 +96,7 @@ class Chaos:
         self._target = target
         self._rows = rows
         self._dice = dice
-        self._files = local.Files(Path(shell.environment["SVCCTL_DATA"]))
+        self._files = local_service.Files(Path(shell.environment["SVCCTL_DATA"]))
         self._job = ""
 
     def begin(self) -> None:
@@ -122,10 +122,10 @@ class Chaos:
 
     def kill(self) -> None:
         """kill -9, and a start."""
-        pid = local.running(self._files)
+        pid = local_service.running(self._files)
         assert pid
         os.kill(pid, signal.SIGKILL)
-        while local.running(self._files) is not None:
+        while local_service.running(self._files) is not None:
             time.sleep(0.005)  # until the kernel has let go of its lock
         self._must("service", "start")
 

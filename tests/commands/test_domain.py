@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from svcctl.service import domains
+from svcctl.service.provisioning import domains
 
 HEADING = "name,plan,time,volume,status\n"
 ACME = {"name": "acme", "plan": "basic"}

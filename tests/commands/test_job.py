@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from shells import SVCCTL, Shell
+from support.shells import SVCCTL, Shell
 
 NOWHERE = "00000000-0000-0000-0000-000000000000"
 SECRET = "5ecr3t"

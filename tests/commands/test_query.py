@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgpack
 import pytest
-from shells import SAMPLE, SVCCTL, Shell
+from support.shells import SAMPLE, SVCCTL, Shell
 
 DAY = ("--from", "2024-01-31", "--to", "1d")
 FIRST = ("from sample limit 1", *DAY)

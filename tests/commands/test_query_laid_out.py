@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from shells import Shell
+from support.shells import Shell
 
 DAY = ("--from", "2024-01-31", "--to", "1d")
 COUNTS = "from sample group by ok select count() as n, max(n) as most"

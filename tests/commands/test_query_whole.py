@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from shells import Shell
+from support.shells import Shell
 
 DAY = ("--from", "2024-01-31", "--to", "1d")
 

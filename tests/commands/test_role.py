@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from svcctl.service import domains
+from svcctl.service.provisioning import domains
 
 OPTIONS: dict[str, list[tuple[list[str], dict[str, Any]]]] = {
     "description": [([], {}), (["--description", "d e"], {"description": "d e"})],

@@ -20,7 +20,7 @@ import pyarrow as pa
 from svcctl.api.destinations import canonical_type, suggest_type
 from svcctl.errors import MissingExtra, ServiceError
 from svcctl.service.destinations.params import Params
-from svcctl.service.encoders.lines import Lines
+from svcctl.service.rendering.lines import Lines
 
 Memo = Mapping[str, Any]
 """What a destination wants to know again when it is opened the next time; it fits JSON."""

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from svcctl.service.destinations import Destination, Memo, text
 from svcctl.service.destinations.params import Params
-from svcctl.service.encoders.lines import JsonSimple
+from svcctl.service.rendering.lines import JsonSimple
 
 BATCH_BYTES = 1_000_000
 

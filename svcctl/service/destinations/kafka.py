@@ -27,7 +27,7 @@ from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException
 from svcctl.errors import Unavailable
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.destinations.params import Params
-from svcctl.service.encoders.lines import JsonSimple
+from svcctl.service.rendering.lines import JsonSimple
 
 SETTINGS = (
     "security.protocol",

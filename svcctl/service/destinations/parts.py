@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from svcctl.errors import Unavailable
 from svcctl.service.destinations import Destination, Memo, text
-from svcctl.service.encoders.lines import Csv
+from svcctl.service.rendering.lines import Csv
 
 MEGABYTE = 1_000_000
 LEAST_ROOM = 64 * 1024

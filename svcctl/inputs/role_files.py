@@ -1,0 +1,219 @@
+"""Role files: roles written in YAML, what is wrong with them and where, and how they differ from what a service has.
+
+A file holds one role, a list of them, a mapping with `roles:` and a list, or several of these as YAML documents. A role
+is a mapping of the interface's fields:
+
+    name: Night shift
+    description: May look, and acknowledge alerts
+    policies: [Search, Alerts]        # or '*', in quotes, for all
+    applications: explorer            # one name, or a list
+    resourceIds: {tables: [1, 2], lookups: [7]}
+    finderName: default
+    defaultApplicationName: explorer
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from svcctl.api.models import ALL, Role
+from svcctl.api.role_rules import Finding, flat, grants_all, lint
+from svcctl.errors import UsageError
+
+if TYPE_CHECKING:
+    import yaml
+
+COMMAND_LINE = "the options"
+"""Where a role comes from that no file holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRole:
+    """A role as somebody wrote it: its fields as decoded, and the line of each, `resourceIds.<label>` included."""
+
+    fields: Mapping[str, Any]
+    source: str = COMMAND_LINE
+    line: int | None = None
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def role(self) -> Role:
+        return Role.from_json(self.fields)
+
+    @property
+    def label(self) -> str:
+        """What the role is called in messages."""
+        name = self.fields.get("name")
+        return f"role '{name}'" if isinstance(name, str) else "the role"
+
+    def place(self, key: str | None = None) -> str:
+        """`role.yaml, line 3`, or the options."""
+        line = self.lines.get(key or "", self.line)
+        return self.source if line is None else f"{self.source}, line {line}"
+
+    def lint(self, *, update: bool = False) -> list[Finding]:
+        return lint(self.fields, update=update)
+
+    def grants_all(self, *, update: bool = False) -> str | None:
+        """What the role grants without a bound, in words; None when it grants only what is written down."""
+        words = [f"all {word}" for word in grants_all(self.fields, update=update)]
+        return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words) or None
+
+
+def require_sound(roles: Sequence[WrittenRole], *, update: bool = False) -> None:
+    """UsageError with the first error that the rules find in these roles, and how many more there are."""
+    errors = [(role, one) for role in roles for one in role.lint(update=update) if one.level == "error"]
+    if not errors:
+        return
+    role, first = errors[0]
+    rule = f" (rule {first.rule})" if first.rule is not None else ""
+    more = f"{len(errors) - 1} more; " if len(errors) > 1 else ""
+    see = f"see {'them' if more else 'it'} with 'svcctl role lint {role.source}'" if role.source != COMMAND_LINE else ""
+    raise UsageError(f"{role.place(first.key)}: {first.message}{rule}", hint=(more + see).rstrip("; ") or None)
+
+
+# Files
+
+
+def read_roles(path: Path) -> list[WrittenRole]:
+    """The roles in a file, or in standard input for `-`. UsageError names the file, and line and key where it can."""
+    source = "standard input" if str(path) == "-" else str(path)
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"roles cannot be read from {source}: {getattr(error, 'strerror', None) or error}") from None
+    roles = parse_roles(text, source)
+    if not roles:
+        raise UsageError(f"{source} holds no role", hint="a role is a mapping with a name")
+    return roles
+
+
+def parse_roles(text: str, source: str) -> list[WrittenRole]:
+    """The roles in a text."""
+    import yaml
+
+    loader = yaml.SafeLoader(text)
+    try:
+        roles = [role for node in _documents(loader) for role in _roles(loader, node, source)]
+    except yaml.YAMLError as error:
+        raise _not_yaml(error, source) from None
+    except (RecursionError, ValueError) as error:
+        raise UsageError(f"{source} is not YAML: {error}") from None
+    finally:
+        loader.dispose()
+    seen: dict[str, WrittenRole] = {}
+    for role in roles:
+        name = role.fields.get("name")
+        if isinstance(name, str) and seen.setdefault(name, role) is not role:
+            raise UsageError(f"{role.place('name')}: role '{name}' is there twice, first in {seen[name].place('name')}")
+    return roles
+
+
+def _documents(loader: yaml.SafeLoader) -> Iterator[yaml.Node]:
+    while loader.check_node():
+        node = loader.get_node()
+        if node is not None and node.tag != "tag:yaml.org,2002:null":
+            yield node
+
+
+def _roles(loader: yaml.SafeLoader, node: yaml.Node, source: str) -> Iterator[WrittenRole]:
+    import yaml
+
+    if isinstance(node, yaml.MappingNode) and [key.value for key, _ in node.value] == ["roles"]:
+        node = node.value[0][1]
+    for item in node.value if isinstance(node, yaml.SequenceNode) else [node]:
+        if not isinstance(item, yaml.MappingNode):
+            raise UsageError(f"{source}, line {_line(item)}: a role must be a mapping of fields")
+        lines: dict[str, int] = {}
+        fields = _mapping(loader, item, source, "", lines)
+        yield WrittenRole(fields, source, _line(item), lines)
+
+
+def _mapping(
+    loader: yaml.SafeLoader, node: yaml.MappingNode, source: str, prefix: str, lines: dict[str, int]
+) -> dict[str, Any]:
+    """A mapping with its keys as they are written, and their lines. A key that is there twice would hide the first."""
+    import yaml
+
+    own = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+    loader.flatten_mapping(node)
+    fields: dict[str, Any] = {}
+    for key, value in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise UsageError(f"{source}, line {_line(key)}: a key must be text")
+        name = f"{prefix}{key.value}"
+        if own.count(key.value) > 1:
+            raise UsageError(f"{source}, line {_line(key)}: key '{name}' is there twice")
+        lines[name] = _line(key)
+        if name == "resourceIds" and isinstance(value, yaml.MappingNode):
+            fields[key.value] = _mapping(loader, value, source, "resourceIds.", lines)
+        else:
+            fields[key.value] = loader.construct_object(value, deep=True)
+    return fields
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _not_yaml(error: yaml.YAMLError, source: str) -> UsageError:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    where = f"{source}, line {mark.line + 1}, column {mark.column + 1}" if mark else source
+    problem = getattr(error, "problem", None) or "it cannot be read"
+    alias = "alias" in str(getattr(error, "context", ""))
+    return UsageError(
+        f"{where}: not YAML: {problem}",
+        hint="write '*' in quotes: YAML gives a bare * another meaning" if alias else None,
+    )
+
+
+# What would change
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A field that is not as written, both values in words; None where there is no value."""
+
+    key: str
+    before: str | None
+    after: str | None
+
+
+def differences(current: Role | None, wanted: Role) -> list[Difference]:
+    """What a role must change to be as written; fields that are not written down stay as they are.
+
+    Order and repetition do not count, nor do the labels of resource IDs (rule 8) or which of two ways says nothing.
+    """
+    before = {} if current is None else _comparable(current)
+    return [
+        Difference(key, _words(before.get(key)), _words(after))
+        for key, after in _comparable(wanted).items()
+        if before.get(key) != after and (before.get(key) or after)
+    ]
+
+
+def in_words(role: Role) -> dict[str, str | None]:
+    """The fields that a request may send, as a person reads them."""
+    return {key: _words(value) for key, value in _comparable(role).items()}
+
+
+def _comparable(role: Role) -> dict[str, str | frozenset[str] | frozenset[int]]:
+    values = role.body()
+    for key in ("policies", "applications"):
+        if isinstance(values.get(key), list):
+            values[key] = frozenset(values[key])
+    if "resourceIds" in values:
+        values["resourceIds"] = ALL if ALL in values["resourceIds"] else frozenset(flat(values["resourceIds"]))
+    return values
+
+
+def _words(value: str | frozenset[str] | frozenset[int] | None) -> str | None:
+    if value == ALL:
+        return "all"
+    if isinstance(value, frozenset):
+        return ", ".join(map(str, sorted(value))) or None
+    return value or None

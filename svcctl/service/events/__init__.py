@@ -1,0 +1,1 @@
+"""How events get in: files that are loaded, and demo events."""

@@ -1,0 +1,181 @@
+"""A query's answer on its way out: the engine in a thread, the encoder's bytes, padding while nothing comes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
+
+import anyio
+import pyarrow as pa
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from svcctl.errors import ServiceError, SvcctlError
+from svcctl.service.engines.duckdb import Stream
+from svcctl.service.http.envelope import http_status
+from svcctl.service.http.query_body import QueryBody
+from svcctl.service.language import Plan
+from svcctl.service.queries.continuous import Increments
+from svcctl.service.rendering import ENCODERS, Encoder, Rendering
+from svcctl.service.service import Service
+
+POLL_SECONDS = 0.2
+"""How often a query that goes on looks for new events."""
+INTERRUPT_SECONDS = 0.1
+"""How often the engine is told again to stop: told before it has begun, it would go on."""
+
+
+class Answer:
+    """One query's rows on their way out: the engine works a batch ahead while the wire takes the last one.
+
+    The engine's part runs in a thread. Nothing is sent before the first batch (or the padding time), so that an early
+    failure is an envelope of its own; a later one ends the stream in the way of its format.
+    """
+
+    def __init__(self, service: Service, asked: QueryBody, cid: str, increments: Increments) -> None:
+        self._service = service
+        self._asked = asked
+        self._cid = cid
+        self._increments = increments
+        self._left = service.query_seconds
+        self._closing = ExitStack()
+        self._stream: Stream | None = None
+        self._batches: Iterator[pa.RecordBatch] = iter(())
+        self._next: asyncio.Future[bytes | memoryview | None] | None = None
+        self._encoder: Encoder
+
+    async def begin(self) -> None:
+        """Plan, and wait for the first batch, but not longer than a client should wait for a byte."""
+        plan = await self._service.run(self._increments.poll)
+        encoder = ENCODERS[self._asked.mode]
+        if not encoder.streams and self._asked.range.end is None:
+            raise ServiceError(
+                f"mode.type {self._asked.mode} cannot be written before its end, and this query has none"
+            )
+        shape = self._increments.shape
+        rendering = Rendering(
+            self._cid,
+            int(self._service.clock() * 1000),
+            shape.table,
+            date_format=self._asked.date_format,
+            zone=self._asked.zone,
+        )
+        self._encoder = self._closing.enter_context(encoder(shape.columns, rendering))
+        if plan is None:
+            return
+        try:
+            self._start(plan)
+            await self._wait()
+            if self._next is not None and self._next.done():
+                self._next.result()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def chunks(self) -> AsyncIterator[bytes | memoryview]:
+        """The response's body."""
+        try:
+            if head := self._encoder.head():
+                yield head
+            while self._next is not None or not self._increments.done:
+                async for chunk in self._increment():
+                    yield chunk
+                async for padding in self._idle():
+                    yield padding
+            tail = self._encoder.tail()
+            while chunk := await asyncio.to_thread(next, tail, b""):  # packing a workbook takes its time
+                yield chunk
+        except SvcctlError as error:
+            if not self._encoder.streams:
+                raise  # nothing was sent yet: closing the connection is the one way left to say it
+            yield self._encoder.error(http_status(error), error.message)
+
+    async def _increment(self) -> AsyncIterator[bytes | memoryview]:
+        """The chunks of the plan that runs, and padding while they take long."""
+        while self._next is not None:
+            while not self._next.done():
+                await self._wait()
+                if not self._next.done() and self._encoder.padding:
+                    yield self._encoder.padding
+            chunk = self._next.result()
+            self._next = None if chunk is None else self._service.run(self._encode_next)
+            if chunk:
+                yield chunk
+        self._end_stream()
+
+    async def _idle(self) -> AsyncIterator[bytes]:
+        """Padding until there is a plan to run, or the query is over."""
+        quiet_since = time.monotonic()
+        while not self._increments.done:
+            plan = await self._service.run(self._increments.poll)
+            if plan is not None:
+                self._left = self._service.query_seconds
+                self._start(plan)
+                return
+            if self._increments.done:
+                return
+            await asyncio.sleep(POLL_SECONDS)
+            if time.monotonic() - quiet_since > self._service.padding_seconds and self._encoder.padding:
+                quiet_since = time.monotonic()
+                yield self._encoder.padding
+
+    def _start(self, plan: Plan) -> None:
+        self._stream_closing = ExitStack()
+        self._next = self._service.run(self._encode_first, plan)
+
+    def _encode_first(self, plan: Plan) -> bytes | memoryview | None:
+        # The engine plans here, which takes seconds for the largest of queries.
+        self._stream = self._stream_closing.enter_context(self._service.engine.stream(self._encoder.select(plan)))
+        self._batches = iter(self._stream)
+        return self._encode_next()
+
+    def _encode_next(self) -> bytes | memoryview | None:
+        batch = next(self._batches, None)
+        return None if batch is None else self._encoder.chunk(self._increments.take(batch))
+
+    async def _wait(self) -> None:
+        """Wait for the next batch for at most the padding time; past the time limit the engine is stopped."""
+        assert self._next is not None
+        before, left = time.monotonic(), self._left
+        await asyncio.wait({self._next}, timeout=max(0.0, min(self._service.padding_seconds, left)))
+        self._left -= time.monotonic() - before
+        if left <= self._service.padding_seconds:
+            limit = f"{self._service.query_seconds:g} s"
+            await self._stop(ServiceError(f"the query needs more than {limit} of work; narrow it", code=500))
+
+    async def _stop(self, reason: ServiceError | None = None) -> None:
+        """Stop the engine's work and wait until its thread is free."""
+        while self._next is not None and not self._next.done():
+            if self._stream is not None:
+                self._stream.interrupt(reason)
+            await asyncio.wait({self._next}, timeout=INTERRUPT_SECONDS)
+
+    def _end_stream(self) -> None:
+        if self._stream is not None:
+            self._stream_closing.close()
+            self._stream = None
+
+    async def close(self) -> None:
+        """Stop whatever still works for this answer, and give back what it holds."""
+        with anyio.CancelScope(shield=True):
+            await self._stop()
+        if self._next is not None and not self._next.cancelled():
+            self._next.exception()
+        self._end_stream()
+        self._closing.close()
+
+
+class Answered(StreamingResponse):
+    """Sends an answer and closes it, however that ends: a client may leave before the first byte was asked for."""
+
+    def __init__(self, answer: Answer, content_type: str) -> None:
+        super().__init__(answer.chunks(), media_type=content_type)
+        self._answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._answer.close()

@@ -1,0 +1,1 @@
+"""Jobs: their states, and the delivery of their rows."""

@@ -1,0 +1,338 @@
+"""Jobs: what is remembered of each, which states it can be in, and the threads that run them.
+
+A job is a query whose rows go to a destination. How they get there is `delivery`'s business, handed in as `deliver`;
+here is what the interface's job operations see and do:
+
+    launch ──> RUNNING ── stop ──> STOPPED      RUNNING ── all is delivered ──> COMPLETED
+                  ^── start ─────────┘          any ── remove ──> REMOVED, and from then on unknown
+
+What the interface leaves open: stopping a job that is STOPPED or COMPLETED is refused with 108; starting one that is
+RUNNING with 101, as is starting or launching one more than may run; starting one that is COMPLETED answers COMPLETED
+and changes nothing. A removed job is forgotten with all its parameters, so it answers 100 like one that never was, and
+like one that another domain owns. Stop and remove deliver what was read so far, but answer after STOP_SECONDS even if
+the destination does not. A job that cannot go on (its query fails) stops by itself, with the reason in `error`; one
+whose destination is down goes on trying, with the reason in `error` until it succeeds.
+
+The parameters of a destination hold secrets. They are in the store's file and in the memory of the job's thread, never
+in an answer, a log or an error.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import sqlite3
+import string
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from svcctl.api import models
+from svcctl.errors import Conflict, NotFound, SvcctlError
+
+if TYPE_CHECKING:
+    from svcctl.service.store import Account, Store
+
+SCHEMA = """
+create table if not exists jobs (
+    id text primary key,
+    owner text not null,
+    status text not null,
+    type text not null,
+    friendly_name text not null,
+    query text not null,
+    request text not null,
+    params text not null,
+    sent integer not null default 0,
+    last_datetime integer not null default 0,
+    checkpoint text not null default '{}',
+    error text not null default '[]'
+) strict;
+create index if not exists jobs_by_owner on jobs (owner);
+"""
+
+UNKNOWN, UNCHANGEABLE, NOT_RUNNING = 100, 101, 108
+STATUSES = (UNKNOWN, UNCHANGEABLE, NOT_RUNNING)
+"""The statuses of an envelope that refuses a job operation."""
+
+MOST_RUNNING = 16
+STOP_SECONDS = 10.0
+"""How long a stop waits for the destination to take what was read; a restart delivers what it did not take."""
+
+_log = logging.getLogger("svcctl.service")
+
+
+class Status(StrEnum):
+    RUNNING = "RUNNING"
+    STOPPED = "STOPPED"
+    COMPLETED = "COMPLETED"
+    REMOVED = "REMOVED"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as it is stored. `request` is the query as it was asked, `checkpoint` where its delivery got to."""
+
+    id: str
+    owner: str
+    status: Status
+    type: str
+    friendly_name: str
+    query: str
+    request: Mapping[str, Any]
+    params: Mapping[str, Any] = field(repr=False)
+    sent: int = 0
+    last_datetime: int = 0
+    checkpoint: Mapping[str, Any] = field(default_factory=dict)
+    error: tuple[str, ...] = ()
+
+
+@dataclass
+class Run:
+    """One thread's life with a job: what it tells the store, and how it hears that it shall end."""
+
+    job_id: str
+    store: Store
+    generated: int = 0
+    """Rows read so far, delivered or not."""
+    stopping: threading.Event = field(default_factory=threading.Event)
+    ended: threading.Event = field(default_factory=threading.Event)
+    interrupt: Callable[[], None] | None = None
+    """Wakes the thread from the engine's work; set by the delivery while there is some."""
+    _told: tuple[str, ...] = ()
+
+    def stop(self) -> None:
+        """Ask the thread to end; it first delivers what it has."""
+        self.stopping.set()
+        if (interrupt := self.interrupt) is not None:
+            interrupt()
+
+    def save(self, sent: int, last_datetime: int, checkpoint: Mapping[str, Any]) -> None:
+        """Remember what was delivered, all of it or nothing; whatever troubled the job is over."""
+        self._told = ()
+        self._update(
+            "sent = ?, last_datetime = ?, checkpoint = ?, error = '[]'", sent, last_datetime, json.dumps(checkpoint)
+        )
+
+    def trouble(self, reason: str) -> None:
+        """Tell why the job does not get on; once as long as it stays the same."""
+        if self._told != (reason,):
+            self._told = (reason,)
+            _log.warning("job %s: %s", self.job_id, reason)
+            self._update("error = ?", json.dumps(self._told))
+
+    def end(self, status: Status, *errors: str) -> None:
+        """The job is over, unless somebody stopped it in this moment."""
+        with self.store.transaction() as connection:
+            connection.execute(
+                "update jobs set status = ?, error = ? where id = ? and status = ?",
+                (status, json.dumps(errors), self.job_id, Status.RUNNING),
+            )
+
+    def _update(self, assignments: str, *values: object) -> None:
+        with self.store.transaction() as connection:
+            connection.execute(f"update jobs set {assignments} where id = ?", (*values, self.job_id))
+
+
+Deliver = Callable[[Job, Run], bool]
+"""Delivers a job from where it stands until it is complete (True) or its run is stopped (False)."""
+
+
+class Jobs:
+    """The job operations, and a thread for each job that is RUNNING."""
+
+    def __init__(self, store: Store, deliver: Deliver) -> None:
+        self._store = store
+        self._deliver = deliver
+        self._runs: dict[str, Run] = {}
+        self._lock = threading.RLock()
+
+    def resume(self) -> None:
+        """Go on with the jobs that were running when the service ended, however it did."""
+        with self._lock, self._store.reading() as connection:
+            running = _select(connection, "status = ?", Status.RUNNING)
+        for job in running:
+            self._start(job)
+
+    def close(self) -> None:
+        """End all threads. Their jobs stay RUNNING, for the next time."""
+        deadline = time.monotonic() + STOP_SECONDS
+        with self._lock:
+            runs = list(self._runs.values())
+        for run in runs:
+            run.stop()
+        for run in runs:
+            run.ended.wait(max(0.0, deadline - time.monotonic()))
+
+    def launch(
+        self, account: Account, *, type: str, query: str, request: Mapping[str, Any], params: Mapping[str, Any]
+    ) -> models.Job:
+        """A new job, running."""
+        name = params.get("friendlyName") or f"{type}_{''.join(secrets.choice(_LETTERS) for _ in range(8))}"
+        job = Job(str(uuid.uuid4()), _owner(account), Status.RUNNING, type, str(name), query, request, params)
+        with self._lock:
+            self._need_room()
+            with self._store.transaction() as connection:
+                connection.execute(
+                    "insert into jobs (id, owner, status, type, friendly_name, query, request, params)"
+                    " values (?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        *(job.id, job.owner, job.status, type, job.friendly_name, query),
+                        *map(json.dumps, (request, params)),
+                    ),
+                )
+            self._start(job)
+        return self._shown(job)
+
+    def listed(self, account: Account) -> list[models.Job]:
+        """The account's jobs, the oldest first."""
+        with self._store.reading() as connection:
+            return [self._shown(job) for job in _select(connection, "owner = ? order by rowid", _owner(account))]
+
+    def get(self, account: Account, job_id: str) -> models.Job:
+        return self._shown(self._own(account, job_id))
+
+    def stop(self, account: Account, job_id: str) -> models.Job:
+        with self._lock:
+            job = self._own(account, job_id)
+            if job.status is not Status.RUNNING:
+                raise Conflict(f"job {job_id} is {job.status}: only a running job can be stopped", code=NOT_RUNNING)
+            self._set(job_id, Status.STOPPED)
+            run = self._runs.get(job_id)
+        _end(run)
+        return self.get(account, job_id)
+
+    def start(self, account: Account, job_id: str) -> models.Job:
+        with self._lock:
+            job = self._own(account, job_id)
+            if job.status is Status.RUNNING:
+                raise Conflict(f"job {job_id} is RUNNING already", code=UNCHANGEABLE)
+            if job.status is Status.STOPPED:
+                self._need_room()
+                self._set(job_id, Status.RUNNING)
+                self._start(job)
+            return self.get(account, job_id)
+
+    def remove(self, account: Account, job_id: str) -> models.Job:
+        with self._lock:
+            job = self._own(account, job_id)
+            if job.status is Status.RUNNING:
+                self._set(job_id, Status.STOPPED)
+            run = self._runs.get(job_id)
+        _end(run)
+        with self._lock:
+            removed = self._shown(self._own(account, job_id), Status.REMOVED)
+            with self._store.transaction() as connection:
+                connection.execute("delete from jobs where id = ?", (job_id,))
+            run = self._runs.get(job_id)
+        _end(run)  # somebody may have started it again meanwhile
+        return removed
+
+    def _need_room(self) -> None:
+        with self._store.reading() as connection:
+            (running,) = connection.execute("select count(*) from jobs where status = ?", (Status.RUNNING,)).fetchone()
+        if running >= MOST_RUNNING:
+            raise Conflict(
+                f"{running} jobs are running, and more may not", code=UNCHANGEABLE, hint="stop or remove one first"
+            )
+
+    def _own(self, account: Account, job_id: str) -> Job:
+        with self._store.reading() as connection:
+            found = _select(connection, "id = ? and owner = ?", job_id, _owner(account))
+        if not found:
+            raise NotFound(f"no job {job_id}", code=UNKNOWN)
+        return found[0]
+
+    def _set(self, job_id: str, status: Status) -> None:
+        with self._store.transaction() as connection:
+            connection.execute("update jobs set status = ?, error = '[]' where id = ?", (status, job_id))
+
+    def _shown(self, job: Job, status: Status | None = None) -> models.Job:
+        """A job as the interface has it; what is on its way counts as generated as long as it runs."""
+        run = self._runs.get(job.id)
+        on_its_way = run.generated if run is not None and job.status is Status.RUNNING else 0
+        return models.Job(
+            id=job.id,
+            status=status or job.status,
+            type=job.type,
+            friendly_name=job.friendly_name,
+            event_generated=max(job.sent, on_its_way),
+            events_sent=job.sent,
+            last_datetime=job.last_datetime,
+            query=job.query,
+            error=job.error,
+        )
+
+    def _start(self, job: Job) -> None:
+        with self._lock:
+            before = self._runs.get(job.id)
+            run = self._runs[job.id] = Run(job.id, self._store, generated=job.sent)
+            threading.Thread(target=self._work, args=(run, before), name=f"job-{job.id[:8]}", daemon=True).start()
+
+    def _work(self, run: Run, before: Run | None) -> None:
+        """A thread's life. The one before may still be at the destination, and two at once would double rows."""
+        try:
+            if before is not None:
+                before.ended.wait()
+            job = stored(self._store, run.job_id)
+            running = job is not None and job.status is Status.RUNNING and not run.stopping.is_set()
+            if job is not None and running and self._deliver(job, run):
+                run.end(Status.COMPLETED)
+        except SvcctlError as error:
+            run.end(Status.STOPPED, error.message)
+        except Exception:
+            _log.exception("job %s failed", run.job_id)
+            run.end(Status.STOPPED, "the service failed on this job; its log has the reason")
+        finally:
+            with self._lock:
+                if self._runs.get(run.job_id) is run:
+                    del self._runs[run.job_id]
+            run.ended.set()
+
+
+def stored(store: Store, job_id: str) -> Job | None:
+    """A job of anybody's, as it was last saved."""
+    with store.reading() as connection:
+        found = _select(connection, "id = ?", job_id)
+    return found[0] if found else None
+
+
+_LETTERS = string.ascii_lowercase + string.digits
+_COLUMNS = "id, owner, status, type, friendly_name, query, request, params, sent, last_datetime, checkpoint, error"
+
+
+def _owner(account: Account) -> str:
+    """Whose a job is: the domain's, so that any account of it can stop what another one launched."""
+    return account.domain if account.reseller is None else f"@{account.reseller}"
+
+
+def _end(run: Run | None) -> None:
+    if run is not None:
+        run.stop()
+        run.ended.wait(STOP_SECONDS)
+
+
+def _select(connection: sqlite3.Connection, condition: str, *values: str) -> list[Job]:
+    rows = connection.execute(f"select {_COLUMNS} from jobs where {condition}", values).fetchall()
+    return [
+        Job(
+            id=row[0],
+            owner=row[1],
+            status=Status(row[2]),
+            type=row[3],
+            friendly_name=row[4],
+            query=row[5],
+            request=json.loads(row[6]),
+            params=json.loads(row[7]),
+            sent=row[8],
+            last_datetime=row[9],
+            checkpoint=json.loads(row[10]),
+            error=tuple(json.loads(row[11])),
+        )
+        for row in rows
+    ]

@@ -1,0 +1,1 @@
+"""Domains, roles, plans and accounts: the state behind the provisioning operations."""

@@ -1,0 +1,335 @@
+"""Domains and their users: names, states, and who can be reached when.
+
+A domain of a reseller has a full name, `<domain>@<reseller>`; the provider's own domains (of the local profile, for
+example) have no tail and no plan. Deletion is logical: the row stays, and the name becomes free for another domain.
+
+    (none) ── create ──> Active <── enable ── Disabled        Pending (by the provider only)
+                           └───── disable ──────^                └── leaves by the provider's hand, or deleted
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from svcctl.errors import UsageError
+from svcctl.service.provisioning import offers
+from svcctl.service.provisioning.codes import Code, refused
+
+if TYPE_CHECKING:
+    from svcctl.service.store import Store
+
+SCHEMA = """
+create table if not exists domains (
+    id integer primary key,
+    name text not null,
+    reseller text references resellers,
+    plan text,
+    time real,
+    volume real,
+    status text not null,
+    deleted_at integer
+) strict;
+create unique index if not exists one_living_domain_per_name on domains (name) where deleted_at is null;
+create table if not exists domain_applications (
+    domain integer not null references domains,
+    name text not null,
+    primary key (domain, name)
+) strict;
+create table if not exists users (
+    email text primary key
+) strict;
+create table if not exists members (
+    domain integer not null references domains,
+    user text not null references users,
+    role text not null,
+    owner integer not null,
+    primary key (domain, user)
+) strict;
+"""
+
+MAX_NAME = 64
+"""Characters of a full name, tail included. The interface has such a bound and does not give its value."""
+OWNER = "OWNER"
+ADMIN = "ADMIN"
+
+_LABEL = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
+
+
+class Status(StrEnum):
+    ACTIVE = "Active"
+    DISABLED = "Disabled"
+    PENDING = "Pending"
+    DELETED = "Deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    id: int
+    name: str
+    reseller: str | None
+    plan: str | None
+    time: float | None
+    volume: float | None
+    status: Status
+
+    def to_json(self) -> dict[str, Any]:
+        """The interface's reseller domain object; time and volume only where the plan has them."""
+        fields = {"name": self.name, "plan": self.plan, "time": self.time, "volume": self.volume}
+        return {key: value for key, value in fields.items() if value is not None} | {"status": str(self.status)}
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A user of a domain; `last_domain` says that they have no other, so that its deletion is theirs."""
+
+    email: str
+    role: str
+    owner: bool
+    last_domain: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return {"email": self.email, "role": self.role, "owner": self.owner, "lastDomain": self.last_domain}
+
+
+# What a reseller does
+
+
+def listed(store: Store, reseller: str) -> list[Domain]:
+    """The reseller's domains by name."""
+    with store.reading() as connection:
+        return _select(connection, "reseller = ? order by name", (reseller,))
+
+
+def get(store: Store, reseller: str, name: str) -> tuple[Domain, list[Member]]:
+    """A domain and its users; 106 when it does not exist or is not this reseller's."""
+    with store.reading() as connection:
+        domain = own(connection, reseller, name)
+        return domain, _members(connection, domain.id)
+
+
+def create(store: Store, reseller: str, fields: Mapping[str, Any]) -> Domain:
+    """A new domain, Active, its plan's and all generic applications activated unless the reseller prefers none."""
+    unknown = fields.keys() - {"name", "plan", "time", "volume"}
+    if unknown:
+        raise refused(Code.BODY, f"a new domain has no field '{min(unknown)}'")
+    name = full_name(_required(fields, "name"), reseller)
+    plan_name = _required(fields, "plan")
+    with store.transaction() as connection:
+        plan = offers.plan(connection, reseller, plan_name)
+        if plan is None:
+            raise refused(Code.NO_PLAN, f"reseller '{reseller}' has no plan '{plan_name}'")
+        amounts = {key: _amount(fields, key, getattr(plan, key), plan_name) for key in ("time", "volume")}
+        if _select(connection, "name = ?", (name,)):
+            raise refused(Code.TAKEN, f"domain {name} exists")
+        domain = _insert(connection, Domain(0, name, reseller, plan_name, **amounts, status=Status.ACTIVE))
+        preference = offers.reseller(connection, reseller)
+        if preference is not None and preference.include_all_available_apps:
+            _activate(connection, domain, (*plan.applications, *offers.generic(connection, "application")))
+    return domain
+
+
+def enable(store: Store, reseller: str, name: str) -> Domain:
+    return _move(store, reseller, name, Status.ACTIVE, "enabled")
+
+
+def disable(store: Store, reseller: str, name: str) -> Domain:
+    return _move(store, reseller, name, Status.DISABLED, "disabled")
+
+
+def delete(store: Store, reseller: str, name: str) -> Domain:
+    """The domain that was deleted: with it go its memberships, users left without a domain, and its accounts."""
+    with store.transaction() as connection:
+        domain = own(connection, reseller, name)
+        connection.execute("update domains set deleted_at = ? where id = ?", (int(time.time() * 1000), domain.id))
+        connection.execute("delete from members where domain = ?", (domain.id,))
+        connection.execute("delete from users where email not in (select user from members)")
+        # The name becomes free, and whoever takes it must not meet the keys of the domain that had it.
+        connection.execute("delete from accounts where domain = ?", (domain.name,))
+    return replace(domain, status=Status.DELETED)
+
+
+def full_name(name: str, reseller: str) -> str:
+    """The name with its tail, checked as a whole, its length too."""
+    label, at, tail = name.partition("@")
+    full = f"{label}@{tail if at else reseller}"
+    if at and tail != reseller:
+        raise refused(Code.NAME, f"domain name '{name}' ends in another reseller than '{reseller}'")
+    if len(full) > MAX_NAME:
+        raise refused(Code.NAME, f"domain name '{full}' has {len(full)} characters, more than {MAX_NAME}")
+    if not _LABEL.fullmatch(label):
+        raise refused(
+            Code.NAME,
+            f"domain name '{label}' must be of a-z, 0-9, '.', '_' and '-', and begin with a letter or digit",
+        )
+    return full
+
+
+# What the domain's own people may do
+
+
+def require_access(store: Store, name: str) -> None:
+    """Refuse whoever comes from a domain that is pending or disabled, or has no owner.
+
+    An account may belong to a domain that nobody has made here (of a service run with accounts only): it may pass.
+    """
+    with store.reading() as connection:
+        for domain in _select(connection, "name = ?", (name,)):
+            check_access(connection, domain)
+
+
+def check_access(connection: sqlite3.Connection, domain: Domain) -> None:
+    """Refuse a domain that cannot be accessed now."""
+    if domain.status is Status.PENDING:
+        raise refused(Code.PENDING, f"domain {domain.name} is pending: it cannot be accessed")
+    if domain.status is Status.DISABLED:
+        raise refused(Code.DISABLED, f"domain {domain.name} is disabled: it cannot be accessed")
+    if not connection.execute("select 1 from members where domain = ? and owner", (domain.id,)).fetchone():
+        raise refused(Code.NO_OWNER, f"domain {domain.name} has no owner: it cannot be accessed until one is assigned")
+
+
+def find(connection: sqlite3.Connection, name: str) -> Domain:
+    """A domain by the name as given; 106 when there is none."""
+    found = _select(connection, "name = ?", (name,))
+    if not found:
+        raise _unknown(name)
+    return found[0]
+
+
+def available(connection: sqlite3.Connection, domain: Domain, kind: offers.Kind) -> tuple[str, ...]:
+    """The policies or applications that the domain's Admin role has: all there are in a domain of the provider."""
+    if domain.reseller is None or domain.plan is None:
+        return offers.every(connection, kind)
+    if kind == "application":
+        rows = connection.execute(
+            "select name from domain_applications join features using (name)"
+            " where kind = 'application' and domain = ? order by name",
+            (domain.id,),
+        )
+        return tuple(name for (name,) in rows)
+    plan = offers.plan(connection, domain.reseller, domain.plan)
+    return tuple(sorted({*(plan.policies if plan else ()), *offers.generic(connection, kind)}))
+
+
+# What the provider does, with `svcctl service accounts`
+
+
+def every(store: Store) -> list[tuple[Domain, list[Member]]]:
+    with store.reading() as connection:
+        return [(domain, _members(connection, domain.id)) for domain in _select(connection, "true order by name", ())]
+
+
+def put_own(store: Store, name: str) -> None:
+    """Make a domain of the provider's own, unless there is one: without reseller and plan."""
+    with store.transaction() as connection:
+        if not _select(connection, "name = ?", (name,)):
+            _insert(connection, Domain(0, name, None, None, None, None, Status.ACTIVE))
+
+
+def set_status(store: Store, name: str, status: Status) -> None:
+    """Put a domain into a state, whatever it was: the way into pending and out of it."""
+    with store.transaction() as connection:
+        connection.execute("update domains set status = ? where id = ?", (status, find(connection, name).id))
+
+
+def assign(store: Store, name: str, email: str, role: str) -> None:
+    """Make someone a user of a domain, or change their role there.
+
+    OWNER sets the role ADMIN and marks the user as owner, whom the last owner makes room for. The first user of a
+    domain must be the owner, and an owner stays one until another is assigned: else UsageError.
+    """
+    owner = role == OWNER
+    with store.transaction() as connection:
+        domain = find(connection, name)
+        members = _members(connection, domain.id)
+        if not owner and not members:
+            raise UsageError(f"the first user of {name} must be its owner", hint=f"assign one with --role {OWNER}")
+        if not owner and any(member.owner and member.email == email for member in members):
+            raise UsageError(f"{email} owns {name}", hint=f"assign another user with --role {OWNER} first")
+        if owner:
+            connection.execute("update members set owner = 0 where domain = ?", (domain.id,))
+        connection.execute("insert or ignore into users values (?)", (email,))
+        connection.execute(
+            "insert or replace into members values (?, ?, ?, ?)",
+            (domain.id, email, ADMIN if owner else role, int(owner)),
+        )
+
+
+def _move(store: Store, reseller: str, name: str, target: Status, word: str) -> Domain:
+    with store.transaction() as connection:
+        domain = own(connection, reseller, name)
+        if domain.status is Status.PENDING:
+            raise refused(Code.PENDING, f"domain {domain.name} is pending: it cannot be {word}")
+        if domain.status is target:
+            raise refused(Code.ALREADY, f"domain {domain.name} is already {word}")
+        connection.execute("update domains set status = ? where id = ?", (target, domain.id))
+    return replace(domain, status=target)
+
+
+def own(connection: sqlite3.Connection, reseller: str, name: str) -> Domain:
+    """A domain of this reseller, by its full name or without the tail."""
+    full = name if "@" in name else f"{name}@{reseller}"
+    found = _select(connection, "name = ? and reseller = ?", (full, reseller))
+    if not found:
+        raise _unknown(full)
+    return found[0]
+
+
+def _unknown(name: str) -> Exception:
+    return refused(Code.NO_DOMAIN, f"invalid domain: there is no {name}")
+
+
+def _select(connection: sqlite3.Connection, condition: str, values: tuple[str, ...]) -> list[Domain]:
+    rows = connection.execute(
+        f"select id, name, reseller, plan, time, volume, status from domains where deleted_at is null and {condition}",
+        values,
+    )
+    return [Domain(*(*row[:6], Status(row[6]))) for row in rows.fetchall()]
+
+
+def _insert(connection: sqlite3.Connection, domain: Domain) -> Domain:
+    cursor = connection.execute(
+        "insert into domains (name, reseller, plan, time, volume, status) values (?, ?, ?, ?, ?, ?)",
+        (domain.name, domain.reseller, domain.plan, domain.time, domain.volume, domain.status),
+    )
+    assert cursor.lastrowid is not None
+    return replace(domain, id=cursor.lastrowid)
+
+
+def _activate(connection: sqlite3.Connection, domain: Domain, applications: tuple[str, ...]) -> None:
+    rows = [(domain.id, name) for name in dict.fromkeys(applications)]
+    connection.executemany("insert into domain_applications values (?, ?)", rows)
+
+
+def _members(connection: sqlite3.Connection, domain: int) -> list[Member]:
+    rows = connection.execute(
+        "select user, role, owner, (select count(*) from members as theirs where theirs.user = members.user)"
+        " from members where domain = ? order by user",
+        (domain,),
+    )
+    return [Member(email, role, bool(owner), count == 1) for email, role, owner, count in rows]
+
+
+def _required(fields: Mapping[str, Any], key: str) -> str:
+    value = fields.get(key)
+    if not isinstance(value, str) or not value:
+        raise refused(Code.BODY, f"{key} is missing" if value is None else f"{key} is not text")
+    return value
+
+
+def _amount(fields: Mapping[str, Any], key: str, most: float | None, plan: str) -> float | None:
+    value = fields.get(key)
+    if value is None:
+        return most
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise refused(Code.BODY, f"{key} is not a number")
+    if most is None:
+        raise refused(Code.AMOUNT, f"plan '{plan}' takes no {key}")
+    if not 0 < value <= most:
+        raise refused(Code.AMOUNT, f"{key} {value} is not more than 0 and at most {most:g}, as plan '{plan}' has it")
+    return float(value)

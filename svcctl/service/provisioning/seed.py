@@ -1,0 +1,60 @@
+"""What a fresh service holds before anybody made anything: the local domain, and a reseller with something to sell.
+
+It is put there once. What is removed or changed later stays so; only the accounts of the built-in profiles are put back
+at every start, since their credentials are kept outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from svcctl import local_service
+from svcctl.service.provisioning import domains, offers
+from svcctl.service.provisioning.offers import Feature, Plan, Reseller
+from svcctl.service.store import Account, Store
+
+LOCAL_DOMAIN = "local"
+LOCAL_OWNER = "owner@localhost"
+RESELLER = "demo"
+
+FEATURES = (
+    Feature("policy", "Search", generic=True),
+    Feature("policy", "Alerts"),
+    Feature("policy", "Lookups"),
+    Feature("policy", "Administration"),
+    Feature("application", "explorer", generic=True),
+    Feature("application", "dashboards"),
+    Feature("application", "reports"),
+)
+PLANS = (
+    Plan(RESELLER, "trial", None, None, ("Alerts",), ("dashboards",)),
+    Plan(RESELLER, "basic", 30, 10, ("Alerts", "Lookups"), ("dashboards",)),
+    Plan(RESELLER, "full", 365, 1000, ("Alerts", "Lookups", "Administration"), ("dashboards", "reports")),
+)
+
+
+def open_store(files: local_service.Files) -> Store:
+    """The store of the local service, with what every one of them holds. It may be open in another process."""
+    files.make()
+    store = Store(files.state)
+    seed(store, *(local_service.profile_fields(files, name) for name in local_service.PROFILES))
+    return store
+
+
+def seed(store: Store, own: Mapping[str, str], reseller: Mapping[str, str]) -> None:
+    """Fill an empty store, and give both built-in profiles their accounts (`api_key`, `api_secret`, `token`)."""
+    if not domains.every(store) and not offers.resellers(store):
+        catalog(store)
+    store.put_account(Account(own["api_key"], own["api_secret"], own["token"], LOCAL_DOMAIN, administrator=True))
+    store.put_account(Account(reseller["api_key"], reseller["api_secret"], reseller["token"], "", reseller=RESELLER))
+
+
+def catalog(store: Store) -> None:
+    """The local domain with its owner, and the demo reseller with its plans."""
+    domains.put_own(store, LOCAL_DOMAIN)
+    domains.assign(store, LOCAL_DOMAIN, LOCAL_OWNER, domains.OWNER)
+    offers.put_reseller(store, Reseller(RESELLER))
+    for feature in FEATURES:
+        offers.put_feature(store, feature)
+    for plan in PLANS:
+        offers.put_plan(store, plan)

@@ -1,0 +1,1 @@
+"""Queries as they are asked, saved and continued."""

@@ -1,0 +1,1 @@
+"""What people see: stdout and stderr, the output formats, tables and charts."""

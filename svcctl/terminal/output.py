@@ -1,0 +1,398 @@
+"""All of stdout, and the files that take its place: the formats as a table, and where bytes go.
+
+A format that is a `mode.type` of the interface is the service's own bytes, passed on as they come. `table`,
+`vertical` and `chart` are laid out here, from rows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import fcntl
+import io
+import json
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, TextIO, cast
+
+from svcctl.errors import IncompleteResult, Locked, UsageError
+from svcctl.terminal import tables
+from svcctl.terminal.diagnostics import Diagnostics, ReaderClosed
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One output format: the mode.type that is asked for, and whether the bytes go through as they come."""
+
+    name: str
+    mode: str
+    meaning: str
+    raw: bool = True
+    binary: bool = False
+    lists: bool = False
+    """Whether lists (jobs, domains, roles, profiles) can be printed in it too."""
+    dates: bool = False
+    """Whether the service formats dates in it (dateFormat and timeZone apply)."""
+    lines: bool = False
+    """Whether a row is a line, so that a query without an end can be printed in it."""
+
+
+FORMATS = {
+    row.name: row
+    for row in (
+        Format("table", "json/simple/compact", "columns that fit the terminal", raw=False, lists=True, lines=True),
+        Format("vertical", "json/simple/compact", "a line a column, for wide rows", raw=False, lists=True, lines=True),
+        Format("chart", "json/simple/compact", "bars of a number, or a line where rows begin with a date", raw=False),
+        Format(
+            "csv", "csv", "comma-separated, a heading first, null as an empty cell", lists=True, dates=True, lines=True
+        ),
+        Format("tsv", "tsv", "the same with tabs", lists=True, dates=True, lines=True),
+        Format("ndjson", "json/simple", "a JSON object a line", lists=True, lines=True),
+        Format("json", "json", "one JSON document: the envelope, rows in object", lists=True),
+        Format("json/compact", "json/compact", "one JSON document: columns in object.m, value arrays in object.d"),
+        Format("json/simple", "json/simple", "the same as ndjson", lines=True),
+        Format(
+            "json/simple/compact", "json/simple/compact", "a line of columns, then a line of values each", lines=True
+        ),
+        Format("msgpack", "msgpack", "the json document in MessagePack", binary=True),
+        Format("xml", "xml", "an <event> element a row", dates=True),
+        Format("xls", "xls", "a spreadsheet", binary=True, dates=True),
+    )
+}
+AUTO = "auto"
+
+
+def find_format(name: str, *, is_terminal: bool, lists: bool = False) -> Format:
+    """The format of a name; `auto` is a table on a terminal and csv elsewhere. UsageError names the ones there are."""
+    if name == AUTO:
+        name = "table" if is_terminal else "csv"
+    known = [row.name for row in FORMATS.values() if row.lists or not lists]
+    if name not in known:
+        raise UsageError(f"format '{name}' is not one", hint=f"formats are: {AUTO}, {', '.join(known)}")
+    return FORMATS[name]
+
+
+class Rows(Protocol):
+    """What a query's answer offers to be printed."""
+
+    @property
+    def columns(self) -> Sequence[Any]: ...
+    def rows(self) -> Iterator[tuple[Any, ...]]: ...
+    def raw(self) -> Iterator[bytes]: ...
+
+
+class Writable(Protocol):
+    """An unbuffered stream: rows that arrived are rows that can be read, and nothing is left to fail later."""
+
+    def write(self, data: memoryview, /) -> int | None: ...
+
+
+class Sink:
+    """Where data goes. A closed pipe is the reader's choice; any other failed write makes the result incomplete.
+
+    `before` is called before each write.
+    """
+
+    def __init__(self, stream: Writable, name: str, before: Callable[[], None] | None = None) -> None:
+        self._stream = stream
+        self._name = name
+        self._before = before
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Write all of it."""
+        if self._before:
+            self._before()
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[self._stream.write(rest) :]
+        except BrokenPipeError:
+            raise ReaderClosed from None
+        except OSError as error:
+            raise IncompleteResult(f"cannot write to {self._name}: {os.strerror(error.errno or 0)}") from None
+
+    def line(self, text: str) -> None:
+        """One line of text."""
+        self.write((text + "\n").encode("utf-8", "backslashreplace"))
+
+
+@contextmanager
+def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
+    """A sink whose file appears under its name only when all of it was written and is on the disk.
+
+    Until then the bytes are in `<name>.part` beside it, which a failure removes and a killed run leaves behind for the
+    next one to overwrite. `.gz` compresses. UsageError when the file exists and `force` is not given, Locked when
+    another run is writing it. Devices and pipes are written directly.
+    """
+    if path.exists() and not path.is_file():
+        with _open(path, "wb") as device:
+            yield Sink(device, str(path))
+        return
+    if path.exists() and not force:
+        raise UsageError(f"file {path} exists", hint="give another name, or --force to replace it")
+    part = path.with_name(path.name + ".part")
+    with _open(part, "ab") as stream:
+        _lock(stream, part, path)
+        published = False
+        try:
+            stream.truncate(0)
+            if path.suffix == ".gz":
+                import gzip
+
+                with gzip.GzipFile(filename="", fileobj=stream, mode="wb", compresslevel=6, mtime=0) as compressed:
+                    yield Sink(compressed, str(path))
+            else:
+                yield Sink(stream, str(path))
+            os.fsync(stream.fileno())
+            _publish(part, path, force=force)
+            published = True
+        except OSError as error:
+            raise IncompleteResult(f"cannot write to {path}: {os.strerror(error.errno or 0)}") from None
+        finally:
+            if not published:
+                with suppress(FileNotFoundError):
+                    part.unlink()
+
+
+def _lock(stream: io.FileIO, part: Path, path: Path) -> None:
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # The file may have been published between our open and our lock: then it is not ours to truncate.
+        if part.stat().st_ino == os.fstat(stream.fileno()).st_ino:
+            return
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    raise Locked(f"another run is writing {path}")
+
+
+def _publish(part: Path, path: Path, *, force: bool) -> None:
+    """Give the part its name; without `force`, not when that name was taken meanwhile."""
+    if not force:
+        try:
+            os.link(part, path)
+        except FileExistsError:
+            raise UsageError(
+                f"file {path} was made by another meanwhile", hint="give another name, or --force"
+            ) from None
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS):
+                raise
+        else:
+            part.unlink()
+            return
+    part.replace(path)
+
+
+def _open(path: Path, mode: str) -> io.FileIO:
+    try:
+        return cast(io.FileIO, path.open(mode, buffering=0))
+    except OSError as error:
+        raise UsageError(f"file {path} cannot be written: {os.strerror(error.errno or 0)}") from None
+
+
+class Output:
+    """The one owner of stdout."""
+
+    def __init__(
+        self, stdout: TextIO, diagnostics: Diagnostics, *, color: bool, style: tables.Style | None = None
+    ) -> None:
+        self._stdout = stdout
+        self._diagnostics = diagnostics
+        width = shutil.get_terminal_size().columns if stdout.isatty() else None
+        self.style = replace(style or tables.Style(), width=width, color=color)
+        # Data that may come to stand on the same terminal ends the progress line; a file goes on being counted.
+        before = None if _is_file(stdout) else diagnostics.clear_progress
+        self.sink = Sink(getattr(stdout.buffer, "raw", stdout.buffer), "standard output", before)
+
+    @property
+    def is_terminal(self) -> bool:
+        return self._stdout.isatty()
+
+    @contextmanager
+    def target(self, path: Path | None, format: Format, *, force: bool) -> Iterator[Sink]:
+        """The sink for a result: a file, or stdout. A terminal is no place for a binary format: UsageError."""
+        if path is not None and str(path) != "-":
+            with open_file(path, force=force) as sink:
+                yield sink
+            return
+        if format.binary and self.is_terminal:
+            raise UsageError(f"{format.name} is binary", hint="write it to a file with --output FILE, or pipe it")
+        yield self.sink
+
+    def query(self, answer: Rows, format: Format, sink: Sink, names: Sequence[str] = ()) -> None:
+        """Print a query's answer as it arrives; in the formats laid out here only the named columns, if any are."""
+        if format.raw:
+            for chunk in answer.raw():
+                sink.write(chunk)
+            return
+        values = answer.rows()
+        columns, rows = _pick(_table_columns(answer.columns), values, names)
+        self._write(columns, rows, format, sink, self.style)
+
+    def records(self, columns: Sequence[tables.TableColumn], rows: Iterable[Sequence[Any]], format: Format) -> None:
+        """Print a list in one of the list formats; what is not there is a dash in a table."""
+        if format.name == "json":
+            names = [column.name for column in columns]
+            self.sink.line(_json([dict(zip(names, row, strict=True)) for row in rows]))
+            return
+        self._write(columns, rows, format, self.sink, replace(self.style, null="-"))
+
+    def live(
+        self,
+        columns: Sequence[Any],
+        rows: Iterable[Sequence[Any]],
+        format: Format,
+        sink: Sink,
+        names: Sequence[str] = (),
+    ) -> None:
+        """Print rows as they arrive, from a query that may never end; only the named columns, if any are."""
+        picked, values = _pick(_table_columns(columns), rows, names)
+        self._write(picked, values, format, sink, self.style, sample=0)
+
+    def _write(
+        self,
+        columns: Sequence[tables.TableColumn],
+        rows: Iterable[Sequence[Any]],
+        format: Format,
+        sink: Sink,
+        style: tables.Style,
+        sample: int = tables.SAMPLE,
+    ) -> None:
+        """Write rows in a format of lines, one as soon as it comes; a table looks at `sample` rows first."""
+        if sink is not self.sink:
+            style = replace(style, width=None, color=False)
+        cuts = tables.Cuts()
+        notes: Sequence[str] = ()
+        match format.name:
+            case "table":
+                lines = tables.table(columns, rows, style, cuts, sample=sample)
+            case "vertical":
+                lines = tables.vertical(columns, rows, style)
+            case "chart":
+                from svcctl.terminal import charts
+
+                chart = charts.draw(columns, rows, style)
+                lines = iter(chart.lines)
+                notes = chart.notes
+            case "csv":
+                lines = _separated(columns, rows, ",", style)
+            case "tsv":
+                lines = _separated(columns, rows, "\t", style)
+            case "json/simple/compact":
+                lines = _compact(columns, rows)
+            case _:
+                names = [column.name for column in columns]
+                lines = (_json(dict(zip(names, row, strict=True))) for row in rows)
+        for line in lines:
+            sink.line(line)
+        if cuts.columns:
+            self._diagnostics.note(
+                f"columns that did not fit: {', '.join(cuts.columns)} (see them with --format vertical)"
+            )
+        if cuts.cells:
+            cells = "1 cell was" if cuts.cells == 1 else f"{cuts.cells} cells were"
+            self._diagnostics.note(f"{cells} cut to fit (see all of it with --format vertical or csv)")
+        for note in notes:
+            self._diagnostics.note(note)
+
+    def text(self, text: str) -> None:
+        """A line that is the command's whole answer."""
+        self.sink.line(text)
+
+    def stream(self, chunks: Iterable[bytes], sink: Sink) -> None:
+        """Pass bytes on as they come; a terminal gets them as text, whole lines, control characters made visible."""
+        if sink is not self.sink or not self.is_terminal:
+            for chunk in chunks:
+                sink.write(chunk)
+            return
+        import codecs
+
+        decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+        text = ""
+        for text in filter(None, map(decoder.decode, chunks)):
+            sink.write(_shown(text).encode())
+        rest = decoder.decode(b"", final=True)
+        if rest or (text and not text.endswith("\n")):
+            sink.line(_shown(rest))
+
+
+def _shown(text: str) -> str:
+    return "".join(part if part in ("\n", "\t") else tables.visible(part) for part in re.split("([\n\t])", text))
+
+
+def _is_file(stream: TextIO) -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except OSError:  # not a file of the system at all
+        return False
+
+
+def _table_columns(columns: Sequence[Any]) -> list[tables.TableColumn]:
+    return [tables.TableColumn(column.name, column.type) for column in columns]
+
+
+def _pick(
+    columns: Sequence[tables.TableColumn], rows: Iterable[Sequence[Any]], names: Sequence[str]
+) -> tuple[Sequence[tables.TableColumn], Iterable[Sequence[Any]]]:
+    """The named columns in the order of the names, with their values; all columns when none is named."""
+    if not names:
+        return columns, rows
+    known = [column.name for column in columns]
+    for name in names:
+        if name not in known:
+            import difflib
+
+            nearest_first = difflib.get_close_matches(name, known, len(known) or 1, cutoff=0)
+            raise UsageError(f"no column '{name}'", hint=f"columns are: {', '.join(nearest_first)}")
+    places = [known.index(name) for name in names]
+    return [columns[at] for at in places], ([row[at] for at in places] for row in rows)
+
+
+def _separated(
+    columns: Sequence[tables.TableColumn], rows: Iterable[Sequence[Any]], delimiter: str, style: tables.Style
+) -> Iterator[str]:
+    """Lines of csv or tsv as the service writes them: null is empty, an empty string is `""`."""
+    special = {delimiter, '"', "\r", "\n"}
+
+    def cell(value: Any, kind: str | None) -> str:
+        if value is None:
+            return ""
+        text = value if isinstance(value, str) else _plain(value, kind, style)
+        return '"' + text.replace('"', '""') + '"' if not text or special & set(text) else text
+
+    yield delimiter.join(cell(column.name, None) for column in columns)
+    for row in rows:
+        line = delimiter.join(cell(value, column.type) for value, column in zip(row, columns, strict=True))
+        yield line if line.strip(delimiter) else '""' + line  # a row of nulls would pass for keep-alive padding
+
+
+def _plain(value: Any, kind: str | None, style: tables.Style) -> str:
+    """A value as data: exact, where a table rounds."""
+    if isinstance(value, Mapping | list | tuple):
+        return _json(value)
+    if isinstance(value, float):
+        return repr(value)
+    return tables.format_cell(value, kind, style)
+
+
+def _compact(columns: Sequence[tables.TableColumn], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    """The lines of json/simple/compact."""
+    yield _json({"m": {column.name: {"type": column.type, "index": at} for at, column in enumerate(columns)}})
+    for row in rows:
+        yield _json({"d": row})
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_as_mapping)
+
+
+def _as_mapping(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    raise TypeError(type(value).__name__)

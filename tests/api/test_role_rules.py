@@ -1,0 +1,169 @@
+"""The nine rules offline: what is said, about which field, and what is only a warning."""
+
+from typing import Any
+
+import pytest
+
+from svcctl.api.role_rules import Finding, grants_all, lint
+
+NAME_ONLY = Finding("warning", 1, None, "a name only: the role gets all policies, all applications and all resources")
+
+
+def left_out(*keys: str) -> Finding:
+    message = f"not mentioned: {', '.join(keys)}; taken for none here, but services may take it for all"
+    return Finding("warning", 1, None, message)
+
+
+WHOLE = {"policies": ["Search"], "applications": ["explorer"], "resourceIds": {"a": [1]}}
+CREATES: list[tuple[dict[str, Any], list[Finding]]] = [
+    ({}, []),
+    ({"name": 7}, [Finding("error", 1, "name", "name is not text: put it in quotes")]),
+    ({"name": None}, [Finding("error", 1, "name", "name has no value")]),
+    ({"name": " "}, [Finding("error", 1, "name", "name is blank")]),
+    ({"name": "a\tb"}, [Finding("error", 1, "name", "name cannot be printed")]),
+    ({"policies": "*"}, [Finding("warning", 2, "policies", "'*' grants all policies of the domain, later ones too")]),
+    (
+        {"resourceIds": {"*": []}},
+        [Finding("warning", 2, "resourceIds", "'*' grants all resources of the domain, later ones too")],
+    ),
+    (
+        {"applications": ["*", "explorer"]},
+        [Finding("error", 2, "applications", "applications has more beside '*', which means all")],
+    ),
+    ({"policies": 7}, [Finding("error", 3, "policies", "policies is not a list of names or a single name")]),
+    (
+        {"policies": ["Search", True]},
+        [Finding("error", 3, "policies", "policies: 'True' is not text: put it in quotes")],
+    ),
+    ({"policies": [None]}, [Finding("error", 3, "policies", "policies: an element has no value")]),
+    ({"applications": [""]}, [Finding("error", 3, "applications", "applications has an empty name")]),
+    (
+        {"policies": [], "applications": []},
+        [Finding("error", 4, "applications", "no policies, so there must be at least one application")],
+    ),
+    (
+        {"defaultApplicationName": "reports"},
+        [
+            Finding(
+                "error",
+                5,
+                "defaultApplicationName",
+                "defaultApplicationName 'reports' is not among the applications",
+            )
+        ],
+    ),
+    ({"defaultApplicationName": "explorer"}, []),
+    (
+        {"defaultApplicationName": ""},
+        [
+            Finding(
+                "warning",
+                6,
+                "defaultApplicationName",
+                "defaultApplicationName is empty, which removes one on update only",
+            )
+        ],
+    ),
+    (
+        {"defaultApplicationName": 7},
+        [
+            Finding(
+                "error",
+                6,
+                "defaultApplicationName",
+                "defaultApplicationName is not text: put it in quotes ('' is for none)",
+            )
+        ],
+    ),
+    (
+        {"resourceIds": [1]},
+        [
+            Finding(
+                "error",
+                8,
+                "resourceIds",
+                "resourceIds is not an object of labels with a list of integers each",
+            )
+        ],
+    ),
+    (
+        {"resourceIds": {"a": 1, "b": [1, "2"]}},
+        [
+            Finding("error", 8, "resourceIds.a", "resourceIds.a is not a list of integers"),
+            Finding("error", 8, "resourceIds.b", "resourceIds.b: '2' is not an integer"),
+        ],
+    ),
+    ({"defVault": 1}, [Finding("error", 9, "defVault", "defVault cannot be set")]),
+    ({"polices": ["Search"]}, [Finding("error", None, "polices", "a role has no field 'polices'; 'policies'?")]),
+    ({"zone": 1}, [Finding("error", None, "zone", "a role has no field 'zone'")]),
+    ({"description": False}, [Finding("error", None, "description", "description is not text: put it in quotes")]),
+]
+
+
+@pytest.mark.parametrize(("fields", "findings"), CREATES)
+def test_a_role_that_is_to_be_created_is_told_this(fields: dict[str, Any], findings: list[Finding]) -> None:
+    assert lint({"name": "ops", **WHOLE, **fields}) == findings
+
+
+def test_a_role_without_a_name_is_told_so() -> None:
+    assert lint(WHOLE) == [Finding("error", 1, None, "the name is missing")]
+
+
+def test_a_name_only_is_a_warning() -> None:
+    assert lint({"name": "ops"}) == [NAME_ONLY]
+    assert lint({"name": "ops", "description": "d", "defaultApplicationName": "explorer"}) == [NAME_ONLY]
+
+
+def test_what_services_may_read_in_two_ways_is_a_warning() -> None:
+    assert lint({"name": "ops", "policies": "Search"}) == [left_out("applications", "resourceIds")]
+
+
+def test_resources_alone_are_no_role() -> None:
+    nothing = Finding("error", 4, "applications", "no policies, so there must be at least one application")
+    assert lint({"name": "ops", "resourceIds": {"a": [1]}}) == [nothing, left_out("policies", "applications")]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"policies": []},
+        {"applications": []},
+        {"defaultApplicationName": "reports"},
+        {"defaultApplicationName": ""},
+        {"applications": [], "defaultApplicationName": "reports"},
+        {"policies": [], "applications": [], "defaultApplicationName": "reports"},
+        {"resourceIds": {}},
+    ],
+)
+def test_an_update_may_rest_on_what_the_role_has(fields: dict[str, Any]) -> None:
+    assert lint(fields, update=True) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "rule"),
+    [
+        ({"policies": [], "applications": []}, 4),
+        ({"policies": [], "applications": [], "defaultApplicationName": ""}, 4),
+        ({"applications": ["explorer"], "defaultApplicationName": "reports"}, 5),
+        ({"name": ""}, 1),
+    ],
+)
+def test_an_update_that_can_fit_no_role_is_refused(fields: dict[str, Any], rule: int) -> None:
+    assert [(one.level, one.rule) for one in lint(fields, update=True)] == [("error", rule)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "update", "words"),
+    [
+        ({"name": "ops"}, False, ["policies", "applications", "resources"]),
+        ({"name": "ops"}, True, []),
+        ({"policies": "*"}, False, ["policies"]),
+        ({"policies": ["*"], "applications": ["explorer"]}, True, ["policies"]),
+        ({"applications": "*", "resourceIds": "*"}, True, ["applications", "resources"]),
+        ({"resourceIds": {"*": []}}, True, ["resources"]),
+        (WHOLE, False, []),
+    ],
+)
+def test_what_a_role_gets_all_of_is_known(fields: dict[str, Any], update: bool, words: list[str]) -> None:
+    assert grants_all(fields, update=update) == words

@@ -1,0 +1,138 @@
+"""`svcctl service accounts`: everything that domains and roles need, made in the file of state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from svcctl import local_service, profiles
+from svcctl.service.provisioning import domains
+from svcctl.service.store import Account
+
+
+def accounts(reseller: Any, *arguments: str) -> Any:
+    return reseller("service", "accounts", *arguments)
+
+
+def listed(reseller: Any, kind: str) -> list[str]:
+    done = accounts(reseller, "list", kind, "-f", "csv")
+    assert (done.code, done.stderr) == (0, "")
+    return str(done.stdout).splitlines()
+
+
+def test_a_fresh_service_holds_what_domains_can_be_tried_with(reseller: Any) -> None:
+    assert listed(reseller, "resellers") == ["name,include_all_available_apps", "demo,true"]
+    assert listed(reseller, "plans") == [
+        "reseller,name,time,volume,policies,applications",
+        'demo,basic,30.0,10.0,"Alerts, Lookups",dashboards',
+        'demo,full,365.0,1000.0,"Administration, Alerts, Lookups","dashboards, reports"',
+        "demo,trial,,,Alerts,dashboards",
+    ]
+    assert listed(reseller, "policies") == [
+        "name,generic",
+        "Administration,false",
+        "Alerts,false",
+        "Lookups,false",
+        "Search,true",
+    ]
+    assert listed(reseller, "applications") == ["name,generic", "dashboards,false", "explorer,true", "reports,false"]
+    assert listed(reseller, "domains") == ["name,plan,status,owner", "local,,Active,owner@localhost"]
+    assert listed(reseller, "users") == ["email,domain,role,owner", "owner@localhost,local,ADMIN,true"]
+
+
+def test_a_reseller_with_all_it_sells_is_made(reseller: Any, machine: Any) -> None:
+    for arguments in (
+        ("reseller", "west", "--no-include-all-apps"),
+        ("policy", "Sorting"),
+        ("application", "maps", "--generic"),
+        ("plan", "big", "--reseller", "west", "--time", "7.5", "--policy", "Sorting", "--application", "maps"),
+    ):
+        done = accounts(reseller, *arguments)
+        assert (done.code, done.stdout, done.stderr) == (0, "", "")
+    assert "west,false" in listed(reseller, "resellers")
+    assert "maps,true" in listed(reseller, "applications")
+    assert "west,big,7.5,,Sorting,maps" in listed(reseller, "plans")
+    assert domains.create(machine.store, "west", {"name": "a", "plan": "big"}).to_json() == {
+        "name": "a@west",
+        "plan": "big",
+        "time": 7.5,
+        "status": "Active",
+    }
+
+
+def test_a_key_is_shown_once_and_works(reseller: Any, machine: Any) -> None:
+    domains.create(machine.store, "demo", {"name": "acme", "plan": "trial"})
+    done = accounts(reseller, "key", "--domain", "acme@demo", "--admin", "-f", "csv")
+    heading, values = done.stdout.splitlines()
+    key, secret, token = values.split(",")
+    assert heading == "api_key,api_secret,token"
+    assert machine.store.account(key) == Account(key, secret, token, "acme@demo", administrator=True)
+    keys = listed(reseller, "keys")
+    assert f"{key},acme@demo,,true" in keys
+    assert not any(secret in line or token in line for line in keys)
+    other = accounts(reseller, "key", "--reseller", "demo", "-f", "csv").stdout.splitlines()[1].split(",")[0]
+    assert f"{other},,demo,false" in listed(reseller, "keys")
+    assert accounts(reseller, "rm", "keys", key, "--yes").code == 0
+    assert machine.store.account(key) is None
+
+
+def test_users_and_states_are_the_providers_to_set(reseller: Any, machine: Any) -> None:
+    domains.create(machine.store, "demo", {"name": "acme", "plan": "trial"})
+    assert accounts(reseller, "user", "ann@acme.example", "acme@demo", "--role", "OWNER").code == 0
+    assert accounts(reseller, "user", "bob@acme.example", "acme@demo").code == 0
+    assert accounts(reseller, "status", "acme@demo", "Pending").code == 0
+    assert listed(reseller, "domains")[1:] == [
+        "acme@demo,trial,Pending,ann@acme.example",
+        "local,,Active,owner@localhost",
+    ]
+    assert listed(reseller, "users")[1:3] == [
+        "ann@acme.example,acme@demo,ADMIN,true",
+        "bob@acme.example,acme@demo,USER,false",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "stderr"),
+    [
+        (
+            ("list", "things"),
+            2,
+            "'things' is not one of keys, resellers, plans, policies, applications, domains, users",
+        ),
+        (("key",), 2, "a key is for a domain or for a reseller\nhint: give --domain NAME or --reseller NAME"),
+        (("key", "--domain", "nemo"), 4, "invalid domain: there is no nemo (code 106)"),
+        (("key", "--reseller", "nemo"), 4, "no reseller 'nemo'"),
+        (("reseller", "a@b"), 2, "'a@b' cannot be a reseller's name"),
+        (("policy", "*"), 2, "'*' cannot be a name"),
+        (
+            ("plan", "p", "--reseller", "nemo"),
+            2,
+            "no reseller 'nemo'\nhint: see 'svcctl service accounts list resellers'",
+        ),
+        (
+            ("plan", "p", "--reseller", "demo", "--policy", "x"),
+            2,
+            "no policy 'x'\nhint: make it with 'svcctl service accounts policy'",
+        ),
+        (("user", "a@x", "nemo"), 4, "invalid domain: there is no nemo (code 106)"),
+        (("status", "local", "Gone"), 2, "status 'Gone' is not one of Active, Disabled, Pending"),
+        (("rm", "domains", "local", "--yes"), 2, "domains are not removed here\nhint: see 'svcctl domain rm'"),
+        (("rm", "keys", "x", "--yes"), 4, "no key 'x'"),
+        (("rm", "policies", "x", "--yes"), 4, "no policy 'x'"),
+        (("rm", "plans", "demo/x", "--yes"), 4, "no plan 'x' of reseller 'demo'"),
+        (("rm", "resellers", "demo", "--yes"), 2, "reseller 'demo' has plans"),
+        (
+            ("rm", "policies", "Search"),
+            2,
+            "Remove Search of the policies? There is no terminal to ask on\nhint: say it with --yes",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_said(reseller: Any, arguments: tuple[str, ...], code: int, stderr: str) -> None:
+    done = accounts(reseller, *arguments)
+    assert (done.code, done.stdout, done.stderr) == (code, "", f"svcctl: error: {stderr}\n")
+
+
+def test_the_built_in_profiles_and_the_accounts_of_the_service_have_the_same_names() -> None:
+    assert profiles.BUILT_IN == local_service.PROFILES

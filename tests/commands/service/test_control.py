@@ -1,0 +1,175 @@
+"""`svcctl service`: one service, found, started, stopped and started again whatever happened before."""
+
+import csv
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support.shells import Shell
+
+STARTING = "svcctl: starting the local service (stop it with 'svcctl service stop')\n"
+
+
+def pid(shell: Shell) -> int:
+    return int((shell.home / "data" / "service.lock").read_text())
+
+
+def settings(shell: Shell) -> dict[str, str]:
+    done = shell("service", "status", "-f", "csv")
+    assert done.returncode == 0, done.stderr
+    return dict(list(csv.reader(io.StringIO(done.stdout)))[1:])
+
+
+def test_a_service_is_started_found_and_stopped(shell: Shell) -> None:
+    before = shell("service", "status")
+    assert (before.returncode, before.stdout, before.stderr) == (
+        4,
+        "",
+        "svcctl: error: the local service does not run\nhint: start it with 'svcctl service start'\n",
+    )
+    first = shell("query", "from auth.all group by result select count() as n", "--from", "1h")
+    assert (first.returncode, first.stderr) == (0, STARTING)
+    started = pid(shell)
+    again = shell("service", "start")
+    assert (again.returncode, again.stderr) == (0, "svcctl: the local service already runs\n")
+    assert pid(shell) == started
+    assert settings(shell)["pid"] == str(started)
+    stopped = shell("service", "stop")
+    assert (stopped.returncode, stopped.stdout, stopped.stderr) == (0, "", "")
+    assert shell("service", "status").returncode == 4
+    stopped = shell("service", "stop")
+    assert (stopped.returncode, stopped.stderr) == (0, "svcctl: the local service does not run\n")
+
+
+def test_what_it_keeps_is_private(service: Shell) -> None:
+    data = service.home / "data"
+    assert data.stat().st_mode & 0o777 == 0o700
+    modes = {path.name: path.stat().st_mode & 0o077 for path in data.iterdir() if path.is_file()}
+    assert {name: mode for name, mode in modes.items() if mode} == {}
+    assert {"credentials.json", "events.duckdb", "service.lock", "service.log", "state.db"} <= set(modes)
+
+
+def test_many_first_starts_at_once_make_one_service(shell: Shell) -> None:
+    processes = [shell.start("service", "start", stderr=subprocess.DEVNULL) for _ in range(4)]
+    assert [process.wait(60) for process in processes] == [0, 0, 0, 0]
+    running = subprocess.run(["pgrep", "-f", "-c", "service serve"], capture_output=True, check=False)
+    assert int(settings(shell)["pid"]) == pid(shell)
+    assert running.returncode == 0
+    shell("service", "stop")
+
+
+def test_a_crash_leaves_nothing_that_blocks_the_next_start(shell: Shell) -> None:
+    assert shell("service", "start").returncode == 0
+    loaded = shell(
+        "service", "load", "-", "--table", "kept", "--format", "csv", stdin="eventdate,n\n2024-01-31 10:00:00,1\n"
+    )
+    assert (loaded.returncode, loaded.stderr) == (0, "svcctl: loaded 1 events into kept\n")
+    crashed = pid(shell)
+    os.kill(crashed, signal.SIGKILL)
+    while shell("service", "status").returncode == 0:
+        time.sleep(0.02)
+    done = shell("query", "from kept select n", "--from", "2024-01-31")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "n\n1\n", STARTING)
+    assert pid(shell) != crashed
+    shell("service", "stop")
+
+
+def test_reset_forgets_events_and_asks_first(shell: Shell) -> None:
+    shell("service", "load", "-", "--table", "kept", "--format", "csv", stdin="eventdate,n\n2024-01-31 10:00:00,1\n")
+    refused = shell("service", "reset")
+    assert (refused.returncode, refused.stderr) == (
+        2,
+        f"svcctl: error: Delete all events and state in {shell.home}/data? There is no terminal to ask on\n"
+        "hint: say it with --yes\n",
+    )
+    assert shell("service", "reset", "--yes").returncode == 0
+    assert not (shell.home / "data" / "events.duckdb").exists()
+    done = shell("query", "from kept", "--from", "2024-01-31")
+    assert done.returncode == 1
+    assert "no table 'kept'" in done.stderr
+    shell("service", "stop")
+
+
+def test_a_service_whose_files_are_deleted_ends(shell: Shell) -> None:
+    assert shell("service", "start").returncode == 0
+    started = pid(shell)
+    shutil.rmtree(shell.home / "data")
+    deadline = time.monotonic() + 20
+    while Path(f"/proc/{started}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_long_home_still_has_room_for_the_socket(tmp_path: Path) -> None:
+    home = tmp_path / ("x" * 100)
+    home.mkdir()
+    shell = Shell(home, {"TMPDIR": "/tmp"})
+    done = shell("query", "from auth.all select user limit 1", "--from", "1d")
+    assert done.returncode == 0, done.stderr
+    assert len(settings(shell)["socket"]) < 104
+    shell("service", "stop")
+
+
+def test_serve_listens_on_tcp_until_it_is_told_to_stop(shell: Shell) -> None:
+    process = shell.start("service", "serve", "--listen", "127.0.0.1:0", stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    line = next(line for line in process.stderr if b"listening" in line).decode()
+    address = line.strip().removeprefix("svcctl: listening on ")
+    second = shell("service", "serve", "--listen", "127.0.0.1:0")
+    assert (second.returncode, second.stderr.split("\n")[-2]) == (
+        9,
+        f"svcctl: error: the local service already runs in {shell.home}/data",
+    )
+    done = shell(
+        "query",
+        "from auth.all select user limit 1",
+        "--from",
+        "1d",
+        SVCCTL_BASE_URL=f"http://{address}",
+        SVCCTL_TOKEN="x",
+    )
+    assert (done.returncode, done.stderr.split(" (")[0]) == (3, "svcctl: error: the token is not valid")
+    process.send_signal(signal.SIGTERM)
+    process.stderr.close()
+    assert process.wait(20) == 0
+
+
+def test_a_missing_extra_is_named(shell: Shell, tmp_path: Path) -> None:
+    hidden = "import sys; sys.modules['duckdb'] = None\nfrom svcctl.cli import main\nsys.argv[0] = 'svcctl'\nmain()"
+    done = subprocess.run(
+        [sys.executable, "-c", hidden, "service", "start"], env=shell.environment, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr.decode()) == (
+        2,
+        STARTING + "svcctl: error: the local service needs packages that are not installed\n"
+        "hint: install them with: pip install 'svcctl[service]'\n",
+    )
+
+
+def test_lines_that_are_no_event_are_told(service: Shell) -> None:
+    lines = "2024-01-31 10:00:00 up\nnoise\n2024-01-31 10:00:01 down\n"
+    done = service("service", "load", "-", "--table", "some.lines", "--format", "log", stdin=lines)
+    assert (done.returncode, done.stderr) == (
+        0,
+        "svcctl: loaded 2 events into some.lines\nsvcctl: left out 1 line that is no event; the first: line 2\n",
+    )
+
+
+@pytest.mark.skipif(not Path("/var/log/dpkg.log").exists(), reason="this machine has no dpkg.log")
+def test_a_real_log_counts_as_awk_counts(service: Shell) -> None:
+    assert service("service", "load", "/var/log/dpkg.log", "--table", "debian.dpkg").returncode == 0
+    rows = service.ndjson("query", "from debian.dpkg group every 1d select count() as n", "--from", "2000-01-01")
+    counted = subprocess.run(
+        ["awk", "{ n[$1]++ } END { for (day in n) print day, n[day] }", "/var/log/dpkg.log"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    days = {time.strftime("%Y-%m-%d", time.gmtime(int(str(row["eventdate"])) / 1000)): row["n"] for row in rows}
+    assert days == {day: int(n) for day, n in (line.split() for line in counted.stdout.splitlines())}

@@ -1,0 +1,111 @@
+"""Saved queries, from `svcctl service queries set` to `svcctl query --query-id`."""
+
+from __future__ import annotations
+
+import json
+
+import httpx
+import pytest
+from support.shells import Shell
+
+from svcctl import local_service
+
+TEXT = 'from sample where n > 0\nselect name // "quoted"'
+DAY = ("--from", "2024-01-31", "--to", "1d")
+
+
+def test_a_saved_query_is_listed_shown_run_replaced_and_removed(service: Shell) -> None:
+    assert service("service", "queries", "set", "names", "-", stdin=TEXT + "\n").returncode == 0
+    listed = service("service", "queries", "list", "-f", "ndjson")
+    assert listed.stdout == json.dumps({"id": "names", "query": TEXT}, separators=(",", ":")) + "\n"
+    assert service("service", "queries", "show", "names").stdout == TEXT + "\n"
+
+    done = service("query", "--query-id", "names", *DAY)
+    assert (done.returncode, done.stdout, done.stderr) == (0, 'name\nplain\n"comma, ""quote"""\n', "")
+    assert service("query", "--query-id", "names", *DAY, "--limit", "1").stdout == "name\nplain\n"
+
+    (service.home / "other.q").write_text("from sample select ok limit 1", encoding="utf-8")
+    assert service("service", "queries", "set", "names", "-F", "other.q").returncode == 0
+    assert service("query", "--query-id", "names", *DAY).stdout == "ok\ntrue\n"
+
+    refused = service("service", "queries", "rm", "names")
+    assert (refused.returncode, refused.stderr) == (
+        2,
+        "svcctl: error: Forget the saved query names? There is no terminal to ask on\nhint: say it with --yes\n",
+    )
+    assert service("service", "queries", "rm", "names", "--yes").returncode == 0
+    assert service("service", "queries", "list").stdout == "id,query\n"
+
+
+@pytest.mark.parametrize("verb", [("show",), ("rm", "--yes")])
+def test_an_id_that_nobody_saved_is_not_found(service: Shell, verb: tuple[str, ...]) -> None:
+    done = service("service", "queries", *verb, "nope")
+    assert (done.returncode, done.stdout, done.stderr) == (4, "", "svcctl: error: no saved query 'nope'\n")
+
+
+@pytest.mark.parametrize("format", ["csv", "json/simple", "xls", "table"])
+def test_running_an_unknown_id_is_not_found_in_every_format(service: Shell, format: str) -> None:
+    done = service("query", "--query-id", "nope", *DAY, "-f", format)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr.startswith("svcctl: error: no saved query 'nope' (")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_mistake_is_told_with_its_place_when_the_query_is_saved(service: Shell) -> None:
+    done = service("service", "queries", "set", "bad", "from sample\nwhere n >")
+    assert (done.returncode, done.stdout) == (1, "")
+    message, line, caret, rest = done.stderr.split("\n")
+    assert message.startswith("svcctl: error: line 2, column 10: the query ends too early, expected ")
+    assert (line, caret, rest) == ("  where n >", "           ^", "")
+    assert service("service", "queries", "show", "bad").returncode == 4
+
+
+@pytest.mark.parametrize("id", ["", ".hidden", "a/b", "a b", "x" * 101, "é"])
+def test_an_id_is_a_word(service: Shell, id: str) -> None:
+    done = service("service", "queries", "set", "--", id, "from sample")
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"svcctl: error: '{id}' cannot be a query's ID\nhint: an ID is 1 to 100 letters, digits, '.', '_' or '-'\n",
+    )
+
+
+@pytest.mark.parametrize("extra", [("from sample",), ("-F", "some.q"), ("--var", "a=b")])
+def test_a_saved_query_takes_neither_text_nor_variables(service: Shell, extra: tuple[str, ...]) -> None:
+    done = service("query", "--query-id", "names", *DAY, *extra)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        2,
+        "",
+        "svcctl: error: --query-id runs a saved query as it is\nhint: leave out the text, --file and --var\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "message"),
+    [
+        ({"query": "from sample", "queryId": "names"}, 400, "query and queryId exclude each other"),
+        ({}, 400, "query or queryId is missing"),
+        ({"query": None, "queryId": None}, 400, "query or queryId is missing"),
+        ({"queryId": 7}, 400, "queryId is not a string"),
+        ({"queryId": "nope"}, 404, "no saved query 'nope'"),
+        ({"queryId": "x' or 1=1 --"}, 404, "no saved query 'x' or 1=1 --'"),
+    ],
+)
+def test_the_service_refuses_what_names_no_one_query(
+    service: Shell, fields: dict[str, object], status: int, message: str
+) -> None:
+    files = local_service.Files(service.home / "data")
+    profile = local_service.profile_fields(files, "local")
+    with httpx.Client(transport=httpx.HTTPTransport(uds=profile["socket"])) as client:
+        answer = client.post(
+            "http://localhost/search/query",
+            json=fields | {"from": 1, "to": 2},
+            headers={"Authorization": f"Bearer {profile['token']}"},
+        )
+    content = answer.json()
+    assert (answer.status_code, content["success"], content["status"], content["msg"]) == (status, False, 1, message)
+
+
+def test_saved_queries_outlive_the_service(shell: Shell) -> None:
+    assert shell("service", "queries", "set", "a.b-c_1", "from nowhere").returncode == 0
+    assert shell("service", "status").returncode == 4  # saving started nothing
+    assert shell("service", "queries", "show", "a.b-c_1").stdout == "from nowhere\n"

@@ -1,0 +1,170 @@
+"""`svcctl query --follow`: events as they are stored, once each, whatever happens to the service."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from support.shells import Shell
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
+    """Poll a condition of another process's making, for which there is no event to wait for."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def load(shell: Shell, table: str, events: list[dict[str, object]]) -> None:
+    path = shell.home / f"{table}.ndjson"
+    path.write_text("".join(json.dumps(event) + "\n" for event in events))
+    done = shell("service", "load", str(path), "--table", table)
+    assert done.returncode == 0, done.stderr
+
+
+def event(number: int, start: datetime, step: float = 0.01) -> dict[str, object]:
+    return {"eventdate": (start + timedelta(seconds=number * step)).isoformat(timespec="milliseconds"), "n": number}
+
+
+def recent(seconds: int) -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None, microsecond=0) - timedelta(seconds=seconds)
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().split("\n")[:-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [
+        ("csv", ["n", "0", "1", "2", "3"]),
+        ("tsv", ["n", "0", "1", "2", "3"]),
+        ("ndjson", ['{"n":0}', '{"n":1}', '{"n":2}', '{"n":3}']),
+        (
+            "json/simple/compact",
+            ['{"m":{"n":{"type":"int8","index":0}}}', '{"d":[0]}', '{"d":[1]}', '{"d":[2]}', '{"d":[3]}'],
+        ),
+        ("table", ["           n", "------------", *(f"           {n}" for n in range(4))]),
+    ],
+)
+def test_new_events_are_printed_as_they_are_stored(
+    service: Shell, tmp_path: Path, name: str, printed: list[str]
+) -> None:
+    table = f"live.{name.replace('/', '_')}"
+    start = recent(600)
+    load(service, table, [event(number, start) for number in range(2)])
+    out = tmp_path / "rows"
+    with out.open("wb") as stdout:
+        query = f"from {table} select n"
+        process = service.start("query", query, "--from", "1h", "--follow", "--limit", "4", "-f", name, stdout=stdout)
+        wait_for(lambda: len(lines(out)) == len(printed) - 2)
+        load(service, table, [event(number, start) for number in (2, 3)])
+        assert process.wait(20) == 0
+    assert lines(out) == printed
+
+
+def test_max_time_ends_it_with_success(service: Shell) -> None:
+    done = service(
+        "query", "from sample select n", "--from", "2024-01-31", "--follow", "--max-time", "1", "-f", "ndjson"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("\n") == 4
+
+
+def test_a_group_is_printed_when_its_period_is_over(service: Shell) -> None:
+    start = recent(600)
+    load(service, "live.groups", [event(number, start, 1.0) for number in range(10)])
+    query = "from live.groups group every 1s select count() as n"
+    done = service("query", query, "--from", "1h", "--follow", "--limit", "10", "-f", "ndjson")
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
+    first = int(start.replace(tzinfo=UTC).timestamp()) * 1000
+    assert rows == [{"eventdate": first + 1000 * number, "n": 1} for number in range(10)]
+
+
+def test_a_group_that_never_ends_is_refused(service: Shell) -> None:
+    done = service("query", "from sample group by name", "--from", "1d", "--follow")
+    assert done.returncode == 1
+    assert "the groups would never be complete" in done.stderr
+
+
+def test_a_range_that_ends_in_the_future_is_waited_for(service: Shell) -> None:
+    end = int(time.time()) + 3
+    done = service("query", "from sample select n", "--from", "2024-01-31", "--to", str(end))
+    assert done.returncode == 0
+    assert time.time() >= end
+    assert done.stdout == 'n\n1\n9007199254740993\n-3\n""\n'
+    assert done.stderr == (
+        f"svcctl: the range ends in the future, {datetime.fromtimestamp(end, UTC):%Y-%m-%d %H:%M:%S} UTC: "
+        "the answer ends then\n"
+    )
+
+
+def test_the_services_own_requests_are_events(service: Shell, tmp_path: Path) -> None:
+    out = tmp_path / "rows"
+    with out.open("wb") as stdout:
+        query = "from service.access where uri = '/search/query', statusCode = 400 select method, statusCode"
+        process = service.start("query", query, "--from", "now", "--follow", "--limit", "1", stdout=stdout)
+        wait_for(lambda: len(lines(out)) == 1)
+        assert service("query", "from nothing", "--from", "1d").returncode == 1
+        assert process.wait(20) == 0
+    assert lines(out) == ["method,statusCode", "POST,400"]
+
+
+def test_a_query_that_cannot_be_resumed_says_so(shell: Shell) -> None:
+    assert shell("service", "start").returncode == 0
+    load(shell, "events", [event(0, recent(60))])
+    process = shell.start(
+        "query", "from events select n", "--from", "1h", "--follow", stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert [process.stdout.readline() for _ in range(2)] == [b"n\n", b"0\n"]
+    kill_service(shell)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 7
+    assert stderr.decode() == (
+        "svcctl: error: the result is incomplete: the connection broke in the middle, and without eventdate among its "
+        "columns the query cannot be resumed\n"
+    )
+
+
+@pytest.mark.parametrize(("kills", "events"), [(3, 3_000), pytest.param(20, 100_000, marks=pytest.mark.slow)])
+@pytest.mark.timeout(600)
+def test_every_event_comes_once_though_the_service_is_killed_again_and_again(
+    shell: Shell, tmp_path: Path, kills: int, events: int
+) -> None:
+    chance = random.Random(events)
+    assert shell("service", "start").returncode == 0
+    start = recent(3000)
+    batch = events // kills
+    load(shell, "events", [event(0, start)])
+    out, said = tmp_path / "rows", tmp_path / "said"
+    with out.open("wb") as stdout, said.open("wb") as stderr:
+        process = shell.start(
+            "query", "from events", "--from", "1h", "--follow", "--limit", str(events), "-f", "ndjson",
+            stdout=stdout, stderr=stderr,
+        )  # fmt: skip
+        wait_for(lambda: len(lines(out)) == 1)
+        for kill in range(kills):
+            numbers = range(max(1, kill * batch), (kill + 1) * batch)
+            load(shell, "events", [event(number, start) for number in numbers])
+            time.sleep(chance.random() * 0.5)  # somewhere in the delivery
+            kill_service(shell)
+            assert shell("service", "start").returncode == 0
+        assert process.wait(120) == 0, said.read_text()
+    shell("service", "stop")
+    assert [json.loads(line)["n"] for line in lines(out)] == list(range(events))
+    assert said.read_text().count("connected again") >= 1
+
+
+def kill_service(shell: Shell) -> None:
+    pid = int((shell.home / "data" / "service.lock").read_text())
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2])

@@ -1,0 +1,317 @@
+"""`svcctl profile check`: what each thing that can be wrong looks like, and the exit code it has."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from support.shells import Shell
+from support.terminal import need
+
+OK = {"status": 0, "msg": "", "object": []}
+NO_TABLE = {"success": False, "status": 1, "msg": "no table", "cid": "1"}
+RESELLERS_ONLY = {"error": {"code": 120, "message": "only for resellers"}}
+REFUSED = {"msg": "wrong signature", "status": 401, "cid": "1"}
+
+Answers = Callable[[str], tuple[int, object]]
+"""From a path to the status and the body of its answer."""
+
+
+def domain_key(path: str) -> tuple[int, object]:
+    """What a domain's key gets from a healthy service."""
+    if path == "/domain":
+        return 403, RESELLERS_ONLY
+    return (400, NO_TABLE) if path == "/search/query" else (200, OK)
+
+
+@contextmanager
+def serving(answers: Answers, *, ahead: float = 0, tls: ssl.SSLContext | None = None) -> Iterator[int]:
+    """A service on a port of this machine, whose clock is `ahead` seconds of ours."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            status, content = answers(self.path)
+            body = content.encode() if isinstance(content, str) else json.dumps(content).encode()
+            self.send_response_only(status)
+            self.send_header("Date", formatdate(time.time() + ahead, usegmt=True))
+            self.send_header("Content-Type", "text/html" if isinstance(content, str) else "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_POST = do_GET
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, request: object, client_address: object) -> None:
+            """A client that does not like our certificate hangs up, which is what is tested."""
+
+    server = Server(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def check(shell: Shell, *arguments: str, **variables: str) -> tuple[int, dict[str, tuple[str, str]], str]:
+    """Exit code, what each step says (its result and text), and stderr."""
+    done = shell("profile", "check", *arguments, "-f", "ndjson", **variables)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return done.returncode, {row["step"]: (row["result"], row["found"]) for row in rows}, done.stderr
+
+
+def profile(shell: Shell, url: str, *fields: str) -> None:
+    done = shell("profile", "set", "prod", f"base_url={url}", "api_key=key", "api_secret=-", *fields, stdin="secret\n")
+    assert done.returncode == 0, done.stderr
+    assert shell("profile", "use", "prod").returncode == 0
+
+
+def test_a_key_of_a_domain_may_do_all_but_the_resellers_work(shell: Shell) -> None:
+    with serving(domain_key) as port:
+        profile(shell, f"http://127.0.0.1:{port}")
+        code, steps, stderr = check(shell)
+    answer = steps.pop("answer")
+    connection = steps.pop("connection")
+    assert (code, stderr) == (0, "")
+    assert steps == {
+        "file": ("ok", f"{shell.home}/.config/svcctl/config.yaml, mode 0600"),
+        "profile": ("ok", "prod (profiles file)"),
+        "settings": ("ok", "signature: base_url, api_key, api_secret from profile prod"),
+        "name": ("ok", "127.0.0.1 is 127.0.0.1"),
+        "TLS": ("ok", "none: plain http to this machine"),
+        "clock": ("ok", "the same as the service's"),
+        "credentials": ("ok", "the signature is accepted"),
+        "queries": ("ok", "allowed"),
+        "jobs": ("ok", "allowed"),
+        "domains": ("no", "only for resellers"),
+    }
+    assert answer[1].startswith("HTTP 200 after ")
+    assert connection[1].startswith(f"port {port} after ")
+
+
+def test_a_person_gets_a_line_a_step_and_what_to_do(shell: Shell) -> None:
+    with serving(lambda path: (401, REFUSED)) as port:
+        profile(shell, f"http://127.0.0.1:{port}")
+        done = shell("profile", "check", "--format", "table")
+    lines = done.stdout.split("\n")
+    assert done.returncode == 3
+    assert lines[-5:] == [
+        "failed  credentials  wrong signature",
+        "-       queries      not tried",
+        "-       jobs         not tried",
+        "-       domains      not tried",
+        "",
+    ]
+    assert done.stderr == (
+        "svcctl: error: wrong signature (code 401, cid 1)\n"
+        "hint: give key and secret anew with 'svcctl profile set NAME api_key=… api_secret=-'; where the headers have "
+        "other names, name them (see 'svcctl help profiles')\n"
+    )
+
+
+def test_a_clock_that_is_wrong_is_a_warning_and_the_hint_when_it_is_the_reason(shell: Shell) -> None:
+    with serving(domain_key, ahead=-300) as port:
+        profile(shell, f"http://127.0.0.1:{port}")
+        code, steps, _ = check(shell)
+        assert (code, steps["clock"][0]) == (0, "warning")
+        assert steps["clock"][1].endswith(" s ahead of the service's")
+    with serving(lambda path: (401, REFUSED), ahead=4000) as port:
+        profile(shell, f"http://127.0.0.1:{port}")
+        code, steps, stderr = check(shell)
+    assert (code, steps["credentials"][0]) == (3, "failed")
+    assert "hint: this machine's clock is " in stderr
+    assert " s behind the service's, which makes signatures invalid" in stderr
+
+
+def test_a_file_open_to_others_is_the_first_thing_that_is_wrong(shell: Shell) -> None:
+    profile(shell, "https://events.example.com")
+    path = shell.home / ".config" / "svcctl" / "config.yaml"
+    path.chmod(0o644)
+    code, steps, stderr = check(shell)
+    assert (code, steps["file"]) == (2, ("failed", f"profiles file {path} can be read by others (mode 0644)"))
+    assert {result for step, (result, _) in steps.items() if step != "file"} == {"-"}
+    assert stderr.endswith(f"hint: close it with: chmod 600 '{path}'\n")
+
+
+def test_what_a_profile_lacks_is_named(shell: Shell) -> None:
+    shell("profile", "set", "prod", "base_url=https://events.example.com", "api_key=key")
+    code, steps, stderr = check(shell, "prod")
+    assert (code, steps["settings"]) == (2, ("failed", "profile prod has no api_secret"))
+    assert stderr.endswith(
+        "hint: give it with 'svcctl profile set prod api_secret_file=…' or the environment variable SVCCTL_API_SECRET\n"
+    )
+
+
+def test_settings_are_told_with_their_sources(shell: Shell) -> None:
+    with serving(domain_key) as port:
+        variables = {"SVCCTL_BASE_URL": f"http://127.0.0.1:{port}", "SVCCTL_TOKEN": "token"}
+        code, steps, _ = check(shell, **variables)
+    assert (code, steps["profile"][1]) == (0, "none, the environment says it all (environment SVCCTL_BASE_URL)")
+    assert steps["settings"][1] == (
+        "token: base_url from environment SVCCTL_BASE_URL; token from environment SVCCTL_TOKEN"
+    )
+    assert steps["credentials"] == ("ok", "the token is accepted")
+
+
+def test_a_host_without_an_address_is_told(shell: Shell) -> None:
+    profile(shell, "https://no-such-host.invalid")
+    code, steps, stderr = check(shell)
+    assert (code, steps["name"][0]) == (6, "failed")
+    assert steps["name"][1].startswith("the host no-such-host.invalid has no address: ")
+    assert "hint: look for a typing error in base_url" in stderr
+
+
+def test_a_port_where_nothing_listens_is_told(shell: Shell) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # held, and nobody listens
+        port = held.getsockname()[1]
+        profile(shell, f"http://127.0.0.1:{port}")
+        code, steps, _ = check(shell)
+    assert (code, steps["connection"]) == (
+        6,
+        ("failed", f"127.0.0.1 port {port} cannot be reached: Connection refused"),
+    )
+
+
+def test_a_proxy_is_what_is_connected_to(shell: Shell) -> None:
+    profile(shell, "https://events.example.com")
+    code, steps, _ = check(shell, HTTPS_PROXY="http://127.0.0.1:1")
+    assert (code, steps["name"]) == (6, ("ok", "127.0.0.1 (the proxy that the environment names) is 127.0.0.1"))
+    assert steps["connection"] == (
+        "failed",
+        "127.0.0.1 port 1 (the proxy that the environment names) cannot be reached: Connection refused",
+    )
+
+
+def test_a_page_where_the_service_should_be_is_not_taken_for_it(shell: Shell) -> None:
+    with serving(lambda path: (404, "<html><title>Welcome</title></html>")) as port:
+        profile(shell, f"http://127.0.0.1:{port}")
+        code, steps, stderr = check(shell)
+    assert (code, steps["credentials"]) == (4, ("failed", "Welcome"))
+    assert "name their paths (see 'svcctl help profiles')" in stderr
+
+
+def test_a_service_that_is_out_of_order_is_told(shell: Shell) -> None:
+    with serving(lambda path: (503, "<html><title>Maintenance</title></html>")) as port:
+        profile(shell, f"http://127.0.0.1:{port}")
+        code, steps, _ = check(shell)
+    assert (code, steps["answer"]) == (6, ("failed", "the service answered HTTP 503: Maintenance"))
+
+
+def test_the_local_service_is_looked_at_and_not_started(shell: Shell) -> None:
+    code, steps, stderr = check(shell)
+    assert (code, steps["socket"][0]) == (6, "failed")
+    assert stderr.endswith("hint: a query starts it, and so does 'svcctl service start'\n")
+    assert not (shell.home / "data" / "service.sock").exists()
+
+
+def test_the_local_profiles_are_healthy(service: Shell) -> None:
+    for name, domains in (("local", "no"), ("local-reseller", "ok")):
+        code, steps, _ = check(service, name)
+        assert (code, steps["credentials"], steps["domains"][0]) == (0, ("ok", "the signature is accepted"), domains)
+
+
+# TLS
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Path]:
+    """Makes a certificate for a host, good for some days, with its key in the same file."""
+    need("openssl")
+    directory = tmp_path_factory.mktemp("certificates")
+
+    def make(host: str, days: int) -> Path:
+        path = directory / f"{host}-{days}.pem"
+        kind = "IP" if host[0].isdigit() else "DNS"
+        subprocess.run(
+            [
+                *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"),
+                *("-subj", f"/CN={host}", "-addext", f"subjectAltName={kind}:{host}", "-days", str(days)),
+                *("-keyout", str(path) + ".key", "-out", str(path)),
+            ],
+            check=True,
+            capture_output=True,
+        )
+        path.write_text(path.read_text() + Path(str(path) + ".key").read_text())
+        return path
+
+    return make
+
+
+def secured(path: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    return context
+
+
+def test_a_certificate_is_told_with_its_maker_and_its_end(
+    shell: Shell, certificate: Callable[[str, int], Path]
+) -> None:
+    path = certificate("127.0.0.1", 90)
+    with serving(domain_key, tls=secured(path)) as port:
+        profile(shell, f"https://127.0.0.1:{port}", f"ca_bundle={path}")
+        code, steps, _ = check(shell)
+    assert (code, steps["TLS"][0]) == (0, "ok")
+    assert steps["TLS"][1].startswith("TLSv1.3, certificate of 127.0.0.1 by 127.0.0.1, until 20")
+    assert steps["TLS"][1].endswith(("(89 days)", "(90 days)"))
+
+
+def test_a_certificate_that_ends_soon_is_a_warning(shell: Shell, certificate: Callable[[str, int], Path]) -> None:
+    path = certificate("127.0.0.1", 5)
+    with serving(domain_key, tls=secured(path)) as port:
+        profile(shell, f"https://127.0.0.1:{port}", f"ca_bundle={path}")
+        code, steps, _ = check(shell)
+    assert (code, steps["TLS"][0]) == (0, "warning")
+
+
+def test_a_certificate_of_nobody_trusted_asks_for_its_authority(
+    shell: Shell, certificate: Callable[[str, int], Path]
+) -> None:
+    with serving(domain_key, tls=secured(certificate("127.0.0.1", 90))) as port:
+        profile(shell, f"https://127.0.0.1:{port}")
+        code, steps, stderr = check(shell)
+    assert (code, steps["TLS"]) == (
+        6,
+        ("failed", "the certificate of 127.0.0.1 is not accepted: self-signed certificate"),
+    )
+    assert stderr.endswith(
+        "hint: name the file of the authority that made it: 'svcctl profile set prod ca_bundle=FILE'\n"
+    )
+
+
+def test_a_certificate_for_another_name_points_at_the_base_url(
+    shell: Shell, certificate: Callable[[str, int], Path]
+) -> None:
+    path = certificate("other.example.com", 90)
+    with serving(domain_key, tls=secured(path)) as port:
+        profile(shell, f"https://127.0.0.1:{port}", f"ca_bundle={path}")
+        code, steps, stderr = check(shell)
+    assert (code, steps["TLS"][0]) == (6, "failed")
+    assert stderr.endswith("hint: look at the host of base_url: the certificate is for another name\n")
+
+
+def test_a_port_that_speaks_something_else_than_tls_is_told(shell: Shell) -> None:
+    with serving(domain_key) as port:
+        profile(shell, f"https://127.0.0.1:{port}")
+        code, steps, _ = check(shell)
+    assert (code, steps["TLS"][0]) == (6, "failed")
+    assert steps["TLS"][1].startswith(f"127.0.0.1 port {port} does not speak TLS as expected")

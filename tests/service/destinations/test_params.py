@@ -1,0 +1,141 @@
+"""What a launch refuses before anything is connected: types, parameters, and extras that are not installed."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from svcctl.api.destinations import Destination
+from svcctl.errors import MissingExtra, ServiceError
+from svcctl.service import destinations
+from svcctl.service.http.query_body import read_query
+
+KAFKA = {"topic": "t", "bootstrap.servers": "b:9092"}
+S3 = {"aws.bucket": "b"}
+HDFS = {"fs.defaultFS": "hdfs://n:8020", "file": "/a/b.csv"}
+
+
+@pytest.mark.parametrize(
+    ("type_", "params"),
+    [
+        ("kafka", KAFKA),
+        ("kafka", KAFKA | {"mode": "JSON", "maxBytesPerCommit": 10_000_000, "maxTimeWithoutCommit": "1000"}),
+        ("kafka", KAFKA | {"colour": "red", "plugin.library.paths": "/tmp/x.so"}),
+        ("s3", S3),
+        ("s3", S3 | {"format": "ZIP", "file.password": "p", "retention.size": 50, "retention.time": "86400"}),
+        ("s3", S3 | {"aws.accesskey": "a", "aws.secretkey": "s", "multiplefile": True}),
+        ("hdfs", HDFS | {"dfs.replication": 3}),
+        ("donothing", {"friendlyName": "x"}),
+    ],
+)
+def test_parameters_that_can_be_used_are_taken(type_: str, params: dict[str, Any]) -> None:
+    assert isinstance(destinations.destination(type_, "job", params), destinations.Destination)
+
+
+@pytest.mark.parametrize(
+    ("type_", "params", "message"),
+    [
+        ("kafka", {"bootstrap.servers": "b"}, "kafka needs topic"),
+        ("kafka", {"Topic": "t"}, "kafka needs topic ('Topic' is given, which is another)"),
+        (
+            "kafka",
+            {"topic": "t", "bootstrap.server": "b"},
+            "kafka needs bootstrap.servers ('bootstrap.server' is given, which is another)",
+        ),
+        ("kafka", KAFKA | {"mode": "csv"}, "mode is not one of json, array"),
+        (
+            "kafka",
+            KAFKA | {"maxBytesPerCommit": 10_000_001},
+            "maxBytesPerCommit is not a whole number from 1 to 10000000",
+        ),
+        (
+            "kafka",
+            KAFKA | {"maxTimeWithoutCommit": 999},
+            "maxTimeWithoutCommit is not a whole number from 1000 to 3600000",
+        ),
+        ("s3", {}, "s3 needs aws.bucket"),
+        ("s3", S3 | {"aws.accesskey": "a"}, "s3 needs aws.secretkey"),
+        ("s3", S3 | {"aws.endpoint": "localhost:9000"}, "aws.endpoint is not a URL of http or https"),
+        ("s3", S3 | {"format": "rar"}, "format is not one of plain, gzip, zip"),
+        ("s3", S3 | {"file.password": "hunter2"}, "file.password goes with format zip"),
+        ("s3", S3 | {"retention.size": "49"}, "retention.size is not a whole number from 50 to 500"),
+        ("s3", S3 | {"retention.time": 299.5}, "retention.time is not a whole number from 300 to 86400"),
+        ("s3", S3 | {"multiplefile": "perhaps"}, "multiplefile is not true or false"),
+        ("s3", S3 | {"multiplefile": False}, "multiplefile must be true for a query without an end"),
+        ("s3", S3 | {"aws.region": {}}, "aws.region is not text"),
+        ("hdfs", {"file": "/x"}, "hdfs needs fs.defaultFS"),
+        ("hdfs", HDFS | {"fs.defaultFS": "n:8020"}, "fs.defaultFS is not of the form hdfs://host:port"),
+        ("hdfs", HDFS | {"file": "b.csv"}, "file is not the whole path of a file"),
+        ("hdfs", HDFS | {"dfs.replication": "0"}, "dfs.replication is not a whole number from 1 to 512"),
+    ],
+)
+def test_an_error_names_the_key_and_not_its_value(type_: str, params: dict[str, Any], message: str) -> None:
+    with pytest.raises(ServiceError) as caught:
+        destinations.destination(type_, "job", params)
+    assert caught.value.message == f"destination.params: {message}"
+
+
+@pytest.mark.parametrize(
+    ("name", "known"), [("Kafka", "kafka"), ("HDFS", "hdfs"), ("S3", "s3"), ("DONOTHING", "donothing")]
+)
+def test_a_type_may_be_written_in_any_case(name: str, known: str) -> None:
+    assert destinations.known_type(name) == known
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("hfds", "destination.type 'hfds' is not one of kafka, s3, hdfs, donothing: is it hdfs?"),
+        ("ftp", "destination.type 'ftp' is not one of kafka, s3, hdfs, donothing"),
+    ],
+)
+def test_another_type_is_refused(name: str, message: str) -> None:
+    with pytest.raises(ServiceError) as caught:
+        destinations.known_type(name)
+    assert caught.value.message == message
+
+
+def test_a_destination_whose_extra_is_missing_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(destinations.CLASSES, "kafka", ("svcctl.service.destinations.absent", "Kafka"))
+    with pytest.raises(MissingExtra) as caught:
+        destinations.destination("kafka", "job", KAFKA)
+    assert caught.value.message == "the destination kafka needs packages that are not installed"
+    assert caught.value.hint == "install them with: pip install 'svcctl[kafka]'"
+
+
+def asked(destination: Any) -> Destination | None:
+    body = json.dumps({"query": "from t", "from": 0, "to": 1, "destination": destination}).encode()
+    return read_query(body, now=datetime.now(UTC), modes={"json": None}, saved=str).destination
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        (None, None),
+        ({"type": "S3"}, Destination("S3", {})),
+        ({"type": "s3", "params": None}, Destination("s3", {})),
+        ({"type": "s3", "params": {"a": 1, "b": "c"}}, Destination("s3", {"a": 1, "b": "c"})),
+        ({"type": "s3", "params": [{"a": 1}, {"b": "c"}]}, Destination("s3", {"a": 1, "b": "c"})),
+    ],
+)
+def test_parameters_are_an_object_or_a_list_of_objects(given: Any, read: Destination | None) -> None:
+    assert asked(given) == read
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("s3", "destination is not an object"),
+        ({}, "destination.type is missing"),
+        ({"type": 3}, "destination.type is not a string"),
+        ({"type": "s3", "params": "a=b"}, "destination.params is neither an object nor a list of objects"),
+        ({"type": "s3", "params": ["a"]}, "destination.params is neither an object nor a list of objects"),
+    ],
+)
+def test_any_other_destination_is_refused(given: Any, message: str) -> None:
+    with pytest.raises(ServiceError) as caught:
+        asked(given)
+    assert caught.value.message == message

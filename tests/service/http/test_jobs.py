@@ -1,0 +1,146 @@
+"""The job operations on the wire: paths, HTTP statuses and envelopes."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from svcctl.service.engines.duckdb import Engine
+from svcctl.service.http.app import build
+from svcctl.service.jobs.jobs import Jobs
+from svcctl.service.language.types import Column, Type
+from svcctl.service.provisioning import domains, seed
+from svcctl.service.service import Service
+from svcctl.service.store import Account, Store
+
+NOW = 1_700_000_000.0
+NOWHERE = "00000000-0000-0000-0000-000000000000"
+Ask = Callable[..., tuple[int, dict[str, Any]]]
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Iterator[Ask]:
+    """Sends a request and returns HTTP status and body, without what differs from one answer to the next."""
+    with Engine() as engine, ThreadPoolExecutor(2) as executor:
+        store = Store(tmp_path / "state.db")
+        seed.catalog(store)
+        store.put_account(Account("key", "secret", "mine", seed.LOCAL_DOMAIN, administrator=True))
+        domains.put_own(store, "elsewhere")
+        domains.assign(store, "elsewhere", "owner@elsewhere", domains.OWNER)
+        store.put_account(Account("other", "secret", "theirs", "elsewhere"))
+        engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
+        jobs = Jobs(store, lambda job, run: run.stopping.wait() and False)
+        app = build(Service(engine, store, executor, clock=lambda: NOW), jobs)
+
+        def ask(method: str, path: str, json: Any = None, token: str = "mine") -> tuple[int, dict[str, Any]]:
+            async def send() -> httpx.Response:
+                async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+                    return await client.request(
+                        method, f"/search{path}", json=json, headers={"Authorization": f"Bearer {token}"}
+                    )
+
+            answer = asyncio.run(send())
+            body = answer.json()
+            assert body.pop("timestamp") == int(NOW * 1000)
+            assert re.fullmatch(r"[0-9a-f]{12}", body.pop("cid"))
+            return answer.status_code, body
+
+        yield ask
+        jobs.close()
+        store.close()
+
+
+def launch(ask: Ask, **more: Any) -> str:
+    destination = {"type": "DONOTHING", "params": {"friendlyName": "mine", "colour": "red"}}
+    status, body = ask("POST", "/query", {"query": "from t", "from": 1, "destination": destination, **more})
+    assert status == 200, body
+    job_id = str(body["object"]["id"])
+    assert body == {"success": True, "msg": "", "status": 0, "object": {"id": job_id}}
+    return job_id
+
+
+def job(job_id: str, status: str) -> dict[str, Any]:
+    return {
+        "status": status,
+        "id": job_id,
+        "eventGenerated": 0,
+        "eventsSent": 0,
+        "lastDatetime": 0,
+        "type": "donothing",
+        "friendlyName": "mine",
+        "query": "from t",
+        "error": [],
+    }
+
+
+def done(content: Any) -> tuple[int, dict[str, Any]]:
+    return 200, {"success": True, "msg": "", "status": 0, "object": content}
+
+
+def refused(http: int, code: int, message: str) -> tuple[int, dict[str, Any]]:
+    return http, {"success": False, "msg": message, "status": code}
+
+
+def test_a_job_is_launched_stopped_started_listed_and_removed(ask: Ask) -> None:
+    job_id = launch(ask)
+    assert ask("GET", f"/job/{job_id}") == done(job(job_id, "RUNNING"))
+    assert ask("GET", f"/job/stop/{job_id}") == done(job(job_id, "STOPPED"))
+    assert ask("GET", "/jobs") == done([job(job_id, "STOPPED")])
+    assert ask("GET", f"/job/start/{job_id}") == done(job(job_id, "RUNNING"))
+    assert ask("DELETE", f"/job/remove/{job_id}") == done(job(job_id, "REMOVED"))
+    assert ask("GET", "/jobs") == done([])
+
+
+def test_what_cannot_be_done_says_why_in_the_envelope(ask: Ask) -> None:
+    job_id = launch(ask)
+    running = f"job {job_id} is RUNNING already"
+    assert ask("GET", f"/job/start/{job_id}") == refused(409, 101, running)
+    ask("GET", f"/job/stop/{job_id}")
+    stopped = f"job {job_id} is STOPPED: only a running job can be stopped"
+    assert ask("GET", f"/job/stop/{job_id}") == refused(409, 108, stopped)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/job/"), ("GET", "/job/stop/"), ("GET", "/job/start/"), ("DELETE", "/job/remove/")]
+)
+def test_an_unknown_job_and_one_of_another_domain_are_the_same(ask: Ask, method: str, path: str) -> None:
+    assert ask(method, path + NOWHERE) == refused(404, 100, f"no job {NOWHERE}")
+    job_id = launch(ask)
+    assert ask(method, path + job_id, token="theirs") == refused(404, 100, f"no job {job_id}")
+
+
+def test_another_domain_sees_its_own_jobs(ask: Ask) -> None:
+    launch(ask)
+    assert ask("GET", "/jobs", token="theirs") == done([])
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"destination": {"type": "kafka", "params": {"topic": "x"}}},
+            "destination.params: kafka needs bootstrap.servers",
+        ),
+        ({"destination": {"type": "ftp"}}, "destination.type 'ftp' is not one of kafka, s3, hdfs, donothing"),
+        ({"to": 0}, "the range ends before it starts: from 1970-01-01 00:00:01 to 1970-01-01 00:00:00 (UTC)"),
+    ],
+)
+def test_a_launch_that_could_not_be_delivered_makes_no_job(ask: Ask, fields: dict[str, Any], message: str) -> None:
+    body = {"query": "from t", "from": 1, "destination": {"type": "donothing"}} | fields
+    assert ask("POST", "/query", body) == refused(400, 1, message)
+    assert ask("GET", "/jobs") == done([])
+
+
+def test_a_query_that_cannot_run_is_refused_at_launch_with_its_place(ask: Ask) -> None:
+    body = {"query": "from t where m = 1", "from": 1, "destination": {"type": "donothing"}}
+    status, answer = ask("POST", "/query", body)
+    assert (status, answer["success"], answer["status"]) == (400, False, 1)
+    assert answer["context"] == {"line": 1, "column": 14}
+    assert ask("GET", "/jobs") == done([])

@@ -1,0 +1,242 @@
+"""The routes of domains and roles: who may, what is answered, and with which HTTP status and error object."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import httpx
+import pytest
+
+from svcctl.service.http.app import build
+from svcctl.service.provisioning import domains, seed
+from svcctl.service.provisioning.domains import Status
+from svcctl.service.service import Service
+from svcctl.service.store import Account, Store
+
+NOW = 1_700_000_000.0
+ACCOUNTS = {
+    "reseller": Account("reseller-key", "reseller-secret", "reseller-token", "", reseller="demo"),
+    "other": Account("other-key", "other-secret", None, "", reseller="other"),
+    "admin": Account("admin-key", "admin-secret", None, "acme@demo", administrator=True),
+    "ordinary": Account("user-key", "user-secret", None, "acme@demo"),
+    "local": Account("local-key", "local-secret", None, "local", administrator=True),
+}
+ACME = {"name": "acme@demo", "plan": "basic", "time": 14.0, "volume": 10.0, "status": "Active"}
+ANN = {"email": "ann@acme.example", "role": "ADMIN", "owner": True, "lastDomain": True}
+
+Ask = Callable[..., tuple[int, Any]]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "state.db")
+    seed.catalog(store)
+    domains.plans.put_reseller(store, domains.plans.Reseller("other"))
+    for account in ACCOUNTS.values():
+        store.put_account(account)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def ask(store: Store) -> Ask:
+    """Sends a request signed by one of the accounts; returns HTTP status and decoded body."""
+    # Nothing here asks the engine anything.
+    app = build(Service(cast(Any, None), store, cast(Any, None), clock=lambda: NOW))
+
+    def ask(who: str, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        account = ACCOUNTS[who]
+        content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        stamp = str(int(NOW * 1000))
+        message = account.api_key.encode() + content + stamp.encode()
+        headers = {
+            "content-type": "application/json",
+            "x-svc-apikey": account.api_key,
+            "x-svc-timestamp": stamp,
+            "x-svc-sign": hmac.new(account.api_secret.encode(), message, hashlib.sha256).hexdigest(),
+        }
+
+        async def send() -> httpx.Response:
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://service") as client:
+                return await client.request(method, path, content=content, headers=headers)
+
+        response = asyncio.run(send())
+        assert response.headers["content-type"] == "application/json"
+        return response.status_code, response.json()
+
+    return ask
+
+
+@pytest.fixture
+def acme(store: Store) -> None:
+    """A domain with an owner."""
+    domains.create(store, "demo", {"name": "acme", "plan": "basic", "time": 14})
+    domains.assign(store, "acme@demo", "ann@acme.example", "OWNER")
+
+
+def error(code: int, message: str) -> dict[str, Any]:
+    return {"error": {"code": code, "message": message}}
+
+
+def test_a_domain_lives_through_the_routes(ask: Ask, store: Store) -> None:
+    assert ask("reseller", "GET", "/domain") == (200, [])
+    assert ask("reseller", "POST", "/domain", {"name": "acme", "plan": "basic", "time": 14}) == (200, ACME)
+    assert ask("reseller", "GET", "/domain") == (200, [ACME])
+    assert ask("reseller", "GET", "/domain/acme%40demo") == (200, ACME | {"users": []})
+    domains.assign(store, "acme@demo", "ann@acme.example", "OWNER")
+    assert ask("reseller", "GET", "/domain/acme") == (200, ACME | {"users": [ANN]})
+    assert ask("reseller", "POST", "/domain/acme/disable") == (200, ACME | {"status": "Disabled"})
+    assert ask("reseller", "POST", "/domain/acme/enable") == (200, ACME)
+    assert ask("reseller", "DELETE", "/domain/acme") == (200, ACME | {"status": "Deleted"})
+    assert ask("reseller", "GET", "/domain") == (200, [])
+
+
+REFUSALS = [
+    ("GET", "/domain/nemo", None, 404, error(106, "invalid domain: there is no nemo@demo")),
+    ("GET", "/domain/acme%40other", None, 404, error(106, "invalid domain: there is no acme@other")),
+    ("POST", "/domain/nemo/enable", None, 404, error(106, "invalid domain: there is no nemo@demo")),
+    ("POST", "/domain/acme/enable", None, 409, error(117, "domain acme@demo is already enabled")),
+    (
+        "POST",
+        "/domain",
+        {"name": "A", "plan": "basic"},
+        400,
+        error(121, "domain name 'A' must be of a-z, 0-9, '.', '_' and '-', and begin with a letter or digit"),
+    ),
+    ("POST", "/domain", {"name": "acme", "plan": "basic"}, 409, error(122, "domain acme@demo exists")),
+    ("POST", "/domain", {"name": "b", "plan": "x"}, 400, error(123, "reseller 'demo' has no plan 'x'")),
+    ("POST", "/domain", {"name": "b", "plan": "trial", "time": 1}, 400, error(124, "plan 'trial' takes no time")),
+    ("POST", "/domain", {"plan": "basic"}, 400, error(125, "name is missing")),
+    ("POST", "/domain", b"{", 400, error(125, "the body is not JSON")),
+    ("POST", "/domain", b"", 400, error(125, "the body is not JSON")),
+    ("POST", "/domain", b"\xff", 400, error(125, "the body is not JSON")),
+    ("POST", "/domain", b'{"name": "\\ud800"}', 400, error(125, "the body is not JSON")),
+    ("POST", "/domain", b"[" * 100_000, 400, error(125, "the body is not JSON")),
+    ("POST", "/domain", [], 400, error(125, "the body is not a JSON object")),
+    ("GET", "/domain/acme/roles/nemo", None, 404, error(140, "domain acme@demo has no role 'nemo'")),
+    ("PUT", "/domain/acme/roles/nemo", {}, 404, error(140, "domain acme@demo has no role 'nemo'")),
+    ("GET", "/domain/nemo/roles", None, 404, error(106, "invalid domain: there is no nemo@demo")),
+    (
+        "POST",
+        "/domain/acme/roles",
+        {"name": "ops", "policies": [], "applications": []},
+        400,
+        error(134, "role 'ops' has no policies, so it must have at least one application"),
+    ),
+    ("POST", "/domain/acme/roles", {"name": "ops", "maxVault": 2}, 400, error(139, "maxVault cannot be set")),
+]
+
+
+@pytest.mark.usefixtures("acme")
+@pytest.mark.parametrize(("method", "path", "body", "status", "answer"), REFUSALS)
+def test_a_refusal_is_the_interfaces_error_object(
+    ask: Ask, method: str, path: str, body: Any, status: int, answer: Any
+) -> None:
+    assert ask("reseller", method, path, body) == (status, answer)
+
+
+def test_pending_disabled_and_ownerless_have_errors_of_their_own(ask: Ask, store: Store) -> None:
+    ask("reseller", "POST", "/domain", {"name": "acme", "plan": "basic"})
+    assert ask("reseller", "GET", "/domain/acme/roles") == (
+        409,
+        error(119, "domain acme@demo has no owner: it cannot be accessed until one is assigned"),
+    )
+    ask("reseller", "POST", "/domain/acme/disable")
+    assert ask("reseller", "POST", "/domain/acme/disable") == (
+        409,
+        error(117, "domain acme@demo is already disabled"),
+    )
+    assert ask("reseller", "GET", "/domain/acme/roles") == (
+        409,
+        error(127, "domain acme@demo is disabled: it cannot be accessed"),
+    )
+    domains.set_status(store, "acme@demo", Status.PENDING)
+    assert ask("reseller", "POST", "/domain/acme/enable") == (
+        409,
+        error(118, "domain acme@demo is pending: it cannot be enabled"),
+    )
+
+
+@pytest.mark.usefixtures("acme")
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/domain"),
+        ("POST", "/domain"),
+        ("GET", "/domain/acme"),
+        ("POST", "/domain/acme/enable"),
+        ("POST", "/domain/acme/disable"),
+        ("DELETE", "/domain/acme"),
+    ],
+)
+@pytest.mark.parametrize("who", ["admin", "ordinary", "local"])
+def test_domain_operations_need_reseller_credentials(ask: Ask, who: str, method: str, path: str) -> None:
+    body = {"name": "b", "plan": "basic"} if path == "/domain" else None
+    assert ask(who, method, path, body) == (403, error(120, "domain operations need the credentials of a reseller"))
+
+
+@pytest.mark.usefixtures("acme")
+@pytest.mark.parametrize("who", ["reseller", "admin"])
+def test_a_role_lives_through_the_routes(ask: Ask, who: str) -> None:
+    read_only = {"alertPermissions": [], "defVault": 1, "maxVault": 1}
+    role = {"name": "Day/Night é", "policies": ["Search"], "applications": [], "resourceIds": {"ids": []}} | read_only
+    path = "/domain/acme@demo/roles/Day%2FNight%20%C3%A9"
+    assert ask(who, "POST", "/domain/acme/roles", {"name": "Day/Night é", "policies": "Search"}) == (200, role)
+    assert ask(who, "GET", path) == (200, role)
+    assert ask(who, "GET", "/domain/acme/roles") == (200, [role])
+    changed = role | {"resourceIds": {"ids": [1, 2]}}
+    assert ask(who, "PUT", path, {"resourceIds": {"a": [2], "b": [1]}}) == (200, changed)
+    assert ask(who, "DELETE", path) == (200, changed)
+    assert ask(who, "GET", "/domain/acme/roles") == (200, [])
+
+
+@pytest.mark.usefixtures("acme")
+def test_an_ordinary_account_administrates_nothing(ask: Ask) -> None:
+    assert ask("ordinary", "GET", "/domain/acme/roles") == (
+        403,
+        error(126, "the account does not administrate domain acme@demo"),
+    )
+
+
+def test_the_account_of_the_local_profile_administrates_the_local_domain(ask: Ask) -> None:
+    assert ask("local", "GET", "/domain/local/roles") == (200, [])
+
+
+def test_a_domain_that_cannot_be_accessed_answers_its_own_accounts_nothing(ask: Ask, store: Store, acme: None) -> None:
+    assert ask("admin", "GET", "/domain/acme/roles") == (200, [])
+    ask("reseller", "POST", "/domain/acme/disable")
+    for method, path in (("GET", "/domain/acme/roles"), ("POST", "/search/query"), ("GET", "/service/status")):
+        status, answer = ask("admin", method, path)
+        assert (status, answer["success"], answer["status"], answer["msg"]) == (
+            409,
+            False,
+            1,
+            "domain acme@demo is disabled: it cannot be accessed",
+        )
+    ask("reseller", "DELETE", "/domain/acme")
+    status, answer = ask("admin", "GET", "/domain/acme/roles")
+    assert (status, answer["msg"]) == (401, "the API key or the signature is wrong")
+
+
+@pytest.mark.usefixtures("acme")
+@pytest.mark.parametrize("who", ["admin", "ordinary", "reseller"])
+def test_customers_may_not_load_files_of_this_machine(ask: Ask, who: str) -> None:
+    status, answer = ask(who, "POST", "/service/load", {"path": "/etc/passwd", "table": "a.b"})
+    assert (status, answer["msg"]) == (401, "only an administrator of the service may load events")
+
+
+def test_the_seed_is_sown_once(store: Store) -> None:
+    domains.plans.remove_plan(store, "demo", "trial")
+    keys = {"api_key": "k", "api_secret": "s", "token": "t"}
+    seed.seed(store, keys, {"api_key": "rk", "api_secret": "rs", "token": "rt"})
+    assert [plan.name for plan in domains.plans.plans(store)] == ["basic", "full"]
+    assert (store.account("k"), store.account("rk")) == (
+        Account("k", "s", "t", "local", administrator=True),
+        Account("rk", "rs", "rt", "", reseller="demo"),
+    )

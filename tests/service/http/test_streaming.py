@@ -1,0 +1,369 @@
+"""Queries to a service with few threads and little patience: padding, limits, clients that leave, and hostile ones."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+from svcctl.api.auth import Bearer
+from svcctl.api.client import Client
+from svcctl.api.events import MODES, QueryResponse
+from svcctl.api.query import QueryRequest
+from svcctl.errors import IncompleteResult, NotFound, ServiceError, SvcctlError, UsageError
+from svcctl.service.engines.duckdb import Engine
+from svcctl.service.http.app import build
+from svcctl.service.language.types import Column, Type
+from svcctl.service.rendering import ENCODERS
+from svcctl.service.service import Service, seconds_of
+from svcctl.service.store import Account, Store
+
+NOON = 1_704_110_400
+"""2024-01-01 12:00:00, a minute after the events of `few` began."""
+FEW = (
+    "SELECT TIMESTAMP '2024-01-01 11:59:00' + to_seconds(i) AS eventdate, i AS n, 'text ' || i AS text"
+    " FROM range(3) r(i)"
+)
+COLUMNS = (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8), Column("text", Type.STR))
+ROWS = [(1_704_110_340_000 + 1000 * n, n, f"text {n}") for n in range(3)]
+STREAMING = [mode for mode, encoder in ENCODERS.items() if encoder.streams]
+
+
+@dataclass
+class Served:
+    """A service that runs in this process, and how to reach it."""
+
+    engine: Engine
+    service: Service
+    address: tuple[str, int]
+    moment: float = 0.0
+    """What its clock adds to the time there is."""
+
+    def client(self) -> Client:
+        return Client(f"http://127.0.0.1:{self.address[1]}", Bearer("token"), retries=0)
+
+    def ask(self, query: str, mode: str = "json/simple/compact", **fields: Any) -> list[tuple[Any, ...]]:
+        asked = {"from_": NOON - 3600, "to": NOON, **fields}
+        with self.client() as client, client.query(QueryRequest(query=query, mode=mode, **asked)) as answer:
+            return list(answer.rows())
+
+    def body(self, fields: dict[str, Any]) -> tuple[str, bytes]:
+        """The content type and the untouched bytes of an answer."""
+        with self.client() as client, client.request("POST", "/search/query", json.dumps(fields).encode()) as answer:
+            return answer.headers["content-type"], b"".join(answer.body)
+
+
+@contextmanager
+def running(directory: Path, threads: int = 1, **patience: float) -> Iterator[Served]:
+    """A service with the tables `few` and `endless`; a query that reads all of `endless` never comes to its end."""
+    with ExitStack() as closing:
+        engine = closing.enter_context(Engine())
+        engine._connection.execute(
+            "CREATE VIEW events.endless AS SELECT TIMESTAMP '2024-01-01 11:59:00' AS eventdate, i AS n,"
+            " 'text ' || i AS text FROM range(1000000000000000) r(i);"
+            " INSERT INTO main.stored VALUES ('endless', true)"
+        )
+        engine.append("few", FEW, create=COLUMNS)
+        store = Store(directory / "state.db")
+        closing.callback(store.close)
+        store.put_account(Account("key", "secret", "token", "", reseller="none"))
+        executor = closing.enter_context(ThreadPoolExecutor(threads))
+        listener = socket.create_server(("127.0.0.1", 0))
+        served = Served(engine, Service(engine, store, executor, **patience), listener.getsockname())  # type: ignore[arg-type]
+        served.service.clock = lambda: NOON + served.moment
+        config = uvicorn.Config(build(served.service), lifespan="off", log_config=None, access_log=False, ws="none")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        closing.callback(thread.join)
+        closing.callback(setattr, server, "should_exit", True)
+        yield served
+
+
+Serve = Callable[..., Served]
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    """Starts a service of the test's own."""
+    with ExitStack() as closing:
+        yield lambda *args, **named: closing.enter_context(running(tmp_path, *args, **named))
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service for tests that leave it as it was."""
+    with running(tmp_path_factory.mktemp("served")) as served:
+        yield served
+
+
+def sent(served: Served, query: str, mode: str) -> socket.socket:
+    """A connection on which a query was asked, by a client that does nothing else."""
+    body = json.dumps({"query": query, "from": NOON - 3600, "to": NOON, "mode": {"type": mode}}).encode()
+    connection = socket.create_connection(served.address)
+    head = (
+        f"POST /search/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer token\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    connection.sendall(head.encode() + body)
+    return connection
+
+
+ENDLESS = "from endless group by n % 10 select count()"
+
+
+@pytest.mark.parametrize("mode", ["csv", "json", "msgpack", "xls"])
+def test_a_client_that_leaves_before_the_answer_frees_its_thread(serve: Serve, mode: str) -> None:
+    served = serve(threads=1, padding_seconds=0.05)
+    sent(served, ENDLESS, mode).close()
+    assert served.ask("from few") == ROWS
+
+
+@pytest.mark.parametrize("mode", ["csv", "json", "msgpack", "xls"])
+def test_a_client_that_leaves_while_the_engine_works_frees_its_thread(serve: Serve, mode: str) -> None:
+    served = serve(threads=1, padding_seconds=0.05)
+    with sent(served, ENDLESS, mode) as connection:
+        assert connection.recv(15) == b"HTTP/1.1 200 OK"
+    assert served.ask("from few") == ROWS
+
+
+def test_a_client_that_leaves_among_the_rows_frees_its_thread(serve: Serve) -> None:
+    served = serve(threads=1)
+    with sent(served, "from endless", "json/simple") as connection:
+        received = 0
+        while received < 5_000_000:
+            received += len(connection.recv(1 << 16))
+    assert served.ask("from few") == ROWS
+
+
+def test_a_client_that_does_not_read_holds_no_thread(serve: Serve) -> None:
+    served = serve(threads=1)
+    with sent(served, "from endless", "csv") as connection:
+        assert connection.recv(15) == b"HTTP/1.1 200 OK"
+        assert served.ask("from few") == ROWS
+
+
+def test_a_query_that_takes_too_long_is_refused_while_nothing_was_sent(serve: Serve) -> None:
+    served = serve(threads=1, query_seconds=0.1)
+    for mode in MODES:
+        with pytest.raises(ServiceError) as caught, served.client() as client:
+            asked = QueryRequest(query=ENDLESS, from_=NOON - 3600, to=NOON, mode=mode)
+            with client.query(asked) as answer:
+                list(answer.raw())
+        assert (caught.value.message, type(caught.value)) == (
+            "the query needs more than 0.1 s of work; narrow it",
+            ServiceError,
+        )
+    assert served.ask("from few") == ROWS
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_query_that_takes_too_long_ends_an_answer_that_began(serve: Serve, mode: str) -> None:
+    served = serve(threads=1, query_seconds=0.3, padding_seconds=0.05)
+    with pytest.raises(IncompleteResult) as caught, served.client() as client:
+        asked = QueryRequest(query=ENDLESS, from_=NOON - 3600, to=NOON, mode=mode)
+        with client.query(asked) as answer:
+            list(answer.raw())
+    if mode in STREAMING:
+        told = "it ended in an error of the service: the query needs more than 0.3 s of work; narrow it"
+        assert caught.value.message == f"the result is incomplete: {told} (code 500, cid {answer.cid})"
+    else:
+        assert caught.value.message == "the result is incomplete: the connection broke in the middle"
+    assert served.ask("from few") == ROWS
+
+
+def test_the_limits_of_a_service_come_from_the_environment() -> None:
+    assert seconds_of({"A": "0.5"}, "A", 600.0) == 0.5
+    assert seconds_of({"A": ""}, "A", 600.0) == 600.0
+    for text in ("x", "0", "-1", "inf", "nan"):
+        with pytest.raises(UsageError) as caught:
+            seconds_of({"A": text}, "A", 600.0)
+        assert caught.value.message == f"A is '{text}', which is not a number above 0"
+
+
+@pytest.mark.parametrize("mode", STREAMING)
+def test_padding_comes_while_nothing_else_does_and_no_reader_sees_it(serve: Serve, mode: str) -> None:
+    served = serve(padding_seconds=0.01)
+    fields = {"query": "from few where n < 2", "from": NOON - 3600, "to": NOON + 60, "mode": {"type": mode}}
+    chunks = []
+    with served.client() as client, client.request("POST", "/search/query", json.dumps(fields).encode()) as answer:
+        for chunk in answer.body:
+            chunks.append(chunk)
+            if sum(not chunk.strip() for chunk in chunks) == 3:
+                served.moment = 63.0
+    assert sum(not chunk.strip() for chunk in chunks) >= 3
+    read = QueryResponse(MODES[mode], answer.headers["content-type"], chunks)
+    rows = list(read.rows())
+    if mode in ("csv", "tsv", "xml"):
+        assert [row[1:] for row in rows] == [("0", "text 0"), ("1", "text 1")]
+    else:
+        assert rows == ROWS[:2]
+    raw = b"".join(QueryResponse(MODES[mode], answer.headers["content-type"], chunks).raw())
+    whole = served.body(fields | {"to": NOON})[1]
+    if mode == "xml":  # its white space is its own, and passed on
+        raw = b"\n".join(line for line in raw.split(b"\n") if line) + b"\n"
+    assert without_the_request(raw) == without_the_request(whole)
+
+
+def without_the_request(body: bytes) -> bytes:
+    """A body without the members that differ from request to request."""
+    start, end = body.find(b'"cid"'), body.find(b'"object"')
+    return body[:start] + body[end:] if 0 <= start < end else body
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_mode_may_be_written_in_any_case(served: Served, mode: str) -> None:
+    fields = {"query": "from few select n", "from": NOON - 3600, "to": NOON}
+    told = [served.body(fields | {"mode": {"type": name}})[0] for name in (mode, mode.upper(), mode.title())]
+    assert told == [ENCODERS[mode].content_type] * 3
+
+
+def test_twenty_clients_at_once_on_eight_threads_all_get_their_rows(serve: Serve) -> None:
+    served = serve(threads=8)
+    counting = (
+        "SELECT TIMESTAMP '2024-01-01 11:00:00' + to_milliseconds(i) AS eventdate, i AS n FROM range(100000) r(i)"
+    )
+    served.engine.append("many", counting, create=COLUMNS[:2])
+    together = threading.Barrier(20)
+
+    def ask(number: int) -> list[tuple[Any, ...]]:
+        together.wait()
+        return served.ask(f"from many where n % 20 = {number} select n")
+
+    with ThreadPoolExecutor(20) as clients:
+        answers = list(clients.map(ask, range(20)))
+    assert answers == [[(n,) for n in range(number, 100_000, 20)] for number in range(20)]
+
+
+def test_queries_without_an_end_hold_no_thread_while_they_wait(serve: Serve) -> None:
+    served = serve(threads=1)
+    with ExitStack() as following:
+        arriving = []
+        for _ in range(4):
+            client = following.enter_context(served.client())
+            asked = QueryRequest(query="from few select n", from_=NOON - 3600, mode="json/simple/compact")
+            arriving.append(following.enter_context(client.query(asked)).rows())
+        assert [[next(rows) for _ in ROWS] for rows in arriving] == [[(0,), (1,), (2,)]] * 4
+        assert served.ask("from few") == ROWS
+        served.engine.append("few", "SELECT TIMESTAMP '2024-01-01 11:59:30' AS eventdate, 99 AS n, 'late' AS text")
+        assert [next(rows) for rows in arriving] == [(99,)] * 4
+
+
+def test_every_answer_names_its_request_in_its_head(served: Served) -> None:
+    asked = QueryRequest(query="from few", from_=NOON - 3600, to=NOON, mode="csv")
+    with served.client() as client:
+        with client.query(asked) as answer:
+            assert len(answer.cid or "") == 12
+        with client.request("POST", "/search/query", asked.body().replace(b'"csv"', b'"json"')) as told:
+            assert json.loads(b"".join(told.body))["cid"] == told.headers["x-svc-cid"]
+        for call, code in ((lambda: client.domain("nobody"), 106), (lambda: client.call("GET", "/nowhere"), 1)):
+            with pytest.raises(ServiceError) as caught:
+                call()
+            assert (caught.value.code, len(caught.value.cid or "")) == (code, 12)
+
+
+HOSTILE = 'from few where text = "text 1" select n, text limit 5'
+PIECES = ["'", '"', ";", "--", "/*", "\\", "`", "\0", "') OR 1=1;--", "; DROP TABLE events.few;"]
+EVERYWHERE = list(product(range(len(HOSTILE) + 1), PIECES))
+INSIDE = range(HOSTILE.index('"') + 1, HOSTILE.rindex('"') + 1)
+"""Where a piece without a quote is part of the text that is looked for, and not found."""
+
+
+def test_no_piece_of_sql_at_any_place_of_a_query_does_harm(served: Served) -> None:
+    told = {(at, piece): rows_or_refusal(served, HOSTILE[:at] + piece + HOSTILE[at:]) for at, piece in EVERYWHERE}
+    answered = {place: rows for place, rows in told.items() if not isinstance(rows, ServiceError)}
+    texts = {(at, piece): [] for at, piece in product(INSIDE, PIECES) if not set(piece) & set('"\\\0')}
+    tabs = {(at, "\\"): [] for at in INSIDE if HOSTILE[at] == "t"}
+    twice_negative = {(at, "--"): [(1, "text 1")] for at in (HOSTILE.index(" n"), HOSTILE.index("n,"))}
+    assert answered == texts | tabs | twice_negative
+    refused = [error for error in told.values() if isinstance(error, ServiceError)]
+    assert {error.code for error in refused} == {1}
+    assert all(error.place for error in refused)
+    assert served.ask("from few") == ROWS
+
+
+def rows_or_refusal(served: Served, query: str) -> list[tuple[Any, ...]] | ServiceError:
+    try:
+        return served.ask(query)
+    except ServiceError as error:
+        return error
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("from few where " + "(" * 30_000 + "true" + ")" * 30_000, None),
+        ("from few where " + "not " * 20_000 + "true", "nested too deep"),
+        ("from few where " + "- " * 20_000 + "1 = 1", None),
+        ("from few select " + "lower(" * 20_000 + "text" + ")" * 20_000, "nested too deep"),
+        ("from few where text = '" + "x" * 1_040_000 + "'", "line 1, column 1: the query has 1040024 bytes"),
+        ("x" * 2_000_000, "the body is larger than 1048576 bytes"),
+        ("from few where not text in {" + "'a'," * 5_000 + "'b'}", None),
+        ("from " + "a." * 100_000 + "b", "line 1, column 6: no table"),
+        ("from few //" + "\u2028" * 80_000, None),
+        ("", "line 1, column 1: the query ends too early"),
+    ],
+    ids=["parentheses", "not", "minus", "calls", "string", "body", "set", "name", "comment", "nothing"],
+)
+def test_a_monstrous_query_is_refused_or_answered_and_the_service_lives_on(
+    served: Served, query: str, message: str | None
+) -> None:
+    told = rows_or_refusal(served, query)
+    if message is None:
+        assert told == ROWS
+    else:
+        assert isinstance(told, ServiceError)
+        assert message in told.message
+        assert len(told.message) < 500
+    assert served.ask("from few") == ROWS
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "the body is not JSON"),
+        (b"[" * 100_000, "the body is not JSON"),
+        (b"[]", "the body is not a JSON object"),
+        (b'{"query":"from few"}', "from is missing"),
+        (b'{"query":"from few","from":true}', "from is neither epoch seconds nor a date"),
+        (b'{"query":"from few","from":"2h","to":"3 weeks"}', "date '3 weeks' is not one"),
+        (b'{"query":["from few"],"from":"2h"}', "query is not a string"),
+        (b'{"query":"from few","queryId":"a","from":"2h"}', "query and queryId exclude each other"),
+        (b'{"from":"2h"}', "query or queryId is missing"),
+        (
+            b'{"query":"from few","from":"2h","mode":{"type":"cvs"}}',
+            f"mode.type 'cvs' is not one of {', '.join(MODES)}",
+        ),
+        (b'{"query":"from few","from":"2h","mode":{"type":{}}}', f"mode.type '{{}}' is not one of {', '.join(MODES)}"),
+        (b'{"query":"from few","from":"2h","limit":-1}', "limit '-1' is not a number of rows"),
+        (b'{"query":"from few","from":"2h","skip":1e3}', "skip '1000.0' is not a number of rows"),
+        (b'{"query":"from few","from":"2h","dateFormat":[]}', "dateFormat '[]' is not one of default, sql, iso"),
+        (b'{"query":"from few","from":"2h","timeZone":"Mars"}', "time zone 'Mars' is not of the form GMT+2"),
+        (b'{"query":"from few","from":1e400}', "from is neither epoch seconds nor a date"),
+        (
+            b'{"query":"from few","from":1704110400000}',
+            "date 1704110400000 is in milliseconds; dates are epoch seconds",
+        ),
+        (b'{"query":"\\ud800","from":"2h"}', "line 1, column 1: half of a surrogate pair is no character"),
+        (b'\xff{"query":"from few"}', "the body is not JSON"),
+    ],
+)
+def test_a_body_that_is_no_query_is_refused_with_the_reason(served: Served, body: bytes, message: str) -> None:
+    with served.client() as client, pytest.raises(SvcctlError) as caught:
+        client.call("POST", "/search/query", body)
+    assert (type(caught.value), caught.value.message) == (ServiceError, message)
+
+
+def test_an_unknown_saved_query_is_not_found(served: Served) -> None:
+    with served.client() as client, pytest.raises(NotFound) as caught:
+        client.call("POST", "/search/query", b'{"queryId":"nope","from":"2h"}')
+    assert caught.value.message == "no saved query 'nope'"

@@ -1,0 +1,296 @@
+"""The states of jobs and the operations that move them, against the interface's own table."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
+
+from svcctl.api import models
+from svcctl.errors import Conflict, NotFound, ServiceError
+from svcctl.service.jobs import jobs
+from svcctl.service.jobs.jobs import Job, Jobs, Run
+from svcctl.service.store import Account, Store
+
+ME = Account("key", "secret", None, "local", administrator=True)
+COLLEAGUE = Account("other key", "secret", None, "local")
+STRANGER = Account("third key", "secret", None, "elsewhere")
+SECRET = "5ecr3t-of-the-destination"
+
+
+class Work:
+    """Deliveries that go on until the test ends them; `alive` is false for those of a service that was killed."""
+
+    def __init__(self) -> None:
+        self.orders: dict[str, threading.Event] = {}
+        self.begun = threading.Semaphore(0)
+        self.alive = True
+
+    def __call__(self, job: Job, run: Run) -> bool:
+        order = self.orders.setdefault(job.id, threading.Event())
+        self.begun.release()
+        while not run.stopping.is_set():
+            if order.wait(0.001):
+                run.save(job.sent + 10, 5, {"step": {}, "memo": {}})
+                return True
+        if self.alive:
+            run.save(job.sent + 1, 4, {"step": {}, "memo": {}})
+        return False
+
+
+def launch(jobs: Jobs, account: Account = ME, **params: str) -> str:
+    return jobs.launch(account, type="donothing", query="from t", request={}, params=params).id
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "state.db")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def work() -> Work:
+    return Work()
+
+
+@pytest.fixture
+def mine(store: Store, work: Work) -> Iterator[Jobs]:
+    mine = Jobs(store, work)
+    yield mine
+    mine.close()
+
+
+def ended(jobs: Jobs, job_id: str) -> models.Job:
+    """The job when its thread is through."""
+    run = jobs._runs.get(job_id)
+    if run is not None:
+        assert run.ended.wait(10)
+    return jobs.get(ME, job_id)
+
+
+def refusal(act: Callable[[], object]) -> tuple[str, int | None]:
+    with pytest.raises(ServiceError) as caught:
+        act()
+    return type(caught.value).__name__, caught.value.code
+
+
+def test_a_new_job_is_running_and_named_after_its_type(mine: Jobs) -> None:
+    job = mine.get(ME, launch(mine))
+    assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", job.id)
+    assert re.fullmatch(r"donothing_[a-z0-9]{8}", job.friendly_name or "")
+    assert job.to_json() | {"id": "", "friendlyName": ""} == {
+        "id": "",
+        "status": "RUNNING",
+        "type": "donothing",
+        "friendlyName": "",
+        "query": "from t",
+        "eventGenerated": 0,
+        "eventsSent": 0,
+        "lastDatetime": 0,
+        "error": [],
+    }
+
+
+def test_a_job_may_be_given_its_name(mine: Jobs) -> None:
+    assert mine.get(ME, launch(mine, friendlyName="nightly")).friendly_name == "nightly"
+
+
+def test_no_answer_holds_a_parameter(mine: Jobs, store: Store) -> None:
+    job_id = launch(mine, **{"aws.secretkey": SECRET})
+    shown = [mine.get(ME, job_id), *mine.listed(ME), mine.stop(ME, job_id), mine.start(ME, job_id)]
+    shown += [mine.remove(ME, job_id)]
+    assert SECRET not in repr(shown)
+    assert SECRET not in repr([job.to_json() for job in shown])
+    assert SECRET not in repr(jobs.stored(store, job_id))
+    job_id = launch(mine, **{"aws.secretkey": SECRET})
+    assert SECRET not in repr(jobs.stored(store, job_id))
+
+
+def test_what_is_removed_is_forgotten_with_its_secrets(mine: Jobs, store: Store, tmp_path: Path) -> None:
+    mine.remove(ME, launch(mine, **{"aws.secretkey": SECRET}))
+    with store.reading() as connection:
+        assert connection.execute("select count(*) from jobs").fetchone() == (0,)
+
+
+def test_the_file_of_secrets_is_its_owners_alone(mine: Jobs, tmp_path: Path) -> None:
+    launch(mine)
+    assert {path.name: oct(path.stat().st_mode & 0o777) for path in tmp_path.glob("state.db")} == {"state.db": "0o600"}
+
+
+def test_jobs_are_those_of_the_domain(mine: Jobs) -> None:
+    first, second = launch(mine), launch(mine, COLLEAGUE)
+    launch(mine, STRANGER)
+    assert [job.id for job in mine.listed(ME)] == [first, second]
+    assert mine.stop(ME, second).status == "STOPPED"
+    assert refusal(lambda: mine.get(STRANGER, first)) == ("NotFound", 100)
+    assert refusal(lambda: mine.remove(STRANGER, first)) == ("NotFound", 100)
+
+
+def test_a_stopped_job_has_delivered_what_it_had_and_goes_on_from_there(mine: Jobs, work: Work) -> None:
+    job_id = launch(mine)
+    work.begun.acquire()
+    stopped = mine.stop(ME, job_id)
+    assert (stopped.status, stopped.events_sent, stopped.event_generated, stopped.last_datetime) == ("STOPPED", 1, 1, 4)
+    started = mine.start(ME, job_id)
+    assert (started.status, started.events_sent) == ("RUNNING", 1)
+
+
+def test_a_complete_job_has_sent_all_it_generated(mine: Jobs, work: Work) -> None:
+    job_id = launch(mine)
+    work.begun.acquire()
+    work.orders[job_id].set()
+    job = ended(mine, job_id)
+    assert (job.status, job.events_sent, job.event_generated, job.last_datetime) == ("COMPLETED", 10, 10, 5)
+
+
+def test_a_query_that_fails_stops_its_job_with_the_reason(store: Store) -> None:
+    def fail(job: Job, run: Run) -> bool:
+        raise ServiceError("no table 't'")
+
+    jobs = Jobs(store, fail)
+    job = ended(jobs, launch(jobs))
+    assert (job.status, job.error) == ("STOPPED", ("no table 't'",))
+
+
+def test_a_defect_stops_its_job_and_says_no_more_than_where_to_look(store: Store) -> None:
+    def fail(job: Job, run: Run) -> bool:
+        raise KeyError(SECRET)
+
+    jobs = Jobs(store, fail)
+    job = ended(jobs, launch(jobs))
+    assert (job.status, job.error) == ("STOPPED", ("the service failed on this job; its log has the reason",))
+
+
+def test_no_more_than_so_many_run_at_once(mine: Jobs) -> None:
+    running = [launch(mine) for _ in range(jobs.MOST_RUNNING)]
+    assert refusal(lambda: launch(mine)) == ("Conflict", 101)
+    mine.stop(ME, running[0])
+    another = launch(mine)
+    assert refusal(lambda: mine.start(ME, running[0])) == ("Conflict", 101)
+    mine.remove(ME, another)
+    assert mine.start(ME, running[0]).status == "RUNNING"
+
+
+def test_running_jobs_resume_with_the_service_and_no_others(store: Store, work: Work) -> None:
+    before = Jobs(store, work)
+    running, stopped = launch(before), launch(before)
+    before.stop(ME, stopped)
+    before.close()
+    again = Work()
+    after = Jobs(store, again)
+    after.resume()
+    assert again.begun.acquire(timeout=10)
+    assert after.get(ME, running).status == "RUNNING"
+    assert set(again.orders) == {running}
+    after.close()
+
+
+def test_a_start_waits_until_the_run_before_it_is_over(store: Store) -> None:
+    held, inside, most = threading.Event(), [], []
+
+    def slow(job: Job, run: Run) -> bool:
+        inside.append(job.id)
+        most.append(len(inside))
+        run.stopping.wait()
+        held.wait()
+        inside.pop()
+        return False
+
+    mine = Jobs(store, slow)
+    job_id = launch(mine)
+    before = mine._runs[job_id]
+    stopping = threading.Thread(target=lambda: mine.stop(ME, job_id))
+    stopping.start()
+    assert before.stopping.wait(10)
+    assert mine.start(ME, job_id).status == "RUNNING"
+    assert mine._runs[job_id] is not before
+    held.set()
+    stopping.join()
+    mine.close()
+    assert max(most) == 1
+
+
+class States(RuleBasedStateMachine):
+    """The interface's transition table as a model; a service that is killed and comes back is one more move."""
+
+    known = Bundle("known")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = tempfile.TemporaryDirectory()
+        self.store = Store(Path(self.directory.name) / "state.db")
+        self.work = Work()
+        self.jobs = Jobs(self.store, self.work)
+        self.model: dict[str, str] = {}
+
+    def teardown(self) -> None:
+        self.jobs.close()
+        self.store.close()
+        self.directory.cleanup()
+
+    def moved(self, act: Callable[[Account, str], models.Job], job_id: str, moves: dict[str, str | int]) -> None:
+        """One operation: from each state of `moves` it leads to a state, or is refused with a code."""
+        expected = moves.get(self.model.get(job_id, "REMOVED"), jobs.UNKNOWN)
+        if isinstance(expected, int):
+            kind = NotFound if expected == jobs.UNKNOWN else Conflict
+            assert refusal(lambda: act(ME, job_id)) == (kind.__name__, expected)
+            return
+        job = act(ME, job_id)
+        assert (job.id, job.status, job.error) == (job_id, expected, ())
+        self.model[job_id] = expected
+
+    @rule(target=known)
+    def launch(self) -> str:
+        if list(self.model.values()).count("RUNNING") == jobs.MOST_RUNNING:
+            return "00000000-0000-0000-0000-000000000000"
+        job_id = launch(self.jobs)
+        self.model[job_id] = "RUNNING"
+        return job_id
+
+    @rule(job_id=known)
+    def stop(self, job_id: str) -> None:
+        self.moved(self.jobs.stop, job_id, {"RUNNING": "STOPPED", "STOPPED": 108, "COMPLETED": 108})
+
+    @rule(job_id=known)
+    def start(self, job_id: str) -> None:
+        self.moved(self.jobs.start, job_id, {"STOPPED": "RUNNING", "RUNNING": 101, "COMPLETED": "COMPLETED"})
+
+    @rule(job_id=known)
+    def remove(self, job_id: str) -> None:
+        self.moved(self.jobs.remove, job_id, dict.fromkeys(("RUNNING", "STOPPED", "COMPLETED"), "REMOVED"))
+
+    @rule(job_id=known)
+    def complete(self, job_id: str) -> None:
+        if self.model.get(job_id) == "RUNNING":
+            self.work.orders.setdefault(job_id, threading.Event()).set()
+            assert ended(self.jobs, job_id).status == "COMPLETED"
+            self.model[job_id] = "COMPLETED"
+
+    @rule()
+    def kill(self) -> None:
+        self.work.alive = False
+        self.jobs.close()
+        self.work = Work()
+        self.jobs = Jobs(self.store, self.work)
+        self.jobs.resume()
+
+    @invariant()
+    def the_list_says_what_the_model_says(self) -> None:
+        listed = {job.id: job.status for job in self.jobs.listed(ME)}
+        assert listed == {job_id: status for job_id, status in self.model.items() if status != "REMOVED"}
+
+    @invariant()
+    def nothing_is_counted_as_sent_that_was_not_generated(self) -> None:
+        for job in self.jobs.listed(ME):
+            assert (job.events_sent or 0) <= (job.event_generated or 0)
+
+
+TestStates = States.TestCase
+TestStates.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)

@@ -1,0 +1,111 @@
+"""Who may import whom, and what a command may not load."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import svcctl
+
+ROOT = Path(svcctl.__file__).parent
+# What each part may import of svcctl, wherever in a module the import stands; the longest matching row holds.
+ALLOWED = {
+    "": {"svcctl"},
+    "errors": set(),
+    "api": {"errors", "api"},
+    "terminal": {"errors", "terminal"},
+    "inputs": {"errors", "api", "inputs"},
+    "profiles": {"errors"},
+    "local_service": {"errors"},
+    "options": {"api.dates"},
+    "connect": {"api", "terminal", "profiles"},
+    "context": {"errors", "api", "connect", "terminal", "profiles", "local_service"},
+    "commands": {"errors", "api", "context", "options", "terminal", "profiles", "inputs", "local_service"},
+    "commands.service": {"service", "commands.service"},
+    "commands.completion": {"completion"},
+    "commands.profile": {"checks", "connect"},
+    "checks": {"errors", "api", "profiles"},
+    "completion": {"api", "cli", "commands", "terminal", "profiles"},
+    "cli": {"errors", "context", "options", "terminal", "commands", ""},
+    "service": {"errors", "service", "api.dates", "api.models", "api.destinations", "local_service", ""},
+    "__main__": {"cli"},
+}
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imports(path: Path) -> set[str]:
+    """Every module that a file imports; `from a import b` counts as `a.b` where that is a module of svcctl."""
+    found = set()
+    known = {f"svcctl.{name}".rstrip(".") for name in modules()}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names} & known
+            found |= inner or {node.module}
+    return found
+
+
+def within(name: str, part: str) -> bool:
+    return name == part or (part != "" and name.startswith(part + "."))
+
+
+@pytest.mark.parametrize("name", modules())
+def test_a_module_imports_only_what_its_place_allows(name: str) -> None:
+    allowed = set().union(*(parts for place, parts in ALLOWED.items() if within(name, place)))
+    ours = {
+        found.removeprefix("svcctl").removeprefix(".")
+        for found in imports(modules()[name])
+        if found.startswith("svcctl")
+    }
+    assert {found for found in ours if not any(within(found, part) for part in allowed)} == set()
+
+
+@pytest.mark.parametrize("name", [name for name in modules() if within(name, "api")])
+def test_the_client_library_needs_httpx_and_msgpack_and_nothing_else(name: str) -> None:
+    outside = {found.split(".")[0] for found in imports(modules()[name])} - set(sys.stdlib_module_names)
+    assert outside <= {"httpx", "msgpack", "svcctl"}
+
+
+def test_commands_never_import_each_other_but_within_a_noun() -> None:
+    across = {
+        (name, found)
+        for name in modules()
+        if within(name, "commands")
+        for found in imports(modules()[name])
+        if found.startswith("svcctl.commands.")
+        and not (within(name, "commands.service") and within(found, "svcctl.commands.service"))
+    }
+    assert across == set()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "absent"),
+    [
+        (["--version"], {"httpx", "rich", "yaml", "duckdb", "pyarrow", "sqlglot", "msgpack"}),
+        (["--help"], {"httpx", "rich", "yaml", "duckdb", "pyarrow", "sqlglot", "msgpack"}),
+        (["range", "--from", "2h"], {"httpx", "rich", "duckdb", "pyarrow", "sqlglot"}),
+        (["help", "dates"], {"httpx", "rich", "yaml", "duckdb", "pyarrow", "sqlglot"}),
+        (["help", "query-language"], {"httpx", "rich", "yaml", "duckdb", "pyarrow", "sqlglot", "lark"}),
+    ],
+)
+def test_a_command_loads_only_what_it_needs(arguments: list[str], absent: set[str], tmp_path: Path) -> None:
+    script = (
+        "import sys; from svcctl.cli import run\n"
+        f"code = run({arguments!r})\n"
+        "print(code, *sorted({name.split('.')[0] for name in sys.modules}), file=sys.stderr)"
+    )
+    environment = {"HOME": str(tmp_path), "PATH": ""}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    code, *loaded = done.stderr.split()
+    assert code == "0"
+    assert set(loaded) & absent == set()

@@ -1,0 +1,181 @@
+"""Completion as it is typed: real keys into bash, zsh and fish, each with the script it would have."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from support import ROOT
+from support.shells import Shell
+from support.terminal import COMMANDS, PROMPT, Terminal, open_shell
+
+SCRIPTS = ROOT / "completions"
+SOURCES = {
+    "bash": f"source {SCRIPTS}/svcctl.bash",
+    "zsh": f"autoload -U compinit; compinit -u -D; source {SCRIPTS}/_svcctl",
+    "fish": f"source {SCRIPTS}/svcctl.fish",
+}
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A shell with completion, and what it called svcctl for."""
+
+    terminal: Terminal
+    run: Shell
+    calls_file: Path
+
+    def completed(self, typed: str, line: str) -> None:
+        """A press of the key makes this line of what was typed."""
+        self.terminal.type(typed, "Tab")
+        self.terminal.wait_for(f"{PROMPT} {line}")
+        self.terminal.clear()
+
+    def offered(self, typed: str, *words: str) -> None:
+        """Presses of the key list these words."""
+        self.terminal.type(typed, "Tab", "Tab", "Tab")
+        self.terminal.wait_for(*words)
+        self.terminal.clear()
+
+    def know(self, kind: str) -> None:
+        """Have the names of a kind at hand, however long a busy machine takes: a prompt would not wait."""
+        deadline = time.monotonic() + 20
+        while not self.run("complete", kind).stdout:
+            assert time.monotonic() < deadline
+
+    def calls(self) -> list[str]:
+        return self.calls_file.read_text().splitlines() if self.calls_file.exists() else []
+
+
+@pytest.fixture(params=COMMANDS)
+def prompt(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Prompt]:
+    """A shell without a service, in a home with the profile `prod`."""
+    yield from _prompt(request.param, tmp_path, {})
+
+
+@pytest.fixture(params=COMMANDS)
+def prompt_with_service(request: pytest.FixtureRequest, tmp_path: Path, service: Shell) -> Iterator[Prompt]:
+    """A shell where the local service runs."""
+    yield from _prompt(request.param, tmp_path, {"SVCCTL_DATA": service.environment["SVCCTL_DATA"]})
+
+
+def _prompt(name: str, directory: Path, variables: dict[str, str]) -> Iterator[Prompt]:
+    shell = with_command(Shell(directory, variables))
+    shell("profile", "set", "prod", "base_url=https://events.example.com")
+    terminal = open_shell(name, directory, shell.environment, SOURCES[name])
+    try:
+        yield Prompt(terminal, shell, directory / "calls")
+    finally:
+        terminal.close()
+
+
+def with_command(shell: Shell) -> Shell:
+    """The shell with a command svcctl, which notes down what it is called with."""
+    binaries = shell.home / "bin"
+    binaries.mkdir()
+    (binaries / "svcctl").write_text(
+        f'#!/bin/sh\necho "$@" >>{shell.home}/calls\nexec {sys.executable} -m svcctl "$@"\n'
+    )
+    (binaries / "svcctl").chmod(0o755)
+    return Shell(shell.home, {**shell.variables, "PATH": f"{binaries}:{os.environ['PATH']}"})
+
+
+def test_words_known_in_advance_are_completed_without_python(prompt: Prompt) -> None:
+    prompt.completed("svcctl que", "svcctl query")
+    prompt.completed("svcctl prof", "svcctl profile")
+    prompt.completed("svcctl service acc", "svcctl service accounts")
+    prompt.completed("svcctl query --fail", "svcctl query --fail-on-empty")
+    prompt.completed("svcctl query --format ver", "svcctl query --format vertical")
+    prompt.completed("svcctl query --format=ver", "svcctl query --format=vertical")
+    prompt.completed("svcctl query -f ver", "svcctl query -f vertical")
+    prompt.completed("svcctl query --from endm", "svcctl query --from endmonth")
+    prompt.completed("svcctl -p prod --color nev", "svcctl -p prod --color never")
+    prompt.completed("svcctl job list --color nev", "svcctl job list --color never")
+    prompt.completed("svcctl job list --status COM", "svcctl job list --status COMPLETED")
+    prompt.completed("svcctl query --dest kaf", "svcctl query --dest kafka")
+    prompt.completed("svcctl query --dest s3 --dest-param aws.b", "svcctl query --dest s3 --dest-param aws.bucket=")
+    prompt.completed("svcctl query --dest hdfs --dest-param fi", "svcctl query --dest hdfs --dest-param file=")
+    prompt.completed("svcctl help exit", "svcctl help exit-codes")
+    prompt.completed("svcctl profile set prod auth=sig", "svcctl profile set prod auth=signature")
+    prompt.completed("svcctl service load --format parq", "svcctl service load --format parquet")
+    prompt.offered("svcctl job ", "list", "show", "stop", "start", "watch")
+    prompt.offered("svcctl query --format j", "json/compact", "json/simple/compact")
+    assert prompt.calls() == []
+
+
+def test_files_are_completed_where_a_file_is_meant(prompt: Prompt) -> None:
+    home = prompt.calls_file.parent
+    (home / "errors of may.q").write_text("from auth.all")
+    prompt.completed("svcctl query --file errors", "svcctl query --file errors\\ of\\ may.q")
+    (home / "plain.q").write_text("from auth.all")
+    prompt.completed("svcctl query --file=pla", "svcctl query --file=plain.q")
+    assert prompt.calls() == []
+
+
+def test_profiles_are_completed_by_name(prompt: Prompt) -> None:
+    prompt.completed("svcctl -p pr", "svcctl -p prod")
+    prompt.completed("svcctl profile use pr", "svcctl profile use prod")
+    prompt.offered("svcctl job list --profile=", "prod", "local-reseller")
+    assert set(prompt.calls()) == {"complete profiles"}
+
+
+def test_what_cannot_be_known_is_silent(prompt: Prompt) -> None:
+    # The profile is one of a host that is not there, and the local service does not run.
+    for typed in ("svcctl -p prod job stop 3", "svcctl query 'from au", "svcctl -p nobody domain show a"):
+        prompt.terminal.type(typed, "Tab", "Tab", "x")
+        screen = prompt.terminal.wait_for(f"{typed}x")
+        assert screen.strip() == f"{PROMPT} {typed}x"
+        prompt.terminal.clear()
+    assert set(prompt.calls()) == {
+        "-p prod complete running",
+        "complete tables",
+        "-p nobody complete domains",
+    }
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_installed_script_works_in_a_new_shell(name: str, shell: Shell, tmp_path: Path) -> None:
+    shell = with_command(shell)
+    done = shell("completion", name, "--install")
+    lines = {
+        "bash": done.stderr.strip().rpartition(": ")[2],
+        "zsh": done.stderr.strip().rpartition(": ")[2],
+        "fish": "true",  # it looks there by itself
+    }
+    command = [word for word in COMMANDS[name] if word != "--no-config"]
+    terminal = open_shell(name, tmp_path, shell.environment, lines[name], command=command)
+    try:
+        terminal.type("svcctl query --fail", "Tab")
+        terminal.wait_for(f"{PROMPT} svcctl query --fail-on-empty")
+    finally:
+        terminal.close()
+
+
+def test_tables_are_completed_inside_the_quotes_of_a_query(prompt_with_service: Prompt) -> None:
+    prompt_with_service.know("tables")
+    prompt_with_service.completed("svcctl query 'from fire", "svcctl query 'from firewall.all")
+    prompt_with_service.completed('svcctl query "from fire', 'svcctl query "from firewall.all')
+    prompt_with_service.completed(
+        "svcctl query --from 1h 'from demo.", "svcctl query --from 1h 'from demo.ecommerce.data"
+    )
+
+
+def test_jobs_are_completed_by_id_with_their_friendly_names(prompt_with_service: Prompt, service: Shell) -> None:
+    launched = [
+        service.ndjson(
+            *("query", "from sample", "--from", "2024-01-31", "--to", "1d", "--dest", "donothing"),
+            *("--dest-param", f"friendlyName=night_{number}"),
+        )[0]["id"]
+        for number in (1, 2)
+    ]
+    try:
+        prompt_with_service.know("jobs")
+        prompt_with_service.offered("svcctl job show ", *(f"{id}" for id in launched), "night_1", "night_2")
+        prompt_with_service.completed(f"svcctl job show {launched[0][:13]}", f"svcctl job show {launched[0]}")
+    finally:
+        service("job", "rm", "--yes", *map(str, launched))

@@ -1,0 +1,60 @@
+"""`svcctl help query-language`: the page is what the language's tables say, and its examples answer."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.shells import Shell
+
+import svcctl
+from svcctl.service.language import FUNCTIONS, RESERVED, parse
+from svcctl.service.language.page import EXAMPLES, page
+
+FILE = Path(svcctl.__file__).parent / "pages" / "query-language.txt"
+QUERIES = [
+    re.sub(r"\s+", " ", found[0].strip()) for found in re.finditer(r"(?m)^    from .*\n(?:        .*\n)*", page())
+]
+"""Every query on the page: it stands by itself, four blanks from the margin, its other lines four more."""
+
+
+def test_the_page_is_up_to_date() -> None:
+    how = "write it anew: python -m svcctl.service.language.page > svcctl/pages/query-language.txt"
+    assert FILE.read_text(encoding="utf-8") == page(), how
+
+
+def test_the_page_is_printed_as_it_is(shell: Shell) -> None:
+    done = shell("help", "query-language")
+    assert (done.returncode, done.stdout, done.stderr) == (0, page(), "")
+
+
+def test_the_page_fits_a_terminal_and_is_plain_text() -> None:
+    assert [line for line in page().split("\n") if len(line) > 80 or line != line.rstrip()] == []
+    assert page().replace("…", "").replace("ë", "").isascii()
+
+
+def test_the_page_names_every_function_and_reserved_word() -> None:
+    words = set(re.findall(r"\w+", page()))
+    assert {*FUNCTIONS, *RESERVED} <= words
+
+
+def test_every_query_of_the_page_is_found() -> None:
+    assert len(QUERIES) == len(EXAMPLES) + 3
+    assert QUERIES[0] == 'from auth.all where result = "FAIL", not (user = "admin") select eventdate, user limit 5'
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_every_query_of_the_page_has_rows(service: Shell, query: str) -> None:
+    # The page's query is put on one line; its comment may then only stand last.
+    assert parse(query).clauses or query.startswith("from service.access")
+    assert service.ndjson("query", query, "--from", "10d", "--limit", "3") != []
+
+
+def test_the_command_that_writes_the_page_writes_it() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "svcctl.service.language.page"], capture_output=True, encoding="utf-8", check=True
+    )
+    assert (done.stdout, done.stderr) == (page(), "")

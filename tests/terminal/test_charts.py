@@ -1,0 +1,246 @@
+"""Charts, as they stand on a screen and in a pipe."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from svcctl.errors import UsageError
+from svcctl.terminal.charts import MAX_ROWS, draw
+from svcctl.terminal.tables import Style, TableColumn
+
+USERS = [TableColumn("user", "str"), TableColumn("n", "int8")]
+TIMES = [TableColumn("eventdate", "timestamp"), TableColumn("k", "str"), TableColumn("n", "float8")]
+TEN = 600_000
+START = 1539009000000  # 2018-10-08 14:30:00 UTC
+FANCY = Style(width=40, color=True)
+
+
+def bare(lines: list[str]) -> list[str]:
+    return [re.sub(r"\x1b\[\d*m", "", line) for line in lines]
+
+
+def test_bars_are_as_long_as_their_numbers_and_aligned() -> None:
+    chart = draw(USERS, [("ana", 5), ("[bob] 漢字", 80), ("zoë", None), (None, 0), ("e\x1b[2J", 40)], FANCY)
+    assert chart.lines == [
+        "\x1b[1mn by user\x1b[0m",
+        "ana            5  \x1b[36m█▍\x1b[0m",
+        "[bob] 漢字    80  \x1b[36m██████████████████████\x1b[0m",
+        "zoë         null",
+        "null           0",
+        "e\\x1b[2J      40  \x1b[36m███████████\x1b[0m",
+    ]
+    assert chart.notes == []
+
+
+def test_without_colour_bars_are_plain_and_labels_whole() -> None:
+    chart = draw(USERS, [("a" * 70, 1), ("b", 10), ("c", 1000)], Style())
+    assert chart.lines == [
+        "n by user",
+        "a" * 70 + "     1  #",
+        "b" + " " * 69 + "    10  #",
+        "c" + " " * 69 + "  1000  ##########",
+    ]
+
+
+def test_labels_that_do_not_fit_are_cut_and_counted() -> None:
+    chart = draw(USERS, [("a" * 70, 1), ("b", 2)], Style(width=40))
+    assert chart.lines == [
+        "n by user",
+        "aaaaaaaaaaaaaaaaaaaaaaaa…  1  #####",
+        "b                          2  ##########",
+    ]
+    assert chart.notes == ["labels that were cut to fit: 1 (see them whole with --format vertical or csv)"]
+
+
+def test_what_is_below_zero_goes_to_the_left_of_it() -> None:
+    rows = [("a", -50), ("b", 100), ("c", -1), ("d", 1)]
+    assert draw(USERS, rows, Style(width=30)).lines == [
+        "n by user",
+        "a  -50  #######",
+        "b  100         ###############",
+        "c   -1        #",
+        "d    1         #",
+    ]
+    assert bare(draw(USERS, rows, Style(width=30, color=True)).lines)[1:] == [
+        "a  -50  ███████",
+        "b  100         ██████████████▋",
+        "c   -1        █",
+        "d    1         ▏",
+    ]
+
+
+def test_only_numbers_below_zero_reach_to_the_right_end() -> None:
+    assert draw(USERS, [("a", -2), ("b", -1)], Style(width=20)).lines == [
+        "n by user",
+        "a  -2  #############",
+        "b  -1         ######",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "title"),
+    [
+        ("status:int4 n:int8", [(200, 5), (404, 5)], "n by status"),
+        ("method:str status:int4 n:int8", [("GET", 200, 9), ("GET", 404, 9)], "n by method, status"),
+        ("user:str n:int8 m:float8", [("a", 1, 2.0), ("b", 1, 3.0)], "n by user"),
+        ("n:int8 user:str", [(1, "a"), (1, "b")], "n by user"),
+        ("user:str bytes:int8", [("a", 1), ("a", 1)], "bytes by user"),
+        ("ok:bool last:timestamp n:int8", [(True, 1, 1), (False, 2, 2)], "n by ok"),
+        ("eventdate:timestamp status:int4 n:int8", [(START, 200, 1), (START, 404, 2)], "n by eventdate, status"),
+        ("eventdate:timestamp n:int8 m:int8", [(START, 1, 1), (START + TEN, 1, 2)], "n by eventdate"),
+    ],
+)
+def test_the_first_number_that_is_no_part_of_a_rows_name_is_drawn(
+    columns: str, rows: list[tuple[object, ...]], title: str
+) -> None:
+    made = [TableColumn(*column.split(":")) for column in columns.split()]
+    assert draw(made, rows, Style()).lines[0] == title
+
+
+def test_buckets_are_a_line_a_series_and_a_missing_bucket_is_a_gap() -> None:
+    rows = [
+        (START, "a", 1.0),
+        (START, "b", 4.0),
+        (START + TEN, "a", 3.0),
+        (START + TEN, "b", None),
+        (START + 3 * TEN, "a", 2.0),
+    ]
+    chart = draw(TIMES, rows, FANCY)
+    assert chart.lines == [
+        "\x1b[1mn by eventdate, k\x1b[0m",
+        "\x1b[36m●\x1b[0m a  \x1b[33m●\x1b[0m b",
+        "4┤\x1b[33m⠁\x1b[0m",
+        " │",
+        " │          \x1b[36m⡠⠔⠊\x1b[0m",
+        " │      \x1b[36m⢀⡠⠒⠉\x1b[0m",
+        "2┤   \x1b[36m⣀⠤⠊⠁\x1b[0m                              \x1b[36m⠈\x1b[0m",
+        " │\x1b[36m⡠⠔⠊\x1b[0m",
+        " │",
+        "0┤",
+        " └┬───────────┬────────────┬───────────┬",
+        "  14:30       14:40        14:50   15:00",
+        "  2018-10-08",
+    ]
+    assert draw(TIMES, rows, Style()).lines == [
+        "n by eventdate, k",
+        "2018-10-08 14:30:00  a   1.0  ############",
+        "2018-10-08 14:30:00  b   4.0  ##################################################",
+        "2018-10-08 14:40:00  a   3.0  ######################################",
+        "2018-10-08 14:40:00  b  null",
+        "2018-10-08 15:00:00  a   2.0  #########################",
+    ]
+
+
+def test_the_zone_moves_the_time_axis_and_a_new_day_is_dated() -> None:
+    columns = [TIMES[0], TIMES[2]]
+    style = Style(width=60, color=True, zone=timezone(timedelta(hours=2)), zone_label="GMT+2")
+    rows = [(START + 6 * hour * TEN, 100.0 + hour) for hour in range(20)]
+    assert bare(draw(columns, rows, style).lines) == [
+        "n by eventdate (GMT+2)",
+        "120┤                                                      ⣀⡠",
+        "   │                                                 ⣀⡠⠤⠒⠊",
+        "   │                                            ⢀⡠⠔⠊⠉",
+        "   │                                       ⣀⡠⠤⠒⠊⠁",
+        "   │                                  ⢀⣀⠔⠒⠉",
+        "   │                              ⡠⠤⠒⠉⠁",
+        "110┤                        ⢀⣀⠤⠔⠊⠉",
+        "   │                    ⣀⡠⠒⠊⠁",
+        "   │              ⢀⡠⠤⠒⠊⠉",
+        "   │          ⣀⠤⠔⠉⠁",
+        "   │    ⢀⣀⠤⠒⠊⠉",
+        "100┤⣀⠤⠔⠒⠁",
+        "   └────┬─────────────────┬────────────────┬────────────────",
+        "        18:00             00:00            06:00",
+        "        2018-10-08        2018-10-09",
+    ]
+
+
+def test_one_bucket_is_a_dot() -> None:
+    assert bare(draw([TIMES[0], TIMES[2]], [(START, 5.0)], FANCY).lines) == [
+        "n by eventdate",
+        "5┤⠁",
+        *[" │"] * 6,
+        "0┤",
+        " └┬" + "─" * 37,
+        "  14:30:00",
+        "  2018-10-08",
+    ]
+
+
+def test_of_many_series_the_largest_are_drawn_and_the_rest_counted() -> None:
+    rows = [(START + bucket * TEN, f"s{index}", index) for bucket in range(3) for index in range(11)]
+    chart = draw(TIMES, rows, Style(width=60, color=True))
+    assert bare(chart.lines)[1] == "● s3  ● s4  ● s5  ● s6  ● s7  ● s8  ● s9  ● s10"
+    assert chart.notes == ["8 of 11 series are drawn, those with the largest sums"]
+
+
+def test_no_rows_leave_the_title() -> None:
+    assert draw(USERS, [], FANCY).lines == ["\x1b[1mn by user\x1b[0m"]
+    assert draw(TIMES, [], FANCY).lines == ["\x1b[1mn by eventdate, k\x1b[0m"]
+
+
+@pytest.mark.parametrize("columns", ["user:str", "n:int8", "eventdate:timestamp last:timestamp", ""])
+def test_rows_that_cannot_be_charted_are_told_what_is_missing(columns: str) -> None:
+    made = [TableColumn(*column.split(":")) for column in columns.split()]
+    with pytest.raises(UsageError) as caught:
+        draw(made, [], Style())
+    there = ", ".join(f"{column.name} ({column.type})" for column in made) or "no column"
+    assert (caught.value.message, caught.value.hint) == (
+        f"a chart needs a number and a column beside it that names the rows; there is {there}",
+        "group by a column, or every period, and select count() as n",
+    )
+
+
+def test_more_rows_than_a_picture_can_show_are_refused_before_they_are_all_read() -> None:
+    rows = iter([(str(number), number) for number in range(MAX_ROWS + 2)])
+    with pytest.raises(UsageError) as caught:
+        draw(USERS, rows, Style())
+    assert caught.value.message == "more than 5000 rows cannot be charted"
+    assert len(list(rows)) == 1
+
+
+NUMBERS = st.one_of(
+    st.none(), st.integers(-(2**63), 2**63 - 1), st.floats(), st.sampled_from([0, 0.0, 5e-324, 1e308, 1, 10**17])
+)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.one_of(st.none(), st.integers(-(10**16), 10**16), st.integers(START, START + 10 * TEN)),
+            st.sampled_from(["a", "漢字", "\x1b[2J", "x" * 50]),
+            NUMBERS,
+        ),
+        max_size=30,
+    ),
+    st.integers(40, 120),
+    st.booleans(),
+)
+def test_whatever_the_rows_hold_no_line_is_wider_than_the_terminal(
+    rows: list[tuple[object, ...]], width: int, color: bool
+) -> None:
+    for columns in (TIMES, TIMES[1:]):
+        values = rows if columns is TIMES else [row[1:] for row in rows]
+        lines = bare(draw(columns, values, Style(width=width, color=color)).lines)
+        assert [line for line in lines if cell_len(line) > width] == []
+        assert not any("\x1b" in line for line in lines)
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=20), st.booleans())
+def test_a_larger_number_never_has_a_shorter_bar(numbers: list[int], color: bool) -> None:
+    rows = [(str(index), number) for index, number in enumerate(numbers)]
+    bars = [line[line.rindex("  ") + 2 :] for line in bare(draw(USERS, rows, Style(width=80, color=color)).lines)[1:]]
+    blocks = " ▏▎▍▌▋▊▉█"
+    lengths = [
+        len(bar) * 8 if "#" in bar else sum(map(blocks.index, bar)) if number else 0
+        for bar, number in zip(bars, numbers, strict=True)
+    ]
+    ordered = [length for _, length in sorted(zip(numbers, lengths, strict=True))]
+    assert ordered == sorted(ordered)
+    assert all((length > 0) == (number > 0) for number, length in zip(numbers, lengths, strict=True))

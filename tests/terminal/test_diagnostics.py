@@ -1,0 +1,122 @@
+"""What stderr says, line by line, and the exit code of every way to end."""
+
+import io
+
+import pytest
+import typer
+
+from svcctl import errors
+from svcctl.terminal.diagnostics import Diagnostics, ReaderClosed, wants_color
+
+
+def report(error: BaseException, query_text: str | None = None) -> tuple[int, str]:
+    stream = io.StringIO()
+    diagnostics = Diagnostics(stream)
+    diagnostics.query_text = query_text
+    return diagnostics.report(error), stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (errors.SvcctlError("odd"), 1, "svcctl: error: odd\n"),
+        (
+            errors.ServiceError("no", code=12, cid="ab", hint="do this"),
+            1,
+            "svcctl: error: no (code 12, cid ab)\nhint: do this\n",
+        ),
+        (errors.UsageError("bad"), 2, "svcctl: error: bad\n"),
+        (errors.ProfileError("bad"), 2, "svcctl: error: bad\n"),
+        (
+            errors.MissingExtra("the local service", "service"),
+            2,
+            "svcctl: error: the local service needs packages that are not installed\n"
+            "hint: install them with: pip install 'svcctl[service]'\n",
+        ),
+        (
+            errors.CredentialsError("no", code=401),
+            3,
+            "svcctl: error: no (code 401)\nhint: 'svcctl profile check' says what is accepted of these credentials\n",
+        ),
+        (errors.NotFound("no"), 4, "svcctl: error: no\n"),
+        (errors.Conflict("no"), 5, "svcctl: error: no\n"),
+        (errors.Unavailable("down"), 6, "svcctl: error: down\n"),
+        (errors.IncompleteResult("cut"), 7, "svcctl: error: cut\n"),
+        (errors.EmptyResult("none"), 8, "svcctl: error: none\n"),
+        (errors.Locked("busy"), 9, "svcctl: error: busy\n"),
+        (typer.BadParameter("it is odd."), 2, "svcctl: error: invalid value: it is odd\n"),
+        (KeyboardInterrupt(), 130, "svcctl: interrupted\n"),
+        (typer.Abort(), 130, "svcctl: nothing was done\n"),
+        (ReaderClosed(), 141, ""),
+        (
+            ZeroDivisionError("x"),
+            1,
+            "svcctl: error: ZeroDivisionError: x\nhint: this is a defect in svcctl; --verbose shows where\n",
+        ),
+    ],
+)
+def test_every_ending_has_its_words_and_its_code(error: BaseException, code: int, text: str) -> None:
+    assert report(error) == (code, text)
+
+
+def test_a_place_in_the_query_is_shown_with_a_caret() -> None:
+    error = errors.ServiceError("unexpected 'wher'", place=errors.Place(2, 8))
+    assert report(error, "from a\nselect wher")[1] == ("svcctl: error: unexpected 'wher'\n  select wher\n         ^\n")
+
+
+def test_a_place_far_to_the_right_is_shown_in_part() -> None:
+    error = errors.ServiceError("odd", place=errors.Place(1, 301))
+    lines = report(error, "x" * 300 + "!" + "y" * 300)[1].split("\n")
+    assert lines[1] == "  " + "x" * 60 + "!" + "y" * 39
+    assert lines[2] == " " * 62 + "^"
+
+
+def test_what_a_service_says_is_made_visible_on_one_line() -> None:
+    assert report(errors.ServiceError("a\nb\x1b[2J"))[1] == "svcctl: error: a\\nb\\x1b[2J\n"
+
+
+def test_quiet_silences_notes_and_never_errors() -> None:
+    stream = io.StringIO()
+    diagnostics = Diagnostics(stream, quiet=True)
+    diagnostics.note("something")
+    diagnostics.report(errors.UsageError("bad"))
+    assert stream.getvalue() == "svcctl: error: bad\n"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_replaces_itself_and_gives_way_to_lines() -> None:
+    stream = Terminal()
+    diagnostics = Diagnostics(stream)
+    diagnostics.progress("1")
+    diagnostics.progress("2")
+    diagnostics.note("done")
+    assert stream.getvalue() == "\r\x1b[Ksvcctl: 1\r\x1b[Ksvcctl: 2\r\x1b[Ksvcctl: done\n"
+
+
+def test_progress_is_for_terminals() -> None:
+    stream = io.StringIO()
+    Diagnostics(stream).progress("1")
+    assert stream.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("choice", "environment", "terminal", "colored"),
+    [
+        ("always", {"NO_COLOR": "1"}, False, True),
+        ("never", {"CLICOLOR_FORCE": "1"}, True, False),
+        ("auto", {}, True, True),
+        ("auto", {}, False, False),
+        ("auto", {"NO_COLOR": "1", "CLICOLOR_FORCE": "1"}, True, False),
+        ("auto", {"CLICOLOR_FORCE": "1"}, False, True),
+        ("auto", {"CLICOLOR_FORCE": "0"}, False, False),
+        ("auto", {"TERM": "dumb"}, True, False),
+    ],
+)
+def test_colour_follows_the_option_then_the_environment_then_the_terminal(
+    choice: str, environment: dict[str, str], terminal: bool, colored: bool
+) -> None:
+    assert wants_color(choice, Terminal() if terminal else io.StringIO(), environment) is colored

@@ -1,0 +1,147 @@
+"""Where data goes: files that appear whole or not at all, and lists in every list format."""
+
+import gzip
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from svcctl.errors import IncompleteResult, Locked, UsageError
+from svcctl.terminal.diagnostics import Diagnostics, ReaderClosed
+from svcctl.terminal.output import FORMATS, Output, find_format, open_file
+from svcctl.terminal.tables import TableColumn
+
+
+def test_a_file_appears_when_all_of_it_is_written(tmp_path: Path) -> None:
+    target = tmp_path / "rows.csv"
+    with open_file(target, force=False) as sink:
+        sink.write(b"a,b\n")
+        assert not target.exists()
+        assert (tmp_path / "rows.csv.part").read_bytes() == b"a,b\n"
+        sink.write(memoryview(b"1,2\n"))
+    assert target.read_bytes() == b"a,b\n1,2\n"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_failure_leaves_neither_file_nor_part(tmp_path: Path) -> None:
+    with pytest.raises(IncompleteResult), open_file(tmp_path / "rows.csv", force=False) as sink:
+        sink.write(b"a,b\n")
+        raise IncompleteResult("cut")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_file_is_kept_unless_forced(tmp_path: Path) -> None:
+    target = tmp_path / "rows.csv"
+    target.write_bytes(b"old")
+    with pytest.raises(UsageError) as caught, open_file(target, force=False):
+        pass
+    assert (caught.value.message, caught.value.hint) == (
+        f"file {target} exists",
+        "give another name, or --force to replace it",
+    )
+    with pytest.raises(IncompleteResult), open_file(target, force=True) as sink:
+        sink.write(b"half")
+        raise IncompleteResult("cut")
+    assert target.read_bytes() == b"old"
+    with open_file(target, force=True) as sink:
+        sink.write(b"new")
+    assert target.read_bytes() == b"new"
+
+
+def test_a_file_made_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "rows.csv"
+    with pytest.raises(UsageError) as caught, open_file(target, force=False) as sink:
+        sink.write(b"mine")
+        target.write_bytes(b"theirs")
+    assert caught.value.message == f"file {target} was made by another meanwhile"
+    assert target.read_bytes() == b"theirs"
+
+
+def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:
+    target = tmp_path / "rows.csv"
+    with open_file(target, force=False) as sink:
+        sink.write(b"first")
+        with pytest.raises(Locked) as caught, open_file(target, force=False):
+            pass
+        assert caught.value.message == f"another run is writing {target}"
+    assert target.read_bytes() == b"first"
+
+
+def test_a_killed_run_leaves_a_part_that_the_next_one_overwrites(tmp_path: Path) -> None:
+    target = tmp_path / "rows.csv"
+    script = (
+        "import os, signal; from pathlib import Path; from svcctl.output import open_file\n"
+        f"with open_file(Path({str(target)!r}), force=False) as sink:\n"
+        "    sink.write(b'x' * 1000); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.csv.part"]
+    with open_file(target, force=False) as sink:
+        sink.write(b"y")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("rows.csv", b"y")]
+
+
+def test_gz_compresses_to_the_same_bytes_each_time(tmp_path: Path) -> None:
+    for name in ("one.csv.gz", "two.csv.gz"):
+        with open_file(tmp_path / name, force=False) as sink:
+            sink.write(b"a,b\n" * 1000)
+    one, two = ((tmp_path / name).read_bytes() for name in ("one.csv.gz", "two.csv.gz"))
+    assert one == two
+    assert gzip.decompress(one) == b"a,b\n" * 1000
+
+
+def test_a_full_disk_makes_the_result_incomplete() -> None:
+    with pytest.raises(IncompleteResult) as caught, open_file(Path("/dev/full"), force=False) as sink:
+        sink.write(b"x")
+    assert caught.value.message == "cannot write to /dev/full: No space left on device"
+
+
+def test_a_file_that_cannot_be_made_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught, open_file(tmp_path / "none" / "rows.csv", force=False):
+        pass
+    assert caught.value.message == f"file {tmp_path}/none/rows.csv.part cannot be written: No such file or directory"
+
+
+def test_formats_are_found_by_name_and_auto_by_where_stdout_goes() -> None:
+    assert find_format("auto", is_terminal=True) is FORMATS["table"]
+    assert find_format("auto", is_terminal=False) is FORMATS["csv"]
+    with pytest.raises(UsageError) as caught:
+        find_format("cvs", is_terminal=False, lists=True)
+    assert (caught.value.message, caught.value.hint) == (
+        "format 'cvs' is not one",
+        "formats are: auto, table, vertical, csv, tsv, ndjson, json",
+    )
+
+
+COLUMNS = [TableColumn("name"), TableColumn("used"), TableColumn("n")]
+ROWS = [['say "hi", ü', True, 1], ["", False, None]]
+PRINTED = {
+    "table": 'name         used   n\n-----------  -----  -\nsay "hi", ü  true   1\n             false  -\n',
+    "vertical": 'row 1\nname  say "hi", ü\nused  true\nn     1\nrow 2\nname  \nused  false\nn     -\n',
+    "csv": 'name,used,n\n"say ""hi"", ü",true,1\n"",false,\n',
+    "tsv": 'name\tused\tn\n"say ""hi"", ü"\ttrue\t1\n""\tfalse\t\n',
+    "ndjson": '{"name":"say \\"hi\\", ü","used":true,"n":1}\n{"name":"","used":false,"n":null}\n',
+    "json": '[{"name":"say \\"hi\\", ü","used":true,"n":1},{"name":"","used":false,"n":null}]\n',
+}
+
+
+@pytest.mark.parametrize("name", [row.name for row in FORMATS.values() if row.lists])
+def test_a_list_is_printed_in_every_list_format(name: str) -> None:
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    Output(stdout, Diagnostics(io.StringIO()), color=False).records(COLUMNS, ROWS, FORMATS[name])
+    assert stdout.buffer.getvalue().decode() == PRINTED[name]  # type: ignore[attr-defined]
+
+
+def test_a_closed_pipe_is_the_readers_choice() -> None:
+    reader, writer = io.BytesIO(), ClosedPipe()
+    output = Output(io.TextIOWrapper(writer), Diagnostics(io.StringIO()), color=False)
+    with pytest.raises(ReaderClosed):
+        output.text("x")
+    assert reader.getvalue() == b""
+
+
+class ClosedPipe(io.BytesIO):
+    def write(self, data: object) -> int:
+        raise BrokenPipeError

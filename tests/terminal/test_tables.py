@@ -1,0 +1,144 @@
+"""Tables and vertical blocks, as they stand on a screen."""
+
+from collections.abc import Iterator
+from datetime import UTC, timedelta, timezone
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from svcctl.terminal.tables import Cuts, Style, TableColumn, format_cell, table, vertical, visible
+
+COLUMNS = [TableColumn("eventdate", "timestamp"), TableColumn("user", "str"), TableColumn("n", "int8")]
+ROWS = [(1539009192000, "ana", 5), (1539009193000, "[bob] 漢字", 1234), (1539009194000, None, None)]
+
+
+def lay_out(columns: list[TableColumn], rows: list[tuple[object, ...]], style: Style) -> tuple[list[str], Cuts]:
+    cuts = Cuts()
+    return list(table(columns, rows, style, cuts)), cuts
+
+
+def test_a_table_aligns_numbers_right_and_keeps_brackets_and_wide_characters() -> None:
+    lines, cuts = lay_out(COLUMNS, ROWS, Style())
+    assert lines == [
+        "eventdate            user           n",
+        "-------------------  ----------  ----",
+        "2018-10-08 14:33:12  ana            5",
+        "2018-10-08 14:33:13  [bob] 漢字  1234",
+        "2018-10-08 14:33:14  null        null",
+    ]
+    assert (cuts.cells, cuts.columns) == (0, [])
+
+
+def test_milliseconds_are_shown_where_there_are_any() -> None:
+    lines, _ = lay_out(COLUMNS[:1], [(1539009192000,), (1539009192007,)], Style())
+    assert lines[2:] == ["2018-10-08 14:33:12.000", "2018-10-08 14:33:12.007"]
+
+
+def test_the_zone_moves_dates_and_is_named_in_the_heading() -> None:
+    style = Style(zone=timezone(timedelta(hours=2)), zone_label="GMT+2", date_format="iso")
+    lines, _ = lay_out(COLUMNS[:1], [(1539009192000,)], style)
+    assert lines == ["eventdate (GMT+2)", "-------------------------", "2018-10-08T16:33:12+02:00"]
+
+
+def test_a_narrow_terminal_cuts_the_widest_cells_and_counts_them() -> None:
+    columns = [TableColumn("a", "str"), TableColumn("b", "str")]
+    lines, cuts = lay_out(columns, [("x" * 30, "short"), ("y", "z" * 40)], Style(width=30))
+    assert lines == [
+        "a               b",
+        "--------------  --------------",
+        "xxxxxxxxxxxxx…  short",
+        "y               zzzzzzzzzzzzz…",
+    ]
+    assert (cuts.cells, cuts.columns) == (2, [])
+
+
+def test_columns_that_do_not_fit_at_all_are_left_out_and_named() -> None:
+    columns = [TableColumn(name, "str") for name in "abcd"]
+    lines, cuts = lay_out(columns, [("x" * 20,) * 4], Style(width=27))
+    assert lines == ["a              b", "-------------  ------------", "xxxxxxxxxxxx…  xxxxxxxxxxx…"]
+    assert cuts.columns == ["c", "d"]
+
+
+def test_dates_and_numbers_are_whole_or_left_out() -> None:
+    columns = [TableColumn("eventdate", "timestamp"), TableColumn("uri", "str"), TableColumn("n", "int8")]
+    row = (1539009192000, "/" * 40, 10**12)
+    lines, cuts = lay_out(columns, [row], Style(width=50))
+    assert lines[2] == "2018-10-08 14:33:12  /////////////…  1000000000000"
+    assert (cuts.cells, cuts.columns) == (1, [])
+    lines, cuts = lay_out(columns, [row], Style(width=40))
+    assert lines[2] == "2018-10-08 14:33:12  //////////////////…"
+    assert (cuts.cells, cuts.columns) == (1, ["n"])
+
+
+def test_colour_marks_the_heading_only() -> None:
+    lines, _ = lay_out([TableColumn("a")], [("x",)], Style(color=True))
+    assert lines == ["\x1b[1ma\x1b[0m", "-", "x"]
+
+
+def test_no_rows_leave_the_heading() -> None:
+    assert lay_out(COLUMNS, [], Style())[0] == ["eventdate  user  n", "---------  ----  -"]
+
+
+def test_rows_after_the_sample_are_printed_as_they_come() -> None:
+    taken: list[int] = []
+
+    def rows() -> Iterator[tuple[int]]:
+        for number in range(5):
+            taken.append(number)
+            yield (number,)
+
+    lines = table([TableColumn("n", "int4")], rows(), Style(), Cuts(), sample=2)
+    assert [next(lines) for _ in range(3)] == ["n", "-", "0"]
+    assert taken == [0, 1]
+    assert list(lines) == ["1", "2", "3", "4"]
+
+
+def test_without_a_sample_widths_come_from_the_types() -> None:
+    lines = list(table(COLUMNS, iter(ROWS[:1]), Style(width=60), Cuts(), sample=0))
+    assert lines == [
+        "eventdate                user                              n",
+        "-----------------------  ---------------------  ------------",
+        "2018-10-08 14:33:12.000  ana                               5",
+    ]
+
+
+def test_vertical_gives_a_line_a_column() -> None:
+    assert list(vertical(COLUMNS, ROWS[:1], Style())) == [
+        "row 1",
+        "eventdate  2018-10-08 14:33:12.000",
+        "user       ana",
+        "n          5",
+    ]
+
+
+def test_what_strangers_wrote_is_shown_and_not_obeyed() -> None:
+    assert visible("a\x1b[2Jb\nc\u202ed\u2028e\x85") == "a\\x1b[2Jb\\nc\\u202ed\\u2028e\\x85"
+    assert visible("naïve 漢字 😀 [red]") == "naïve 漢字 😀 [red]"
+
+
+def test_values_are_written_for_people() -> None:
+    style = Style()
+    cells = [
+        (None, "str", "null"),
+        ("", "str", ""),
+        (True, "bool", "true"),
+        (2**63 - 1, "int8", "9223372036854775807"),
+        (3.3333333333, "float8", "3.3333"),
+        (0.0000123456, "float8", "1.235e-05"),
+        (167772161, "ip4", "10.0.0.1"),
+        ("10.0.0.1", "ip4", "10.0.0.1"),
+        (10**18, "timestamp", "1000000000000000000"),
+        ([1], None, "[1]"),
+    ]
+    assert [(value, kind, format_cell(value, kind, style)) for value, kind, _ in cells] == cells
+
+
+@given(
+    st.lists(st.lists(st.text(max_size=40), min_size=3, max_size=3), max_size=8),
+    st.integers(20, 120),
+)
+def test_no_line_is_wider_than_the_terminal(rows: list[list[str]], width: int) -> None:
+    columns = [TableColumn(name, "str") for name in ("one", "two", "three")]
+    for line in table(columns, rows, Style(width=width, zone=UTC), Cuts()):
+        assert cell_len(line) <= width

@@ -72,7 +72,7 @@ def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:
 def test_a_killed_run_leaves_a_part_that_the_next_one_overwrites(tmp_path: Path) -> None:
     target = tmp_path / "rows.csv"
     script = (
-        "import os, signal; from pathlib import Path; from svcctl.output import open_file\n"
+        "import os, signal; from pathlib import Path; from svcctl.terminal.output import open_file\n"
         f"with open_file(Path({str(target)!r}), force=False) as sink:\n"
         "    sink.write(b'x' * 1000); os.kill(os.getpid(), signal.SIGKILL)"
     )

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from svcctl.service.http.app import build
-from svcctl.service.provisioning import domains, seed
+from svcctl.service.provisioning import domains, offers, seed
 from svcctl.service.provisioning.domains import Status
 from svcctl.service.service import Service
 from svcctl.service.store import Account, Store
@@ -37,7 +37,7 @@ Ask = Callable[..., tuple[int, Any]]
 def store(tmp_path: Path) -> Iterator[Store]:
     store = Store(tmp_path / "state.db")
     seed.catalog(store)
-    domains.plans.put_reseller(store, domains.plans.Reseller("other"))
+    offers.put_reseller(store, offers.Reseller("other"))
     for account in ACCOUNTS.values():
         store.put_account(account)
     yield store
@@ -232,10 +232,10 @@ def test_customers_may_not_load_files_of_this_machine(ask: Ask, who: str) -> Non
 
 
 def test_the_seed_is_sown_once(store: Store) -> None:
-    domains.plans.remove_plan(store, "demo", "trial")
+    offers.remove_plan(store, "demo", "trial")
     keys = {"api_key": "k", "api_secret": "s", "token": "t"}
     seed.seed(store, keys, {"api_key": "rk", "api_secret": "rs", "token": "rt"})
-    assert [plan.name for plan in domains.plans.plans(store)] == ["basic", "full"]
+    assert [plan.name for plan in offers.plans(store)] == ["basic", "full"]
     assert (store.account("k"), store.account("rk")) == (
         Account("k", "s", "t", "local", administrator=True),
         Account("rk", "rs", "rt", "", reseller="demo"),

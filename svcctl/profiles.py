@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from svcctl.api.suggest import did_you_mean
 from svcctl.errors import ProfileError, UsageError
 
 LOCAL = "local"
@@ -373,10 +374,8 @@ def _known_fields() -> list[str]:
 
 
 def _unknown_field(key: str, where: str) -> ProfileError:
-    import difflib
-
-    near = difflib.get_close_matches(key, _known_fields(), 1)
-    hint = f"did you mean '{near[0]}'?" if near else f"fields are: {', '.join(_known_fields())}"
+    known = _known_fields()
+    hint = did_you_mean(key, known) or f"fields are: {', '.join(known)}"
     return ProfileError(f"{where} has an unknown field '{key}'", hint=hint)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import random
 import re
 import ssl
 import time
@@ -23,6 +22,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
+from svcctl.api import backoff
 from svcctl.api.auth import RESELLER, Credentials
 from svcctl.api.destinations import REDACTED, is_secret
 from svcctl.api.events import MODES, QueryResponse
@@ -39,9 +39,6 @@ from svcctl.errors import (
     UsageError,
 )
 
-FIRST_DELAY = 0.5
-"""Seconds of the first retry's longest delay; it doubles with each, up to MAX_DELAY."""
-MAX_DELAY = 30.0
 MAX_RETRY_AFTER = 120.0
 """Seconds that a Retry-After is followed at most."""
 SILENCE = 300.0
@@ -399,8 +396,7 @@ class Client:
                 raise failure
             if hopeless or attempt > self._retries + 1:
                 raise failure
-            longest = min(FIRST_DELAY * 2 ** (attempt - 2), MAX_DELAY)
-            delay = random.uniform(0, longest) if retry_after is None else retry_after
+            delay = backoff.delay(attempt - 1) if retry_after is None else retry_after
             if self._observe:
                 self._observe(Retry(failure.message, delay, attempt, self._retries + 1))
             self._sleep(delay)

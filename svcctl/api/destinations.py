@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
+
+from svcctl.api.suggest import nearest
 
 REDACTED = "***"
 
@@ -98,15 +99,6 @@ def redact(params: Mapping[str, Any]) -> dict[str, Any]:
 def canonical_type(name: str) -> str:
     """`Kafka`, `KAFKA` and `kafka` are one type; a name that is not known stays as written."""
     return name.lower() if name.lower() in TYPES else name
-
-
-def nearest(word: str, known: tuple[str, ...]) -> str | None:
-    """The known word that `word` was probably meant to be; None when none is close, or when it is known itself."""
-    if word in known:
-        return None
-    by_lower = {name.lower(): name for name in known}
-    matches = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.7)
-    return by_lower[matches[0]] if matches else None
 
 
 def suggest_type(name: str) -> str | None:

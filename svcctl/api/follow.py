@@ -7,7 +7,6 @@ that are stored during a break with dates older than that are the one thing that
 
 from __future__ import annotations
 
-import random
 import re
 import time
 from collections import Counter
@@ -16,6 +15,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Self
 
+from svcctl.api import backoff
 from svcctl.api.client import Client
 from svcctl.api.models import Column
 from svcctl.api.query import QueryRequest
@@ -25,8 +25,6 @@ OVERLAP = 10
 """Seconds before the newest event that are asked for again: events arrive a little out of order."""
 MAX_REMEMBERED = 200_000
 """Rows remembered; where they are more, fewer seconds are asked for again."""
-FIRST_DELAY = 0.2
-MAX_DELAY = 30.0
 
 _BOUNDED = re.compile(r"\blimit\b")
 
@@ -149,8 +147,8 @@ class Follow:
         if "eventdate" not in [column.name for column in self.columns]:
             raise IncompleteResult(f"{reason}, and without eventdate among its columns the query cannot be resumed")
         while True:
-            delay = random.uniform(0.5, 1) * min(MAX_DELAY, FIRST_DELAY * 2.0**self._failures)
             self._failures += 1
+            delay = backoff.delay(self._failures)
             self._notify(f"{reason}; asking again in {delay:.1f} s")
             self._sleep(delay)
             try:

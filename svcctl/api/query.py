@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from svcctl.api.destinations import Destination, canonical_type, nearest, redact
+from svcctl.api.destinations import Destination, canonical_type, redact
 from svcctl.api.events import MODES
+from svcctl.api.suggest import did_you_mean
 from svcctl.errors import UsageError
 
 DATE_FORMATS = ("default", "sql", "iso")
@@ -85,6 +86,4 @@ class QueryRequest:
 
 def _known(what: str, name: str, names: tuple[str, ...]) -> None:
     if name not in names:
-        meant = nearest(name, names)
-        hint = f"did you mean '{meant}'?" if meant else f"one of {', '.join(names)}"
-        raise UsageError(f"there is no {what} '{name}'", hint=hint)
+        raise UsageError(f"there is no {what} '{name}'", hint=did_you_mean(name, names) or f"one of {', '.join(names)}")

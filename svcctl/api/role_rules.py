@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from svcctl.api.models import ALL
+from svcctl.api.suggest import nearest
 
 GRANTS = {"policies": "policies", "applications": "applications", "resourceIds": "resources"}
 """The fields that grant something, and what they grant in words."""
@@ -58,7 +59,7 @@ def flat(resource_ids: object) -> set[int]:
 def _fields(fields: Fields, update: bool) -> Iterator[Finding]:
     for key, value in fields.items():
         if key not in (*FIELDS, *READ_ONLY):
-            near = _near(key)
+            near = nearest(str(key), FIELDS)
             yield Finding("error", None, key, f"a role has no field '{key}'" + (f"; '{near}'?" if near else ""))
         elif key in ("description", "finderName") and not isinstance(value, str):
             yield Finding("error", None, key, f"{key} {_is_not('text', value)}")
@@ -195,9 +196,3 @@ def _is_not(wanted: str, value: object) -> str:
 
 def _shown(value: object) -> str:
     return "an element" if isinstance(value, list | dict) or value is None else f"'{value}'"
-
-
-def _near(key: object) -> str | None:
-    from difflib import get_close_matches
-
-    return next(iter(get_close_matches(str(key), FIELDS, 1)), None)

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TextIO, cast
 
+from svcctl.api.suggest import by_likeness
 from svcctl.errors import IncompleteResult, Locked, UsageError
 from svcctl.terminal import tables
 from svcctl.terminal.diagnostics import Diagnostics, ReaderClosed
@@ -346,10 +347,7 @@ def _pick(
     known = [column.name for column in columns]
     for name in names:
         if name not in known:
-            import difflib
-
-            nearest_first = difflib.get_close_matches(name, known, len(known) or 1, cutoff=0)
-            raise UsageError(f"no column '{name}'", hint=f"columns are: {', '.join(nearest_first)}")
+            raise UsageError(f"no column '{name}'", hint=f"columns are: {', '.join(by_likeness(name, known))}")
     places = [known.index(name) for name in names]
     return [columns[at] for at in places], ([row[at] for at in places] for row in rows)
 

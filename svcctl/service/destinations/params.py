@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from svcctl.api.destinations import nearest
+from svcctl.api.suggest import nearest
 from svcctl.errors import ServiceError
 
 _FLAGS = {"true": True, "false": False}

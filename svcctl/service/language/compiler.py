@@ -16,8 +16,9 @@ from datetime import UTC, datetime, tzinfo
 
 from sqlglot import exp
 
+from svcctl.api.suggest import did_you_mean
 from svcctl.service.language import tree
-from svcctl.service.language.errors import NOWHERE, Place, QueryError, nearest
+from svcctl.service.language.errors import NOWHERE, Place, QueryError
 from svcctl.service.language.expressions import Scope, aggregates_in
 from svcctl.service.language.printer import expression_text
 from svcctl.service.language.sql import Context, Special, Sql, Value, bucket, cast, joined, moment, number
@@ -55,7 +56,7 @@ def compile(
     """
     table = catalog.get(query.table)
     if table is None:
-        raise QueryError(f"no table '{query.table}'", query.at, hint=nearest(query.table, catalog))
+        raise QueryError(f"no table '{query.table}'", query.at, hint=did_you_mean(query.table, catalog))
     rows = _Rows.of_table(table, Context(now, zone), start, end)
     if arrived is not None:
         position = _column("rowid")

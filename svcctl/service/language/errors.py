@@ -5,7 +5,6 @@ The service hands the error's text to clients that hold the query themselves, so
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 from svcctl.errors import SvcctlError
@@ -50,12 +49,3 @@ def one_of(names: Iterable[str]) -> str:
     """`a`, `a or b`, `a, b or c`."""
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
-
-
-def nearest(name: str, names: Iterable[str]) -> str | None:
-    """A hint that names the closest of `names`, whatever its case, or None when none is close."""
-    by_fold: dict[str, str] = {}
-    for known in names:
-        by_fold.setdefault(known.casefold(), known)
-    close = get_close_matches(name.casefold(), by_fold, n=1)
-    return f"did you mean '{by_fold[close[0]]}'?" if close else None

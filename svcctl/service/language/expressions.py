@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from svcctl.api.suggest import did_you_mean
 from svcctl.service.language import tree
-from svcctl.service.language.errors import QueryError, nearest, one_of
+from svcctl.service.language.errors import QueryError, one_of
 from svcctl.service.language.functions import FUNCTIONS, Function, common
 from svcctl.service.language.sql import (
     INTEGERS,
@@ -121,7 +122,7 @@ class Scope:
     def _column(self, column: tree.Column) -> Value:
         if value := self.columns.get(column.name):
             return Value(value.sql.copy(), value.type)
-        hint = nearest(column.name, self.columns)
+        hint = did_you_mean(column.name, self.columns)
         if column.name in self.gone:
             grouped = self.aggregates is not None
             hint = "a group leaves its keys and aggregates; use first(…) for one" if grouped else None
@@ -131,7 +132,7 @@ class Scope:
     def _call(self, call: tree.Call) -> Value:
         function = FUNCTIONS.get(call.name)
         if function is None:
-            raise QueryError(f"no function '{call.name}'", call.at, hint=nearest(call.name, FUNCTIONS))
+            raise QueryError(f"no function '{call.name}'", call.at, hint=did_you_mean(call.name, FUNCTIONS))
         if not function.aggregate:
             return self._apply(call, function)
         if self.aggregates is None:

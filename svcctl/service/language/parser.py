@@ -16,8 +16,9 @@ from typing import Any
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
+from svcctl.api.suggest import did_you_mean
 from svcctl.service.language import tree
-from svcctl.service.language.errors import Place, QueryError, nearest
+from svcctl.service.language.errors import Place, QueryError
 from svcctl.service.language.types import Type
 
 MAX_BYTES = 256 * 1024
@@ -99,7 +100,7 @@ def _unexpected(error: UnexpectedToken, text: str) -> QueryError:
         return QueryError("the query ends too early", _place(text, len(text.rstrip())), expected=expected)
     hint = None
     if token.type == "IDENT":
-        if meant := nearest(token, [word for word in RESERVED if word.upper() in names]):
+        if meant := did_you_mean(token, [word for word in RESERVED if word.upper() in names]):
             expected, hint = (), meant  # the one word says more than all that could stand there
     elif token in RESERVED and (may_begin or "IDENT" in names):
         hint = f"{token} is a reserved word; a name that equals it is written `{token}`"

@@ -1,0 +1,38 @@
+"""What a mistyped name was meant to be. Case does not count. Client and service suggest by the same rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+LIKENESS = 0.7
+"""The share of two names that must be alike."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like `name`; None when none is close, or when `name` is known itself."""
+    from difflib import get_close_matches
+
+    by_fold: dict[str, str] = {}
+    for one in known:
+        if one == name:
+            return None
+        by_fold.setdefault(one.casefold(), one)
+    close = get_close_matches(name.casefold(), by_fold, n=1, cutoff=LIKENESS)
+    return by_fold[close[0]] if close else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """The nearest name as a hint."""
+    meant = nearest(name, known)
+    return f"did you mean '{meant}'?" if meant else None
+
+
+def by_likeness(name: str, known: Iterable[str]) -> list[str]:
+    """All the known names, those most like `name` first."""
+    from difflib import SequenceMatcher
+
+    def unlike(one: str) -> float:
+        return -SequenceMatcher(None, one.casefold(), name.casefold()).ratio()
+
+    return sorted(known, key=unlike)

@@ -1,0 +1,31 @@
+"""Names that were mistyped."""
+
+import pytest
+
+from svcctl.api.suggest import by_likeness, did_you_mean, nearest
+
+COLUMNS = ["eventdate", "method", "statusCode", "uri"]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("statuscode", "statusCode"),
+        ("METHOD", "method"),
+        ("evendate", "eventdate"),
+        ("method", None),  # it is known
+        ("responseTime", None),
+        ("", None),
+    ],
+)
+def test_the_nearest_known_name_is_suggested_whatever_its_case(name: str, meant: str | None) -> None:
+    assert nearest(name, COLUMNS) == meant
+
+
+def test_a_suggestion_is_a_hint() -> None:
+    assert did_you_mean("metod", COLUMNS) == "did you mean 'method'?"
+    assert did_you_mean("responseTime", COLUMNS) is None
+
+
+def test_known_names_are_listed_by_likeness() -> None:
+    assert by_likeness("Status", COLUMNS) == ["statusCode", "eventdate", "uri", "method"]

@@ -24,12 +24,13 @@ from svcctl.service.events.load import load
 from svcctl.service.http import provisioning
 from svcctl.service.http.auth import authorize
 from svcctl.service.http.envelope import envelope, failed, failure, http_status, json_response
-from svcctl.service.http.query_body import QueryBody, read_query
+from svcctl.service.http.query_body import read_query
 from svcctl.service.http.streaming import Answer, Answered
 from svcctl.service.jobs import delivery
 from svcctl.service.jobs.jobs import STATUSES, Jobs
 from svcctl.service.provisioning import domains
 from svcctl.service.queries import continuous, saved
+from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.rendering import ENCODERS
 from svcctl.service.service import Service
 from svcctl.service.store import Account
@@ -115,7 +116,7 @@ async def _query(jobs: Jobs, service: Service, request: Request, body: bytes) ->
     return Answered(answer, ENCODERS[asked.mode].content_type)
 
 
-def _launch(jobs: Jobs, service: Service, asked: QueryBody, account: Account) -> str:
+def _launch(jobs: Jobs, service: Service, asked: AskedQuery, account: Account) -> str:
     """Make a job of a query with a destination; its ID."""
     launched = service.now()
     destination = delivery.check(service.engine, asked, launched)

@@ -4,39 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timezone
 from typing import Any
 
 from svcctl.api.dates import Range, parse_zone, resolve
 from svcctl.api.destinations import Destination
 from svcctl.errors import ServiceError, UsageError
+from svcctl.service.queries.asked import AskedQuery
 
 DATE_FORMATS = ("default", "sql", "iso")
 
 
-@dataclass(frozen=True, slots=True)
-class QueryBody:
-    """A query as it was asked, with its dates resolved; with a destination it is a job."""
-
-    query: str
-    range: Range
-    mode: str
-    date_format: str = "default"
-    zone: timezone = UTC
-    skip: int = 0
-    limit: int | None = None
-    destination: Destination | None = None
-
-
-def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any], saved: Callable[[str], str]) -> QueryBody:
+def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any], saved: Callable[[str], str]) -> AskedQuery:
     """The query in a request's bytes; `saved` gives the text of a queryId.
 
     ServiceError names the field that cannot be used; NotFound is `saved`'s.
     """
     fields = _object(body)
     zone = _zone(fields.get("timeZone"))
-    return QueryBody(
+    return AskedQuery(
         query=_query(fields, saved),
         range=_range(fields, now, zone),
         mode=_mode(fields.get("mode"), modes),

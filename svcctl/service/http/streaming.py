@@ -15,8 +15,8 @@ from starlette.types import Receive, Scope, Send
 from svcctl.errors import ServiceError, SvcctlError
 from svcctl.service.engines.duckdb import Stream
 from svcctl.service.http.envelope import http_status
-from svcctl.service.http.query_body import QueryBody
 from svcctl.service.language import Plan
+from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.queries.continuous import Increments
 from svcctl.service.rendering import ENCODERS, Encoder, Rendering
 from svcctl.service.service import Service
@@ -34,7 +34,7 @@ class Answer:
     failure is an envelope of its own; a later one ends the stream in the way of its format.
     """
 
-    def __init__(self, service: Service, asked: QueryBody, cid: str, increments: Increments) -> None:
+    def __init__(self, service: Service, asked: AskedQuery, cid: str, increments: Increments) -> None:
         self._service = service
         self._asked = asked
         self._cid = cid

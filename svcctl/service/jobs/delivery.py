@@ -29,9 +29,9 @@ from svcctl.errors import ServiceError, Unavailable
 from svcctl.service import destinations
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.engines.duckdb import Engine, Stream
-from svcctl.service.http.query_body import QueryBody
 from svcctl.service.jobs.jobs import Job, Run
 from svcctl.service.language import Plan, compile, parse, tree
+from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.queries.continuous import GRACE, Buckets, Increments, Once, increments
 from svcctl.service.rendering import Rendering
 
@@ -83,7 +83,7 @@ def deliver(
     return False
 
 
-def check(engine: Engine, asked: QueryBody, now: datetime) -> api.Destination:
+def check(engine: Engine, asked: AskedQuery, now: datetime) -> api.Destination:
     """A query's destination, with the name that its type has here.
 
     QueryError, or ServiceError for type and parameters, when it could never be delivered.
@@ -95,7 +95,7 @@ def check(engine: Engine, asked: QueryBody, now: datetime) -> api.Destination:
     return api.Destination(kind, params)
 
 
-def to_request(asked: QueryBody, launched: datetime) -> dict[str, Any]:
+def to_request(asked: AskedQuery, launched: datetime) -> dict[str, Any]:
     """A query as a job stores it."""
     end = asked.range.end
     return {
@@ -114,14 +114,14 @@ def to_request(asked: QueryBody, launched: datetime) -> dict[str, Any]:
 class Request:
     """The query of a job, and when it was launched: what was the future then is waited for."""
 
-    asked: QueryBody
+    asked: AskedQuery
     launched: datetime
 
 
 def to_query(request: Mapping[str, Any]) -> Request:
     """What `to_request` made."""
     window = Range(_moment(request["from"]), None if request["to"] is None else _moment(request["to"]))
-    asked = QueryBody(
+    asked = AskedQuery(
         query=request["query"],
         range=window,
         mode="csv",

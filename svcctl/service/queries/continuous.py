@@ -16,8 +16,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from svcctl.service.engines.duckdb import Engine
-from svcctl.service.http.query_body import QueryBody
 from svcctl.service.language import Plan, QueryError, compile, parse, tree
+from svcctl.service.queries.asked import AskedQuery
 
 GRACE = timedelta(seconds=2)
 """How long after its end a window is still open for events that are stored late."""
@@ -34,7 +34,7 @@ class Increments(Protocol):
     def take(self, batch: pa.RecordBatch) -> pa.RecordBatch: ...
 
 
-def increments(engine: Engine, asked: QueryBody, clock: Callable[[], datetime]) -> Increments:
+def increments(engine: Engine, asked: AskedQuery, clock: Callable[[], datetime]) -> Increments:
     """How a query is answered. QueryError when the query cannot run, or cannot run without an end."""
     query = parse(asked.query)
     end = asked.range.end
@@ -61,7 +61,7 @@ class Once:
         self,
         engine: Engine,
         query: tree.Query,
-        asked: QueryBody,
+        asked: AskedQuery,
         clock: Callable[[], datetime],
         due: datetime | None = None,
     ) -> None:
@@ -84,7 +84,7 @@ class Once:
 class _Counted:
     """What increments of a live query share: a skip and a limit that count over all of them."""
 
-    def __init__(self, engine: Engine, query: tree.Query, asked: QueryBody, clock: Callable[[], datetime]) -> None:
+    def __init__(self, engine: Engine, query: tree.Query, asked: AskedQuery, clock: Callable[[], datetime]) -> None:
         self.done = False
         self._engine = engine
         self._asked = asked
@@ -112,7 +112,7 @@ class _Counted:
 class Arrivals(_Counted):
     """Rows as they are stored."""
 
-    def __init__(self, engine: Engine, query: tree.Query, asked: QueryBody, clock: Callable[[], datetime]) -> None:
+    def __init__(self, engine: Engine, query: tree.Query, asked: AskedQuery, clock: Callable[[], datetime]) -> None:
         super().__init__(engine, query, asked, clock)
         self._seen = 0
         self.shape = self._plan((0, 0))
@@ -141,7 +141,7 @@ class Buckets(_Counted):
         self,
         engine: Engine,
         query: tree.Query,
-        asked: QueryBody,
+        asked: AskedQuery,
         clock: Callable[[], datetime],
         period: timedelta,
     ) -> None:
@@ -171,7 +171,7 @@ class Buckets(_Counted):
 def _plan(
     engine: Engine,
     query: tree.Query,
-    asked: QueryBody,
+    asked: AskedQuery,
     clock: Callable[[], datetime],
     *,
     skip: int = 0,

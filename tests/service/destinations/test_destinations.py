@@ -28,11 +28,11 @@ from svcctl.api.models import Job
 from svcctl.service.destinations import destination, parts
 from svcctl.service.destinations import s3 as s3_module
 from svcctl.service.engines.duckdb import Engine
-from svcctl.service.http.query_body import QueryBody
 from svcctl.service.jobs import delivery
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language import compile, parse
 from svcctl.service.language.types import Column, Type
+from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.rendering import ENCODERS, Rendering
 from svcctl.service.store import Account, Store
 
@@ -60,7 +60,7 @@ class Site:
         self.jobs = Jobs(self.store, partial(delivery.deliver, self.engine, lambda: NOW))
 
     def launch(self, type_: str, query: str = "from t", limit: int | None = None, **params: Any) -> str:
-        asked = QueryBody(query, Range(FIRST, NOW), "csv", limit=limit, destination=Destination(type_, {**params}))
+        asked = AskedQuery(query, Range(FIRST, NOW), "csv", limit=limit, destination=Destination(type_, {**params}))
         destination = delivery.check(self.engine, asked, NOW)
         request = delivery.to_request(asked, NOW)
         return self.jobs.launch(ME, type=destination.type, query=query, request=request, params=destination.params).id

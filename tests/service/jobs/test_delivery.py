@@ -18,11 +18,11 @@ from svcctl.api.dates import Range
 from svcctl.errors import Unavailable
 from svcctl.service.destinations import Destination, Memo, text
 from svcctl.service.engines.duckdb import Engine
-from svcctl.service.http.query_body import QueryBody
 from svcctl.service.jobs import delivery
 from svcctl.service.jobs.jobs import Job, Jobs, Run, stored
 from svcctl.service.language import compile, parse
 from svcctl.service.language.types import Column, Type
+from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.rendering.lines import Csv
 from svcctl.service.store import Account, Store
 
@@ -160,7 +160,7 @@ def run_to_the_end(
 
         happens()
         store = Store(Path(directory) / "state.db")
-        asked = QueryBody(query, Range(FIRST, END), "csv")
+        asked = AskedQuery(query, Range(FIRST, END), "csv")
         request = delivery.to_request(asked, LAUNCH)
         launched = Jobs(store, lambda job, run: False)
         job_id = launched.launch(ME, type="donothing", query=query, request=request, params={}).id

@@ -7,7 +7,6 @@ file left behind, says whether it runs: a crash leaves nothing that blocks the n
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import importlib.util
 import json
@@ -26,7 +25,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
-from svcctl.errors import Locked, MissingExtra, SvcctlError, UsageError
+from svcctl.errors import MissingExtra, SvcctlError, UsageError
+from svcctl.files import is_locked, lock, write
 
 START_SECONDS = 120.0
 STOP_SECONDS = 30.0
@@ -126,43 +126,26 @@ def _make_credentials(files: Files) -> dict[str, dict[str, str]]:
         }
         for name in PROFILES
     }
-    handle, part = tempfile.mkstemp(dir=files.directory, prefix=".credentials-")
-    with os.fdopen(handle, "w", encoding="utf-8") as stream:
-        json.dump(made, stream)
     try:
-        os.link(part, files.credentials)  # whoever links first wins, and both read the winner's
-    except FileExistsError:
+        write(files.credentials, json.dumps(made).encode(), overwrite=False, private=True)
+    except FileExistsError:  # another process was first, and both use what it made
         made = json.loads(files.credentials.read_text(encoding="utf-8"))
-    finally:
-        Path(part).unlink()
     return made
 
 
 def running(files: Files) -> int | None:
     """The process ID of the service that holds the lock (0 while it is being written), None when none does."""
-    try:
-        with files.lock.open("rb") as stream:
-            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return None
-    except BlockingIOError:
-        return int(files.lock.read_text(encoding="ascii") or 0)
-    return None
+    return int(files.lock.read_text(encoding="ascii") or 0) if is_locked(files.lock) else None
 
 
 def hold_lock(files: Files) -> int:
     """Take the service's lock for the life of this process and write its ID there. Locked when another one has it."""
     files.make()
-    handle = os.open(files.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    for _ in range(20):
-        with suppress(BlockingIOError):
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, str(os.getpid()).encode(), 0)
-            return handle
-        time.sleep(0.01)  # `running` holds the lock for an instant to look at it
-    os.close(handle)
-    raise Locked(f"the local service already runs in {files.directory}")
+    # `running` holds the lock for an instant to look at it.
+    handle = lock(files.lock, f"the local service already runs in {files.directory}", patience=0.2)
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, str(os.getpid()).encode(), 0)
+    return handle
 
 
 def still_held(files: Files, handle: int) -> bool:

@@ -7,24 +7,24 @@ A format that is a `mode.type` of the interface is the service's own bytes, pass
 from __future__ import annotations
 
 import dataclasses
-import errno
-import fcntl
-import io
 import json
 import os
 import re
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TextIO, cast
+from typing import Any, Protocol, TextIO, TypeVar
 
+from svcctl import files
 from svcctl.api.suggest import by_likeness
-from svcctl.errors import IncompleteResult, Locked, UsageError
+from svcctl.errors import IncompleteResult, UsageError
 from svcctl.terminal import tables
 from svcctl.terminal.diagnostics import Diagnostics, ReaderClosed
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,72 +127,36 @@ class Sink:
 def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
     """A sink whose file appears under its name only when all of it was written and is on the disk.
 
-    Until then the bytes are in `<name>.part` beside it, which a failure removes and a killed run leaves behind for the
-    next one to overwrite. `.gz` compresses. UsageError when the file exists and `force` is not given, Locked when
-    another run is writing it. Devices and pipes are written directly.
+    `.gz` compresses. UsageError when the file exists and `force` is not given, Locked when another run is writing it.
+    Devices and pipes are written directly.
     """
     if path.exists() and not path.is_file():
-        with _open(path, "wb") as device:
+        with _opened(path, lambda: path.open("wb", buffering=0)) as device:
             yield Sink(device, str(path))
         return
     if path.exists() and not force:
         raise UsageError(f"file {path} exists", hint="give another name, or --force to replace it")
-    part = path.with_name(path.name + ".part")
-    with _open(part, "ab") as stream:
-        _lock(stream, part, path)
-        published = False
+    with _opened(path, lambda: files.Part(path)) as part:
         try:
-            stream.truncate(0)
             if path.suffix == ".gz":
                 import gzip
 
-                with gzip.GzipFile(filename="", fileobj=stream, mode="wb", compresslevel=6, mtime=0) as compressed:
+                with gzip.GzipFile(filename="", fileobj=part.stream, mode="wb", compresslevel=6, mtime=0) as compressed:
                     yield Sink(compressed, str(path))
             else:
-                yield Sink(stream, str(path))
-            os.fsync(stream.fileno())
-            _publish(part, path, force=force)
-            published = True
-        except OSError as error:
-            raise IncompleteResult(f"cannot write to {path}: {os.strerror(error.errno or 0)}") from None
-        finally:
-            if not published:
-                with suppress(FileNotFoundError):
-                    part.unlink()
-
-
-def _lock(stream: io.FileIO, part: Path, path: Path) -> None:
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The file may have been published between our open and our lock: then it is not ours to truncate.
-        if part.stat().st_ino == os.fstat(stream.fileno()).st_ino:
-            return
-    except (BlockingIOError, FileNotFoundError):
-        pass
-    raise Locked(f"another run is writing {path}")
-
-
-def _publish(part: Path, path: Path, *, force: bool) -> None:
-    """Give the part its name; without `force`, not when that name was taken meanwhile."""
-    if not force:
-        try:
-            os.link(part, path)
+                yield Sink(part.stream, str(path))
+            part.publish(overwrite=force)
         except FileExistsError:
             raise UsageError(
                 f"file {path} was made by another meanwhile", hint="give another name, or --force"
             ) from None
         except OSError as error:
-            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS):
-                raise
-        else:
-            part.unlink()
-            return
-    part.replace(path)
+            raise IncompleteResult(f"cannot write to {path}: {os.strerror(error.errno or 0)}") from None
 
 
-def _open(path: Path, mode: str) -> io.FileIO:
+def _opened(path: Path, opening: Callable[[], T]) -> T:
     try:
-        return cast(io.FileIO, path.open(mode, buffering=0))
+        return opening()
     except OSError as error:
         raise UsageError(f"file {path} cannot be written: {os.strerror(error.errno or 0)}") from None
 

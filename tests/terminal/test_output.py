@@ -101,7 +101,7 @@ def test_a_full_disk_makes_the_result_incomplete() -> None:
 def test_a_file_that_cannot_be_made_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught, open_file(tmp_path / "none" / "rows.csv", force=False):
         pass
-    assert caught.value.message == f"file {tmp_path}/none/rows.csv.part cannot be written: No such file or directory"
+    assert caught.value.message == f"file {tmp_path}/none/rows.csv cannot be written: No such file or directory"
 
 
 def test_formats_are_found_by_name_and_auto_by_where_stdout_goes() -> None:

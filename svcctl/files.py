@@ -1,0 +1,142 @@
+"""How svcctl writes a file, and how it locks one; everything that does either does it here.
+
+A file is written beside its name, brought to the disk and renamed, so a reader sees the old file or the whole new one,
+after a power failure too. A lock is the kernel's: it ends with the process that holds it, however that process ends.
+Failures are OSErrors, since only the caller knows what the file is for; a lock that somebody else holds is `Locked`.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import io
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from svcctl.errors import Locked
+
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
+"""How file systems without hard links refuse one."""
+
+
+class Part:
+    """A file being written: its bytes are in `<name>.part` until `publish` gives them their name.
+
+    Use it in `with`: leaving the block without `publish` removes the part. A killed process leaves it behind, and the
+    next one to write the file overwrites it. When another process is writing the same file, the constructor raises
+    Locked, or waits for it to finish with `wait`. A `private` file has mode 0600.
+    """
+
+    def __init__(self, path: Path, *, private: bool = False, wait: bool = False) -> None:
+        self.path = path
+        self._part = path.with_name(path.name + ".part")
+        self._published = False
+        while (stream := self._open(wait)) is None:
+            pass
+        self.stream = stream
+        if private:
+            os.fchmod(stream.fileno(), 0o600)
+        stream.truncate(0)
+
+    def _open(self, wait: bool) -> io.FileIO | None:
+        """The part, locked and empty or left behind; None when it got its name before we had the lock."""
+        stream = self._part.open("ab", buffering=0)
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            if self._part.stat().st_ino == os.fstat(stream.fileno()).st_ino:
+                return stream
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        except BaseException:
+            stream.close()
+            raise
+        stream.close()
+        if not wait:
+            raise Locked(f"another run is writing {self.path}")
+        return None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._published:
+            with suppress(FileNotFoundError):
+                self._part.unlink()
+        self.stream.close()
+
+    def publish(self, *, overwrite: bool = True) -> None:
+        """Bring the bytes to the disk and give them their name; FileExistsError when it is taken, unless `overwrite`.
+
+        Without `overwrite`, a file system that has no hard links replaces a file that appears at that very moment.
+        """
+        os.fsync(self.stream.fileno())
+        if overwrite or not self._link():
+            self._part.replace(self.path)
+        self._published = True
+        _sync_directory(self.path.parent)
+
+    def _link(self) -> bool:
+        """Whether the part got its name by a link, which never replaces a file."""
+        try:
+            os.link(self._part, self.path)
+        except OSError as error:
+            if error.errno in _NO_LINKS:
+                return False
+            raise
+        self._part.unlink()
+        return True
+
+
+def write(path: Path, data: bytes, *, overwrite: bool = True, private: bool = False) -> None:
+    """Write a whole file; FileExistsError when it exists, unless `overwrite`."""
+    with Part(path, private=private, wait=True) as part:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[part.stream.write(rest) :]
+        part.publish(overwrite=overwrite)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Bring a new name to the disk; file systems that cannot do so for a directory do it by themselves."""
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def lock(path: Path, busy: str, *, patience: float = 0.0) -> int:
+    """Lock a file, made with mode 0600 if needed, until the returned descriptor is closed or the process ends.
+
+    Raises Locked with the message `busy` when another process still holds the lock after `patience` seconds.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return handle
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                os.close(handle)
+                raise Locked(busy) from None
+        time.sleep(0.01)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock on this file; it is held for an instant to find out."""
+    try:
+        with path.open("rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False

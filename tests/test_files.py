@@ -1,0 +1,93 @@
+"""Files appear whole or not at all, and a lock has one holder."""
+
+import os
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from svcctl.errors import Locked
+from svcctl.files import Part, is_locked, lock, write
+
+
+def test_a_written_file_replaces_the_old_one_and_leaves_nothing_else(tmp_path: Path) -> None:
+    target = tmp_path / "state.json"
+    write(target, b"old")
+    write(target, b"new")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("state.json", b"new")]
+
+
+def test_a_private_file_is_private_even_where_a_part_that_was_not_lies_around(tmp_path: Path) -> None:
+    (tmp_path / "key.part").write_bytes(b"left behind")
+    (tmp_path / "key").touch(mode=0o644)
+    write(tmp_path / "key", b"secret", private=True)
+    assert (tmp_path / "key").read_bytes() == b"secret"
+    assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
+
+
+def test_without_overwrite_the_file_that_exists_stays(tmp_path: Path) -> None:
+    target = tmp_path / "credentials.json"
+    target.write_bytes(b"theirs")
+    with pytest.raises(FileExistsError):
+        write(target, b"mine", overwrite=False)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("credentials.json", b"theirs")]
+
+
+def test_a_part_that_is_not_published_disappears(tmp_path: Path) -> None:
+    with Part(tmp_path / "rows.csv") as part:
+        part.stream.write(b"half")
+        assert (tmp_path / "rows.csv.part").read_bytes() == b"half"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_writer_is_refused_or_waits_for_the_first(tmp_path: Path) -> None:
+    target = tmp_path / "config.yaml"
+    with Part(target) as part:
+        part.stream.write(b"first")
+        with pytest.raises(Locked) as caught:
+            Part(target)
+        assert caught.value.message == f"another run is writing {target}"
+        waiting = threading.Thread(target=write, args=(target, b"second"))
+        waiting.start()
+        part.publish()
+    waiting.join()
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("config.yaml", b"second")]
+
+
+def test_many_writers_at_once_leave_one_whole_file(tmp_path: Path) -> None:
+    target = tmp_path / "config.yaml"
+    contents = [bytes([65 + number]) * 100_000 for number in range(8)]
+    threads = [threading.Thread(target=write, args=(target, content)) for content in contents]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert target.read_bytes() in contents
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_file_that_cannot_be_made_is_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        write(tmp_path / "none" / "file", b"x")
+
+
+def test_a_lock_has_one_holder_and_ends_with_its_process(tmp_path: Path) -> None:
+    path = tmp_path / "service.lock"
+    assert not is_locked(path)
+    script = (
+        "import sys; from pathlib import Path; from svcctl.files import lock\n"
+        f"lock(Path({str(path)!r}), 'busy'); print('held', flush=True); sys.stdin.read()"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    assert is_locked(path)
+    with pytest.raises(Locked) as caught:
+        lock(path, "the service already runs")
+    assert caught.value.message == "the service already runs"
+    holder.communicate()
+    assert not is_locked(path)
+    os.close(lock(path, "busy"))

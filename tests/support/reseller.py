@@ -20,9 +20,10 @@ from svcctl.cli import build, hoist
 from svcctl.context import Context
 from svcctl.errors import UsageError
 from svcctl.service.http import app as service_app
-from svcctl.service.provisioning import seed
+from svcctl.service.provisioning import accounts, seed
+from svcctl.service.provisioning.accounts import Account
 from svcctl.service.service import Service
-from svcctl.service.store import Account, Store
+from svcctl.service.store import Store
 from svcctl.terminal.diagnostics import Diagnostics
 
 KEY, SECRET = "reseller-key", "reseller-secret"
@@ -106,7 +107,7 @@ class Machine:
 def machine(tmp_path: Path) -> Iterator[Machine]:
     store = Store(tmp_path / "state.db")
     seed.catalog(store)
-    store.put_account(Account(KEY, SECRET, None, "", reseller=seed.RESELLER))
+    accounts.put(store, Account(KEY, SECRET, None, "", reseller=seed.RESELLER))
     yield Machine(store, tmp_path)
     store.close()
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from svcctl.context import Context
-from svcctl.errors import NotFound, UsageError
+from svcctl.errors import UsageError
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.terminal.output import FORMATS
 from svcctl.terminal.tables import TableColumn
@@ -66,7 +66,7 @@ def key(
 ) -> None:
     """Make an API key with its secret and token, and print them: the one time they are shown"""
     svc: Context = ctx.obj
-    from svcctl.service.store import issue
+    from svcctl.service.provisioning.accounts import issue
 
     if (domain is None) == (reseller is None):
         raise UsageError("a key is for a domain or for a reseller", hint="give --domain NAME or --reseller NAME")
@@ -110,7 +110,7 @@ def plan(
     from svcctl.service.provisioning import offers
 
     offers.put_plan(
-        _store(svc), offers.Plan(reseller, name, time, volume, tuple(policies or ()), tuple(applications or ()))
+        _store(svc), offers.PricePlan(reseller, name, time, volume, tuple(policies or ()), tuple(applications or ()))
     )
 
 
@@ -199,12 +199,15 @@ class _Kind:
 
 
 def _keys(store: Store) -> list[list[Any]]:
-    return [[one.api_key, one.domain or None, one.reseller, one.administrator] for one in store.accounts()]
+    from svcctl.service.provisioning import accounts
+
+    return [[one.api_key, one.domain or None, one.reseller, one.administrator] for one in accounts.every(store)]
 
 
 def _remove_key(store: Store, name: str) -> None:
-    if not store.remove_account(name):
-        raise NotFound(f"no key '{name}'")
+    from svcctl.service.provisioning import accounts
+
+    accounts.remove(store, name)
 
 
 def _resellers(store: Store) -> list[list[Any]]:

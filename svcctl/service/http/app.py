@@ -29,11 +29,11 @@ from svcctl.service.http.streaming import Answer, Answered
 from svcctl.service.jobs import delivery
 from svcctl.service.jobs.jobs import STATUSES, Jobs
 from svcctl.service.provisioning import domains
+from svcctl.service.provisioning.accounts import Account
 from svcctl.service.queries import continuous, saved
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.rendering import ENCODERS
 from svcctl.service.service import Service
-from svcctl.service.store import Account
 
 MAX_BODY_BYTES = 2**20
 """A request body is a query and a few fields; more is refused with 413."""

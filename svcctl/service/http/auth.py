@@ -15,7 +15,9 @@ import hmac
 from collections.abc import Callable, Mapping
 
 from svcctl.errors import CredentialsError
-from svcctl.service.store import Account, Store
+from svcctl.service.provisioning import accounts
+from svcctl.service.provisioning.accounts import Account
+from svcctl.service.store import Store
 
 CLOCK_WINDOW_MS = 5 * 60 * 1000
 
@@ -42,7 +44,7 @@ def _by_signature(headers: Mapping[str, str], body: bytes, store: Store, clock: 
         raise CredentialsError("x-svc-timestamp is not a number of milliseconds")
     if abs(int(stamp) - clock() * 1000) > CLOCK_WINDOW_MS:
         raise CredentialsError("x-svc-timestamp is more than 5 minutes away from the clock of the service")
-    account = store.account(key)
+    account = accounts.with_key(store, key)
     # An unknown key takes as long as a wrong signature, and gets the same answer.
     secret = account.api_secret if account else ""
     expected = hmac.digest(secret.encode(), key.encode() + body + stamp.encode(), hashlib.sha256).hex()
@@ -52,7 +54,7 @@ def _by_signature(headers: Mapping[str, str], body: bytes, store: Store, clock: 
 
 
 def _by_token(token: str, store: Store) -> Account:
-    account = store.account_by_token(token) if token else None
+    account = accounts.with_token(store, token) if token else None
     if account is None:
         raise CredentialsError("the token is not valid")
     return account
@@ -63,7 +65,7 @@ def _by_jwt(token: str, store: Store) -> Account:
 
     try:
         key = jwt.decode(token, options={"verify_signature": False}).get("iss", "")
-        account = store.account(str(key))
+        account = accounts.with_key(store, str(key))
         if account is not None:
             jwt.decode(token, account.api_secret, algorithms=["HS256"], options={"require": ["iss", "exp"]})
             return account

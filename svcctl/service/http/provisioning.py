@@ -18,11 +18,12 @@ from starlette.responses import Response
 
 from svcctl.errors import ServiceError
 from svcctl.service.provisioning import domains, roles
-from svcctl.service.provisioning.codes import ANSWERS, Code, refused
+from svcctl.service.provisioning.codes import REFUSALS, Code, refused
 
 if TYPE_CHECKING:
+    from svcctl.service.provisioning.accounts import Account
     from svcctl.service.service import Service
-    from svcctl.service.store import Account, Store
+    from svcctl.service.store import Store
 
 Path = Mapping[str, str]
 """The parameters of a request's path."""
@@ -89,9 +90,9 @@ class ProvisioningRoute:
                 self.operation, service.store, request.state.account, request.path_params, body
             )
         except ServiceError as error:
-            if error.code not in ANSWERS:
+            if error.code not in REFUSALS:
                 raise
-            return _json({"error": {"code": error.code, "message": error.message}}, ANSWERS[Code(error.code)].status)
+            return _json({"error": {"code": error.code, "message": error.message}}, REFUSALS[Code(error.code)].status)
         return _json(content, 200)
 
 

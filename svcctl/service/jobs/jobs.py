@@ -30,31 +30,12 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from svcctl.api import models
 from svcctl.errors import Conflict, NotFound, SvcctlError
-
-if TYPE_CHECKING:
-    from svcctl.service.store import Account, Store
-
-SCHEMA = """
-create table if not exists jobs (
-    id text primary key,
-    owner text not null,
-    status text not null,
-    type text not null,
-    friendly_name text not null,
-    query text not null,
-    request text not null,
-    params text not null,
-    sent integer not null default 0,
-    last_datetime integer not null default 0,
-    checkpoint text not null default '{}',
-    error text not null default '[]'
-) strict;
-create index if not exists jobs_by_owner on jobs (owner);
-"""
+from svcctl.service.provisioning.accounts import Account
+from svcctl.service.store import Store
 
 UNKNOWN, UNCHANGEABLE, NOT_RUNNING = 100, 101, 108
 STATUSES = (UNKNOWN, UNCHANGEABLE, NOT_RUNNING)

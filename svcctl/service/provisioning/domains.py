@@ -15,43 +15,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from svcctl.errors import UsageError
 from svcctl.service.provisioning import offers
 from svcctl.service.provisioning.codes import Code, refused
-
-if TYPE_CHECKING:
-    from svcctl.service.store import Store
-
-SCHEMA = """
-create table if not exists domains (
-    id integer primary key,
-    name text not null,
-    reseller text references resellers,
-    plan text,
-    time real,
-    volume real,
-    status text not null,
-    deleted_at integer
-) strict;
-create unique index if not exists one_living_domain_per_name on domains (name) where deleted_at is null;
-create table if not exists domain_applications (
-    domain integer not null references domains,
-    name text not null,
-    primary key (domain, name)
-) strict;
-create table if not exists users (
-    email text primary key
-) strict;
-create table if not exists members (
-    domain integer not null references domains,
-    user text not null references users,
-    role text not null,
-    owner integer not null,
-    primary key (domain, user)
-) strict;
-"""
+from svcctl.service.store import Store
 
 MAX_NAME = 64
 """Characters of a full name, tail included. The interface has such a bound and does not give its value."""

@@ -9,41 +9,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from svcctl.errors import NotFound, UsageError
-
-if TYPE_CHECKING:
-    from svcctl.service.store import Store
-
-SCHEMA = """
-create table if not exists resellers (
-    name text primary key,
-    include_all_available_apps integer not null default 1
-) strict;
-create table if not exists features (
-    kind text not null check (kind in ('policy', 'application')),
-    name text not null,
-    generic integer not null default 0,
-    primary key (kind, name)
-) strict;
-create table if not exists plans (
-    reseller text not null references resellers,
-    name text not null,
-    time real,
-    volume real,
-    primary key (reseller, name)
-) strict;
-create table if not exists plan_features (
-    reseller text not null,
-    plan text not null,
-    kind text not null,
-    name text not null,
-    primary key (reseller, plan, kind, name),
-    foreign key (reseller, plan) references plans on delete cascade,
-    foreign key (kind, name) references features on delete cascade
-) strict;
-"""
+from svcctl.service.store import Store
 
 Kind = Literal["policy", "application"]
 
@@ -64,7 +33,7 @@ class Feature:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PricePlan:
     """A reseller's price plan. `time` and `volume` are the most a domain may ask for, and what it gets when it asks for
     nothing; None is a plan that does not take the field.
     """
@@ -96,7 +65,7 @@ def put_feature(store: Store, feature: Feature) -> None:
         )
 
 
-def put_plan(store: Store, plan: Plan) -> None:
+def put_plan(store: Store, plan: PricePlan) -> None:
     """Add a plan, or replace what it says. UsageError names what it refers to and does not exist."""
     with store.transaction() as connection:
         if not _exists(connection, "resellers where name = ?", (plan.reseller,)):
@@ -121,14 +90,14 @@ def reseller(connection: sqlite3.Connection, name: str) -> Reseller | None:
     return next((Reseller(name, bool(every)) for name, every in row), None)
 
 
-def plan(connection: sqlite3.Connection, reseller: str, name: str) -> Plan | None:
+def plan(connection: sqlite3.Connection, reseller: str, name: str) -> PricePlan | None:
     row = connection.execute("select time, volume from plans where reseller = ? and name = ?", (reseller, name))
     found = row.fetchone()
     if found is None:
         return None
     time, volume = found
     policies = _included(connection, reseller, name, "policy")
-    return Plan(reseller, name, time, volume, policies, _included(connection, reseller, name, "application"))
+    return PricePlan(reseller, name, time, volume, policies, _included(connection, reseller, name, "application"))
 
 
 def generic(connection: sqlite3.Connection, kind: Kind) -> tuple[str, ...]:
@@ -152,7 +121,7 @@ def features(store: Store, kind: Kind) -> list[Feature]:
     return [Feature(kind, name, bool(generic)) for name, generic in rows]
 
 
-def plans(store: Store) -> list[Plan]:
+def plans(store: Store) -> list[PricePlan]:
     with store.reading() as connection:
         keys = connection.execute("select reseller, name from plans order by reseller, name").fetchall()
         return [found for key in keys if (found := plan(connection, *key)) is not None]

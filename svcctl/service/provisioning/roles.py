@@ -18,27 +18,12 @@ import json
 import sqlite3
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from svcctl.service.provisioning import domains
+from svcctl.service.provisioning.accounts import Account
 from svcctl.service.provisioning.codes import Code, refused
-
-if TYPE_CHECKING:
-    from svcctl.service.store import Account, Store
-
-SCHEMA = """
-create table if not exists roles (
-    domain integer not null references domains,
-    name text not null,
-    description text,
-    policies text not null,
-    applications text not null,
-    resource_ids text not null,
-    finder_name text,
-    default_application text,
-    primary key (domain, name)
-) strict;
-"""
+from svcctl.service.store import Store
 
 ALL = "*"
 EVERY = (ALL,)

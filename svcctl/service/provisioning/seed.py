@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from svcctl import local_service
-from svcctl.service.provisioning import domains, offers
-from svcctl.service.provisioning.offers import Feature, Plan, Reseller
-from svcctl.service.store import Account, Store
+from svcctl.service.provisioning import accounts, domains, offers
+from svcctl.service.provisioning.accounts import Account
+from svcctl.service.provisioning.offers import Feature, PricePlan, Reseller
+from svcctl.service.store import Store
 
 LOCAL_DOMAIN = "local"
 LOCAL_OWNER = "owner@localhost"
@@ -27,9 +28,9 @@ FEATURES = (
     Feature("application", "reports"),
 )
 PLANS = (
-    Plan(RESELLER, "trial", None, None, ("Alerts",), ("dashboards",)),
-    Plan(RESELLER, "basic", 30, 10, ("Alerts", "Lookups"), ("dashboards",)),
-    Plan(RESELLER, "full", 365, 1000, ("Alerts", "Lookups", "Administration"), ("dashboards", "reports")),
+    PricePlan(RESELLER, "trial", None, None, ("Alerts",), ("dashboards",)),
+    PricePlan(RESELLER, "basic", 30, 10, ("Alerts", "Lookups"), ("dashboards",)),
+    PricePlan(RESELLER, "full", 365, 1000, ("Alerts", "Lookups", "Administration"), ("dashboards", "reports")),
 )
 
 
@@ -45,8 +46,8 @@ def seed(store: Store, own: Mapping[str, str], reseller: Mapping[str, str]) -> N
     """Fill an empty store, and give both built-in profiles their accounts (`api_key`, `api_secret`, `token`)."""
     if not domains.every(store) and not offers.resellers(store):
         catalog(store)
-    store.put_account(Account(own["api_key"], own["api_secret"], own["token"], LOCAL_DOMAIN, administrator=True))
-    store.put_account(Account(reseller["api_key"], reseller["api_secret"], reseller["token"], "", reseller=RESELLER))
+    accounts.put(store, Account(own["api_key"], own["api_secret"], own["token"], LOCAL_DOMAIN, administrator=True))
+    accounts.put(store, Account(reseller["api_key"], reseller["api_secret"], reseller["token"], "", reseller=RESELLER))
 
 
 def catalog(store: Store) -> None:

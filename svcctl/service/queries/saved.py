@@ -8,19 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from svcctl.errors import NotFound, Place, ServiceError, UsageError
-
-if TYPE_CHECKING:
-    from svcctl.service.store import Store
-
-SCHEMA = """
-create table if not exists queries (
-    id text primary key,
-    text text not null
-) strict;
-"""
+from svcctl.service.store import Store
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 

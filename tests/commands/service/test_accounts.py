@@ -8,7 +8,7 @@ import pytest
 
 from svcctl import local_service, profiles
 from svcctl.service.provisioning import domains
-from svcctl.service.store import Account
+from svcctl.service.provisioning.accounts import Account, with_key
 
 
 def accounts(reseller: Any, *arguments: str) -> Any:
@@ -67,14 +67,14 @@ def test_a_key_is_shown_once_and_works(reseller: Any, machine: Any) -> None:
     heading, values = done.stdout.splitlines()
     key, secret, token = values.split(",")
     assert heading == "api_key,api_secret,token"
-    assert machine.store.account(key) == Account(key, secret, token, "acme@demo", administrator=True)
+    assert with_key(machine.store, key) == Account(key, secret, token, "acme@demo", administrator=True)
     keys = listed(reseller, "keys")
     assert f"{key},acme@demo,,true" in keys
     assert not any(secret in line or token in line for line in keys)
     other = accounts(reseller, "key", "--reseller", "demo", "-f", "csv").stdout.splitlines()[1].split(",")[0]
     assert f"{other},,demo,false" in listed(reseller, "keys")
     assert accounts(reseller, "rm", "keys", key, "--yes").code == 0
-    assert machine.store.account(key) is None
+    assert with_key(machine.store, key) is None
 
 
 def test_users_and_states_are_the_providers_to_set(reseller: Any, machine: Any) -> None:

@@ -32,9 +32,10 @@ from svcctl.service.jobs import delivery
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language import compile, parse
 from svcctl.service.language.types import Column, Type
+from svcctl.service.provisioning.accounts import Account
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.rendering import ENCODERS, Rendering
-from svcctl.service.store import Account, Store
+from svcctl.service.store import Store
 
 ME = Account("key", "secret", None, "local", administrator=True)
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)

@@ -16,9 +16,10 @@ from svcctl.service.engines.duckdb import Engine
 from svcctl.service.http.app import build
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language.types import Column, Type
-from svcctl.service.provisioning import domains, seed
+from svcctl.service.provisioning import accounts, domains, seed
+from svcctl.service.provisioning.accounts import Account
 from svcctl.service.service import Service
-from svcctl.service.store import Account, Store
+from svcctl.service.store import Store
 
 NOW = 1_700_000_000.0
 NOWHERE = "00000000-0000-0000-0000-000000000000"
@@ -31,10 +32,10 @@ def ask(tmp_path: Path) -> Iterator[Ask]:
     with Engine() as engine, ThreadPoolExecutor(2) as executor:
         store = Store(tmp_path / "state.db")
         seed.catalog(store)
-        store.put_account(Account("key", "secret", "mine", seed.LOCAL_DOMAIN, administrator=True))
+        accounts.put(store, Account("key", "secret", "mine", seed.LOCAL_DOMAIN, administrator=True))
         domains.put_own(store, "elsewhere")
         domains.assign(store, "elsewhere", "owner@elsewhere", domains.OWNER)
-        store.put_account(Account("other", "secret", "theirs", "elsewhere"))
+        accounts.put(store, Account("other", "secret", "theirs", "elsewhere"))
         engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
         jobs = Jobs(store, lambda job, run: run.stopping.wait() and False)
         app = build(Service(engine, store, executor, clock=lambda: NOW), jobs)

@@ -14,10 +14,11 @@ import httpx
 import pytest
 
 from svcctl.service.http.app import build
-from svcctl.service.provisioning import domains, offers, seed
+from svcctl.service.provisioning import accounts, domains, offers, seed
+from svcctl.service.provisioning.accounts import Account
 from svcctl.service.provisioning.domains import Status
 from svcctl.service.service import Service
-from svcctl.service.store import Account, Store
+from svcctl.service.store import Store
 
 NOW = 1_700_000_000.0
 ACCOUNTS = {
@@ -39,7 +40,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     seed.catalog(store)
     offers.put_reseller(store, offers.Reseller("other"))
     for account in ACCOUNTS.values():
-        store.put_account(account)
+        accounts.put(store, account)
     yield store
     store.close()
 
@@ -236,7 +237,7 @@ def test_the_seed_is_sown_once(store: Store) -> None:
     keys = {"api_key": "k", "api_secret": "s", "token": "t"}
     seed.seed(store, keys, {"api_key": "rk", "api_secret": "rs", "token": "rt"})
     assert [plan.name for plan in offers.plans(store)] == ["basic", "full"]
-    assert (store.account("k"), store.account("rk")) == (
+    assert (accounts.with_key(store, "k"), accounts.with_key(store, "rk")) == (
         Account("k", "s", "t", "local", administrator=True),
         Account("rk", "rs", "rt", "", reseller="demo"),
     )

@@ -24,9 +24,11 @@ from svcctl.errors import IncompleteResult, NotFound, ServiceError, SvcctlError,
 from svcctl.service.engines.duckdb import Engine
 from svcctl.service.http.app import build
 from svcctl.service.language.types import Column, Type
+from svcctl.service.provisioning import accounts
+from svcctl.service.provisioning.accounts import Account
 from svcctl.service.rendering import ENCODERS
 from svcctl.service.service import Service, seconds_of
-from svcctl.service.store import Account, Store
+from svcctl.service.store import Store
 
 NOON = 1_704_110_400
 """2024-01-01 12:00:00, a minute after the events of `few` began."""
@@ -76,7 +78,7 @@ def running(directory: Path, threads: int = 1, **patience: float) -> Iterator[Se
         engine.append("few", FEW, create=COLUMNS)
         store = Store(directory / "state.db")
         closing.callback(store.close)
-        store.put_account(Account("key", "secret", "token", "", reseller="none"))
+        accounts.put(store, Account("key", "secret", "token", "", reseller="none"))
         executor = closing.enter_context(ThreadPoolExecutor(threads))
         listener = socket.create_server(("127.0.0.1", 0))
         served = Served(engine, Service(engine, store, executor, **patience), listener.getsockname())  # type: ignore[arg-type]

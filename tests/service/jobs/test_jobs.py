@@ -16,7 +16,8 @@ from svcctl.api import models
 from svcctl.errors import Conflict, NotFound, ServiceError
 from svcctl.service.jobs import jobs
 from svcctl.service.jobs.jobs import Job, Jobs, Run
-from svcctl.service.store import Account, Store
+from svcctl.service.provisioning.accounts import Account
+from svcctl.service.store import Store
 
 ME = Account("key", "secret", None, "local", administrator=True)
 COLLEAGUE = Account("other key", "secret", None, "local")

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, UsageError
-from svcctl.service.provisioning import domains, offers
-from svcctl.service.provisioning.codes import ANSWERS, Code
+from svcctl.service.provisioning import accounts, domains, offers
+from svcctl.service.provisioning.accounts import Account
+from svcctl.service.provisioning.codes import REFUSALS, Code
 from svcctl.service.provisioning.domains import Domain, Status
-from svcctl.service.provisioning.offers import Feature, Plan, Reseller
-from svcctl.service.store import Account, Store
+from svcctl.service.provisioning.offers import Feature, PricePlan, Reseller
+from svcctl.service.store import Store
 
 
 def fill(store: Store) -> None:
@@ -34,8 +35,8 @@ def fill(store: Store) -> None:
     ):
         offers.put_feature(store, Feature(kind, name, generic))  # type: ignore[arg-type]
     for reseller in ("north", "south"):
-        offers.put_plan(store, Plan(reseller, "basic", 30, 10.5, ("Alerts",), ("dashboards",)))
-        offers.put_plan(store, Plan(reseller, "trial"))
+        offers.put_plan(store, PricePlan(reseller, "basic", 30, 10.5, ("Alerts",), ("dashboards",)))
+        offers.put_plan(store, PricePlan(reseller, "trial"))
 
 
 @pytest.fixture
@@ -144,7 +145,7 @@ def applications_of(store: Store, domain: Domain) -> tuple[str, ...]:
 def test_the_plans_applications_and_the_generic_ones_are_activated(store: Store) -> None:
     domain = create(store)
     assert applications_of(store, domain) == ("dashboards", "explorer")
-    offers.put_plan(store, Plan("north", "basic", 30, 10.5, ("Alerts",), ("reports",)))
+    offers.put_plan(store, PricePlan("north", "basic", 30, 10.5, ("Alerts",), ("reports",)))
     assert applications_of(store, domain) == ("dashboards", "explorer")
 
 
@@ -340,10 +341,10 @@ def test_deleting_a_domain_deletes_the_users_who_have_no_other(store: Store) -> 
 
 def test_the_keys_of_a_deleted_domain_do_not_open_the_next_of_its_name(store: Store) -> None:
     create(store)
-    store.put_account(Account("key", "secret", "token", "acme@north", administrator=True))
+    accounts.put(store, Account("key", "secret", "token", "acme@north", administrator=True))
     domains.delete(store, "north", "acme")
     create(store)
-    assert (store.account("key"), store.account_by_token("token")) == (None, None)
+    assert (accounts.with_key(store, "key"), accounts.with_token(store, "token")) == (None, None)
 
 
 def test_a_domain_that_nobody_made_here_bars_no_account(store: Store) -> None:
@@ -355,9 +356,9 @@ def test_a_domain_that_nobody_made_here_bars_no_account(store: Store) -> None:
 
 def test_a_plan_refers_to_what_exists(store: Store) -> None:
     with pytest.raises(UsageError, match=r"^no reseller 'west'$"):
-        offers.put_plan(store, Plan("west", "basic"))
+        offers.put_plan(store, PricePlan("west", "basic"))
     with pytest.raises(UsageError, match=r"^no policy 'Sorting'$"):
-        offers.put_plan(store, Plan("north", "new", policies=("Search", "Sorting")))
+        offers.put_plan(store, PricePlan("north", "new", policies=("Search", "Sorting")))
     assert [(plan.reseller, plan.name) for plan in offers.plans(store)] == [
         ("north", "basic"),
         ("north", "trial"),
@@ -382,18 +383,18 @@ def test_what_is_in_use_is_not_removed(store: Store) -> None:
 
 
 def test_a_reseller_goes_with_its_accounts(store: Store) -> None:
-    store.put_account(Account("key", "secret", None, "", reseller="south"))
+    accounts.put(store, Account("key", "secret", None, "", reseller="south"))
     offers.remove_plan(store, "south", "basic")
     offers.remove_plan(store, "south", "trial")
     offers.remove_reseller(store, "south")
-    assert (offers.resellers(store), store.account("key")) == ([Reseller("north")], None)
+    assert (offers.resellers(store), accounts.with_key(store, "key")) == ([Reseller("north")], None)
 
 
 def test_every_code_has_an_answer_and_the_class_that_its_status_has() -> None:
-    assert set(ANSWERS) == set(Code)
+    assert set(REFUSALS) == set(Code)
     classes = {400: ServiceError, 403: CredentialsError, 404: NotFound, 409: Conflict}
-    assert {code: answer.kind for code, answer in ANSWERS.items()} == {
-        code: classes[answer.status] for code, answer in ANSWERS.items()
+    assert {code: answer.kind for code, answer in REFUSALS.items()} == {
+        code: classes[answer.status] for code, answer in REFUSALS.items()
     }
 
 

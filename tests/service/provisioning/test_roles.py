@@ -13,11 +13,12 @@ import pytest
 from svcctl.api.role_rules import lint
 from svcctl.errors import ServiceError
 from svcctl.service.provisioning import domains, offers, roles
+from svcctl.service.provisioning.accounts import Account
 from svcctl.service.provisioning.codes import Code
 from svcctl.service.provisioning.domains import Status
-from svcctl.service.provisioning.offers import Feature, Plan, Reseller
+from svcctl.service.provisioning.offers import Feature, PricePlan, Reseller
 from svcctl.service.provisioning.roles import EVERY, Available, Role
-from svcctl.service.store import Account, Store
+from svcctl.service.store import Store
 
 AVAILABLE = Available(("Alerts", "Lookups", "Search"), ("dashboards", "explorer"))
 READ_ONLY = {"alertPermissions": [], "defVault": 1, "maxVault": 1}
@@ -380,7 +381,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         offers.put_reseller(store, Reseller(name))
     offers.put_feature(store, Feature("policy", "Search", True))
     offers.put_feature(store, Feature("application", "explorer", True))
-    offers.put_plan(store, Plan("north", "basic"))
+    offers.put_plan(store, PricePlan("north", "basic"))
     domains.create(store, "north", {"name": "acme", "plan": "basic"})
     domains.assign(store, "acme@north", "ann@acme.example", "OWNER")
     yield store

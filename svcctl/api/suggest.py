@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-
 LIKENESS = 0.7
 """The share of two names that must be alike."""
 

@@ -22,8 +22,9 @@ from urllib.request import getproxies, proxy_bypass
 import httpx
 
 from svcctl import profiles
-from svcctl.api.client import SKEW, Client, Exchange, Retry
+from svcctl.api.client import Client
 from svcctl.api.query import QueryRequest
+from svcctl.api.transport import SKEW, Exchange, Retry
 from svcctl.errors import (
     CredentialsError,
     NotFound,

@@ -8,8 +8,10 @@ from typing import assert_never
 import httpx
 
 from svcctl import profiles
+from svcctl.api.addresses import Paths
 from svcctl.api.auth import Bearer, Credentials, HeaderNames, Jwt, Signature
-from svcctl.api.client import Client, Exchange, Paths, Retry
+from svcctl.api.client import Client
+from svcctl.api.transport import Exchange, Retry
 from svcctl.terminal.diagnostics import Diagnostics
 
 

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from svcctl.api.addresses import Paths
 from svcctl.api.auth import Bearer, HeaderNames, Jwt, Signature, sign
-from svcctl.api.client import Client, Exchange, Paths, Retry
+from svcctl.api.client import Client
 from svcctl.api.destinations import Destination
 from svcctl.api.models import Domain, Job, Role
 from svcctl.api.query import QueryRequest
+from svcctl.api.transport import Exchange, Retry
 from svcctl.errors import (
     Conflict,
     CredentialsError,

@@ -14,8 +14,9 @@ import httpx
 import pytest
 
 from support.clients import without_cid
+from svcctl.api.addresses import Paths
 from svcctl.api.auth import Signature
-from svcctl.api.client import Client, Paths
+from svcctl.api.client import Client
 from svcctl.cli import build, hoist
 from svcctl.context import Context
 from svcctl.errors import UsageError

@@ -1,0 +1,78 @@
+"""Where requests may go: the URLs and paths of a service, and which certificates it must show.
+
+Secrets are never sent in the clear, except to this machine.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import ssl
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit
+
+from svcctl.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The paths of a deployment's operations, below the base URL; `domain` is below the provisioning URL if given."""
+
+    query: str = "/search/query"
+    job: str = "/search/job"
+    jobs: str = "/search/jobs"
+    domain: str = "/domain"
+
+    def is_of_domain(self, path: str) -> bool:
+        return path == self.domain or path.startswith(self.domain + "/")
+
+
+DEFAULT_PATHS = Paths()
+
+
+def checked_url(url: str) -> str:
+    """The URL without a slash at its end; UsageError when it is not a base URL, or secrets must not be sent there."""
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 (raises when it is not a number)
+    except ValueError:
+        raise UsageError(f"'{url}' is not a URL") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageError(f"'{url}' is not a URL of http or https")
+    if parts.username or parts.password:
+        raise UsageError("a base URL must not hold a user or a password")
+    if parts.query or parts.fragment:
+        raise UsageError(f"'{url}' has a query or a fragment, which a base URL cannot have")
+    if parts.scheme == "http" and not is_loopback(url):
+        raise UsageError(f"'{url}' would carry secrets unencrypted", hint="use https, or http on this machine only")
+    return url.rstrip("/")
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL stays on this machine."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def trust(verify: bool | str, urls: tuple[str, ...]) -> ssl.SSLContext | bool:
+    """The certificates to check the service's with, as httpx takes them; `verify` may be the path of a CA bundle.
+
+    Loading the authorities takes longer than a local request, so plain http, which checks nothing, goes without.
+    """
+    if not any(url.startswith("https:") for url in urls):
+        return False
+    if isinstance(verify, bool):
+        return verify
+    try:
+        return ssl.create_default_context(cafile=verify)
+    except OSError as error:
+        raise UsageError(f"the CA bundle '{verify}' cannot be used: {error.strerror or error}") from None
+
+
+def segment(name: str) -> str:
+    """A name as one segment of a path; UsageError for a name that would change the path."""
+    if name in ("", ".", ".."):
+        raise UsageError(f"'{name}' is not a name")
+    return quote(name, safe="@")

@@ -1,0 +1,281 @@
+"""Between a call and its answer: attempts, which failures are tried again, and the log of what went over the wire.
+
+httpx carries the bytes; this file owns when a request may be repeated, and which exception is raised in the end. Which
+error a body states is decided in `svcctl.api.refusals`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+
+from svcctl.api import backoff
+from svcctl.api.auth import RESELLER, Credentials
+from svcctl.api.destinations import REDACTED, is_secret
+from svcctl.api.refusals import MAX_BODY, UNAVAILABLE, error_of
+from svcctl.errors import ServiceError, SvcctlError, Unavailable, UsageError
+
+MAX_RETRY_AFTER = 120.0
+"""Seconds that a Retry-After is followed at most."""
+SILENCE = 300.0
+"""Seconds that a continuous query may be silent: it waits for events, but a dead connection must be noticed."""
+CID = "x-svc-cid"
+"""The answer's header that names the request, where a service sends one; a cid in the body comes first."""
+SKEW = 60
+"""Seconds by which clocks may differ before a refused signature is blamed on them."""
+
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+_NOT_ACCEPTED = frozenset({429, 503})
+_SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request and the head of its answer, secrets redacted; `status` is None when no answer came, and `failure`
+    says why."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    body: str
+    status: int | None
+    answer_headers: tuple[tuple[str, str], ...]
+    seconds: float
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """An attempt failed and another follows after `delay` seconds; `attempt` is the one to come, of `attempts`."""
+
+    reason: str
+    delay: float
+    attempt: int
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request that can be built anew for each attempt.
+
+    `repeatable` says that doing it twice is the same as doing it once. `reseller` marks an operation for resellers.
+    `endless` marks an answer that may be silent for long.
+    """
+
+    method: str
+    url: str
+    body: bytes = b""
+    headers: Mapping[str, str] | None = None
+    repeatable: bool = True
+    reseller: bool = False
+    endless: bool = False
+
+
+class Sender:
+    """Sends calls, each attempt with a fresh signature. `Client` documents the options."""
+
+    def __init__(
+        self,
+        http: httpx.Client,
+        auth: Credentials,
+        *,
+        timeout: float,
+        retries: int,
+        clock: Callable[[], float],
+        sleep: Callable[[float], None],
+        observe: Callable[[Exchange | Retry], None] | None,
+    ) -> None:
+        self._http = http
+        self._auth = auth
+        self._timeout = timeout
+        self._attempts = retries + 1
+        self._clock = clock
+        self._sleep = sleep
+        self._observe = observe
+
+    def close(self) -> None:
+        self._http.close()
+
+    def send(
+        self, call: Call, read: Callable[[httpx.Response], T], after_loss: Callable[[], T | None] = lambda: None
+    ) -> T:
+        """What `read` makes of a successful answer, after as many attempts as are needed and allowed.
+
+        `read` closes the answer, or leaves that to the caller. When a reply was lost, the request may still have been
+        done: `after_loss` is called before the next attempt, and its result, unless None, is returned instead.
+        """
+        for attempt in range(1, self._attempts + 1):
+            failure: SvcctlError
+            retry_after = None
+            try:
+                response = self._exchange(call)
+                if response.is_success:
+                    return read(response)
+                failure = self._refused(response)
+            except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError, UnicodeEncodeError) as error:
+                # The text of these errors may hold the header, and so the secret, that cannot be sent.
+                raise UsageError(f"the request cannot be sent: {type(error).__name__}") from None
+            except httpx.RequestError as error:
+                failure = _no_answer(call, error)
+                lost = not isinstance(error, _NOT_SENT)
+                hopeless = "certificate verify failed" in str(error).lower()
+            else:
+                if response.status_code not in UNAVAILABLE:
+                    raise failure
+                lost = response.status_code not in _NOT_ACCEPTED
+                hopeless = False
+                retry_after = self._retry_after(response)
+            if lost and not call.repeatable:
+                failure.hint = "the service may have done it all the same: look before trying again"
+                raise failure
+            if hopeless or attempt == self._attempts:
+                raise failure
+            delay = backoff.delay(attempt) if retry_after is None else retry_after
+            if self._observe:
+                self._observe(Retry(failure.message, delay, attempt + 1, self._attempts))
+            self._sleep(delay)
+            if lost and (found := after_loss()) is not None:
+                return found
+        raise AssertionError("the last attempt returns or raises")
+
+    def preview(self, call: Call) -> str:
+        """The request that a call would send, as text, secrets redacted."""
+        built = next(self._auth.sync_auth_flow(self._built(call)))
+        head = [f"{built.method} {built.url}", *(f"{name}: {value}" for name, value in self._shown(built.headers))]
+        return "\n".join([*head, "", _shown_body(call.body)])
+
+    def _exchange(self, call: Call) -> httpx.Response:
+        """One attempt: a new request, so that its signature is new too; the body of the answer is not read yet."""
+        request = self._built(call)
+        started = time.monotonic()
+        try:
+            response = self._http.send(request, stream=True)
+        except httpx.HTTPError as error:
+            self._tell(request, call.body, None, time.monotonic() - started, type(error).__name__)
+            raise
+        self._tell(request, call.body, response, time.monotonic() - started, None)
+        return response
+
+    def _built(self, call: Call) -> httpx.Request:
+        silence = max(self._timeout, SILENCE) if call.endless else self._timeout
+        return self._http.build_request(
+            call.method,
+            call.url,
+            content=call.body,
+            headers=dict(call.headers or {}),
+            timeout=httpx.Timeout(self._timeout, read=silence),
+            extensions={RESELLER: call.reseller},
+        )
+
+    def _tell(
+        self,
+        request: httpx.Request,
+        body: bytes,
+        response: httpx.Response | None,
+        seconds: float,
+        failure: str | None,
+    ) -> None:
+        if self._observe is None:
+            return
+        self._observe(
+            Exchange(
+                request.method,
+                str(request.url),
+                self._shown(request.headers),
+                _shown_body(body),
+                response.status_code if response is not None else None,
+                self._shown(response.headers) if response is not None else (),
+                seconds,
+                failure,
+            )
+        )
+
+    def _shown(self, headers: httpx.Headers) -> tuple[tuple[str, str], ...]:
+        secret = self._auth.secret_headers | _SECRET_HEADERS
+        return tuple(
+            (name, REDACTED if name in secret or is_secret(name) else value) for name, value in headers.items()
+        )
+
+    def _refused(self, response: httpx.Response) -> SvcctlError:
+        """The error that an answer without success states."""
+        body = _start_of(response)
+        status = response.status_code
+        if location := response.headers.get("location") if response.is_redirect else None:
+            return ServiceError(
+                f"the service redirects to {location}",
+                code=status,
+                hint="redirects are not followed: use that base URL",
+            )
+        hint = self._skew_hint(response) if status == 401 else None
+        return error_of(
+            status, response.headers.get("content-type", ""), body, hint=hint, cid=response.headers.get(CID)
+        )
+
+    def _skew_hint(self, response: httpx.Response) -> str | None:
+        theirs = _http_date(response.headers.get("date", ""))
+        ahead = 0 if theirs is None else round(self._clock() - theirs)
+        if abs(ahead) <= SKEW:
+            return None
+        direction = "ahead of" if ahead > 0 else "behind"
+        return f"this machine's clock is {abs(ahead)} s {direction} the service's, which makes signatures invalid"
+
+    def _retry_after(self, response: httpx.Response) -> float | None:
+        """Seconds to wait as the service asks, from a number or a date, capped."""
+        text = response.headers.get("retry-after", "").strip()
+        if text.isascii() and text.isdigit():
+            return min(float(text[:9]), MAX_RETRY_AFTER)
+        moment = _http_date(text)
+        return None if moment is None else min(max(moment - self._clock(), 0.0), MAX_RETRY_AFTER)
+
+
+def _shown_body(body: bytes) -> str:
+    """A body that may be logged: the values of keys that name secrets are redacted, however deep."""
+    try:
+        return json.dumps(_redacted(json.loads(body)), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return "" if not body else f"{len(body)} bytes that are not JSON"
+
+
+def _redacted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: REDACTED if is_secret(key) else _redacted(inner) for key, inner in value.items()}
+    return [_redacted(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _start_of(response: httpx.Response) -> bytes:
+    """The first MAX_BODY bytes of an answer's body, which is closed then."""
+    body = bytearray()
+    try:
+        for chunk in response.iter_bytes():
+            body += chunk
+            if len(body) >= MAX_BODY:
+                break
+    finally:
+        response.close()
+    return bytes(body[:MAX_BODY])
+
+
+def _no_answer(call: Call, error: httpx.RequestError) -> Unavailable:
+    host = urlsplit(call.url).netloc
+    if isinstance(error, httpx.TimeoutException):
+        return Unavailable(f"no answer from {host} in time")
+    reason = re.sub(r"^\[Errno -?\d+\] ", "", " ".join(str(error).split())) or type(error).__name__
+    hint = "give the service's CA bundle" if "certificate" in reason.lower() else None
+    return Unavailable(f"no answer from {host}: {reason}", hint=hint)
+
+
+def _http_date(text: str) -> float | None:
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None

@@ -25,13 +25,15 @@ from svcctl.service.http import provisioning
 from svcctl.service.http.auth import authorize
 from svcctl.service.http.envelope import envelope, failed, failure, http_status, json_response
 from svcctl.service.http.query_body import read_query
-from svcctl.service.http.streaming import Answer, Answered
+from svcctl.service.http.streaming import AnswerResponse, StreamedAnswer
 from svcctl.service.jobs import delivery
+from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.jobs import STATUSES, Jobs
 from svcctl.service.provisioning import domains
 from svcctl.service.provisioning.accounts import Account
-from svcctl.service.queries import continuous, saved
+from svcctl.service.queries import saved
 from svcctl.service.queries.asked import AskedQuery
+from svcctl.service.queries.continuous import Steps
 from svcctl.service.rendering import ENCODERS
 from svcctl.service.service import Service
 
@@ -110,17 +112,17 @@ async def _query(jobs: Jobs, service: Service, request: Request, body: bytes) ->
     if asked.destination is not None:
         id = await asyncio.to_thread(_launch, jobs, service, asked, request.state.account)
         return json_response(envelope(service, request.state.cid, {"id": id}))
-    increments = await service.run(continuous.increments, service.engine, asked, service.now)
-    answer = Answer(service, asked, request.state.cid, increments)
+    steps = await service.run(partial(Steps, service.engine, asked, service.now, launched=service.now()))
+    answer = StreamedAnswer(service, asked, request.state.cid, steps)
     await answer.begin()
-    return Answered(answer, ENCODERS[asked.mode].content_type)
+    return AnswerResponse(answer, ENCODERS[asked.mode].content_type)
 
 
 def _launch(jobs: Jobs, service: Service, asked: AskedQuery, account: Account) -> str:
     """Make a job of a query with a destination; its ID."""
     launched = service.now()
     destination = delivery.check(service.engine, asked, launched)
-    request = delivery.to_request(asked, launched)
+    request = StoredQuery(asked, launched).to_json()
     return jobs.launch(account, type=destination.type, query=asked.query, request=request, params=destination.params).id
 
 

@@ -15,9 +15,8 @@ from starlette.types import Receive, Scope, Send
 from svcctl.errors import ServiceError, SvcctlError
 from svcctl.service.engines.duckdb import Stream
 from svcctl.service.http.envelope import http_status
-from svcctl.service.language import Plan
 from svcctl.service.queries.asked import AskedQuery
-from svcctl.service.queries.continuous import Increments
+from svcctl.service.queries.continuous import Step, Steps
 from svcctl.service.rendering import ENCODERS, Encoder, Rendering
 from svcctl.service.service import Service
 
@@ -27,18 +26,20 @@ INTERRUPT_SECONDS = 0.1
 """How often the engine is told again to stop: told before it has begun, it would go on."""
 
 
-class Answer:
+class StreamedAnswer:
     """One query's rows on their way out: the engine works a batch ahead while the wire takes the last one.
 
     The engine's part runs in a thread. Nothing is sent before the first batch (or the padding time), so that an early
     failure is an envelope of its own; a later one ends the stream in the way of its format.
     """
 
-    def __init__(self, service: Service, asked: AskedQuery, cid: str, increments: Increments) -> None:
+    def __init__(self, service: Service, asked: AskedQuery, cid: str, steps: Steps) -> None:
         self._service = service
         self._asked = asked
         self._cid = cid
-        self._increments = increments
+        self._steps = steps
+        self._step: Step | None = None
+        self._rows = 0
         self._left = service.query_seconds
         self._closing = ExitStack()
         self._stream: Stream | None = None
@@ -48,13 +49,13 @@ class Answer:
 
     async def begin(self) -> None:
         """Plan, and wait for the first batch, but not longer than a client should wait for a byte."""
-        plan = await self._service.run(self._increments.poll)
+        step = await self._service.run(self._steps.next, None, 0)
         encoder = ENCODERS[self._asked.mode]
         if not encoder.streams and self._asked.range.end is None:
             raise ServiceError(
                 f"mode.type {self._asked.mode} cannot be written before its end, and this query has none"
             )
-        shape = self._increments.shape
+        shape = self._steps.shape
         rendering = Rendering(
             self._cid,
             int(self._service.clock() * 1000),
@@ -63,10 +64,10 @@ class Answer:
             zone=self._asked.zone,
         )
         self._encoder = self._closing.enter_context(encoder(shape.columns, rendering))
-        if plan is None:
+        if step is None:
             return
         try:
-            self._start(plan)
+            self._start(step)
             await self._wait()
             if self._next is not None and self._next.done():
                 self._next.result()
@@ -79,8 +80,8 @@ class Answer:
         try:
             if head := self._encoder.head():
                 yield head
-            while self._next is not None or not self._increments.done:
-                async for chunk in self._increment():
+            while self._next is not None or not self._over:
+                async for chunk in self._step_chunks():
                     yield chunk
                 async for padding in self._idle():
                     yield padding
@@ -92,8 +93,12 @@ class Answer:
                 raise  # nothing was sent yet: closing the connection is the one way left to say it
             yield self._encoder.error(http_status(error), error.message)
 
-    async def _increment(self) -> AsyncIterator[bytes | memoryview]:
-        """The chunks of the plan that runs, and padding while they take long."""
+    @property
+    def _over(self) -> bool:
+        return self._steps.over(self._step, self._rows)
+
+    async def _step_chunks(self) -> AsyncIterator[bytes | memoryview]:
+        """The chunks of the step that runs, and padding while they take long."""
         while self._next is not None:
             while not self._next.done():
                 await self._wait()
@@ -106,34 +111,37 @@ class Answer:
         self._end_stream()
 
     async def _idle(self) -> AsyncIterator[bytes]:
-        """Padding until there is a plan to run, or the query is over."""
+        """Padding until there is a step to run, or the query is over."""
         quiet_since = time.monotonic()
-        while not self._increments.done:
-            plan = await self._service.run(self._increments.poll)
-            if plan is not None:
+        while not self._over:
+            step = await self._service.run(self._steps.next, self._step, self._rows)
+            if step is not None:
                 self._left = self._service.query_seconds
-                self._start(plan)
-                return
-            if self._increments.done:
+                self._start(step)
                 return
             await asyncio.sleep(POLL_SECONDS)
             if time.monotonic() - quiet_since > self._service.padding_seconds and self._encoder.padding:
                 quiet_since = time.monotonic()
                 yield self._encoder.padding
 
-    def _start(self, plan: Plan) -> None:
+    def _start(self, step: Step) -> None:
+        self._step = step
         self._stream_closing = ExitStack()
-        self._next = self._service.run(self._encode_first, plan)
+        self._next = self._service.run(self._encode_first, step)
 
-    def _encode_first(self, plan: Plan) -> bytes | memoryview | None:
+    def _encode_first(self, step: Step) -> bytes | memoryview | None:
         # The engine plans here, which takes seconds for the largest of queries.
+        plan = self._steps.plan(step)
         self._stream = self._stream_closing.enter_context(self._service.engine.stream(self._encoder.select(plan)))
         self._batches = iter(self._stream)
         return self._encode_next()
 
     def _encode_next(self) -> bytes | memoryview | None:
         batch = next(self._batches, None)
-        return None if batch is None else self._encoder.chunk(self._increments.take(batch))
+        if batch is None:
+            return None
+        self._rows += batch.num_rows
+        return self._encoder.chunk(batch)
 
     async def _wait(self) -> None:
         """Wait for the next batch for at most the padding time; past the time limit the engine is stopped."""
@@ -167,10 +175,10 @@ class Answer:
         self._closing.close()
 
 
-class Answered(StreamingResponse):
+class AnswerResponse(StreamingResponse):
     """Sends an answer and closes it, however that ends: a client may leave before the first byte was asked for."""
 
-    def __init__(self, answer: Answer, content_type: str) -> None:
+    def __init__(self, answer: StreamedAnswer, content_type: str) -> None:
         super().__init__(answer.chunks(), media_type=content_type)
         self._answer = answer
 

@@ -15,7 +15,7 @@ class AskedQuery:
 
     query: str
     range: Range
-    mode: str
+    mode: str = "json"
     date_format: str = "default"
     zone: timezone = UTC
     skip: int = 0

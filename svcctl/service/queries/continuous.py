@@ -1,198 +1,209 @@
-"""Queries whose range is not over: the plans they run one after another as events arrive.
+"""Continuous queries: a query is answered in steps, each of them one plan over a part of the events.
 
-A query without `to`, or with one in the future, is answered in increments. Rows are delivered as they are stored (by
-their position in the table, so that a late event is not missed); groups every period when the period is over; other
-groups when `to` is reached. `limit` and `offset` count over the whole answer.
+A query whose range is over has a single step. A query without `to`, or with one in the future, has a step whenever
+there is something new: rows as they are stored, groups of a period when the period is over, other groups at `to`.
+
+`next_step` decides which step comes next and depends on nothing but its arguments. A Step holds everything that decides
+its rows, so it can be repeated: an answer keeps it in memory, a job saves it. Rows are numbered through all steps of a
+query, and `skip` and `limit` count over all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from typing import Protocol
-
-import pyarrow as pa
+from enum import StrEnum
+from typing import Any
 
 from svcctl.service.engines.duckdb import Engine
 from svcctl.service.language import Plan, QueryError, compile, parse, tree
 from svcctl.service.queries.asked import AskedQuery
 
+Mark = int
+"""A place in a table: all rows stored until then. It fits JSON; only an engine knows more about it."""
+
 GRACE = timedelta(seconds=2)
-"""How long after its end a window is still open for events that are stored late."""
+"""How long a window stays open after its end for events that are stored late."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
-class Increments(Protocol):
-    """`poll` gives the next plan to run, or None while there is nothing to do; `done` says that none will come."""
-
-    done: bool
-    shape: Plan
-    """A plan with the columns and the table of all of them."""
-
-    def poll(self) -> Plan | None: ...
-    def take(self, batch: pa.RecordBatch) -> pa.RecordBatch: ...
+class Kind(StrEnum):
+    ONCE = "once"
+    """One step over the whole range."""
+    ARRIVALS = "arrivals"
+    """A step for the rows stored since the step before. It goes by place in the table, so no late event is missed."""
+    BUCKETS = "buckets"
+    """A step for the periods that ended since the step before."""
 
 
-def increments(engine: Engine, asked: AskedQuery, clock: Callable[[], datetime]) -> Increments:
-    """How a query is answered. QueryError when the query cannot run, or cannot run without an end."""
-    query = parse(asked.query)
-    end = asked.range.end
-    if end is not None and end <= clock():
-        return Once(engine, query, asked, clock)
-    groups = [clause for clause in query.clauses if isinstance(clause, tree.Group)]
-    if not groups:
-        return Arrivals(engine, query, asked, clock)
-    if len(groups) == 1 and groups[0].every is not None:
-        return Buckets(engine, query, asked, clock, timedelta(seconds=groups[0].every))
-    if end is None:
-        raise QueryError(
-            "a query without an end cannot group like this: the groups would never be complete",
-            groups[-1].at,
-            hint="group once, with every, or give the query a to",
-        )
-    return Once(engine, query, asked, clock, due=end + GRACE)
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What decides the steps of a query. Moments are in epoch milliseconds, durations in milliseconds.
+
+    The last step is due at `due`; without one, the query never ends. `period` is the length of a bucket.
+    """
+
+    kind: Kind
+    start: int
+    end: int | None
+    due: int | None
+    skip: int = 0
+    limit: int | None = None
+    period: int = 0
+
+    def over(self, step: Step | None, rows: int) -> bool:
+        """Whether no step follows `step` once it has run and the query has returned `rows` rows."""
+        return rows == self.limit or (step is not None and step.last)
 
 
-class Once:
-    """The whole answer by one plan, at once or when its range is over."""
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One plan of a query: rows stored after `since` and until `until`, in a window of epoch milliseconds.
+
+    `first` is the number of rows that earlier steps returned; `skip` rows of this step are left out. Without `since`
+    the step begins with the first row of the table, without `until` it ends with what is stored when it runs. `now` is
+    the value of now() in the query.
+    """
+
+    first: int
+    skip: int
+    since: Mark | None
+    until: Mark | None
+    start: int
+    end: int | None
+    now: int
+    last: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Step:
+        return cls(**source)
+
+
+def next_step(schedule: Schedule, before: Step | None, rows: int, now: int, mark: Mark | None) -> Step | None:
+    """The step after `before`, at the moment `now`; None while there is nothing new, and when the query is over.
+
+    `rows` is how many rows the query has returned so far, `mark` the end of the table.
+    """
+    if schedule.over(before, rows):
+        return None
+    last = schedule.due is not None and now >= schedule.due
+    reached = schedule.start if before is None or before.end is None else before.end
+    end = schedule.end
+    match schedule.kind:
+        case Kind.ONCE:
+            news = False
+        case Kind.ARRIVALS:
+            news = before is None or mark != before.until
+        case Kind.BUCKETS:
+            if not last:
+                closed = now - GRACE // _MILLISECOND
+                end = closed - closed % schedule.period
+            news = end is not None and end > reached
+    if not (news or last):
+        return None
+    if before is None:
+        return Step(rows, schedule.skip, None, mark, schedule.start, end, now, last)
+    if before.skip and rows == before.first:
+        # All rows of the step were skipped. It is repeated over a longer part, so nobody has to count skipped rows.
+        return replace(before, until=mark, end=end, now=now, last=last)
+    if schedule.kind is Kind.ARRIVALS:
+        return Step(rows, 0, before.until, mark, schedule.start, end, now, last)
+    return Step(rows, 0, None, mark, reached, end, now, last)
+
+
+class Steps:
+    """A query on an engine: its steps, and the plan of each.
+
+    `launched` is when the query was asked: it waits for the end of its range if that was in the future then. The steps
+    of a `repeatable` query return the same rows in the same order each time they run; other queries save the sorting.
+    QueryError when the query cannot run, or not without an end.
+    """
 
     def __init__(
         self,
         engine: Engine,
-        query: tree.Query,
         asked: AskedQuery,
         clock: Callable[[], datetime],
-        due: datetime | None = None,
+        *,
+        launched: datetime,
+        repeatable: bool = False,
     ) -> None:
-        self.done = False
-        self._due = due
-        self._clock = clock
-        self._make = partial(_plan, engine, query, asked, clock, skip=asked.skip, limit=asked.limit)
-        self.shape = self._make()
-
-    def poll(self) -> Plan | None:
-        if self.done or (self._due is not None and self._clock() < self._due):
-            return None
-        self.done = True
-        return self.shape if self._due is None else self._make()
-
-    def take(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return batch
-
-
-class _Counted:
-    """What increments of a live query share: a skip and a limit that count over all of them."""
-
-    def __init__(self, engine: Engine, query: tree.Query, asked: AskedQuery, clock: Callable[[], datetime]) -> None:
-        self.done = False
         self._engine = engine
-        self._asked = asked
         self._clock = clock
-        clauses, limit, skip = _without_bounds(query)
-        self._query = replace(query, clauses=clauses)
-        self._skip = skip + asked.skip
-        limits = [
-            bound for bound in (None if limit is None else max(0, limit - asked.skip), asked.limit) if bound is not None
-        ]
-        self._left = min(limits) if limits else None
-        self.done = self._left == 0
+        self._zone = asked.zone
+        self._query, self.schedule = _scheduled(parse(asked.query), asked, launched)
+        self._marked = repeatable or self.schedule.kind is Kind.ARRIVALS
+        start, end = self.schedule.start, self.schedule.end
+        self.shape = self.plan(Step(0, 0, None, None, start, end, to_ms(launched), False))
+        """A plan with the table and the columns of every step."""
 
-    def take(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a batch that skip and limit let through."""
-        skipped = min(self._skip, batch.num_rows)
-        self._skip -= skipped
-        taken = batch.slice(skipped, self._left)
-        if self._left is not None:
-            self._left -= taken.num_rows
-            self.done = self.done or self._left == 0
-        return taken
+    @property
+    def endless(self) -> bool:
+        return self.schedule.end is None
 
+    def over(self, step: Step | None, rows: int) -> bool:
+        """Whether no step follows `step` once it has run and the query has returned `rows` rows."""
+        return self.schedule.over(step, rows)
 
-class Arrivals(_Counted):
-    """Rows as they are stored."""
+    def next(self, before: Step | None, rows: int) -> Step | None:
+        """The step after `before` when the query has returned `rows` rows; None while there is nothing to do."""
+        # The clock before the mark: whatever is stored until the last step is due must be in that step.
+        now = to_ms(self._clock())
+        mark = self._engine.size(self._query.table) if self._marked else None
+        return next_step(self.schedule, before, rows, now, mark)
 
-    def __init__(self, engine: Engine, query: tree.Query, asked: AskedQuery, clock: Callable[[], datetime]) -> None:
-        super().__init__(engine, query, asked, clock)
-        self._seen = 0
-        self.shape = self._plan((0, 0))
-
-    def poll(self) -> Plan | None:
-        if self.done:
-            return None
-        end = self._asked.range.end
-        over = end is not None and self._clock() >= end + GRACE
-        stored = self._engine.size(self._query.table)
-        self.done = over
-        if stored == self._seen:
-            return None
-        plan = self._plan((self._seen, stored))
-        self._seen = stored
-        return plan
-
-    def _plan(self, arrived: tuple[int, int]) -> Plan:
-        return _plan(self._engine, self._query, self._asked, self._clock, arrived=arrived)
+    def plan(self, step: Step, *, dated: bool = False) -> Plan:
+        """The plan of a step; `dated` adds a column with each row's date, see `compile`."""
+        limit = self.schedule.limit
+        return compile(
+            self._query,
+            self._engine.tables(),
+            start=from_ms(step.start),
+            end=None if step.end is None else from_ms(step.end),
+            now=from_ms(step.now),
+            zone=self._zone,
+            skip=step.skip,
+            limit=None if limit is None else limit - step.first,
+            arrived=None if step.until is None else (step.since or 0, step.until),
+            dated=dated,
+        )
 
 
-class Buckets(_Counted):
-    """Groups of a period, each when its period is over."""
-
-    def __init__(
-        self,
-        engine: Engine,
-        query: tree.Query,
-        asked: AskedQuery,
-        clock: Callable[[], datetime],
-        period: timedelta,
-    ) -> None:
-        super().__init__(engine, query, asked, clock)
-        self._period = period
-        self._from = asked.range.start
-        self.shape = self._plan(self._from)
-
-    def poll(self) -> Plan | None:
-        if self.done:
-            return None
-        now, end = self._clock() - GRACE, self._asked.range.end
-        over = end is not None and now >= end
-        closed = end if over and end is not None else now - (now - datetime.fromtimestamp(0, UTC)) % self._period
-        self.done = over
-        if closed <= self._from:
-            return None
-        plan = self._plan(closed)
-        self._from = closed
-        return plan
-
-    def _plan(self, until: datetime) -> Plan:
-        window = replace(self._asked.range, start=self._from, end=until)
-        return _plan(self._engine, self._query, replace(self._asked, range=window), self._clock)
+def _scheduled(query: tree.Query, asked: AskedQuery, launched: datetime) -> tuple[tree.Query, Schedule]:
+    """A query without the bounds that count over all of its steps, and its schedule with them."""
+    start, end = to_ms(asked.range.start), asked.range.end
+    over = end is not None and end <= launched
+    due = None if end is None else to_ms(end if over else end + GRACE)
+    once = Schedule(Kind.ONCE, start, None if end is None else to_ms(end), due, asked.skip, asked.limit)
+    if over:
+        return query, once
+    groups = [clause for clause in query.clauses if isinstance(clause, tree.Group)]
+    every = groups[0].every if len(groups) == 1 else None
+    if groups and every is None:
+        if end is None:
+            raise QueryError(
+                "a query without an end cannot group like this: the groups would never be complete",
+                groups[-1].at,
+                hint="group once, with every, or give the query a to",
+            )
+        return query, once
+    query, limit, offset = _without_bounds(query)
+    limits = [] if limit is None else [max(0, limit - asked.skip)]
+    limits += [] if asked.limit is None else [asked.limit]
+    schedule = replace(once, kind=Kind.ARRIVALS, skip=offset + asked.skip, limit=min(limits, default=None))
+    if every is not None:
+        schedule = replace(schedule, kind=Kind.BUCKETS, period=every * 1000)
+    return query, schedule
 
 
-def _plan(
-    engine: Engine,
-    query: tree.Query,
-    asked: AskedQuery,
-    clock: Callable[[], datetime],
-    *,
-    skip: int = 0,
-    limit: int | None = None,
-    arrived: tuple[int, int] | None = None,
-) -> Plan:
-    return compile(
-        query,
-        engine.tables(),
-        start=asked.range.start,
-        end=asked.range.end,
-        now=clock(),
-        zone=asked.zone,
-        skip=skip,
-        limit=limit,
-        arrived=arrived,
-    )
-
-
-def _without_bounds(query: tree.Query) -> tuple[tuple[tree.Clause, ...], int | None, int]:
-    """The clauses without the limits and offsets at their end, and what those come to: (clauses, limit, offset)."""
+def _without_bounds(query: tree.Query) -> tuple[tree.Query, int | None, int]:
+    """A query without the limits and offsets at its end, and their limit and offset taken together."""
     clauses = list(query.clauses)
     limit: int | None = None
     offset = 0
@@ -207,5 +218,15 @@ def _without_bounds(query: tree.Query) -> tuple[tuple[tree.Clause, ...], int | N
         clauses.pop()
     for clause in clauses:
         if isinstance(clause, tree.Limit | tree.Offset):
-            raise QueryError("in a query that goes on, limit and offset stand last", clause.at)
-    return tuple(clauses), limit, offset
+            raise QueryError("in a continuous query, limit and offset must come last", clause.at)
+    return replace(query, clauses=tuple(clauses)), limit, offset
+
+
+def to_ms(moment: datetime) -> int:
+    """A moment in epoch milliseconds."""
+    return (moment - _EPOCH) // _MILLISECOND
+
+
+def from_ms(milliseconds: int) -> datetime:
+    """The moment of an epoch in milliseconds, in UTC."""
+    return _EPOCH + milliseconds * _MILLISECOND

@@ -29,6 +29,7 @@ from svcctl.service.destinations import destination, parts
 from svcctl.service.destinations import s3 as s3_module
 from svcctl.service.engines.duckdb import Engine
 from svcctl.service.jobs import delivery
+from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language import compile, parse
 from svcctl.service.language.types import Column, Type
@@ -63,7 +64,7 @@ class Site:
     def launch(self, type_: str, query: str = "from t", limit: int | None = None, **params: Any) -> str:
         asked = AskedQuery(query, Range(FIRST, NOW), "csv", limit=limit, destination=Destination(type_, {**params}))
         destination = delivery.check(self.engine, asked, NOW)
-        request = delivery.to_request(asked, NOW)
+        request = StoredQuery(asked, NOW).to_json()
         return self.jobs.launch(ME, type=destination.type, query=query, request=request, params=destination.params).id
 
     def wait(self, job_id: str, until: Callable[[Job], object] = lambda job: job.status != "RUNNING") -> Job:

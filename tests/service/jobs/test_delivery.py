@@ -19,6 +19,7 @@ from svcctl.errors import Unavailable
 from svcctl.service.destinations import Destination, Memo, text
 from svcctl.service.engines.duckdb import Engine
 from svcctl.service.jobs import delivery
+from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.jobs import Job, Jobs, Run, stored
 from svcctl.service.language import compile, parse
 from svcctl.service.language.types import Column, Type
@@ -162,7 +163,7 @@ def run_to_the_end(
         happens()
         store = Store(Path(directory) / "state.db")
         asked = AskedQuery(query, Range(FIRST, END), "csv")
-        request = delivery.to_request(asked, LAUNCH)
+        request = StoredQuery(asked, LAUNCH).to_json()
         launched = Jobs(store, lambda job, run: False)
         job_id = launched.launch(ME, type="donothing", query=query, request=request, params={}).id
         launched.close()

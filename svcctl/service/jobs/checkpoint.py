@@ -1,0 +1,82 @@
+"""What a job stores as JSON: the query it was launched with, and the checkpoint of its delivery.
+
+Both carry the version of their format. What an older service stored is read too, and stored in the present format from
+the next checkpoint on. Version 0 had no version of its own and wrote a step's marks as `stored: [since, until]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from svcctl.api.dates import Range
+from svcctl.errors import ServiceError
+from svcctl.service.destinations import Memo
+from svcctl.service.queries.asked import AskedQuery
+from svcctl.service.queries.continuous import Step, from_ms, to_ms
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoredQuery:
+    """A job's query as it was asked, and when the job was launched."""
+
+    asked: AskedQuery
+    launched: datetime
+
+    def to_json(self) -> dict[str, Any]:
+        asked, end = self.asked, self.asked.range.end
+        return {
+            "version": VERSION,
+            "query": asked.query,
+            "from": to_ms(asked.range.start),
+            "to": None if end is None else to_ms(end),
+            "zone": asked.zone.utcoffset(None) // timedelta(minutes=1),
+            "dateFormat": asked.date_format,
+            "skip": asked.skip,
+            "limit": asked.limit,
+            "launched": to_ms(self.launched),
+        }
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> StoredQuery:
+        _check_version(source)
+        asked = AskedQuery(
+            query=source["query"],
+            range=Range(from_ms(source["from"]), None if source["to"] is None else from_ms(source["to"])),
+            date_format=source["dateFormat"],
+            zone=timezone(timedelta(minutes=source["zone"])),
+            skip=source["skip"],
+            limit=source["limit"],
+        )
+        return cls(asked, from_ms(source["launched"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The step of the last row that was delivered, and the memo of the destination."""
+
+    step: Step
+    memo: Memo
+
+    def to_json(self) -> dict[str, Any]:
+        return {"version": VERSION, "step": self.step.to_json(), "memo": self.memo}
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Checkpoint:
+        step = dict(source["step"])
+        if _check_version(source) == 0:
+            step["since"], step["until"] = step.pop("stored")
+        return cls(Step.from_json(step), source["memo"])
+
+
+def _check_version(source: Mapping[str, Any]) -> int:
+    version: int = source.get("version", 0)
+    if version > VERSION:
+        raise ServiceError(
+            f"the job was stored by a newer svcctl, in format {version}; this one reads formats up to {VERSION}"
+        )
+    return version

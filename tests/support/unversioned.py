@@ -1,0 +1,20 @@
+"""The files of a local service that were written before its state had a version (see tests/fixtures/README.md)."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+from support import ROOT
+
+FILES = ROOT / "tests" / "fixtures" / "unversioned"
+
+
+def unpack(directory: Path) -> Path:
+    """Put state.db and events.duckdb into the directory of a service, as its crash left them; returns the state."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for packed in FILES.glob("*.gz"):
+        unpacked = directory / packed.name.removesuffix(".gz")
+        unpacked.write_bytes(gzip.decompress(packed.read_bytes()))
+        unpacked.chmod(0o600)
+    return directory / "state.db"

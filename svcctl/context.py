@@ -18,7 +18,8 @@ import typer
 from svcctl import profiles
 from svcctl.errors import UsageError
 from svcctl.terminal.diagnostics import Diagnostics, wants_color
-from svcctl.terminal.output import Format, Output, find_format
+from svcctl.terminal.formats import Format, find_format
+from svcctl.terminal.output import Output
 
 if TYPE_CHECKING:
     from svcctl import local_service

@@ -13,7 +13,7 @@ import typer
 from svcctl.context import Context
 from svcctl.errors import UsageError
 from svcctl.options import ForceOpt
-from svcctl.terminal.output import FORMATS
+from svcctl.terminal.formats import FORMATS
 from svcctl.terminal.tables import visible
 
 METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")

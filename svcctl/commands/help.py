@@ -22,7 +22,7 @@ from svcctl.context import Context
 from svcctl.errors import UsageError
 from svcctl.profiles import CONFIG_ENVIRONMENT, PROFILE_ENVIRONMENT, SETTINGS
 from svcctl.terminal.diagnostics import EXIT_CODES
-from svcctl.terminal.output import FORMATS
+from svcctl.terminal.formats import FORMATS
 
 WIDTH = 80
 

@@ -17,7 +17,7 @@ from svcctl.context import Context
 from svcctl.errors import Conflict, NotFound, ServiceError, SvcctlError, Unavailable, UsageError
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.terminal import tables
-from svcctl.terminal.output import Format
+from svcctl.terminal.formats import Format
 from svcctl.terminal.tables import TableColumn
 
 T = TypeVar("T")

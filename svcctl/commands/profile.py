@@ -15,7 +15,7 @@ from svcctl import profiles
 from svcctl.context import Context
 from svcctl.errors import SvcctlError, UsageError
 from svcctl.options import FormatOpt, YesOpt
-from svcctl.terminal.output import find_format
+from svcctl.terminal.formats import find_format
 from svcctl.terminal.tables import TableColumn, visible
 
 NameArg = Annotated[str, typer.Argument(metavar="NAME", help="Name of a profile.")]

@@ -17,7 +17,8 @@ from svcctl.context import Context
 from svcctl.errors import EmptyResult, SvcctlError, UsageError
 from svcctl.inputs import destination, query_text
 from svcctl.options import ForceOpt, FormatOpt, FromOpt, OutputOpt, QueryFileOpt, QueryTextArg, TimeZoneOpt, ToOpt
-from svcctl.terminal.output import FORMATS, Format, Sink
+from svcctl.terminal.formats import FORMATS, Format
+from svcctl.terminal.output import Sink
 
 if TYPE_CHECKING:
     from svcctl.api.events import QueryResponse

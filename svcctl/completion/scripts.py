@@ -34,7 +34,7 @@ from svcctl.commands import api, complete, help, query
 from svcctl.commands import completion as command
 from svcctl.commands.service import accounts, control
 from svcctl.profiles import AUTH_METHODS, MAPPINGS, SETTINGS
-from svcctl.terminal.output import AUTO, FORMATS
+from svcctl.terminal.formats import AUTO, FORMATS
 
 STATES = ("RUNNING", "STOPPED", "COMPLETED", "REMOVED")
 """The states of a job that the interface names; services have others beside them."""

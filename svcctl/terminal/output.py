@@ -1,20 +1,14 @@
-"""All of stdout, and the files that take its place: the formats as a table, and where bytes go.
-
-A format that is a `mode.type` of the interface is the service's own bytes, passed on as they come. `table`,
-`vertical` and `chart` are laid out here, from rows.
-"""
+"""All of stdout, and the files that take its place: where the bytes of a result go."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import os
 import re
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TextIO, TypeVar
 
@@ -23,60 +17,9 @@ from svcctl.api.suggest import by_likeness
 from svcctl.errors import IncompleteResult, UsageError
 from svcctl.terminal import tables
 from svcctl.terminal.diagnostics import Diagnostics, ReaderClosed
+from svcctl.terminal.formats import Format
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """One output format: the mode.type that is asked for, and whether the bytes go through as they come."""
-
-    name: str
-    mode: str
-    meaning: str
-    raw: bool = True
-    binary: bool = False
-    lists: bool = False
-    """Whether lists (jobs, domains, roles, profiles) can be printed in it too."""
-    dates: bool = False
-    """Whether the service formats dates in it (dateFormat and timeZone apply)."""
-    lines: bool = False
-    """Whether a row is a line, so that a query without an end can be printed in it."""
-
-
-FORMATS = {
-    row.name: row
-    for row in (
-        Format("table", "json/simple/compact", "columns that fit the terminal", raw=False, lists=True, lines=True),
-        Format("vertical", "json/simple/compact", "a line a column, for wide rows", raw=False, lists=True, lines=True),
-        Format("chart", "json/simple/compact", "bars of a number, or a line where rows begin with a date", raw=False),
-        Format(
-            "csv", "csv", "comma-separated, a heading first, null as an empty cell", lists=True, dates=True, lines=True
-        ),
-        Format("tsv", "tsv", "the same with tabs", lists=True, dates=True, lines=True),
-        Format("ndjson", "json/simple", "a JSON object a line", lists=True, lines=True),
-        Format("json", "json", "one JSON document: the envelope, rows in object", lists=True),
-        Format("json/compact", "json/compact", "one JSON document: columns in object.m, value arrays in object.d"),
-        Format("json/simple", "json/simple", "the same as ndjson", lines=True),
-        Format(
-            "json/simple/compact", "json/simple/compact", "a line of columns, then a line of values each", lines=True
-        ),
-        Format("msgpack", "msgpack", "the json document in MessagePack", binary=True),
-        Format("xml", "xml", "an <event> element a row", dates=True),
-        Format("xls", "xls", "a spreadsheet", binary=True, dates=True),
-    )
-}
-AUTO = "auto"
-
-
-def find_format(name: str, *, is_terminal: bool, lists: bool = False) -> Format:
-    """The format of a name; `auto` is a table on a terminal and csv elsewhere. UsageError names the ones there are."""
-    if name == AUTO:
-        name = "table" if is_terminal else "csv"
-    known = [row.name for row in FORMATS.values() if row.lists or not lists]
-    if name not in known:
-        raise UsageError(f"format '{name}' is not one", hint=f"formats are: {AUTO}, {', '.join(known)}")
-    return FORMATS[name]
 
 
 class Rows(Protocol):
@@ -202,10 +145,6 @@ class Output:
 
     def records(self, columns: Sequence[tables.TableColumn], rows: Iterable[Sequence[Any]], format: Format) -> None:
         """Print a list in one of the list formats; what is not there is a dash in a table."""
-        if format.name == "json":
-            names = [column.name for column in columns]
-            self.sink.line(_json([dict(zip(names, row, strict=True)) for row in rows]))
-            return
         self._write(columns, rows, format, self.sink, replace(self.style, null="-"))
 
     def live(
@@ -218,7 +157,7 @@ class Output:
     ) -> None:
         """Print rows as they arrive, from a query that may never end; only the named columns, if any are."""
         picked, values = _pick(_table_columns(columns), rows, names)
-        self._write(picked, values, format, sink, self.style, sample=0)
+        self._write(picked, values, format, sink, replace(self.style, sample=0))
 
     def _write(
         self,
@@ -227,44 +166,12 @@ class Output:
         format: Format,
         sink: Sink,
         style: tables.Style,
-        sample: int = tables.SAMPLE,
     ) -> None:
-        """Write rows in a format of lines, one as soon as it comes; a table looks at `sample` rows first."""
+        """Write rows line by line; a file is not as wide as the terminal, and not coloured."""
         if sink is not self.sink:
             style = replace(style, width=None, color=False)
-        cuts = tables.Cuts()
-        notes: Sequence[str] = ()
-        match format.name:
-            case "table":
-                lines = tables.table(columns, rows, style, cuts, sample=sample)
-            case "vertical":
-                lines = tables.vertical(columns, rows, style)
-            case "chart":
-                from svcctl.terminal import charts
-
-                chart = charts.draw(columns, rows, style)
-                lines = iter(chart.lines)
-                notes = chart.notes
-            case "csv":
-                lines = _separated(columns, rows, ",", style)
-            case "tsv":
-                lines = _separated(columns, rows, "\t", style)
-            case "json/simple/compact":
-                lines = _compact(columns, rows)
-            case _:
-                names = [column.name for column in columns]
-                lines = (_json(dict(zip(names, row, strict=True))) for row in rows)
-        for line in lines:
+        for line in format.write(columns, rows, style, self._diagnostics.note):
             sink.line(line)
-        if cuts.columns:
-            self._diagnostics.note(
-                f"columns that did not fit: {', '.join(cuts.columns)} (see them with --format vertical)"
-            )
-        if cuts.cells:
-            cells = "1 cell was" if cuts.cells == 1 else f"{cuts.cells} cells were"
-            self._diagnostics.note(f"{cells} cut to fit (see all of it with --format vertical or csv)")
-        for note in notes:
-            self._diagnostics.note(note)
 
     def text(self, text: str) -> None:
         """A line that is the command's whole answer."""
@@ -314,47 +221,3 @@ def _pick(
             raise UsageError(f"no column '{name}'", hint=f"columns are: {', '.join(by_likeness(name, known))}")
     places = [known.index(name) for name in names]
     return [columns[at] for at in places], ([row[at] for at in places] for row in rows)
-
-
-def _separated(
-    columns: Sequence[tables.TableColumn], rows: Iterable[Sequence[Any]], delimiter: str, style: tables.Style
-) -> Iterator[str]:
-    """Lines of csv or tsv as the service writes them: null is empty, an empty string is `""`."""
-    special = {delimiter, '"', "\r", "\n"}
-
-    def cell(value: Any, kind: str | None) -> str:
-        if value is None:
-            return ""
-        text = value if isinstance(value, str) else _plain(value, kind, style)
-        return '"' + text.replace('"', '""') + '"' if not text or special & set(text) else text
-
-    yield delimiter.join(cell(column.name, None) for column in columns)
-    for row in rows:
-        line = delimiter.join(cell(value, column.type) for value, column in zip(row, columns, strict=True))
-        yield line if line.strip(delimiter) else '""' + line  # a row of nulls would pass for keep-alive padding
-
-
-def _plain(value: Any, kind: str | None, style: tables.Style) -> str:
-    """A value as data: exact, where a table rounds."""
-    if isinstance(value, Mapping | list | tuple):
-        return _json(value)
-    if isinstance(value, float):
-        return repr(value)
-    return tables.format_cell(value, kind, style)
-
-
-def _compact(columns: Sequence[tables.TableColumn], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-    """The lines of json/simple/compact."""
-    yield _json({"m": {column.name: {"type": column.type, "index": at} for at, column in enumerate(columns)}})
-    for row in rows:
-        yield _json({"d": row})
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_as_mapping)
-
-
-def _as_mapping(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    raise TypeError(type(value).__name__)

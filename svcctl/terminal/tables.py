@@ -59,6 +59,8 @@ class Style:
     zone_label: str = ""
     date_format: str = "default"
     null: str = "null"
+    sample: int = SAMPLE
+    """Rows that a table looks at before it prints the first; 0 where none may be waited for."""
 
 
 @dataclass
@@ -115,15 +117,13 @@ def table(
     rows: Iterable[Sequence[Any]],
     style: Style,
     cuts: Cuts,
-    *,
-    sample: int = SAMPLE,
 ) -> Iterator[str]:
     """A heading, a rule and a line a row, as the rows arrive.
 
-    Widths come from the first `sample` rows, and from the columns' types where none may be waited for (0).
+    Widths come from the first `style.sample` rows, and from the columns' types where none may be waited for.
     """
     rows = iter(rows)
-    first = list(islice(rows, sample))
+    first = list(islice(rows, style.sample))
     # Whole seconds everywhere in the sample: three zeros a row would say nothing.
     fractions = [
         not first or any(isinstance(row[at], int) and row[at] % 1000 for row in first) for at in range(len(columns))
@@ -137,7 +137,7 @@ def table(
 
     headings = [heading(column, style) for column in columns]
     laid_out = [texts(row) for row in first]
-    shapes = laid_out if sample else [_usual(columns, style.width)]
+    shapes = laid_out if style.sample else [_usual(columns, style.width)]
     wanted = [max(map(cell_width, cells)) for cells in zip(headings, *shapes, strict=True)]
     least = [
         min(cells, NARROWEST) if column.type in TEXT else cells for column, cells in zip(columns, wanted, strict=True)

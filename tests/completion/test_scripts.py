@@ -17,7 +17,7 @@ from support.shells import Shell
 from svcctl.api import destinations
 from svcctl.completion import scripts
 from svcctl.completion.scripts import FILE_NAMES, VALUES, Values, Word, script, table, values_of, whole_app
-from svcctl.terminal.output import FORMATS
+from svcctl.terminal.formats import FORMATS
 
 PLACES = {place.name: place.values for place in table().places}
 

@@ -28,7 +28,7 @@ from svcctl.context import Context
 from svcctl.errors import IncompleteResult
 from svcctl.service.rendering import ENCODERS
 from svcctl.terminal.diagnostics import Diagnostics
-from svcctl.terminal.output import FORMATS
+from svcctl.terminal.formats import FORMATS
 
 TEXT = [mode for mode, encoder in ENCODERS.items() if encoder.streams]
 LINES = {"csv", "tsv", "json/simple", "json/simple/compact"}

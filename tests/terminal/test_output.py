@@ -1,4 +1,4 @@
-"""Where data goes: files that appear whole or not at all, and lists in every list format."""
+"""Where data goes: stdout, and files that appear whole or not at all."""
 
 import gzip
 import io
@@ -10,8 +10,7 @@ import pytest
 
 from svcctl.errors import IncompleteResult, Locked, UsageError
 from svcctl.terminal.diagnostics import Diagnostics, ReaderClosed
-from svcctl.terminal.output import FORMATS, Output, find_format, open_file
-from svcctl.terminal.tables import TableColumn
+from svcctl.terminal.output import Output, open_file
 
 
 def test_a_file_appears_when_all_of_it_is_written(tmp_path: Path) -> None:
@@ -102,36 +101,6 @@ def test_a_file_that_cannot_be_made_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught, open_file(tmp_path / "none" / "rows.csv", force=False):
         pass
     assert caught.value.message == f"file {tmp_path}/none/rows.csv cannot be written: No such file or directory"
-
-
-def test_formats_are_found_by_name_and_auto_by_where_stdout_goes() -> None:
-    assert find_format("auto", is_terminal=True) is FORMATS["table"]
-    assert find_format("auto", is_terminal=False) is FORMATS["csv"]
-    with pytest.raises(UsageError) as caught:
-        find_format("cvs", is_terminal=False, lists=True)
-    assert (caught.value.message, caught.value.hint) == (
-        "format 'cvs' is not one",
-        "formats are: auto, table, vertical, csv, tsv, ndjson, json",
-    )
-
-
-COLUMNS = [TableColumn("name"), TableColumn("used"), TableColumn("n")]
-ROWS = [['say "hi", ü', True, 1], ["", False, None]]
-PRINTED = {
-    "table": 'name         used   n\n-----------  -----  -\nsay "hi", ü  true   1\n             false  -\n',
-    "vertical": 'row 1\nname  say "hi", ü\nused  true\nn     1\nrow 2\nname  \nused  false\nn     -\n',
-    "csv": 'name,used,n\n"say ""hi"", ü",true,1\n"",false,\n',
-    "tsv": 'name\tused\tn\n"say ""hi"", ü"\ttrue\t1\n""\tfalse\t\n',
-    "ndjson": '{"name":"say \\"hi\\", ü","used":true,"n":1}\n{"name":"","used":false,"n":null}\n',
-    "json": '[{"name":"say \\"hi\\", ü","used":true,"n":1},{"name":"","used":false,"n":null}]\n',
-}
-
-
-@pytest.mark.parametrize("name", [row.name for row in FORMATS.values() if row.lists])
-def test_a_list_is_printed_in_every_list_format(name: str) -> None:
-    stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    Output(stdout, Diagnostics(io.StringIO()), color=False).records(COLUMNS, ROWS, FORMATS[name])
-    assert stdout.buffer.getvalue().decode() == PRINTED[name]  # type: ignore[attr-defined]
 
 
 def test_a_closed_pipe_is_the_readers_choice() -> None:

@@ -88,14 +88,14 @@ def test_rows_after_the_sample_are_printed_as_they_come() -> None:
             taken.append(number)
             yield (number,)
 
-    lines = table([TableColumn("n", "int4")], rows(), Style(), Cuts(), sample=2)
+    lines = table([TableColumn("n", "int4")], rows(), Style(sample=2), Cuts())
     assert [next(lines) for _ in range(3)] == ["n", "-", "0"]
     assert taken == [0, 1]
     assert list(lines) == ["1", "2", "3", "4"]
 
 
 def test_without_a_sample_widths_come_from_the_types() -> None:
-    lines = list(table(COLUMNS, iter(ROWS[:1]), Style(width=60), Cuts(), sample=0))
+    lines = list(table(COLUMNS, iter(ROWS[:1]), Style(width=60, sample=0), Cuts()))
     assert lines == [
         "eventdate                user                              n",
         "-----------------------  ---------------------  ------------",

@@ -15,7 +15,7 @@ import typer
 from svcctl.context import Context
 from svcctl.errors import UsageError
 from svcctl.options import FormatOpt, YesOpt
-from svcctl.terminal.output import FORMATS
+from svcctl.terminal.formats import FORMATS
 from svcctl.terminal.tables import TableColumn
 
 if TYPE_CHECKING:

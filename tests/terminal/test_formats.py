@@ -1,0 +1,52 @@
+"""A format is found by its name, and prints lists in its own way."""
+
+import io
+
+import pytest
+
+from svcctl.errors import UsageError
+from svcctl.terminal.diagnostics import Diagnostics
+from svcctl.terminal.formats import FORMATS, Format, find_format
+from svcctl.terminal.output import Output
+from svcctl.terminal.tables import Style, TableColumn
+
+
+def test_formats_are_found_by_name_and_auto_by_where_stdout_goes() -> None:
+    assert find_format("auto", is_terminal=True) is FORMATS["table"]
+    assert find_format("auto", is_terminal=False) is FORMATS["csv"]
+    with pytest.raises(UsageError) as caught:
+        find_format("cvs", is_terminal=False, lists=True)
+    assert (caught.value.message, caught.value.hint) == (
+        "format 'cvs' is not one",
+        "formats are: auto, table, vertical, csv, tsv, ndjson, json",
+    )
+
+
+COLUMNS = [TableColumn("name"), TableColumn("used"), TableColumn("n")]
+ROWS = [['say "hi", ü', True, 1], ["", False, None]]
+PRINTED = {
+    "table": 'name         used   n\n-----------  -----  -\nsay "hi", ü  true   1\n             false  -\n',
+    "vertical": 'row 1\nname  say "hi", ü\nused  true\nn     1\nrow 2\nname  \nused  false\nn     -\n',
+    "csv": 'name,used,n\n"say ""hi"", ü",true,1\n"",false,\n',
+    "tsv": 'name\tused\tn\n"say ""hi"", ü"\ttrue\t1\n""\tfalse\t\n',
+    "ndjson": '{"name":"say \\"hi\\", ü","used":true,"n":1}\n{"name":"","used":false,"n":null}\n',
+    "json": '[{"name":"say \\"hi\\", ü","used":true,"n":1},{"name":"","used":false,"n":null}]\n',
+}
+
+
+@pytest.mark.parametrize("name", [row.name for row in FORMATS.values() if row.lists])
+def test_a_list_is_printed_in_every_list_format(name: str) -> None:
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    Output(stdout, Diagnostics(io.StringIO()), color=False).records(COLUMNS, ROWS, FORMATS[name])
+    assert stdout.buffer.getvalue().decode() == PRINTED[name]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("row", [row for row in FORMATS.values() if row.lists or row.lines or not row.raw])
+def test_a_format_of_rows_has_its_layout(row: Format) -> None:
+    assert row.layout is not None
+
+
+def test_a_format_without_a_layout_is_refused_where_rows_are_to_be_written() -> None:
+    with pytest.raises(UsageError) as caught:
+        FORMATS["xls"].write(COLUMNS, ROWS, Style(), print)
+    assert caught.value.message == "only a service writes xls"

@@ -19,7 +19,7 @@ import httpx
 from svcctl.api.addresses import DEFAULT_PATHS, Paths, checked_url, is_loopback, segment, trust
 from svcctl.api.auth import Credentials
 from svcctl.api.events import MODES, QueryResponse
-from svcctl.api.models import Domain, Job, Role
+from svcctl.api.models import Domain, Job, JobStatus, Role
 from svcctl.api.payloads import decoded, record, records
 from svcctl.api.query import QueryRequest
 from svcctl.api.transport import CID, Call, Exchange, Retry, Sender
@@ -133,28 +133,28 @@ class Client:
 
     def stop_job(self, job_id: str) -> Job:
         """Stops a job; after a lost reply, a job that already stands still is success."""
-        return self._change_job("GET", "/stop", job_id, ("STOPPED", "COMPLETED"))
+        return self._change_job("GET", "/stop", job_id, (JobStatus.STOPPED, JobStatus.COMPLETED))
 
     def start_job(self, job_id: str) -> Job:
         """Restarts a stopped job where it stopped; ServiceError when it stands still again with an error of its own."""
-        job = self._change_job("GET", "/start", job_id, ("RUNNING", "COMPLETED"))
+        job = self._change_job("GET", "/start", job_id, (JobStatus.RUNNING, JobStatus.COMPLETED))
         _raise_job_failure(job)
         return job
 
     def remove_job(self, job_id: str) -> Job:
         """Removes a job; one that is gone after a lost reply counts as removed."""
-        return self._change_job("DELETE", "/remove", job_id, ("REMOVED",))
+        return self._change_job("DELETE", "/remove", job_id, (JobStatus.REMOVED,))
 
     def _job_call(self, method: str, verb: str, job_id: str) -> Call:
         return Call(method, f"{self._base_url}{self._paths.job}{verb}/{segment(job_id)}")
 
-    def _change_job(self, method: str, verb: str, job_id: str, wanted: tuple[str, ...]) -> Job:
+    def _change_job(self, method: str, verb: str, job_id: str, wanted: tuple[JobStatus, ...]) -> Job:
         def already() -> Job | None:
             try:
                 job = self.job(job_id)
             except NotFound:
-                if "REMOVED" in wanted:
-                    return Job(job_id, "REMOVED")
+                if JobStatus.REMOVED in wanted:
+                    return Job(job_id, JobStatus.REMOVED)
                 raise
             return job if job.status in wanted else None
 
@@ -295,7 +295,7 @@ def _job(payload: Any) -> Job:
 
 
 def _raise_job_failure(job: Job) -> None:
-    if job.status == "STOPPED" and job.error:
+    if job.status == JobStatus.STOPPED and job.error:
         raise ServiceError(f"job {job.id} stopped with an error: {'; '.join(job.error)}")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Self
 
 JsonObject = Mapping[str, Any]
@@ -60,9 +61,18 @@ def columns_of(m: object) -> tuple[Column, ...]:
     return tuple(column for _, column in entries)
 
 
+class JobStatus(StrEnum):
+    """The states of a job in the interface."""
+
+    RUNNING = "RUNNING"
+    STOPPED = "STOPPED"
+    COMPLETED = "COMPLETED"
+    REMOVED = "REMOVED"
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A query job. `status` is kept as sent: COMPLETED, STOPPED, RUNNING, REMOVED, and others in the field.
+    """A query job. `status` is kept as sent: usually a JobStatus, but deployed services have more.
 
     `last_datetime` is in epoch milliseconds, 0 when the job never ran.
     """

@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import Any
 
 from svcctl.errors import Conflict, CredentialsError, NotFound, Place, ServiceError, SvcctlError, Unavailable
@@ -25,13 +26,26 @@ UNAVAILABLE = frozenset({429, 502, 503, 504, 520, 521, 522, 523, 524})
 MAX_BODY = 64 * 1024
 """Bytes of an error body that are read; the rest of a longer one says nothing more."""
 
+
+class Code(IntEnum):
+    """The codes of refusals that callers tell apart: the interface shows 106 and 117, deployments have the others."""
+
+    NO_JOB = 100
+    JOB_UNCHANGEABLE = 101
+    """The job cannot be started: it runs already, or too many run."""
+    NO_DOMAIN = 106
+    JOB_NOT_RUNNING = 108
+    ALREADY_SO = 117
+    """The domain is already enabled, or already disabled."""
+
+
 _CLASSES: Mapping[int, type[ServiceError]] = {
-    100: NotFound,
-    106: NotFound,
+    Code.NO_JOB: NotFound,
+    Code.NO_DOMAIN: NotFound,
     404: NotFound,
-    101: Conflict,
-    108: Conflict,
-    117: Conflict,
+    Code.JOB_UNCHANGEABLE: Conflict,
+    Code.JOB_NOT_RUNNING: Conflict,
+    Code.ALREADY_SO: Conflict,
     409: Conflict,
     401: CredentialsError,
     403: CredentialsError,

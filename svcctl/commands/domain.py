@@ -9,12 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from svcctl.api.models import Domain
+from svcctl.api.refusals import Code
 from svcctl.context import Context
 from svcctl.errors import Conflict, NotFound, ServiceError
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.terminal.tables import TableColumn
-
-UNKNOWN, ALREADY = 106, 117
 
 DomainArg = Annotated[
     str, typer.Argument(metavar="NAME", help="Name of a domain; @RESELLER at its end may be left out.")
@@ -79,7 +78,7 @@ def create(
 def enable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False) -> None:
     """Enable a disabled domain"""
     svc: Context = ctx.obj
-    with _needed(svc, ALREADY, if_needed):
+    with _needed(svc, Code.ALREADY_SO, if_needed):
         svc.client.enable_domain(name)
 
 
@@ -87,7 +86,7 @@ def enable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False) 
 def disable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False) -> None:
     """Disable a domain: nobody can use it until it is enabled again"""
     svc: Context = ctx.obj
-    with _needed(svc, ALREADY, if_needed):
+    with _needed(svc, Code.ALREADY_SO, if_needed):
         svc.client.disable_domain(name)
 
 
@@ -98,7 +97,7 @@ def rm(ctx: typer.Context, name: DomainArg, yes: YesOpt = False, if_needed: IfNe
     Users who have no other domain are deleted altogether. The name must be typed, or --yes given.
     """
     svc: Context = ctx.obj
-    with _needed(svc, UNKNOWN, if_needed):
+    with _needed(svc, Code.NO_DOMAIN, if_needed):
         domain = svc.client.domain(name)
         svc.diagnostics.note(f"deleting {_about(domain)} deletes {_users(domain)}")
         if not yes:

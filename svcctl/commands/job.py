@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from svcctl.api.models import Job
+from svcctl.api.models import Job, JobStatus
 from svcctl.context import Context
 from svcctl.errors import Conflict, NotFound, ServiceError, SvcctlError, Unavailable, UsageError
 from svcctl.options import FormatOpt, YesOpt
@@ -109,7 +109,7 @@ def rm(ctx: typer.Context, ids: IdsArg, yes: YesOpt = False, format: FormatOpt =
 def wait(
     ctx: typer.Context,
     ids: IdsArg,
-    for_: ForOpt = "COMPLETED",
+    for_: ForOpt = JobStatus.COMPLETED.value,
     max_time: WaitOpt = None,
     format: FormatOpt = None,
 ) -> None:
@@ -196,8 +196,8 @@ def _wait(svc: Context, job_id: str, wanted: frozenset[str], deadline: float | N
         try:
             job = svc.client.job(job_id)
         except NotFound:
-            if "REMOVED" in wanted:
-                return Job(job_id, "REMOVED")
+            if JobStatus.REMOVED in wanted:
+                return Job(job_id, JobStatus.REMOVED)
             raise
         except Unavailable:
             if deadline is None:
@@ -217,11 +217,14 @@ def _wait(svc: Context, job_id: str, wanted: frozenset[str], deadline: float | N
 
 def _check_hope(job: Job, wanted: frozenset[str]) -> None:
     """Whether a job that is not as wanted can still become so without anybody's doing."""
-    resting = job.status in ("COMPLETED", "STOPPED")
+    resting = job.status in (JobStatus.COMPLETED, JobStatus.STOPPED)
     if resting and job.error:
         raise ServiceError(f"job {job.id} is {job.status} with an error: {'; '.join(job.error)}")
-    others = {"COMPLETED": wanted & {"REMOVED"}, "STOPPED": wanted - {"COMPLETED", "STOPPED"}}
-    if resting and not others[job.status]:
+    others = {
+        JobStatus.COMPLETED: wanted & {JobStatus.REMOVED},
+        JobStatus.STOPPED: wanted - {JobStatus.COMPLETED, JobStatus.STOPPED},
+    }
+    if resting and not others[JobStatus(job.status)]:
         raise Conflict(f"job {job.id} is {job.status}: it does not become {' or '.join(sorted(wanted))} by itself")
 
 
@@ -283,7 +286,7 @@ def _watched(job: Job, look: _Look, *, shown: bool) -> list[Any]:
     then, sent = look.before.get(job.id, (0, None))
     if sent is not None and job.events_sent is not None and look.at > then:
         rate = round((job.events_sent - sent) * 1000 / (look.at - then), 1)
-    if job.status == "RUNNING" and job.last_datetime:
+    if job.status == JobStatus.RUNNING and job.last_datetime:
         lag = round((look.at - job.last_datetime) / 1000, 1)
     error = "; ".join(job.error) or None if shown else list(job.error)
     job_id = job.id.partition("-")[0] if shown else job.id

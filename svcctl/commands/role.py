@@ -10,14 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from svcctl.api.models import ALL, Role
+from svcctl.api.refusals import Code
 from svcctl.context import Context
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, UsageError
 from svcctl.inputs import role_files
 from svcctl.inputs.role_files import WrittenRole
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.terminal.tables import TableColumn, visible
-
-UNKNOWN_DOMAIN = 106
 
 DomainArg = Annotated[str, typer.Argument(metavar="DOMAIN", help="Name of a domain.")]
 RoleArg = Annotated[str, typer.Argument(metavar="ROLE", help="Name of a role.")]
@@ -196,7 +195,7 @@ def rm(
     try:
         svc.client.delete_role(domain, role)
     except NotFound as error:
-        if not if_needed or error.code == UNKNOWN_DOMAIN:
+        if not if_needed or error.code == Code.NO_DOMAIN:
             raise
         svc.diagnostics.note(f"nothing to do: {error.message}")
 
@@ -345,7 +344,7 @@ def _reads_roles(svc: Context, domain: str) -> bool:
 
 def _may_lack(error: ServiceError) -> bool:
     """Whether a refusal may mean that there is no such operation; services say that in many ways."""
-    return error.code != UNKNOWN_DOMAIN and not isinstance(error, CredentialsError | Conflict)
+    return error.code != Code.NO_DOMAIN and not isinstance(error, CredentialsError | Conflict)
 
 
 def _show(svc: Context, domain: str, step: _Step) -> None:
@@ -377,7 +376,7 @@ def _take(svc: Context, domain: str, step: _Step) -> None:
         try:
             svc.client.update_role(domain, name, changes)
         except NotFound as error:
-            if error.code == UNKNOWN_DOMAIN:
+            if error.code == Code.NO_DOMAIN:
                 raise
             role_files.require_sound([step.written])
             svc.client.create_role(domain, wanted)

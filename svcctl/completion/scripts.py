@@ -29,15 +29,13 @@ import typer.core
 import typer.main
 
 from svcctl.api import dates, destinations
+from svcctl.api.models import JobStatus
 from svcctl.cli import NOUNS, root
 from svcctl.commands import api, complete, help, query
 from svcctl.commands import completion as command
 from svcctl.commands.service import accounts, control
 from svcctl.profiles import AUTH_METHODS, MAPPINGS, SETTINGS
 from svcctl.terminal.formats import AUTO, FORMATS
-
-STATES = ("RUNNING", "STOPPED", "COMPLETED", "REMOVED")
-"""The states of a job that the interface names; services have others beside them."""
 
 FILES, QUERY = "files", "query"
 """Kinds that the scripts know by themselves: names of files, and the text of a query, in which tables have names."""
@@ -118,13 +116,13 @@ VALUES: Mapping[str, Values] = {
     "--dest-json": _FILES,
     "--dest-param": _keys(row for rows in destinations.TYPES.values() for row in rows),
     "--file": _FILES,
-    "--for": _words(STATES),
+    "--for": _words(tuple(JobStatus)),
     "--format": _formats(lists=True),
     "--from": _moments(lambda row: row.from_meaning),
     "--from-file": _FILES,
     "--output": _FILES,
     "--profile": Values(kind="profiles"),
-    "--status": _words(STATES),
+    "--status": _words(tuple(JobStatus)),
     "--table": Values(kind="tables"),
     "--time-zone": _words(f"GMT{hours:+d}" for hours in range(-12, 15)),
     "--to": _moments(lambda row: row.to_meaning),

@@ -1,46 +1,69 @@
-"""The interface's response envelope, and what an error looks like in it."""
+"""JSON over HTTP: the object in a request's body, and the interface's envelope around results and errors."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import Response
 
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, SvcctlError
+from svcctl.service.jobs.jobs import STATUSES
 from svcctl.service.language import QueryError
-from svcctl.service.service import Service
 
-_STATUS: tuple[tuple[type[SvcctlError], int], ...] = ((CredentialsError, 401), (NotFound, 404), (Conflict, 409))
+_HTTP_STATUS: tuple[tuple[type[SvcctlError], int], ...] = ((CredentialsError, 401), (NotFound, 404), (Conflict, 409))
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """The JSON object in a request's body. ServiceError when the body holds anything else."""
+    try:
+        fields = json.loads(body)
+    except (ValueError, RecursionError):
+        raise ServiceError("the body is not JSON") from None
+    if not isinstance(fields, dict):
+        raise ServiceError("the body is not a JSON object")
+    return fields
+
+
+def envelope(cid: str, seconds: float, content: Any) -> dict[str, Any]:
+    """The envelope of a result at a moment in epoch seconds; None is no result."""
+    made = {"success": True, "msg": "", "status": 0, "cid": cid, "timestamp": int(seconds * 1000)}
+    return made if content is None else made | {"object": content}
+
+
+def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, Any]:
+    """The envelope of an error: the status of a refused job operation, else 1, and the place in the query if known."""
+    status = error.code if isinstance(error, ServiceError) and error.code in STATUSES else 1
+    made = envelope(cid, seconds, None) | {"success": False, "status": status}
+    if isinstance(error, QueryError):
+        return made | {"msg": str(error), "context": {"line": error.line, "column": error.column}}
+    return made | {"msg": f"{error.message}; {error.hint}" if error.hint else error.message}
 
 
 def http_status(error: SvcctlError) -> int:
-    """The HTTP status of an error; the code of a ServiceError when it is one."""
-    for kind, status in _STATUS:
+    """The HTTP status of an error: by its class, else the code of a ServiceError where it is an HTTP status."""
+    for kind, status in _HTTP_STATUS:
         if isinstance(error, kind):
             return status
     code = error.code if isinstance(error, ServiceError) else None
     return code if code is not None and 400 <= code < 600 else 400
 
 
-def envelope(service: Service, cid: str, content: Any, **fields: Any) -> dict[str, Any]:
-    """The interface's response envelope; `fields` replace its own."""
-    made = {"success": True, "msg": "", "status": 0, "cid": cid, "timestamp": int(service.clock() * 1000)}
-    return made | fields | ({} if content is None else {"object": content})
+def succeeded(request: Request, content: Any) -> Response:
+    """The answer to a request that succeeded."""
+    return json_response(envelope(request.state.cid, request.app.state.service.clock(), content))
 
 
-def failure(service: Service, error: SvcctlError, cid: str) -> Response:
-    """The envelope of an error: `success` false, `status` 1, and the place in the query when it has one."""
-    return json_response(failed(service, error, cid), http_status(error))
-
-
-def failed(service: Service, error: SvcctlError, cid: str) -> dict[str, Any]:
-    if isinstance(error, QueryError):
-        context = {"context": {"line": error.line, "column": error.column}}
-        return envelope(service, cid, None, success=False, msg=str(error), status=1, **context)
-    message = f"{error.message}; {error.hint}" if error.hint else error.message
-    return envelope(service, cid, None, success=False, msg=message, status=1)
+def failed(request: Request, error: SvcctlError) -> Response:
+    """The answer to a request that failed."""
+    content = error_envelope(request.state.cid, request.app.state.service.clock(), error)
+    return json_response(content, http_status(error))
 
 
 def json_response(content: Any, status: int = 200) -> Response:
-    return Response(json.dumps(content, ensure_ascii=False, default=str), status, media_type="application/json")
+    return Response(encoded(content), status, media_type="application/json")
+
+
+def encoded(content: Any) -> bytes:
+    return json.dumps(content, ensure_ascii=False).encode()

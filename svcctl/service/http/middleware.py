@@ -1,17 +1,37 @@
-"""The service's own access log as a live table: every request it answers is an event of `service.access`."""
+"""What happens to a request around its route: it gets an ID, it is authenticated, and its answer is logged.
+
+All three are ASGI middleware. RequestId and AccessLog wrap the application, Authentication wraps single routes, so that
+a path without a route is a 404 for everybody.
+"""
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from svcctl.errors import ServiceError
 from svcctl.service.engines.duckdb import Engine
+from svcctl.service.http.auth import authorize
 from svcctl.service.language.types import Column, Type
+from svcctl.service.provisioning import domains
+from svcctl.service.service import Service
+
+CID = "x-svc-cid"
+"""The header with a request's ID; some formats have no place for it in the body."""
+
+MAX_BODY_BYTES = 2**20
+"""A request body is a query and a few fields; a larger one is refused with 413."""
 
 TABLE = "service.access"
 COLUMNS = (
@@ -29,10 +49,61 @@ _ARROW = {Type.TIMESTAMP: pa.timestamp("ms"), Type.STR: pa.string(), Type.INT4: 
 _SCHEMA = pa.schema([(column.name, _ARROW[column.type]) for column in COLUMNS])
 
 
-class AccessLog:
-    """Wraps the app: notes each request when its response has ended, and stores what was noted at each `flush`.
+class RequestId:
+    """Gives each request its `request.state.cid`, and the answer the header of the same ID."""
 
-    `timeTaken` is in milliseconds. Rows wait in memory between flushes, so a kill loses the last of them.
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        cid = secrets.token_hex(6)
+        scope.setdefault("state", {})["cid"] = cid
+
+        async def named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)[CID] = cid
+            await send(message)
+
+        await self._app(scope, receive, named)
+
+
+class Authentication:
+    """Lets only signed requests through to a route, which finds `request.state.account` and `request.state.body`.
+
+    The body is read here, once, because the signature is over its bytes.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        service: Service = scope["app"].state.service
+        body = await _read(Request(scope, receive))
+        account = authorize(Headers(scope=scope), body, service.store, service.clock)
+        domains.require_access(service.store, account.domain)
+        scope["state"] |= {"account": account, "body": body}
+        await self._app(scope, receive, send)
+
+
+def signed(method: str, path: str, endpoint: Callable[[Request], object]) -> Route:
+    """A route for signed requests."""
+    return Route(path, endpoint, methods=[method], middleware=[Middleware(Authentication)])
+
+
+async def _read(request: Request) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BODY_BYTES:
+            raise ServiceError(f"the body is larger than {MAX_BODY_BYTES} bytes", code=413)
+    return bytes(body)
+
+
+class AccessLog:
+    """The access log as a live table: stores an event of `service.access` for each request.
+
+    A request is noted when its response has ended, and stored by the next `flush`, so a kill loses the last few.
+    `timeTaken` is in milliseconds.
     """
 
     def __init__(self, app: ASGIApp, engine: Engine) -> None:
@@ -46,10 +117,7 @@ class AccessLog:
             engine.create(TABLE, COLUMNS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        status, sent, started = 0, 0, time.monotonic()
+        status, sent, started = None, 0, time.monotonic()
 
         async def counted(message: Message) -> None:
             nonlocal status, sent
@@ -59,24 +127,24 @@ class AccessLog:
                 sent += len(message.get("body", b""))
             await send(message)
 
+        state = scope.setdefault("state", {})
         self._open += 1
         try:
             await self._app(scope, receive, counted)
         finally:
             self._open -= 1
             self._last = time.monotonic()
-            state = scope.get("state", {})
             account = state.get("account")
             row = {
                 "eventdate": datetime.now(UTC).replace(tzinfo=None),
                 "method": scope["method"],
                 "uri": scope["path"],
-                "statusCode": status or None,
+                "statusCode": status,
                 "bytesSent": sent,
                 "timeTaken": int((time.monotonic() - started) * 1000),
                 "domain": account.domain if account else None,
                 "cid": state.get("cid"),
-                "userAgent": dict(scope["headers"]).get(b"user-agent", b"").decode("latin-1") or None,
+                "userAgent": Headers(scope=scope).get("user-agent") or None,
             }
             with self._lock:
                 self._waiting.append(row)
@@ -86,7 +154,7 @@ class AccessLog:
         return 0.0 if self._open else time.monotonic() - self._last
 
     def flush(self) -> None:
-        """Store what was noted since the last flush."""
+        """Store the requests that were noted since the last flush."""
         with self._lock:
             rows, self._waiting = self._waiting, []
         if rows:

@@ -7,29 +7,26 @@ for roles too. Additions to the interface: reading, listing and deleting roles, 
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from svcctl.errors import ServiceError
+from svcctl.service.http.envelope import json_object, json_response
+from svcctl.service.http.middleware import signed
 from svcctl.service.provisioning import domains, roles
+from svcctl.service.provisioning.accounts import Account
 from svcctl.service.provisioning.codes import REFUSALS, Code, refused
-
-if TYPE_CHECKING:
-    from svcctl.service.provisioning.accounts import Account
-    from svcctl.service.service import Service
-    from svcctl.service.store import Store
+from svcctl.service.store import Store
 
 Path = Mapping[str, str]
 """The parameters of a request's path."""
-Operation = Callable[["Store", "Account", Path, bytes], Any]
-"""What a route does; it returns the answer's content, in a thread since it waits for the disk (and
-in none of the engine's, which may all be busy with queries)."""
+Operation = Callable[[Store, Account, Path, bytes], Any]
+"""What a route does; it returns the content of the answer."""
 
 
 def _list_domains(store: Store, account: Account, path: Path, body: bytes) -> Any:
@@ -77,38 +74,34 @@ def _delete_role(store: Store, account: Account, path: Path, body: bytes) -> Any
     return roles.delete(store, account, path["domain"], path["role"]).to_json()
 
 
-@dataclass(frozen=True, slots=True)
-class ProvisioningRoute:
-    method: str
-    path: str
-    operation: Operation
-
-    async def __call__(self, service: Service, request: Request, body: bytes) -> Response:
-        """The answer to an authorized request, its refusal too."""
+def _route(method: str, path: str, operation: Operation) -> Route:
+    def endpoint(request: Request) -> Response:
+        """The answer to an authorized request, or its refusal."""
+        state, service = request.state, request.app.state.service
         try:
-            content = await asyncio.to_thread(
-                self.operation, service.store, request.state.account, request.path_params, body
-            )
+            return json_response(operation(service.store, state.account, request.path_params, state.body))
         except ServiceError as error:
             if error.code not in REFUSALS:
                 raise
-            return _json({"error": {"code": error.code, "message": error.message}}, REFUSALS[Code(error.code)].status)
-        return _json(content, 200)
+            content = {"error": {"code": error.code, "message": error.message}}
+            return json_response(content, REFUSALS[Code(error.code)].status)
+
+    return signed(method, path, endpoint)
 
 
 # A role's name may hold a slash, so it is the rest of its path.
 ROUTES = (
-    ProvisioningRoute("GET", "/domain", _list_domains),
-    ProvisioningRoute("POST", "/domain", _create_domain),
-    ProvisioningRoute("GET", "/domain/{domain}", _get_domain),
-    ProvisioningRoute("DELETE", "/domain/{domain}", _delete_domain),
-    ProvisioningRoute("POST", "/domain/{domain}/enable", _enable_domain),
-    ProvisioningRoute("POST", "/domain/{domain}/disable", _disable_domain),
-    ProvisioningRoute("GET", "/domain/{domain}/roles", _list_roles),
-    ProvisioningRoute("POST", "/domain/{domain}/roles", _create_role),
-    ProvisioningRoute("GET", "/domain/{domain}/roles/{role:path}", _get_role),
-    ProvisioningRoute("PUT", "/domain/{domain}/roles/{role:path}", _update_role),
-    ProvisioningRoute("DELETE", "/domain/{domain}/roles/{role:path}", _delete_role),
+    _route("GET", "/domain", _list_domains),
+    _route("POST", "/domain", _create_domain),
+    _route("GET", "/domain/{domain}", _get_domain),
+    _route("DELETE", "/domain/{domain}", _delete_domain),
+    _route("POST", "/domain/{domain}/enable", _enable_domain),
+    _route("POST", "/domain/{domain}/disable", _disable_domain),
+    _route("GET", "/domain/{domain}/roles", _list_roles),
+    _route("POST", "/domain/{domain}/roles", _create_role),
+    _route("GET", "/domain/{domain}/roles/{role:path}", _get_role),
+    _route("PUT", "/domain/{domain}/roles/{role:path}", _update_role),
+    _route("DELETE", "/domain/{domain}/roles/{role:path}", _delete_role),
 )
 
 
@@ -119,16 +112,12 @@ def _reseller(account: Account) -> str:
 
 
 def _fields(body: bytes) -> dict[str, Any]:
-    """The JSON object of a body; text that is no Unicode is refused here, once."""
+    """The JSON object in a body, its text storable."""
     try:
-        fields = json.loads(body)
+        fields = json_object(body)
         json.dumps(fields, ensure_ascii=False).encode()
-    except (ValueError, RecursionError):
+    except ServiceError as error:
+        raise refused(Code.BODY, error.message) from None
+    except UnicodeEncodeError:
         raise refused(Code.BODY, "the body is not JSON") from None
-    if not isinstance(fields, dict):
-        raise refused(Code.BODY, "the body is not a JSON object")
     return fields
-
-
-def _json(content: Any, status: int) -> Response:
-    return Response(json.dumps(content, ensure_ascii=False), status, media_type="application/json")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timezone
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from svcctl.api.dates import Range, parse_zone, resolve
 from svcctl.api.destinations import Destination
 from svcctl.errors import ServiceError, UsageError
+from svcctl.service.http.envelope import json_object
 from svcctl.service.queries.asked import AskedQuery
 
 DATE_FORMATS = ("default", "sql", "iso")
@@ -20,7 +20,7 @@ def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any], saved: C
 
     ServiceError names the field that cannot be used; NotFound is `saved`'s.
     """
-    fields = _object(body)
+    fields = json_object(body)
     zone = _zone(fields.get("timeZone"))
     return AskedQuery(
         query=_query(fields, saved),
@@ -32,16 +32,6 @@ def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any], saved: C
         limit=_count(fields, "limit"),
         destination=_destination(fields.get("destination")),
     )
-
-
-def _object(body: bytes) -> dict[str, Any]:
-    try:
-        fields = json.loads(body)
-    except (ValueError, RecursionError):
-        raise ServiceError("the body is not JSON") from None
-    if not isinstance(fields, dict):
-        raise ServiceError("the body is not a JSON object")
-    return fields
 
 
 def _query(fields: Mapping[str, Any], saved: Callable[[str], str]) -> str:

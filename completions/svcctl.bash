@@ -17,6 +17,18 @@ _svcctl_place() {
     'svcctl query --format' | 'svcctl query -f')
         words=(auto table vertical chart csv tsv ndjson json 'json/compact' 'json/simple' 'json/simple/compact' msgpack xml xls)
         ;;
+    'svcctl query --dest-param kafka')
+        words=('topic=' 'bootstrap.servers=' 'mode=' 'maxBytesPerCommit=' 'maxTimeWithoutCommit=' 'security.protocol=' 'sasl.mechanism=' 'sasl.username=' 'sasl.password=@' 'ssl.ca.pem=' 'compression.type=' 'api.version.request=' 'broker.version.fallback=' 'friendlyName=')
+        ;;
+    'svcctl query --dest-param s3')
+        words=('aws.bucket=' 'aws.region=' 'aws.endpoint=' 'aws.accesskey=' 'aws.secretkey=@' 'format=' 'file.password=@' 's3.fileName=' 'multiplefile=' 'retention.size=' 'retention.time=' 'friendlyName=')
+        ;;
+    'svcctl query --dest-param hdfs')
+        words=('fs.defaultFS=' 'file=' 'dfs.replication=' 'retention.size=' 'retention.time=' 'friendlyName=')
+        ;;
+    'svcctl query --dest-param donothing')
+        words=('friendlyName=')
+        ;;
     'svcctl query 0' | 'svcctl service queries set 1')
         kind=query
         ;;
@@ -57,7 +69,7 @@ _svcctl_place() {
         words=(--yes --format --profile --config --timeout --retries --color --quiet --verbose --help)
         ;;
     'svcctl job wait -')
-        words=(--for --max-time --format --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--for --max-time --timeout --format --profile --config --retries --color --quiet --verbose --help)
         ;;
     'svcctl job watch -')
         words=(--interval --max-time --format --profile --config --timeout --retries --color --quiet --verbose --help)
@@ -126,7 +138,7 @@ _svcctl_place() {
         words=(--domain --admin --reseller --format --profile --config --timeout --retries --color --quiet --verbose --help)
         ;;
     'svcctl service accounts reseller -')
-        words=(--no-include-all-apps --include-all-apps --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--include-all-apps --no-include-all-apps --profile --config --timeout --retries --color --quiet --verbose --help)
         ;;
     'svcctl service accounts plan -')
         words=(--reseller --time --volume --policy --application --profile --config --timeout --retries --color --quiet --verbose --help)
@@ -145,18 +157,6 @@ _svcctl_place() {
         ;;
     'svcctl service queries set -')
         words=(--file --profile --config --timeout --retries --color --quiet --verbose --help)
-        ;;
-    'svcctl query --dest-param kafka')
-        words=('topic=' 'bootstrap.servers=' 'mode=' 'maxBytesPerCommit=' 'maxTimeWithoutCommit=' 'security.protocol=' 'sasl.mechanism=' 'sasl.username=' 'sasl.password=@' 'ssl.ca.pem=' 'compression.type=' 'api.version.request=' 'broker.version.fallback=' 'friendlyName=')
-        ;;
-    'svcctl query --dest-param s3')
-        words=('aws.bucket=' 'aws.region=' 'aws.endpoint=' 'aws.accesskey=' 'aws.secretkey=@' 'format=' 'file.password=@' 's3.fileName=' 'multiplefile=' 'retention.size=' 'retention.time=' 'friendlyName=')
-        ;;
-    'svcctl query --dest-param hdfs')
-        words=('fs.defaultFS=' 'file=' 'dfs.replication=' 'retention.size=' 'retention.time=' 'friendlyName=')
-        ;;
-    'svcctl query --dest-param donothing')
-        words=('friendlyName=')
         ;;
     *' --profile' | *' -p')
         kind=profiles
@@ -194,7 +194,7 @@ _svcctl_place() {
     *' --table' | *' -t')
         kind=tables
         ;;
-    'svcctl job show '* | 'svcctl job rm '* | 'svcctl job wait '*)
+    'svcctl job show '* | 'svcctl job rm '* | 'svcctl job wait '* | 'svcctl job watch '*)
         kind=jobs
         ;;
     'svcctl job stop '*)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, NoReturn
 
 import typer
 
 from svcctl import __version__
+from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
 from svcctl.errors import UsageError
 from svcctl.terminal.diagnostics import EXIT_CODES, Diagnostics, ReaderClosed, wants_color
@@ -34,8 +35,11 @@ NOUNS = {
 """The commands in the order of the help page. Each is the module `svcctl.commands.<noun>`, added by its `register`;
 what the help page says of it stands here, so that the page needs none of the modules."""
 
-HIDDEN = ("complete",)
-"""What the completion scripts call; added in the same way, and on no page."""
+HIDDEN = {"complete": "completion"}
+"""What the completion scripts call: a command on no page, with the noun whose module adds it."""
+
+WHOLE = ("completion",)
+"""Nouns that work on the command tree itself, and need all of it."""
 
 START = """\
 svcctl asks a service for stored events, and runs its jobs, domains and roles.
@@ -114,15 +118,23 @@ def _show_version(ctx: typer.Context, wanted: bool) -> None:
         raise typer.Exit
 
 
-ProfileOpt = Annotated[str | None, typer.Option("--profile", "-p", metavar="NAME", help="Profile to use.")]
-ConfigOpt = Annotated[str | None, typer.Option("--config", metavar="FILE", help="Profiles file to use.")]
+COLORS = ("auto", "always", "never")
+
+ProfileOpt = Annotated[
+    str | None, typer.Option("--profile", "-p", metavar="NAME", help="Profile to use."), Completes("profiles")
+]
+ConfigOpt = Annotated[
+    str | None, typer.Option("--config", metavar="FILE", help="Profiles file to use."), Completes(FILES)
+]
 TimeoutOpt = Annotated[
     float | None, typer.Option("--timeout", metavar="S", min=0.001, help="Seconds to wait for the network.")
 ]
 RetriesOpt = Annotated[
     int | None, typer.Option("--retries", metavar="N", min=0, help="Times a failed request is tried again.")
 ]
-ColorOpt = Annotated[str, typer.Option("--color", metavar="WHEN", help="auto, always or never.")]
+ColorOpt = Annotated[
+    str, typer.Option("--color", metavar="WHEN", help="auto, always or never."), Completes(words=COLORS)
+]
 QuietOpt = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 VerboseOpt = Annotated[bool, typer.Option("--verbose", "-v", help="Say what is sent and answered, secrets masked.")]
 VersionOpt = Annotated[
@@ -142,8 +154,8 @@ def root(
     version: VersionOpt = False,
 ) -> None:
     """Take the global options into the context that every command finds in `ctx.obj`."""
-    if color not in ("auto", "always", "never"):
-        raise UsageError(f"color '{color}' is not one of auto, always, never")
+    if color not in COLORS:
+        raise UsageError(f"color '{color}' is not one of {', '.join(COLORS)}")
     context: Context = ctx.obj
     context.flags = {"profile": profile, "config": config, "timeout": timeout, "retries": retries}
     context.color = color
@@ -154,8 +166,8 @@ def root(
         context.output.text(START)
 
 
-def build(arguments: Sequence[str], context: Context) -> typer.Typer:
-    """The app with the noun that hoisted `arguments` name, or with the names of all for help and for mistakes."""
+def app_with(nouns: Iterable[str], context: Context | None = None) -> typer.Typer:
+    """The app with the commands of some nouns."""
     app = typer.Typer(
         name="svcctl",
         help="Query stored events, export them, and run the jobs, domains and roles of the service behind them.",
@@ -167,12 +179,21 @@ def build(arguments: Sequence[str], context: Context) -> typer.Typer:
     )
 
     app.callback(invoke_without_command=True)(root)
-    noun = _noun(arguments)
-    if noun in NOUNS or noun in HIDDEN:
+    for noun in nouns:
         importlib.import_module(f"svcctl.commands.{noun}").register(app)
-    else:
-        for name, meaning in NOUNS.items():
-            app.command(name, help=meaning)(lambda: None)
+    return app
+
+
+def build(arguments: Sequence[str], context: Context) -> typer.Typer:
+    """The app with the noun that hoisted `arguments` name, or with the names of all for help and for mistakes."""
+    noun = _noun(arguments)
+    if noun in WHOLE:
+        return app_with(NOUNS, context)
+    if noun in NOUNS or noun in HIDDEN:
+        return app_with([HIDDEN.get(noun, noun)], context)
+    app = app_with([], context)
+    for name, meaning in NOUNS.items():
+        app.command(name, help=meaning)(lambda: None)
     return app
 
 

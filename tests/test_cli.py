@@ -32,7 +32,7 @@ def test_the_help_page_says_of_a_command_what_the_command_says(noun: str) -> Non
     app = typer.Typer()
     importlib.import_module(f"svcctl.commands.{noun}").register(app)
     said = [group.typer_instance.info.help for group in app.registered_groups if group.typer_instance]
-    said += [command.callback.__doc__ for command in app.registered_commands if command.callback]
+    said += [each.callback.__doc__ for each in app.registered_commands if each.callback and not each.hidden]
     first_lines = [str(text).strip().partition("\n")[0] for text in said]
     assert first_lines == [NOUNS[noun]]
 

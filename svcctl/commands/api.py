@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
 from svcctl.errors import UsageError
 from svcctl.options import ForceOpt
@@ -18,8 +19,15 @@ from svcctl.terminal.tables import visible
 
 METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
 
-MethodArg = Annotated[str, typer.Argument(metavar="METHOD", help=", ".join(METHODS))]
-PathArg = Annotated[str, typer.Argument(metavar="PATH", help="Path below the base URL, with its query if it has one.")]
+PATHS = ("/search/query", "/search/jobs", "/search/job/", "/domain", "/domain/")
+"""The interface's paths, or how they begin."""
+
+MethodArg = Annotated[str, typer.Argument(metavar="METHOD", help=", ".join(METHODS)), Completes(words=METHODS)]
+PathArg = Annotated[
+    str,
+    typer.Argument(metavar="PATH", help="Path below the base URL, with its query if it has one."),
+    Completes(words=PATHS),
+]
 DataOpt = Annotated[
     str | None, typer.Option("--data", "-d", metavar="BODY", help="Body to send; @FILE reads it, @- from stdin.")
 ]
@@ -30,6 +38,7 @@ IncludeOpt = Annotated[bool, typer.Option("--include", "-i", help="Print status 
 ToFileOpt = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE", help="Write to FILE, whole or not at all; .gz compresses."),
+    Completes(FILES),
 ]
 
 

@@ -10,14 +10,15 @@ import typer
 
 from svcctl.api.models import Domain
 from svcctl.api.refusals import Code
+from svcctl.completion.words import Completes
 from svcctl.context import Context
 from svcctl.errors import Conflict, NotFound, ServiceError
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.terminal.tables import TableColumn
 
-DomainArg = Annotated[
-    str, typer.Argument(metavar="NAME", help="Name of a domain; @RESELLER at its end may be left out.")
-]
+_NAME = typer.Argument(metavar="NAME", help="Name of a domain; @RESELLER at its end may be left out.")
+DomainArg = Annotated[str, _NAME, Completes("domains")]
+NewDomainArg = Annotated[str, _NAME]
 PlanOpt = Annotated[str, typer.Option("--plan", metavar="PLAN", help="One of the reseller's price plans.")]
 TimeOpt = Annotated[float | None, typer.Option("--time", metavar="N", help="Time, where the plan lets one choose.")]
 VolumeOpt = Annotated[
@@ -53,7 +54,7 @@ def show(ctx: typer.Context, name: DomainArg, format: FormatOpt = None) -> None:
 @_app.command()
 def create(
     ctx: typer.Context,
-    name: DomainArg,
+    name: NewDomainArg,
     plan: PlanOpt,
     time: TimeOpt = None,
     volume: VolumeOpt = None,

@@ -18,6 +18,7 @@ from typing import Annotated
 import typer
 
 from svcctl.api.dates import OPERATORS
+from svcctl.completion.words import Completes
 from svcctl.context import Context
 from svcctl.errors import UsageError
 from svcctl.profiles import CONFIG_ENVIRONMENT, PROFILE_ENVIRONMENT, SETTINGS
@@ -31,7 +32,10 @@ def register(app: typer.Typer) -> None:
     app.command("help")(help_)
 
 
-def help_(ctx: typer.Context, topic: Annotated[str | None, typer.Argument(metavar="[TOPIC]")] = None) -> None:
+TopicArg = Annotated[str | None, typer.Argument(metavar="[TOPIC]"), Completes(words=lambda: TOPICS)]
+
+
+def help_(ctx: typer.Context, topic: TopicArg = None) -> None:
     """Explain a topic: dates, formats, profiles, and more."""
     svc: Context = ctx.obj
     if topic is None:

@@ -13,6 +13,8 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from svcctl.api.models import Job, JobStatus
+from svcctl.completion import words
+from svcctl.completion.words import Completes
 from svcctl.context import Context
 from svcctl.errors import Conflict, NotFound, ServiceError, SvcctlError, Unavailable, UsageError
 from svcctl.options import FormatOpt, YesOpt
@@ -24,11 +26,27 @@ T = TypeVar("T")
 
 POLL_SECONDS = 0.5
 
-IdsArg = Annotated[list[str], typer.Argument(metavar="ID…", help="IDs of jobs; - reads them from standard input.")]
-StatusOpt = Annotated[str | None, typer.Option("--status", metavar="STATE[,STATE]", help="Only jobs in these states.")]
-TypeOpt = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only jobs with this destination.")]
+_IDS = typer.Argument(metavar="ID…", help="IDs of jobs; - reads them from standard input.")
+IdsArg = Annotated[list[str], _IDS, Completes("jobs")]
+RunningIdsArg = Annotated[list[str], _IDS, Completes("running")]
+StoppedIdsArg = Annotated[list[str], _IDS, Completes("stopped")]
+WatchedIdsArg = Annotated[
+    list[str] | None, typer.Argument(metavar="[ID]…", help="IDs of jobs; all jobs without."), Completes("jobs")
+]
+StatusOpt = Annotated[
+    str | None,
+    typer.Option("--status", metavar="STATE[,STATE]", help="Only jobs in these states."),
+    Completes(words=tuple(JobStatus)),
+]
+TypeOpt = Annotated[
+    str | None,
+    typer.Option("--type", metavar="TYPE", help="Only jobs with this destination."),
+    Completes(words=words.destinations),
+]
 OnlyIdsOpt = Annotated[bool, typer.Option("--ids", help="Print IDs alone, one a line.")]
-ForOpt = Annotated[str, typer.Option("--for", metavar="STATE[,STATE]", help="States to wait for.")]
+ForOpt = Annotated[
+    str, typer.Option("--for", metavar="STATE[,STATE]", help="States to wait for."), Completes(words=tuple(JobStatus))
+]
 WaitOpt = Annotated[
     float | None, typer.Option("--max-time", "--timeout", metavar="S", min=0, help="Give up after S seconds.")
 ]
@@ -82,14 +100,14 @@ def show(ctx: typer.Context, ids: IdsArg, format: FormatOpt = None) -> None:
 
 
 @_app.command()
-def stop(ctx: typer.Context, ids: IdsArg, format: FormatOpt = None) -> None:
+def stop(ctx: typer.Context, ids: RunningIdsArg, format: FormatOpt = None) -> None:
     """Stop running jobs; 'svcctl job start' goes on where they stopped"""
     svc: Context = ctx.obj
     _each(svc, ids, svc.client.stop_job, format)
 
 
 @_app.command()
-def start(ctx: typer.Context, ids: IdsArg, format: FormatOpt = None) -> None:
+def start(ctx: typer.Context, ids: StoppedIdsArg, format: FormatOpt = None) -> None:
     """Start stopped jobs again, from where they stopped"""
     svc: Context = ctx.obj
     _each(svc, ids, svc.client.start_job, format)
@@ -131,7 +149,7 @@ def wait(
 @_app.command()
 def watch(
     ctx: typer.Context,
-    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]…", help="IDs of jobs; all jobs without.")] = None,
+    ids: WatchedIdsArg = None,
     interval: IntervalOpt = 1.0,
     max_time: WatchOpt = None,
     format: FormatOpt = None,

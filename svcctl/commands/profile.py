@@ -12,21 +12,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from svcctl import profiles
+from svcctl.completion import words
+from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
 from svcctl.errors import SvcctlError, UsageError
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.terminal.formats import find_format
 from svcctl.terminal.tables import TableColumn, visible
 
-NameArg = Annotated[str, typer.Argument(metavar="NAME", help="Name of a profile.")]
+NameArg = Annotated[str, typer.Argument(metavar="NAME", help="Name of a profile."), Completes("profiles")]
 OptionalNameArg = Annotated[
-    str | None, typer.Argument(metavar="[NAME]", help="Name of a profile; the one in use unless given.")
+    str | None,
+    typer.Argument(metavar="[NAME]", help="Name of a profile; the one in use unless given."),
+    Completes("profiles"),
 ]
 FieldsArg = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="FIELD=VALUE…", help="Fields to change; an empty value removes one. See 'svcctl help profiles'."
     ),
+    Completes(words=words.profile_fields),
 ]
 
 if TYPE_CHECKING:
@@ -36,6 +41,7 @@ FromEnvOpt = Annotated[bool, typer.Option("--from-env", help="Take what SVCCTL_B
 FromFileOpt = Annotated[
     Path | None,
     typer.Option("--from-file", metavar="FILE", help="Take fields from FILE: YAML, JSON or NAME=VALUE lines."),
+    Completes(FILES),
 ]
 
 _app = typer.Typer(help="Say where a service is and who you are there.", rich_markup_mode=None, no_args_is_help=True)

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from svcctl.api.dates import depends_on_zone, parse_zone, resolve
+from svcctl.completion import words
+from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
 from svcctl.errors import EmptyResult, SvcctlError, UsageError
 from svcctl.inputs import destination, query_text
-from svcctl.options import ForceOpt, FormatOpt, FromOpt, OutputOpt, QueryFileOpt, QueryTextArg, TimeZoneOpt, ToOpt
+from svcctl.options import ForceOpt, FromOpt, OutputOpt, QueryFileOpt, QueryFormatOpt, QueryTextArg, TimeZoneOpt, ToOpt
 from svcctl.terminal.formats import FORMATS, Format
 from svcctl.terminal.output import Sink
 
@@ -33,7 +35,9 @@ VarOpt = Annotated[
 LimitOpt = Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help="Stop after N rows.")]
 SkipOpt = Annotated[int | None, typer.Option("--skip", min=0, metavar="N", help="Leave out the first N rows.")]
 DateFormatOpt = Annotated[
-    str | None, typer.Option("--date-format", metavar="NAME", help="How dates are printed: default, sql or iso.")
+    str | None,
+    typer.Option("--date-format", metavar="NAME", help="How dates are printed: default, sql or iso."),
+    Completes(words=DATE_FORMATS),
 ]
 ColumnsOpt = Annotated[
     str | None,
@@ -52,12 +56,17 @@ DestOpt = Annotated[
         metavar="TYPE",
         help="Forward the rows to kafka, s3, hdfs or donothing (see 'svcctl help destinations').",
     ),
+    Completes(words=words.destinations),
 ]
 DestParamOpt = Annotated[
-    list[str] | None, typer.Option("--dest-param", metavar="K=V", help="Parameter of --dest; K=@FILE reads its value.")
+    list[str] | None,
+    typer.Option("--dest-param", metavar="K=V", help="Parameter of --dest; K=@FILE reads its value."),
+    Completes(words=words.destination_parameters, by_destination=words.parameters_by_destination),
 ]
 DestJsonOpt = Annotated[
-    Path | None, typer.Option("--dest-json", metavar="FILE", help="The destination, or its parameters, in JSON.")
+    Path | None,
+    typer.Option("--dest-json", metavar="FILE", help="The destination, or its parameters, in JSON."),
+    Completes(FILES),
 ]
 DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Print the request instead of sending it, secrets masked.")]
 
@@ -78,7 +87,7 @@ def query(
     var: VarOpt = None,
     limit: LimitOpt = None,
     skip: SkipOpt = None,
-    format: FormatOpt = None,
+    format: QueryFormatOpt = None,
     columns: ColumnsOpt = None,
     chart: ChartOpt = False,
     date_format: DateFormatOpt = None,

@@ -11,6 +11,7 @@ import typer
 
 from svcctl.api.models import ALL, Role
 from svcctl.api.refusals import Code
+from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, UsageError
 from svcctl.inputs import role_files
@@ -18,18 +19,17 @@ from svcctl.inputs.role_files import WrittenRole
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.terminal.tables import TableColumn, visible
 
-DomainArg = Annotated[str, typer.Argument(metavar="DOMAIN", help="Name of a domain.")]
+DomainArg = Annotated[str, typer.Argument(metavar="DOMAIN", help="Name of a domain."), Completes("domains")]
 RoleArg = Annotated[str, typer.Argument(metavar="ROLE", help="Name of a role.")]
 OptionalRoleArg = Annotated[
     str | None, typer.Argument(metavar="[ROLE]", help="Name of a role; a file may name it instead.")
 ]
-FilesArg = Annotated[list[Path], typer.Argument(metavar="FILE…", help="Role files; - is standard input.")]
-FileOpt = Annotated[
-    Path | None, typer.Option("--file", "-F", metavar="FILE", help="Roles in YAML (see 'svcctl role lint --help').")
+FilesArg = Annotated[
+    list[Path], typer.Argument(metavar="FILE…", help="Role files; - is standard input."), Completes(FILES)
 ]
-NeededFileOpt = Annotated[
-    Path, typer.Option("--file", "-F", metavar="FILE", help="Roles in YAML (see 'svcctl role lint --help').")
-]
+_FILE = typer.Option("--file", "-F", metavar="FILE", help="Roles in YAML (see 'svcctl role lint --help').")
+FileOpt = Annotated[Path | None, _FILE, Completes(FILES)]
+NeededFileOpt = Annotated[Path, _FILE, Completes(FILES)]
 NameOpt = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name of the role.")]
 NewNameOpt = Annotated[str | None, typer.Option("--name", metavar="NAME", help="New name of the role.")]
 DescriptionOpt = Annotated[str | None, typer.Option("--description", metavar="TEXT")]

@@ -17,7 +17,7 @@ from support.terminal import need
 
 from svcctl import cli
 from svcctl.commands.help import TOPICS, with_topics
-from svcctl.completion.scripts import whole_app
+from svcctl.completion.scripts import whole_tree
 
 README = ROOT / "README.md"
 
@@ -30,7 +30,7 @@ def commands() -> dict[str, Any]:
         for name, inner in getattr(command, "commands", {}).items():
             yield from visit(inner, (*path, name))
 
-    return dict(visit(whole_app(), ()))
+    return dict(visit(whole_tree(), ()))
 
 
 COMMANDS = commands()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from svcctl.completion.words import Completes
 from svcctl.context import Context
 from svcctl.errors import UsageError
 from svcctl.options import FormatOpt, YesOpt
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 STATES = ("Active", "Disabled", "Pending")
 
 NameArg = Annotated[str, typer.Argument(metavar="NAME")]
-DomainArg = Annotated[str, typer.Argument(metavar="DOMAIN", help="Full name of a domain.")]
+DomainArg = Annotated[str, typer.Argument(metavar="DOMAIN", help="Full name of a domain."), Completes("domains")]
 ResellerOpt = Annotated[str, typer.Option("--reseller", metavar="NAME", help="Whose plan it is.")]
 AmountOpt = Annotated[
     float | None, typer.Option(metavar="N", min=0, help="The most a domain may have; none otherwise.")
@@ -46,7 +47,11 @@ app = typer.Typer(
 @app.command("list")
 def list_(
     ctx: typer.Context,
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="keys, resellers, plans, … (all of them in the error).")],
+    kind: Annotated[
+        str,
+        typer.Argument(metavar="KIND", help="keys, resellers, plans, … (all of them in the error)."),
+        Completes(words=lambda: KINDS),
+    ],
     format: FormatOpt = None,
 ) -> None:
     """List keys, resellers, plans, policies, applications, domains or users; secrets are not shown"""
@@ -144,7 +149,7 @@ def user(
 def status(
     ctx: typer.Context,
     domain: DomainArg,
-    status: Annotated[str, typer.Argument(metavar="STATUS", help=", ".join(STATES))],
+    status: Annotated[str, typer.Argument(metavar="STATUS", help=", ".join(STATES)), Completes(words=STATES)],
 ) -> None:
     """Put a domain into a state, whatever it is in: the only way into Pending and out of it"""
     svc: Context = ctx.obj
@@ -158,7 +163,11 @@ def status(
 @app.command()
 def rm(
     ctx: typer.Context,
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="keys, resellers, plans, policies or applications.")],
+    kind: Annotated[
+        str,
+        typer.Argument(metavar="KIND", help="keys, resellers, plans, policies or applications."),
+        Completes(words=lambda: KINDS),
+    ],
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its name; RESELLER/PLAN for a plan.")],
     yes: YesOpt = False,
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
 from svcctl.errors import NotFound, UsageError
 from svcctl.options import FormatOpt, YesOpt
@@ -20,14 +21,17 @@ ListenOpt = Annotated[
     str | None, typer.Option("--listen", metavar="HOST:PORT", help="Listen on TCP instead of the Unix socket.")
 ]
 ReadyFdOpt = Annotated[int | None, typer.Option("--ready-fd", hidden=True)]
-FileArg = Annotated[Path, typer.Argument(metavar="FILE", help="File to load; - is standard input.")]
-TableOpt = Annotated[str, typer.Option("--table", "-t", metavar="NAME", help="Table to load into, as a.b.c.")]
+FileArg = Annotated[Path, typer.Argument(metavar="FILE", help="File to load; - is standard input."), Completes(FILES)]
+TableOpt = Annotated[
+    str, typer.Option("--table", "-t", metavar="NAME", help="Table to load into, as a.b.c."), Completes("tables")
+]
 TimeFieldOpt = Annotated[
     str | None, typer.Option("--time-field", metavar="F", help="The field that holds each event's date.")
 ]
 LoadFormatOpt = Annotated[
     str | None,
     typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(LOAD_FORMATS)}; found out unless given."),
+    Completes(words=LOAD_FORMATS),
 ]
 
 app = typer.Typer(help="Run the service of one's own.", rich_markup_mode=None, no_args_is_help=True)

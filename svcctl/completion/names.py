@@ -1,4 +1,4 @@
-"""`svcctl complete KIND`: the names that completion scripts cannot know in advance; hidden, and quick.
+"""The names that completion scripts cannot know in advance; they ask `svcctl complete KIND` for them.
 
 What a service knows is kept for some seconds in a file, so that a second press of the key asks nobody. It is asked by a
 process of its own: that one is waited for as long as a prompt may be slow, and goes on by itself to fill the file.
@@ -14,16 +14,12 @@ import os
 import re
 import select
 import signal
-import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from svcctl import local_service
+from svcctl import files, local_service
 from svcctl.context import Context
 from svcctl.errors import SvcctlError
 from svcctl.profiles import BUILT_IN
@@ -50,18 +46,13 @@ class Kind:
     """Which of the names, by what is said about them."""
 
 
-def register(app: typer.Typer) -> None:
-    app.command("complete", hidden=True)(complete)
-
-
-def complete(ctx: typer.Context, kind: Annotated[str, typer.Argument(metavar="KIND")]) -> None:
-    """Print names and what they are, a line each."""
-    svc: Context = ctx.obj
+def names(svc: Context, kind: str) -> Iterator[tuple[str, str]]:
+    """The names of a kind, each with a few words about it; none of a kind that is not known, and never an error."""
     with suppress(SvcctlError, OSError, ValueError):
         row = KINDS[kind] if kind in KINDS else Kind(lambda svc: [])
         for name, meaning in _cached(svc, row) if row.seconds else row.names(svc):
             if _SAFE.fullmatch(name) and row.of(meaning):
-                svc.output.text(f"{name}\t{_short(meaning)}")
+                yield name, _short(meaning)
 
 
 def _profiles(svc: Context) -> Pairs:
@@ -160,13 +151,6 @@ def _ask(svc: Context, kind: Kind, path: Path, known: Iterable[tuple[str, str]])
             pairs: Iterable[tuple[str, str]] = kind.names(svc)
         except Exception:  # whatever the service or the way to it is like, a prompt has no place to say so
             pairs = known
-        _write(path, pairs)
+        files.write(path, json.dumps(list(pairs)).encode())
     finally:
         os._exit(0)
-
-
-def _write(path: Path, pairs: Iterable[tuple[str, str]]) -> None:
-    handle, part = tempfile.mkstemp(dir=path.parent, prefix=".part-")
-    with os.fdopen(handle, "w", encoding="utf-8") as stream:
-        json.dump(list(pairs), stream)
-    Path(part).replace(path)

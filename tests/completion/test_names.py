@@ -1,0 +1,148 @@
+"""Names that change are found without a wait, kept for a while, and never an error on the prompt."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from support.shells import Shell
+
+
+class Jobs:
+    """A service with jobs, which answers when it is let, and counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.free = threading.Event()
+        self.asked = 0
+        self.answer: tuple[int, bytes] = (200, json.dumps({"status": 0, "object": JOBS}).encode())
+        self.url = ""
+
+
+JOBS = [
+    {"id": "3f2a0000-0000-4000-8000-000000000001", "status": "RUNNING", "type": "kafka", "friendlyName": "kafka_x1"},
+    {"id": "3f2a0000-0000-4000-8000-000000000002", "status": "STOPPED", "friendlyName": "evil\x1b[2J\tname"},
+    {"id": "$(touch pwned)", "status": "RUNNING"},
+    {"id": "-rf", "status": "RUNNING"},
+]
+
+
+@pytest.fixture
+def jobs() -> Iterator[Jobs]:
+    with serving() as found:
+        yield found
+
+
+@contextmanager
+def serving() -> Iterator[Jobs]:
+    state = Jobs()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            state.asked += 1
+            state.free.wait(20)
+            status, body = state.answer
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    state.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield state
+    finally:
+        state.free.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def asking(shell: Shell, service: Jobs) -> Shell:
+    variables = {"SVCCTL_BASE_URL": service.url, "SVCCTL_API_KEY": "k", "SVCCTL_API_SECRET": "s"}
+    return Shell(shell.home, variables)
+
+
+def answered(shell: Shell, kind: str) -> str:
+    """What is printed once the process that asks has written down what it heard."""
+    deadline = time.monotonic() + 20
+    while not (printed := shell("complete", kind).stdout):
+        assert time.monotonic() < deadline
+    return printed
+
+
+def test_jobs_come_with_their_state_and_friendly_name_and_nothing_that_a_shell_could_run(
+    shell: Shell, jobs: Jobs
+) -> None:
+    jobs.free.set()
+    assert answered(asking(shell, jobs), "jobs") == (
+        "3f2a0000-0000-4000-8000-000000000001\tRUNNING kafka_x1\n"
+        "3f2a0000-0000-4000-8000-000000000002\tSTOPPED evil [2J name\n"
+    )
+
+
+def test_one_answer_serves_all_kinds_of_jobs_for_a_while(shell: Shell, jobs: Jobs) -> None:
+    jobs.free.set()
+    run = asking(shell, jobs)
+    assert answered(run, "running") == "3f2a0000-0000-4000-8000-000000000001\tRUNNING kafka_x1\n"
+    asked = jobs.asked
+    (kept,) = (shell.home / ".cache" / "svcctl" / "completion").iterdir()
+    os.utime(kept, (time.time() + 60,) * 2)  # the while does not end, however slow this machine is
+    assert run("complete", "stopped").stdout == "3f2a0000-0000-4000-8000-000000000002\tSTOPPED evil [2J name\n"
+    assert jobs.asked == asked
+
+
+def test_a_prompt_does_not_wait_for_a_service_that_is_silent(shell: Shell, jobs: Jobs) -> None:
+    run = asking(shell, jobs)
+    done = run("complete", "jobs", timeout=15)  # the service answers only after this has ended
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    jobs.free.set()
+    assert answered(run, "jobs").startswith("3f2a0000")
+
+
+def test_what_was_known_is_told_when_the_service_fails(shell: Shell, jobs: Jobs) -> None:
+    jobs.free.set()
+    run = asking(shell, jobs)
+    known = answered(run, "jobs")
+    (kept,) = (shell.home / ".cache" / "svcctl" / "completion").iterdir()
+    os.utime(kept, (1, 1))
+    jobs.answer = 500, b"<html>no</html>"
+    done = run("complete", "jobs")
+    assert (done.returncode, done.stdout, done.stderr) == (0, known, "")
+
+
+@pytest.mark.parametrize("kind", ["jobs", "tables", "domains", "nonsense"])
+def test_there_is_never_an_error_on_the_prompt(shell: Shell, kind: str) -> None:
+    variables = {"SVCCTL_BASE_URL": "http://127.0.0.1:1", "SVCCTL_API_KEY": "k", "SVCCTL_API_SECRET": "s"}
+    for environment in ({}, variables, {"SVCCTL_PROFILE": "unknown"}, {"SVCCTL_BASE_URL": "nonsense"}):
+        done = shell("complete", kind, **environment)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_neither_a_service_nor_a_command_is_started_for_a_prompt(shell: Shell, jobs: Jobs) -> None:
+    jobs.free.set()
+    assert shell("complete", "tables").stdout == ""
+    assert not (shell.home / "data" / "service.sock").exists()
+    fields = (f"base_url={jobs.url}", "api_key=k", f"api_secret_command=touch {shell.home}/ran; echo s")
+    assert shell("profile", "set", "prod", *fields).returncode == 0
+    assert shell("-p", "prod", "complete", "jobs").stdout == ""
+    assert (jobs.asked, (shell.home / "ran").exists()) == (0, False)
+
+
+def test_profiles_are_those_of_the_file_and_the_built_in_ones(shell: Shell) -> None:
+    shell("profile", "set", "prod", "base_url=https://events.example.com")
+    assert shell("complete", "profiles").stdout == ("prod\thttps://events.example.com\nlocal\t\nlocal-reseller\t\n")
+
+
+def test_tables_are_those_of_the_service(service: Shell) -> None:
+    assert answered(service, "tables").split("\n")[0] == "auth.all\teventdate, user, srcIp, method, result, reason"

@@ -1,0 +1,108 @@
+"""The table has what the app has: every command, option and value, from the markers in the commands' signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from svcctl.api import destinations
+from svcctl.completion.names import KINDS
+from svcctl.completion.places import Command, Parameter, Values, commands, table
+from svcctl.completion.scripts import whole_tree
+from svcctl.completion.words import FILES, QUERY, Word
+from svcctl.terminal.formats import FORMATS
+
+TREE = whole_tree()
+PLACES = {place.name: place.values for place in table(TREE).places}
+COMMANDS: dict[str, Command] = {command.path: command for command in commands(TREE)}
+
+
+def parameters() -> list[tuple[str, Parameter]]:
+    return [(path, each) for path, command in COMMANDS.items() for each in (*command.options, *command.arguments)]
+
+
+def test_every_kind_is_one_that_the_scripts_or_the_command_know() -> None:
+    assert {each.completes.kind for _, each in parameters()} == {"", FILES, QUERY, *KINDS}
+
+
+def test_an_option_takes_a_value_in_all_commands_or_in_none() -> None:
+    valued = {name for _, each in parameters() if each.takes_value for name in each.names}
+    flags = {name for _, each in parameters() if not each.takes_value for name in each.names}
+    assert valued & flags == set()
+    assert valued == set(table(TREE).valued)
+
+
+def test_every_file_is_completed_as_one() -> None:
+    def metavars(command: Any, path: str) -> Iterator[tuple[str, str]]:
+        for at, each in enumerate(each for each in command.params if each.param_type_name == "argument"):
+            yield f"{path} {'*' if each.nargs < 0 else at}", each.metavar or ""
+        for each in command.params:
+            yield from ((f"{path} {name}", each.metavar or "") for name in each.opts if name.startswith("-"))
+        for name, inner in getattr(command, "commands", {}).items():
+            yield from metavars(inner, f"{path} {name}")
+
+    files = [place for place, metavar in metavars(TREE, "svcctl") if metavar.strip("…") == "FILE"]
+    usual = {place: f"* {place.split()[-1]}" for place in files}
+    assert [place for place in files if PLACES.get(place, PLACES.get(usual[place], Values())).kind != FILES] == []
+    assert {"svcctl query --output", "svcctl role lint *"} <= set(files)
+
+
+def test_the_first_word_is_a_command_and_hidden_ones_are_none() -> None:
+    assert {word.text for word in PLACES["svcctl 0"].words} == {
+        *("query", "job", "domain", "role", "profile", "range", "service", "api", "completion", "help"),
+    }
+
+
+def test_a_command_has_its_own_options_then_those_of_all() -> None:
+    assert PLACES["svcctl range -"].words == (
+        Word("--from", "Start of the range; 1h is an hour ago (see 'svcctl help dates')."),
+        Word("--to", "End of the range, not included."),
+        Word("--time-zone", "Zone of relative dates and of printed ones."),
+        Word("--at", "The moment to take for now (not an operator)."),
+        Word("--format", "Output format; auto is a table on a terminal, csv in a pipe."),
+        Word("--profile", "Profile to use."),
+        Word("--config", "Profiles file to use."),
+        Word("--timeout", "Seconds to wait for the network."),
+        Word("--retries", "Times a failed request is tried again."),
+        Word("--color", "auto, always or never."),
+        Word("--quiet", "Say nothing but errors."),
+        Word("--verbose", "Say what is sent and answered, secrets masked."),
+        Word("--help", "Show the help page."),
+    )
+
+
+def test_a_commands_own_option_takes_the_place_of_a_global_one() -> None:
+    words = {word.text: word.meaning for word in PLACES["svcctl job wait -"].words}
+    assert words["--timeout"] == "Give up after S seconds."
+
+
+def test_a_query_has_every_format_and_a_list_those_of_lists() -> None:
+    assert [word.text for word in PLACES["svcctl query --format"].words] == ["auto", *FORMATS]
+    assert [word.text for word in PLACES["* --format"].words] == [
+        "auto",
+        *("table", "vertical", "csv", "tsv", "ndjson", "json"),
+    ]
+
+
+def test_the_keys_of_a_destination_are_those_of_its_type_and_a_secret_is_a_file() -> None:
+    places = {kind: PLACES[f"svcctl query --dest-param {kind}"].words for kind in destinations.TYPES}
+    assert [word.text for word in places["donothing"]] == ["friendlyName="]
+    assert [word.text for word in places["hdfs"]][:2] == ["fs.defaultFS=", "file="]
+    secrets = {word.text for words in places.values() for word in words if word.text.endswith("@")}
+    assert secrets == {f"{row.key}=@" for rows in destinations.TYPES.values() for row in rows if row.secret}
+    assert {"aws.secretkey=@", "file.password=@"} <= secrets
+
+
+def test_a_job_to_stop_is_one_that_runs() -> None:
+    assert {verb: PLACES[f"svcctl job {verb} *"].kind for verb in ("stop", "start", "show", "rm", "watch")} == {
+        "stop": "running",
+        "start": "stopped",
+        "show": "jobs",
+        "rm": "jobs",
+        "watch": "jobs",
+    }
+
+
+def test_the_name_of_a_domain_to_create_is_not_one_there_is() -> None:
+    assert PLACES["svcctl domain show 0"].kind == "domains"
+    assert "svcctl domain create 0" not in PLACES

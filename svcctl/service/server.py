@@ -20,7 +20,7 @@ import uvicorn
 
 from svcctl import local_service
 from svcctl.errors import UsageError
-from svcctl.service.engines.duckdb import Engine
+from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.events import demo
 from svcctl.service.http.app import build
 from svcctl.service.http.middleware import AccessLog
@@ -89,7 +89,7 @@ def serve(files: local_service.Files, *, listen: str | None, ready_fd: int | Non
     is_ours = partial(local_service.still_held, files, lock)
     store = open_store(files)
     executor = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
-    with Engine(files.events) as engine:
+    with DuckDBEngine(files.events) as engine:
         demo.extend(engine, datetime.now(UTC), ready.progress, history)
         service = Service(engine, store, executor, query_seconds=query_seconds, padding_seconds=padding_seconds)
         jobs = Jobs(store, partial(deliver, engine, service.now))
@@ -127,7 +127,7 @@ def _where(listen: str | None, files: local_service.Files) -> dict[str, Any]:
 
 
 def _grow(
-    engine: Engine, log: AccessLog, history: timedelta, is_ours: Callable[[], bool], stopping: threading.Event
+    engine: DuckDBEngine, log: AccessLog, history: timedelta, is_ours: Callable[[], bool], stopping: threading.Event
 ) -> None:
     """Keep the tables that live by themselves up to now, until the service stops.
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from svcctl.errors import UsageError
-from svcctl.service.engines.duckdb import Engine
+from svcctl.service.engines import Engine
 from svcctl.service.store import Store
 
 T = TypeVar("T")

@@ -23,7 +23,8 @@ from support.clients import client_of
 from support.shells import Shell
 
 from svcctl.api.query import QueryRequest
-from svcctl.service.engines.duckdb import Engine
+from svcctl.service import rendering
+from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Plan, Type
 from svcctl.service.rendering import Rendering
 from svcctl.service.rendering.spooled import Xls
@@ -117,8 +118,8 @@ def test_a_sheet_that_is_full_goes_on_in_the_next_under_the_same_heading(tmp_pat
     select = parse_one("SELECT TIMESTAMP '2024-01-01' + to_seconds(i) AS eventdate, i AS n FROM range(7) r(i)")
     assert isinstance(select, exp.Select)
     plan = Plan(select, columns, "t")
-    with Engine() as engine, Small(columns, Rendering("cid", 0, "t")) as encoder:
-        with engine.stream(encoder.select(plan)) as stream:
+    with DuckDBEngine() as engine, Small(columns, Rendering("cid", 0, "t")) as encoder:
+        with rendering.stream(engine, plan, encoder.expressions()) as stream:
             for batch in stream:
                 encoder.chunk(batch)
         book = b"".join(encoder.tail())

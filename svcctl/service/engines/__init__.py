@@ -1,1 +1,131 @@
-"""What runs the plans of the query language: DuckDB on this machine."""
+"""Storage engines: where events are stored, and how a compiled query reads them.
+
+`Engine`, `Stream` and `Mark` are all that the rest of the service knows of one. What differs between engines in the
+language itself (safe arithmetic, date formats, patterns …) is in an engine's Dialect, in `language.dialect`. Rows cross
+this boundary as Arrow batches only, in the types of ARROW; SQL text never does.
+
+A new engine is a module here and its dialect; the tests in tests/service/engines/test_conformance.py say what is
+missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Protocol
+
+import pyarrow as pa
+
+from svcctl.errors import SvcctlError, UsageError
+from svcctl.service.language.types import Column, Plan, Table, Type
+
+Mark = int | str
+"""Everything that was stored in a table until some moment.
+
+Only the engine that made it can read it. It fits JSON, stays valid after a restart, and equals another mark of the same
+table when nothing was stored in between.
+"""
+
+ARROW: Mapping[Type, pa.DataType] = {
+    Type.TIMESTAMP: pa.timestamp("us"),
+    Type.STR: pa.string(),
+    Type.INT4: pa.int32(),
+    Type.INT8: pa.int64(),
+    Type.FLOAT8: pa.float64(),
+    Type.BOOL: pa.bool_(),
+    Type.IP4: pa.uint32(),
+}
+"""How values cross the boundary. Timestamps are in UTC, without a zone, in whole milliseconds."""
+
+ROWS_PER_BATCH = 8192
+"""Lines of 100 to 400 bytes make chunks of 1 to 3 MB: large enough for the wire, small beside the memory limit."""
+
+_TABLE_NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*", re.ASCII)
+
+
+class Stream(Protocol):
+    """The rows of one running plan, read once."""
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Batches with at least one row. The work starts with the first of them, and runs while they are read.
+
+        ServiceError when the engine fails, or the reason given to `interrupt`.
+        """
+
+    def interrupt(self, reason: SvcctlError | None = None) -> None:
+        """Make the iteration raise `reason`, soon and wherever it is: before its start, too.
+
+        May be called from any thread and more than once; does nothing after the end. An engine may miss an interrupt
+        while it starts, so a caller that waits for the end repeats it.
+        """
+
+
+class Engine(Protocol):
+    """Stored tables of events. Every method may be called from any thread; reads run side by side with a write."""
+
+    def tables(self) -> Mapping[str, Table]:
+        """The stored tables by name, as of the last write."""
+
+    def table(self, name: str) -> Table:
+        """One table; NotFound when it is not stored."""
+
+    def newest(self, name: str) -> datetime | None:
+        """The latest eventdate of a table, without a zone and in UTC; None when it is empty."""
+
+    def mark(self, name: str) -> Mark:
+        """Everything that is stored in a table now. NotFound when there is no such table."""
+
+    def create(self, name: str, columns: Sequence[Column]) -> Table:
+        """A new, empty table. UsageError as of `check_table`."""
+
+    def append(self, name: str, rows: pa.RecordBatchReader, *, create: Sequence[Column] | None = None) -> int:
+        """Store rows sorted by eventdate, all or none; how many there were.
+
+        Columns go by name; those the rows lack become null, those the table lacks are a UsageError. Values are cast to
+        the table's types, timestamps cut to milliseconds; ServiceError when a value does not fit, or a row has no
+        eventdate. With `create` the table is made first, and only stays if the rows do.
+        """
+
+    def stream(
+        self,
+        plan: Plan,
+        *,
+        since: Mark | None = None,
+        until: Mark | None = None,
+        rows_per_batch: int = ROWS_PER_BATCH,
+    ) -> AbstractContextManager[Stream]:
+        """Run a plan over the rows stored after `since` (None: all) and up to `until` (None: now); leaving stops it.
+
+        Batches hold the plan's columns in its order, in the types of ARROW, under any names. With both marks given, the
+        same call returns the same rows in the same order, whatever was stored in the meantime. ServiceError when the
+        plan cannot run.
+        """
+
+    def close(self) -> None:
+        """Give back what the engine holds. No other call may follow."""
+
+
+def check_table_name(name: str) -> str:
+    """The same name, or UsageError: tables are named by letters, digits and _ in parts joined by dots."""
+    if not _TABLE_NAME.fullmatch(name):
+        raise UsageError(
+            f"'{name}' cannot name a table", hint="use letters, digits and _ in parts joined by dots, as in web.access"
+        )
+    return name
+
+
+def check_table(name: str, columns: Sequence[Column], existing: Mapping[str, Table]) -> None:
+    """UsageError when a table cannot be made: its name or a column cannot be used, or it exists.
+
+    Names that differ only by case count as equal, because engines cannot tell them apart.
+    """
+    check_table_name(name)
+    if Column("eventdate", Type.TIMESTAMP) not in columns:
+        raise UsageError(f"table '{name}' needs a column eventdate of type timestamp")
+    if len({column.name.casefold() for column in columns}) < len(columns):
+        raise UsageError(f"table '{name}' would have two columns of the same name")
+    for other in existing:
+        if other.casefold() == name.casefold():
+            raise UsageError(f"table '{other}' is already there")

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from svcctl.service.engines.duckdb import Engine
+from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Type
 
 HISTORY = timedelta(days=30)
@@ -41,7 +41,7 @@ class DemoTable:
 
 
 def extend(
-    engine: Engine,
+    engine: DuckDBEngine,
     until: datetime,
     progress: Callable[[str, float], None] | None = None,
     history: timedelta = HISTORY,
@@ -58,7 +58,7 @@ def extend(
 
 
 def _extend(
-    engine: Engine, table: DemoTable, end: int, history: timedelta, progress: Callable[[str, float], None]
+    engine: DuckDBEngine, table: DemoTable, end: int, history: timedelta, progress: Callable[[str, float], None]
 ) -> int:
     if table.name not in engine.tables():
         engine.create(table.name, table.columns)

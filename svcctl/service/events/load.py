@@ -30,9 +30,10 @@ import pyarrow.compute as pc
 
 from svcctl.api.dates import MAX_EPOCH_SECONDS
 from svcctl.errors import UsageError
-from svcctl.service.engines.duckdb import SQL_TYPES, Engine, check_table_name, first_line, quote
+from svcctl.service.engines import Engine, check_table_name
+from svcctl.service.engines.duckdb.statement import first_line
+from svcctl.service.engines.duckdb.text import SQL_TYPES, literal, quote
 from svcctl.service.language.types import Column, Type
-from svcctl.service.rendering.cells import literal
 
 TIME_NAMES = ("timestamp", "@timestamp", "time", "date", "datetime", "ts")
 """Column names that mean the event's time, the likeliest first; `eventdate` comes before all of them."""

@@ -21,7 +21,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from svcctl.errors import ServiceError
-from svcctl.service.engines.duckdb import Engine
+from svcctl.service.engines import Engine
 from svcctl.service.http.auth import authorize
 from svcctl.service.language.types import Column, Type
 from svcctl.service.provisioning import domains

@@ -13,7 +13,8 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from svcctl.errors import ServiceError, SvcctlError
-from svcctl.service.engines.duckdb import Stream
+from svcctl.service import rendering
+from svcctl.service.engines import Stream
 from svcctl.service.http.envelope import http_status
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.queries.continuous import Step, Steps
@@ -132,7 +133,9 @@ class StreamedAnswer:
     def _encode_first(self, step: Step) -> bytes | memoryview | None:
         # The engine plans here, which takes seconds for the largest of queries.
         plan = self._steps.plan(step)
-        self._stream = self._stream_closing.enter_context(self._service.engine.stream(self._encoder.select(plan)))
+        expressions = self._encoder.expressions()
+        rows = rendering.stream(self._service.engine, plan, expressions, since=step.since, until=step.until)
+        self._stream = self._stream_closing.enter_context(rows)
         self._batches = iter(self._stream)
         return self._encode_next()
 

@@ -12,23 +12,21 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from time import monotonic
 from typing import Any, Protocol
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from svcctl.api import backoff
 from svcctl.api import destinations as api
 from svcctl.errors import ServiceError, Unavailable
-from svcctl.service import destinations
+from svcctl.service import destinations, rendering
 from svcctl.service.destinations import Destination, Memo
-from svcctl.service.engines.duckdb import Engine, Stream
+from svcctl.service.engines import Engine
 from svcctl.service.jobs.checkpoint import Checkpoint, StoredQuery
 from svcctl.service.jobs.jobs import Job, Run
 from svcctl.service.language import Plan
@@ -139,8 +137,16 @@ class _Delivery:
 
     def _read(self, step: Step) -> None:
         """Hand on the rows of a step, but for those that were before."""
-        with self._engine.stream(self._sql(self._steps.plan(step, dated=True), self._written - step.first)) as stream:
-            self._run.interrupt = partial(_interrupt, stream)
+        plan = self._steps.plan(step, dated=True)
+        with rendering.stream(
+            self._engine,
+            plan,
+            self._expressions(plan),
+            since=step.since,
+            until=step.until,
+            skip=self._written - step.first,
+        ) as stream:
+            self._run.interrupt = stream.interrupt
             try:
                 if not self._run.stopping.is_set():
                     for batch in stream:
@@ -151,12 +157,9 @@ class _Delivery:
             finally:
                 self._run.interrupt = None
 
-    def _sql(self, plan: Plan, done: int) -> str:
+    def _expressions(self, plan: Plan) -> list[str]:
         """Each row as the destination takes it, and its date."""
-        names = ", ".join(f"c{index}" for index in range(len(plan.columns)))
-        rows = f"SELECT * FROM ({plan.sql('duckdb')}) OFFSET {done}" if done else plan.sql("duckdb")
-        row = ", ".join(self._encoder.row())
-        return f"SELECT concat({row}) AS line, epoch_ms(date) AS date FROM ({rows}) AS plan({names}, date)"
+        return [f"concat({', '.join(self._encoder.row())}) AS line", f"epoch_ms(c{len(plan.columns)}) AS date"]
 
     def _hand_on(self, step: Step, lines: pa.StringArray, dates: pa.Int64Array) -> None:
         """Rows in pieces, each as large as the batch at the destination still takes."""
@@ -210,11 +213,6 @@ class _Delivery:
             self._step = step
             self._date = max(self._date, end)
             self._save(self._memo)
-
-
-def _interrupt(stream: Stream) -> None:
-    with suppress(duckdb.Error):  # it may have ended in this moment
-        stream.interrupt()
 
 
 def _without_secrets(text: str, params: Mapping[str, Any]) -> str:

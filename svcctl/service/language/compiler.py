@@ -42,28 +42,19 @@ def compile(
     zone: tzinfo = UTC,
     skip: int = 0,
     limit: int | None = None,
-    arrived: tuple[int, int] | None = None,
     dated: bool = False,
 ) -> Plan:
     """The plan of a query over `start <= eventdate < end`, all aware; without `end` the window is open.
 
-    `arrived` keeps to the rows stored at these positions of the table, from the first up to but not including the
-    second: what a continuous query has not seen yet. Events of one date then come in the order of their positions, so
-    that the same plan run again returns the same rows in the same order. `dated` returns each row's date too, as a last
-    column DATED that is not among the plan's: its eventdate, or its period, or null. `zone` decides where today() and
-    yesterday() begin. `skip` and `limit` are the request's: they count the rows the query itself leaves. QueryError
-    names the place of a name or type that does not fit.
+    Events of one date come in the order they were stored, so a plan that runs again returns the same rows in the same
+    order. With `dated` each row's date is a last column DATED that is not among the plan's: its eventdate, or its
+    period, or null. `zone` decides where today() and yesterday() begin. `skip` and `limit` are the request's: they
+    count the rows that the query itself leaves. QueryError names the place of a name or type that does not fit.
     """
     table = catalog.get(query.table)
     if table is None:
         raise QueryError(f"no table '{query.table}'", query.at, hint=did_you_mean(query.table, catalog))
     rows = _Rows.of_table(table, Context(now, zone), start, end)
-    if arrived is not None:
-        position = _column("rowid")
-        rows.conditions.append(exp.GTE(this=position, expression=number(arrived[0])))
-        rows.conditions.append(exp.LT(this=position.copy(), expression=number(arrived[1])))
-        rows.order += [Value(position.copy(), Type.INT8)] if rows.order else []
-        rows.by_position = True
     for index, clause in enumerate(query.clauses):
         match clause:
             case tree.Where():
@@ -120,19 +111,17 @@ class _Rows:
     limit: int | None = None
     offset: int = 0
     steps: int = field(default=0)
-    by_position: bool = False
 
     @classmethod
     def of_table(cls, table: Table, context: Context, start: datetime, end: datetime | None) -> _Rows:
         columns = {column.name: Value(_column(column.name), column.type) for column in table.columns}
         time = columns[EVENTDATE]
-        schema, name = table.relation
-        relation = exp.Table(
-            this=exp.to_identifier(name, quoted=True),
-            db=exp.to_identifier(schema, quoted=True),
+        source = exp.Table(
+            this=exp.to_identifier(table.name, quoted=True),
             alias=exp.TableAlias(this=exp.to_identifier("t", quoted=True)),
         )
-        rows = cls(exp.Select().from_(relation, copy=False), context, columns, time, [] if table.ordered else [time])
+        order = [] if table.ordered else [time, Value(_column("rowid"), Type.INT8)]
+        rows = cls(exp.Select().from_(source, copy=False), context, columns, time, order)
         rows.conditions.append(exp.GTE(this=time.sql.copy(), expression=moment(start)))
         if end is not None:
             rows.conditions.append(exp.LT(this=time.sql.copy(), expression=moment(end)))
@@ -196,7 +185,7 @@ class _Rows:
         projection: list[Sql] = [_alias(_stored(value), name) for name, value in self.columns.items()]
         if dated:
             projection.append(_alias(self.time.sql if self.time else cast(exp.null(), Type.TIMESTAMP), DATED))
-        return Plan(self._finish(projection), columns, table.name)
+        return Plan(self._finish(projection), columns, table.name, dated)
 
     def _own(self, item: tree.Item) -> Value:
         """The value of an item; eventdate stays what it is, since the rows are ordered and windowed by it."""
@@ -255,11 +244,7 @@ class _Rows:
                 *(exp.Ordered(this=value.sql.copy(), nulls_first=False) for value in self.order), copy=False
             )
         if self.limit is not None:
-            limit: Sql = number(self.limit)
-            if self.by_position:
-                # DuckDB 2.0 fails when it sees that it must sort few rows out of those between two rowids
-                limit = exp.Subquery(this=exp.Select(expressions=[limit]))
-            select.limit(limit, copy=False)
+            select.limit(number(self.limit), copy=False)
         if self.offset:
             select.offset(self.offset, copy=False)
         return select

@@ -35,13 +35,11 @@ class Column:
 class Table:
     """A stored table: its dotted name, case-sensitive, and its columns in order; `eventdate` is always one of them.
 
-    `relation` is how the engine calls it in SQL, as (schema, table). `ordered` says that a plain scan already comes in
-    eventdate order, so that a plan need not sort.
+    `ordered` says that a plain scan already comes in eventdate order, so that a plan need not sort.
     """
 
     name: str
     columns: tuple[Column, ...]
-    relation: tuple[str, str]
     ordered: bool = False
 
 
@@ -51,12 +49,19 @@ Catalog = Mapping[str, Table]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A compiled query: one SELECT in no dialect's own words, and the columns it returns, in order."""
+    """A compiled query: one SELECT, and the columns it returns, in order.
+
+    `select` reads the rows of exactly one table node, which is named as the query names the table and has the alias
+    `t`. The engine that runs the plan puts in its place whatever holds those rows. With `dated` the SELECT returns
+    each row's date as a last column that is not among `columns`.
+    """
 
     select: exp.Select
     columns: tuple[Column, ...]
     table: str
+    dated: bool = False
 
-    def sql(self, dialect: str) -> str:
-        """The statement in a dialect that sqlglot writes, `duckdb` for example."""
-        return self.select.sql(dialect=dialect)
+    @property
+    def width(self) -> int:
+        """How many columns the SELECT returns."""
+        return len(self.columns) + self.dated

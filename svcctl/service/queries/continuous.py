@@ -16,12 +16,9 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from svcctl.service.engines.duckdb import Engine
+from svcctl.service.engines import Engine, Mark
 from svcctl.service.language import Plan, QueryError, compile, parse, tree
 from svcctl.service.queries.asked import AskedQuery
-
-Mark = int
-"""A place in a table: all rows stored until then. It fits JSON; only an engine knows more about it."""
 
 GRACE = timedelta(seconds=2)
 """How long a window stays open after its end for events that are stored late."""
@@ -121,7 +118,7 @@ class Steps:
     """A query on an engine: its steps, and the plan of each.
 
     `launched` is when the query was asked: it waits for the end of its range if that was in the future then. The steps
-    of a `repeatable` query return the same rows in the same order each time they run; other queries save the sorting.
+    of a `repeatable` query return the same rows each time they run; other queries need no mark.
     QueryError when the query cannot run, or not without an end.
     """
 
@@ -155,7 +152,7 @@ class Steps:
         """The step after `before` when the query has returned `rows` rows; None while there is nothing to do."""
         # The clock before the mark: whatever is stored until the last step is due must be in that step.
         now = to_ms(self._clock())
-        mark = self._engine.size(self._query.table) if self._marked else None
+        mark = self._engine.mark(self._query.table) if self._marked else None
         return next_step(self.schedule, before, rows, now, mark)
 
     def plan(self, step: Step, *, dated: bool = False) -> Plan:
@@ -170,7 +167,6 @@ class Steps:
             zone=self._zone,
             skip=step.skip,
             limit=None if limit is None else limit - step.first,
-            arrived=None if step.until is None else (step.since or 0, step.until),
             dated=dated,
         )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from svcctl.service.rendering.base import Encoder, Rendering
 from svcctl.service.rendering.cells import DATE_FORMATS
 from svcctl.service.rendering.lines import Csv, Json, JsonCompact, JsonSimple, JsonSimpleCompact, Tsv, Xml
+from svcctl.service.rendering.renderer import stream
 from svcctl.service.rendering.spooled import MsgPack, Xls
 
 ENCODERS: dict[str, type[Encoder]] = {
@@ -24,4 +25,4 @@ ENCODERS: dict[str, type[Encoder]] = {
     "xls": Xls,
 }
 
-__all__ = ["DATE_FORMATS", "ENCODERS", "Encoder", "Rendering"]
+__all__ = ["DATE_FORMATS", "ENCODERS", "Encoder", "Rendering", "stream"]

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from svcctl.service.language.types import Column, Plan
+from svcctl.service.language.types import Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Encoder:
 
         with ENCODERS[mode](columns, rendering) as encoder:
             send encoder.head()
-            for each plan, for each batch of encoder.select(plan): send encoder.chunk(batch)
+            for each plan, for each batch of stream(engine, plan, encoder.expressions()): send encoder.chunk(batch)
             send encoder.tail(), or encoder.error(…) when a plan failed
 
     A response may run several plans of the same columns, as a continuous query does. `padding` may be sent after any
@@ -56,8 +56,8 @@ class Encoder:
         """What comes before the rows."""
         return b""
 
-    def select(self, plan: Plan) -> str:
-        """The statement whose batches `chunk` takes, in DuckDB's SQL."""
+    def expressions(self) -> list[str]:
+        """The expressions of which `chunk` takes batches: DuckDB's SQL over the plan's columns, called c0, c1, …"""
         raise NotImplementedError
 
     def chunk(self, batch: pa.RecordBatch) -> bytes | memoryview:
@@ -80,12 +80,3 @@ class Encoder:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def from_plan(plan: Plan, expressions: Sequence[str]) -> str:
-    """A SELECT of expressions over a plan whose columns are called c0, c1, …
-
-    Names of the plan's own would not do: two that differ by case only are one to DuckDB.
-    """
-    names = ", ".join(f"c{index}" for index in range(len(plan.columns)))
-    return f"SELECT {', '.join(expressions)} FROM ({plan.sql('duckdb')}) AS plan({names})"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from datetime import timedelta, timezone
 
+from svcctl.service.engines.duckdb.text import literal
 from svcctl.service.language.types import Type
 
 DATE_FORMATS = {
@@ -32,11 +33,6 @@ a zone is none of it."""
 # What XML 1.0 cannot hold even as a reference, or would change (a carriage return), or would break our lines.
 _XML_REFERENCES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;", "\n": "&#10;"}
 _XML_FORBIDDEN = [*(chr(code) for code in range(32) if chr(code) not in "\t\n\r"), "\ufffe", "\uffff"]
-
-
-def literal(text: str) -> str:
-    """A string literal of SQL."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def shifted(value: str, zone: timezone) -> str:

@@ -9,16 +9,17 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from svcctl.service.language.types import Column, Plan, Type
+from svcctl.service.engines.duckdb.text import literal
+from svcctl.service.language.types import Column, Type
 from svcctl.service.rendering import cells
-from svcctl.service.rendering.base import Encoder, from_plan
+from svcctl.service.rendering.base import Encoder
 
 
 class Lines(Encoder):
     """A format whose row is a text, the parts of which are string literals and cells."""
 
-    def select(self, plan: Plan) -> str:
-        return from_plan(plan, [f"concat({', '.join(self.row())}) AS line"])
+    def expressions(self) -> list[str]:
+        return [f"concat({', '.join(self.row())}) AS line"]
 
     @abstractmethod
     def row(self) -> Iterator[str]:
@@ -51,10 +52,10 @@ class Json(Lines):
         before = self.between + self.opens
         for index, column in enumerate(self.columns):
             name = f"{json.dumps(column.name, ensure_ascii=False)}:" if self.named else ""
-            yield cells.literal(before + name)
+            yield literal(before + name)
             yield cells.json(f"c{index}", column.type)
             before = ","
-        yield cells.literal(self.closes)
+        yield literal(self.closes)
 
     def chunk(self, batch: pa.RecordBatch) -> bytes | memoryview:
         lines = super().chunk(batch)
@@ -131,7 +132,7 @@ class Csv(Lines):
     def row(self) -> Iterator[str]:
         for index, column in enumerate(self.columns):
             if index:
-                yield cells.literal(self.separator)
+                yield literal(self.separator)
             cell = self._cell(f"c{index}", column.type)
             yield cell if index else self._never_blank(cell)
         yield "chr(10)"
@@ -189,7 +190,7 @@ class Xml(Lines):
                 cell = cells.date_text(value, self.rendering.date_format, self.rendering.zone)
             else:
                 cell = cells.xml(value, column.type)
-            filled, null = cells.literal(f"{field}>"), cells.literal(f'{field} null="true"/>')
+            filled, null = literal(f"{field}>"), literal(f'{field} null="true"/>')
             yield f"coalesce({filled} || {cell} || '</field>', {null})"
         yield "'</event>\n'"
 

@@ -22,9 +22,9 @@ import xlsxwriter
 from xlsxwriter.exceptions import FileCreateError
 
 from svcctl.errors import ServiceError
-from svcctl.service.language.types import Column, Plan, Type
+from svcctl.service.language.types import Column, Type
 from svcctl.service.rendering import cells
-from svcctl.service.rendering.base import Encoder, Rendering, from_plan
+from svcctl.service.rendering.base import Encoder, Rendering
 
 BLOCK = 1 << 18
 
@@ -32,8 +32,8 @@ BLOCK = 1 << 18
 class Spooled(Encoder):
     streams = False
 
-    def select(self, plan: Plan) -> str:
-        return from_plan(plan, [self.value(f"c{index}", column.type) for index, column in enumerate(plan.columns)])
+    def expressions(self) -> list[str]:
+        return [self.value(f"c{index}", column.type) for index, column in enumerate(self.columns)]
 
     def value(self, value: str, type_: Type) -> str:
         """What the encoder wants of a column, as SQL."""

@@ -25,9 +25,10 @@ from peers.s3 import S3Peer
 from svcctl.api.dates import Range
 from svcctl.api.destinations import Destination
 from svcctl.api.models import Job
+from svcctl.service import rendering
 from svcctl.service.destinations import destination, parts
 from svcctl.service.destinations import s3 as s3_module
-from svcctl.service.engines.duckdb import Engine
+from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.jobs import delivery
 from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.jobs import Jobs
@@ -54,7 +55,7 @@ EVENTS = """
 class Site:
     """A service without its network: events, jobs and their threads; `events` arrived in two halves, out of order."""
 
-    engine: Engine
+    engine: DuckDBEngine
     store: Store
     jobs: Jobs = field(init=False)
 
@@ -76,16 +77,15 @@ class Site:
 
     def answer(self, query: str, mode: str) -> list[bytes]:
         """The rows of the query's own answer as a client gets them, those of one date in the order of their arrival."""
-        stored = (0, self.engine.size("t"))
-        plan = compile(parse(query), self.engine.tables(), start=FIRST, end=NOW, now=NOW, arrived=stored)
+        plan = compile(parse(query), self.engine.tables(), start=FIRST, end=NOW, now=NOW)
         encoder = ENCODERS[mode](plan.columns, Rendering("", 0, "t"))
-        with self.engine.stream(encoder.select(plan)) as stream:
+        with rendering.stream(self.engine, plan, encoder.expressions()) as stream:
             return [row.encode() for batch in stream for row in batch.column(0).to_pylist()]
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    with Engine() as engine:
+    with DuckDBEngine() as engine:
         store = Store(tmp_path / "state.db")
         engine.create("t", COLUMNS)
         engine.append("t", EVENTS.format(rows=20_000))

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from svcctl.errors import Locked, NotFound, ServiceError, SvcctlError, UsageError
-from svcctl.service.engines.duckdb import Engine
+from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Table, Type
 
 COLUMNS = (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8))
@@ -22,32 +22,30 @@ COUNTING = "SELECT TIMESTAMP '2024-01-01' + to_seconds(i) AS eventdate, i AS n F
 
 
 @pytest.fixture
-def engine() -> Iterator[Engine]:
-    with Engine() as engine:
+def engine() -> Iterator[DuckDBEngine]:
+    with DuckDBEngine() as engine:
         yield engine
 
 
-def numbers(engine: Engine, select: str, rows_per_batch: int = 2048) -> list[int]:
-    with engine.stream(select, rows_per_batch) as stream:
+def numbers(engine: DuckDBEngine, select: str, rows_per_batch: int = 2048) -> list[int]:
+    with engine.statement(select, rows_per_batch) as stream:
         return [n for batch in stream for n in batch.column(0).to_pylist()]
 
 
-def failure(engine: Engine, select: str) -> SvcctlError:
-    with pytest.raises(SvcctlError) as caught, engine.stream(select) as stream:
+def failure(engine: DuckDBEngine, select: str) -> SvcctlError:
+    with pytest.raises(SvcctlError) as caught, engine.statement(select) as stream:
         for _ in stream:
             pass
     return caught.value
 
 
-def test_a_new_table_is_listed_with_its_columns_and_is_ordered(engine: Engine) -> None:
+def test_a_new_table_is_listed_with_its_columns_and_is_ordered(engine: DuckDBEngine) -> None:
     columns = tuple(
         Column(name, type_) for name, type_ in [("eventdate", Type.TIMESTAMP), *((t.value, t) for t in Type)]
     )
     columns = tuple(column for column in columns if column.name != "timestamp")
     engine.create("demo.web.data", columns)
-    assert dict(engine.tables()) == {
-        "demo.web.data": Table("demo.web.data", columns, ("events", "demo.web.data"), ordered=True)
-    }
+    assert dict(engine.tables()) == {"demo.web.data": Table("demo.web.data", columns, ordered=True)}
 
 
 @pytest.mark.parametrize(
@@ -62,7 +60,7 @@ def test_a_new_table_is_listed_with_its_columns_and_is_ordered(engine: Engine) -
     ],
 )
 def test_a_table_that_cannot_be_is_refused(
-    engine: Engine, name: str, columns: tuple[Column, ...], message: str
+    engine: DuckDBEngine, name: str, columns: tuple[Column, ...], message: str
 ) -> None:
     engine.create("taken", COLUMNS)
     with pytest.raises(UsageError) as caught:
@@ -70,14 +68,14 @@ def test_a_table_that_cannot_be_is_refused(
     assert caught.value.message == message
 
 
-def test_rows_are_stored_in_eventdate_order_whatever_order_they_come_in(engine: Engine) -> None:
+def test_rows_are_stored_in_eventdate_order_whatever_order_they_come_in(engine: DuckDBEngine) -> None:
     engine.create("t", COLUMNS)
     assert engine.append("t", COUNTING.format(0, 5) + " ORDER BY i DESC") == 5
     assert numbers(engine, "SELECT n FROM events.t") == [0, 1, 2, 3, 4]
     assert engine.newest("t") == datetime(2024, 1, 1, 0, 0, 4)
 
 
-def test_a_table_stays_ordered_until_older_rows_come(engine: Engine) -> None:
+def test_a_table_stays_ordered_until_older_rows_come(engine: DuckDBEngine) -> None:
     engine.create("t", COLUMNS)
     engine.append("t", COUNTING.format(5, 10))
     engine.append("t", COUNTING.format(9, 12))
@@ -88,26 +86,26 @@ def test_a_table_stays_ordered_until_older_rows_come(engine: Engine) -> None:
 
 
 def test_tables_and_their_order_survive_a_restart(tmp_path: Path) -> None:
-    with Engine(tmp_path / "new" / "events.db") as engine:
+    with DuckDBEngine(tmp_path / "new" / "events.db") as engine:
         for name in ("sorted", "mixed"):
             engine.create(name, COLUMNS)
             engine.append(name, COUNTING.format(5, 10))
         engine.append("mixed", COUNTING.format(0, 3))
-    with Engine(tmp_path / "new" / "events.db") as engine:
+    with DuckDBEngine(tmp_path / "new" / "events.db") as engine:
         assert {name: table.ordered for name, table in engine.tables().items()} == {"mixed": False, "sorted": True}
 
 
-def test_columns_go_by_name_and_missing_ones_are_null(engine: Engine) -> None:
+def test_columns_go_by_name_and_missing_ones_are_null(engine: DuckDBEngine) -> None:
     engine.create("t", COLUMNS)
     batch = pa.table({"eventdate": pa.array([datetime(2024, 1, 1, 0, 0, 0, 123_999)], pa.timestamp("us"))})
     assert engine.append("t", batch.to_reader()) == 1
-    with engine.stream("SELECT * FROM events.t") as stream:
+    with engine.statement("SELECT * FROM events.t") as stream:
         assert [batch.to_pylist() for batch in stream] == [
             [{"eventdate": datetime(2024, 1, 1, 0, 0, 0, 123_000), "n": None}]
         ]
 
 
-def test_unknown_columns_are_refused_and_leave_nothing(engine: Engine) -> None:
+def test_unknown_columns_are_refused_and_leave_nothing(engine: DuckDBEngine) -> None:
     engine.create("t", COLUMNS)
     with pytest.raises(UsageError) as caught:
         engine.append("t", "SELECT now()::TIMESTAMP AS eventdate, 1 AS other")
@@ -115,7 +113,7 @@ def test_unknown_columns_are_refused_and_leave_nothing(engine: Engine) -> None:
     assert engine.newest("t") is None
 
 
-def test_an_append_that_fails_midway_leaves_neither_rows_nor_the_table_it_made(engine: Engine) -> None:
+def test_an_append_that_fails_midway_leaves_neither_rows_nor_the_table_it_made(engine: DuckDBEngine) -> None:
     broken = "SELECT CASE WHEN i < 9000 THEN now()::TIMESTAMP END AS eventdate, i AS n FROM range(9001) r(i)"
     with pytest.raises(ServiceError):
         engine.append("t", broken, create=COLUMNS)
@@ -127,12 +125,12 @@ def test_an_append_that_fails_midway_leaves_neither_rows_nor_the_table_it_made(e
     assert numbers(engine, "SELECT count(*) FROM events.t") == [0]
 
 
-def test_a_table_that_is_not_there_is_not_found(engine: Engine) -> None:
+def test_a_table_that_is_not_there_is_not_found(engine: DuckDBEngine) -> None:
     with pytest.raises(NotFound, match="no table 'nope'"):
         engine.append("nope", "SELECT 1")
 
 
-def test_a_plain_scan_comes_in_stored_order_though_threads_share_it(engine: Engine) -> None:
+def test_a_plain_scan_comes_in_stored_order_though_threads_share_it(engine: DuckDBEngine) -> None:
     engine.create("t", COLUMNS)
     engine.append("t", COUNTING.format(0, 600_000))
     assert numbers(engine, "SELECT n FROM events.t") == list(range(600_000))
@@ -142,27 +140,27 @@ def test_a_plain_scan_comes_in_stored_order_though_threads_share_it(engine: Engi
     assert even == list(range(0, 600_000, 2))
 
 
-def test_an_order_inside_survives_a_select_around_it(engine: Engine) -> None:
+def test_an_order_inside_survives_a_select_around_it(engine: DuckDBEngine) -> None:
     engine.create("t", COLUMNS)
     engine.append("t", COUNTING.format(0, 300_000))
     backwards = numbers(engine, "SELECT c0 + 0 FROM (SELECT n FROM events.t ORDER BY n DESC) AS plan(c0)")
     assert backwards == list(range(299_999, -1, -1))
 
 
-def test_rows_come_while_the_statement_runs(engine: Engine) -> None:
-    with engine.stream("SELECT i FROM range(1000000000000) r(i)", 1000) as stream:
+def test_rows_come_while_the_statement_runs(engine: DuckDBEngine) -> None:
+    with engine.statement("SELECT i FROM range(1000000000000) r(i)", 1000) as stream:
         first = next(iter(stream))
     assert first.column(0).to_pylist()[:3] == [0, 1, 2]
 
 
 def test_a_sort_larger_than_the_memory_goes_through_the_disk(tmp_path: Path) -> None:
-    with Engine(memory_limit="60MB", spill=tmp_path) as engine:
+    with DuckDBEngine(memory_limit="60MB", spill=tmp_path) as engine:
         ordered = "SELECT repeat('x', 80) || hash(i) AS s FROM range(1500000) r(i) ORDER BY s LIMIT 1400000"
         assert numbers(engine, f"SELECT count(s) FROM ({ordered})") == [1_400_000]
 
 
-def test_an_interrupt_from_another_thread_ends_a_stream(engine: Engine) -> None:
-    with engine.stream("SELECT i FROM range(1000000000000) r(i)", 1000) as stream:
+def test_an_interrupt_from_another_thread_ends_a_stream(engine: DuckDBEngine) -> None:
+    with engine.statement("SELECT i FROM range(1000000000000) r(i)", 1000) as stream:
         batches = iter(stream)
         next(batches)
         thread = threading.Thread(target=stream.interrupt)
@@ -173,8 +171,8 @@ def test_an_interrupt_from_another_thread_ends_a_stream(engine: Engine) -> None:
     assert caught.value.code == 503
 
 
-def test_an_interrupt_before_the_start_is_not_forgotten(engine: Engine) -> None:
-    with engine.stream("SELECT 1") as stream:
+def test_an_interrupt_before_the_start_is_not_forgotten(engine: DuckDBEngine) -> None:
+    with engine.statement("SELECT 1") as stream:
         stream.interrupt()
         with pytest.raises(ServiceError, match="the query was interrupted"):
             list(stream)
@@ -188,7 +186,7 @@ def test_an_interrupt_before_the_start_is_not_forgotten(engine: Engine) -> None:
         ("SELECT (i::VARCHAR || 'x')::INTEGER FROM range(3) r(i)", "Could not convert string '0x' to INT32"),
     ],
 )
-def test_errors_are_one_line_without_the_statement(engine: Engine, select: str, message: str) -> None:
+def test_errors_are_one_line_without_the_statement(engine: DuckDBEngine, select: str, message: str) -> None:
     error = failure(engine, select)
     assert isinstance(error, ServiceError)
     assert (error.message, error.code) == (message, 500)
@@ -213,7 +211,7 @@ secret = pa.table({"a": [1]})
     ],
 )
 def test_a_statement_cannot_reach_files_extensions_settings_or_variables(
-    engine: Engine, tmp_path: Path, statement: str
+    engine: DuckDBEngine, tmp_path: Path, statement: str
 ) -> None:
     failure(engine, statement.format(path=tmp_path))
     assert list(tmp_path.iterdir()) == []
@@ -225,15 +223,15 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         UsageError, match=r"^cannot open .*events\.db: The file .* is not a valid DuckDB database file!$"
     ):
-        Engine(path)
+        DuckDBEngine(path)
 
 
 OPEN_AND_APPEND = """
 import sys
 from pathlib import Path
-from svcctl.service.engines.duckdb import Engine
+from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Type
-engine = Engine(Path(sys.argv[1]))
+engine = DuckDBEngine(Path(sys.argv[1]))
 engine.create("t", [Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)])
 for turn in range(1000000):
     engine.append("t", f"SELECT TIMESTAMP '2024-01-01' + to_seconds(i) AS eventdate, i AS n "
@@ -249,11 +247,11 @@ def test_another_process_is_told_of_the_lock_and_a_kill_loses_nothing_that_was_d
         for turn in range(5):
             assert process.stdout.readline() == b"%d\n" % turn
         with pytest.raises(Locked) as caught:
-            Engine(path)
+            DuckDBEngine(path)
         process.send_signal(signal.SIGKILL)
         done = 5 + len(process.stdout.readlines())
     assert caught.value.message == f"{path} is in use by another process"
-    with Engine(path) as engine:
+    with DuckDBEngine(path) as engine:
         rows = numbers(engine, "SELECT n FROM events.t")
         assert engine.table("t").ordered
     assert len(rows) in (done * 1000, done * 1000 + 1000)

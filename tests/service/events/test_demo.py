@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from svcctl.service.engines.duckdb import Engine
+from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.events.demo import TABLES, DemoTable, extend
 
 NOW = datetime(2026, 3, 20, 12, 0, 0, 700_000, tzinfo=UTC)
@@ -15,22 +15,22 @@ START = datetime(2026, 2, 18, 12, 0)
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[Engine]:
-    with Engine() as engine:
+def engine() -> Iterator[DuckDBEngine]:
+    with DuckDBEngine() as engine:
         heard: list[tuple[str, float]] = []
         added = extend(engine, NOW, lambda table, share: heard.append((table, round(share, 3))))
-        assert added == sum(engine.size(table.name) for table in TABLES)
+        assert added == sum(engine.mark(table.name) for table in TABLES)
         assert heard == [(table.name, round(step / 6, 3)) for table in TABLES for step in range(1, 7)]
         yield engine
 
 
-def rows(engine: Engine, select: str) -> list[tuple[object, ...]]:
-    with engine.stream(select) as stream:
+def rows(engine: DuckDBEngine, select: str) -> list[tuple[object, ...]]:
+    with engine.statement(select) as stream:
         return [tuple(row.values()) for batch in stream for row in batch.to_pylist()]
 
 
-def test_thirty_days_hold_two_million_events_in_order(engine: Engine) -> None:
-    assert {name: (engine.size(name) // 100_000, table.ordered) for name, table in engine.tables().items()} == {
+def test_thirty_days_hold_two_million_events_in_order(engine: DuckDBEngine) -> None:
+    assert {name: (engine.mark(name) // 100_000, table.ordered) for name, table in engine.tables().items()} == {
         "demo.ecommerce.data": (12, True),
         "auth.all": (1, True),
         "firewall.all": (9, True),
@@ -44,7 +44,7 @@ def test_thirty_days_hold_two_million_events_in_order(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_the_same_seconds_have_the_same_events_however_they_are_cut(engine: Engine, table: DemoTable) -> None:
+def test_the_same_seconds_have_the_same_events_however_they_are_cut(engine: DuckDBEngine, table: DemoTable) -> None:
     def made(start: int, end: int) -> list[tuple[object, ...]]:
         return rows(engine, table.events.replace("{start}", str(start)).replace("{end}", str(end)))
 
@@ -60,8 +60,8 @@ def test_the_same_seconds_have_the_same_events_however_they_are_cut(engine: Engi
     assert sorted(map(repr, whole)) == sorted(map(repr, stored))
 
 
-def test_a_later_call_adds_only_what_happened_since(engine: Engine) -> None:
-    with Engine() as other:
+def test_a_later_call_adds_only_what_happened_since(engine: DuckDBEngine) -> None:
+    with DuckDBEngine() as other:
         for table in TABLES:
             newest = datetime(2026, 3, 20, 12, 0, 1)
             values = {
@@ -72,7 +72,7 @@ def test_a_later_call_adds_only_what_happened_since(engine: Engine) -> None:
             other.append(table.name, f"SELECT {seed}", create=table.columns)
         later = datetime(2026, 3, 20, 12, 10, 1, 900_000, tzinfo=UTC)
         added = extend(other, later)
-        assert added == sum(other.size(table.name) for table in TABLES) - 3
+        assert added == sum(other.mark(table.name) for table in TABLES) - 3
         assert 300 < added < 1500
         assert extend(other, later) == 0
         assert extend(other, later - timedelta(hours=1)) == 0
@@ -87,7 +87,7 @@ def test_a_later_call_adds_only_what_happened_since(engine: Engine) -> None:
             assert last < later.replace(tzinfo=None, microsecond=0)
 
 
-def test_every_ninth_night_someone_guesses_the_password_of_admin(engine: Engine) -> None:
+def test_every_ninth_night_someone_guesses_the_password_of_admin(engine: DuckDBEngine) -> None:
     attacks = rows(
         engine,
         "SELECT strftime(eventdate, '%m-%d %H:%M'), result, count(DISTINCT \"srcIp\"), count(*), count(reason) "
@@ -101,7 +101,7 @@ def test_every_ninth_night_someone_guesses_the_password_of_admin(engine: Engine)
     ]
 
 
-def test_every_seventh_day_the_shop_fails_for_twelve_minutes(engine: Engine) -> None:
+def test_every_seventh_day_the_shop_fails_for_twelve_minutes(engine: DuckDBEngine) -> None:
     bursts = rows(
         engine,
         "SELECT strftime(minute, '%m-%d %H:%M') FROM (SELECT date_trunc('minute', eventdate) AS minute, "
@@ -112,7 +112,7 @@ def test_every_seventh_day_the_shop_fails_for_twelve_minutes(engine: Engine) -> 
     assert bursts == [(f"{day} 14:{minute:02}",) for day in days for minute in range(12)]
 
 
-def test_every_eleventh_night_a_host_sends_gigabytes_out(engine: Engine) -> None:
+def test_every_eleventh_night_a_host_sends_gigabytes_out(engine: DuckDBEngine) -> None:
     leaks = rows(
         engine,
         'SELECT strftime(eventdate, \'%m-%d\'), "srcIp" FROM events."firewall.all" GROUP BY ALL '
@@ -122,7 +122,7 @@ def test_every_eleventh_night_a_host_sends_gigabytes_out(engine: Engine) -> None
     assert leaks == [("02-26", host), ("03-09", host), ("03-20", host)]
 
 
-def test_the_shop_looks_like_one(engine: Engine) -> None:
+def test_the_shop_looks_like_one(engine: DuckDBEngine) -> None:
     (shares,) = rows(
         engine,
         """

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from svcctl.errors import UsageError
-from svcctl.service.engines.duckdb import Engine
+from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.events.load import LoadResult, load
 from svcctl.service.language.types import Column, Type
 
@@ -38,8 +38,8 @@ CSV_ROWS = [
 
 
 @pytest.fixture
-def engine() -> Iterator[Engine]:
-    with Engine() as engine:
+def engine() -> Iterator[DuckDBEngine]:
+    with DuckDBEngine() as engine:
         yield engine
 
 
@@ -50,8 +50,8 @@ def written(tmp_path: Path, name: str, text: str | bytes) -> Path:
     return path
 
 
-def rows(engine: Engine, table: str) -> list[tuple[object, ...]]:
-    with engine.stream(f'SELECT * FROM events."{table}"') as stream:
+def rows(engine: DuckDBEngine, table: str) -> list[tuple[object, ...]]:
+    with engine.statement(f'SELECT * FROM events."{table}"') as stream:
         return [tuple(row.values()) for batch in stream for row in batch.to_pylist()]
 
 
@@ -66,13 +66,15 @@ def rows(engine: Engine, table: str) -> list[tuple[object, ...]]:
         ("a.csv", CSV.replace(", ", "| ").replace(",", ";").replace("| ", ", ")),
     ],
 )
-def test_csv_and_tsv_are_typed_over_the_whole_file(engine: Engine, tmp_path: Path, name: str, text: str) -> None:
+def test_csv_and_tsv_are_typed_over_the_whole_file(engine: DuckDBEngine, tmp_path: Path, name: str, text: str) -> None:
     assert load(engine, written(tmp_path, name, text), "web.log") == LoadResult("web.log", CSV_COLUMNS, 3, 0, None)
     assert rows(engine, "web.log") == CSV_ROWS
     assert engine.table("web.log").ordered
 
 
-def test_lines_of_csv_that_do_not_parse_are_counted_and_the_first_is_named(engine: Engine, tmp_path: Path) -> None:
+def test_lines_of_csv_that_do_not_parse_are_counted_and_the_first_is_named(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
     path = written(
         tmp_path, "a.csv", b"time,s\n2026-01-01,a\n2026-01-01\n2026-01-01,b,c\n2026-01-01,caf\xe9\n2026-01-01,d\n"
     )
@@ -82,13 +84,13 @@ def test_lines_of_csv_that_do_not_parse_are_counted_and_the_first_is_named(engin
     assert rows(engine, "t") == [(datetime(2026, 1, 1), "a"), (datetime(2026, 1, 1), "d")]
 
 
-def test_rows_without_a_time_are_counted_and_the_first_is_named(engine: Engine, tmp_path: Path) -> None:
+def test_rows_without_a_time_are_counted_and_the_first_is_named(engine: DuckDBEngine, tmp_path: Path) -> None:
     result = load(engine, written(tmp_path, "a.csv", "time,n\n2026-01-01,1\nsoon,2\n,3\n"), "t")
     assert result == LoadResult("t", (CSV_COLUMNS[0], Column("n", Type.INT8)), 1, 2, "row 2")
 
 
 @pytest.mark.parametrize("name", ["a.ndjson", "a.jsonl.gz", "events"])
-def test_ndjson_keeps_names_and_leaves_nested_values_as_json(engine: Engine, tmp_path: Path, name: str) -> None:
+def test_ndjson_keeps_names_and_leaves_nested_values_as_json(engine: DuckDBEngine, tmp_path: Path, name: str) -> None:
     text = (
         '{"@timestamp":1700000000123,"N":1,"o":{"b":[1,2]},"mixed":1,"s":"x\\n"}\n'
         "{broken\n"
@@ -125,7 +127,7 @@ def test_ndjson_keeps_names_and_leaves_nested_values_as_json(engine: Engine, tmp
     ]
 
 
-def test_parquet_types_become_ours(engine: Engine, tmp_path: Path) -> None:
+def test_parquet_types_become_ours(engine: DuckDBEngine, tmp_path: Path) -> None:
     table = pa.table(
         {
             "when": pa.array([datetime(2026, 1, 1, 0, 0, 0, 1999)], pa.timestamp("us")),
@@ -152,7 +154,7 @@ def test_parquet_types_become_ours(engine: Engine, tmp_path: Path) -> None:
     assert rows(engine, "t") == [(datetime(2026, 1, 1, 0, 0, 0, 1000), -1, 2**32 - 1, 2**63 - 1, 1.5, "[1,null]", "x")]
 
 
-def test_access_logs_common_and_combined(engine: Engine, tmp_path: Path) -> None:
+def test_access_logs_common_and_combined(engine: DuckDBEngine, tmp_path: Path) -> None:
     text = (
         '192.0.2.1 - ada [10/Oct/2025:13:55:36 -0700] "GET /a?b=1 HTTP/1.0" 200 2326 "https://example.com/" '
         '"curl/8, \\"x\\""\n'
@@ -182,7 +184,7 @@ def test_access_logs_common_and_combined(engine: Engine, tmp_path: Path) -> None
     ]
 
 
-def test_log_lines_that_begin_with_a_time(engine: Engine, tmp_path: Path) -> None:
+def test_log_lines_that_begin_with_a_time(engine: DuckDBEngine, tmp_path: Path) -> None:
     text = (
         "2026-01-02 10:11:12 status installed foo:amd64 1.2\n"
         "    a second line\n"
@@ -196,7 +198,7 @@ def test_log_lines_that_begin_with_a_time(engine: Engine, tmp_path: Path) -> Non
     ]
 
 
-def test_an_existing_table_takes_what_fits_and_counts_the_rest(engine: Engine, tmp_path: Path) -> None:
+def test_an_existing_table_takes_what_fits_and_counts_the_rest(engine: DuckDBEngine, tmp_path: Path) -> None:
     engine.create("t", [CSV_COLUMNS[0], Column("ip", Type.IP4), Column("n", Type.INT4), Column("absent", Type.STR)])
     text = "time,ip,n\n2026-01-01,192.0.2.1,1\n2026-01-01,192.0.2.256,2\n2026-01-01,10.0.0.1,1.5\n2026-01-02,,3\n"
     result = load(engine, written(tmp_path, "a.csv", text), "t")
@@ -207,7 +209,7 @@ def test_an_existing_table_takes_what_fits_and_counts_the_rest(engine: Engine, t
     ]
 
 
-def test_older_events_go_to_the_end_of_an_existing_table(engine: Engine, tmp_path: Path) -> None:
+def test_older_events_go_to_the_end_of_an_existing_table(engine: DuckDBEngine, tmp_path: Path) -> None:
     load(engine, written(tmp_path, "a.csv", "time,n\n2026-01-02,1\n"), "t")
     load(engine, written(tmp_path, "b.csv", "time,n\n2026-01-01,2\n"), "t")
     assert rows(engine, "t") == [(datetime(2026, 1, 2), 1), (datetime(2026, 1, 1), 2)]
@@ -219,7 +221,7 @@ def test_older_events_go_to_the_end_of_an_existing_table(engine: Engine, tmp_pat
     [("ts,time,n", "time"), ("Date,created,n", "Date"), ("created,n,m", "created"), ("eventdate,time,n", "eventdate")],
 )
 def test_the_time_is_found_by_name_or_because_only_one_column_is_a_time(
-    engine: Engine, tmp_path: Path, header: str, chosen: str
+    engine: DuckDBEngine, tmp_path: Path, header: str, chosen: str
 ) -> None:
     times = {name: f"2026-01-0{day}" for day, name in enumerate(["ts", "time", "Date", "created", "eventdate"], 1)}
     path = written(
@@ -259,7 +261,7 @@ def test_the_time_is_found_by_name_or_because_only_one_column_is_a_time(
     ],
 )
 def test_what_cannot_be_loaded_is_refused_and_leaves_nothing(
-    engine: Engine,
+    engine: DuckDBEngine,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     text: str,
@@ -279,6 +281,6 @@ def test_what_cannot_be_loaded_is_refused_and_leaves_nothing(
     assert rows(engine, "there") == []
 
 
-def test_a_file_that_is_not_there_is_refused(engine: Engine, tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_refused(engine: DuckDBEngine, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No such file or directory"):
         load(engine, tmp_path / "nope.csv", "t")

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from svcctl.service.engines.duckdb import Engine
+from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.app import build
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language.types import Column, Type
@@ -29,7 +29,7 @@ Ask = Callable[..., tuple[int, dict[str, Any]]]
 @pytest.fixture
 def ask(tmp_path: Path) -> Iterator[Ask]:
     """Sends a request and returns HTTP status and body, without what differs from one answer to the next."""
-    with Engine() as engine, ThreadPoolExecutor(2) as executor:
+    with DuckDBEngine() as engine, ThreadPoolExecutor(2) as executor:
         store = Store(tmp_path / "state.db")
         seed.catalog(store)
         accounts.put(store, Account("key", "secret", "mine", seed.LOCAL_DOMAIN, administrator=True))

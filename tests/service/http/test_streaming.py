@@ -21,7 +21,7 @@ from svcctl.api.client import Client
 from svcctl.api.events import MODES, QueryResponse
 from svcctl.api.query import QueryRequest
 from svcctl.errors import IncompleteResult, NotFound, ServiceError, SvcctlError, UsageError
-from svcctl.service.engines.duckdb import Engine
+from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.app import build
 from svcctl.service.language.types import Column, Type
 from svcctl.service.provisioning import accounts
@@ -45,7 +45,7 @@ STREAMING = [mode for mode, encoder in ENCODERS.items() if encoder.streams]
 class Served:
     """A service that runs in this process, and how to reach it."""
 
-    engine: Engine
+    engine: DuckDBEngine
     service: Service
     address: tuple[str, int]
     moment: float = 0.0
@@ -69,7 +69,7 @@ class Served:
 def running(directory: Path, threads: int = 1, **patience: float) -> Iterator[Served]:
     """A service with the tables `few` and `endless`; a query that reads all of `endless` never comes to its end."""
     with ExitStack() as closing:
-        engine = closing.enter_context(Engine())
+        engine = closing.enter_context(DuckDBEngine())
         engine._connection.execute(
             "CREATE VIEW events.endless AS SELECT TIMESTAMP '2024-01-01 11:59:00' AS eventdate, i AS n,"
             " 'text ' || i AS text FROM range(1000000000000000) r(i);"

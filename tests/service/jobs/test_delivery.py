@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from svcctl.api.dates import Range
 from svcctl.errors import Unavailable
+from svcctl.service import rendering
 from svcctl.service.destinations import Destination, Memo, text
-from svcctl.service.engines.duckdb import Engine
+from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.jobs import delivery
 from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.jobs import Job, Jobs, Run, stored
@@ -132,7 +133,7 @@ class Idle(threading.Event):
         return self.is_set()
 
 
-def append(engine: Engine, seconds: list[int], first: int) -> None:
+def append(engine: DuckDBEngine, seconds: list[int], first: int) -> None:
     """Events at so many seconds after FIRST, numbered from `first`."""
     values = ", ".join(f"({second}, {first + index})" for index, second in enumerate(seconds))
     engine.append(
@@ -147,7 +148,7 @@ def run_to_the_end(
 ) -> tuple[list[bytes], list[bytes], Job]:
     """What the destination holds in the end, what the query answers over all events, and the job."""
     world = World(deaths=list(deaths), failures=list(failures))
-    with Engine() as engine, tempfile.TemporaryDirectory() as directory:
+    with DuckDBEngine() as engine, tempfile.TemporaryDirectory() as directory:
         engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8), Column("text", Type.STR)))
         coming = list(enumerate(arrivals))
 
@@ -180,7 +181,8 @@ def run_to_the_end(
         job = stored(store, job_id)
         assert job is not None
         plan = compile(parse(query), engine.tables(), start=FIRST, end=END, now=LAUNCH)
-        with engine.stream(Csv(plan.columns, delivery.Rendering("", 0, "t")).select(plan)) as stream:
+        expressions = Csv(plan.columns, delivery.Rendering("", 0, "t")).expressions()
+        with rendering.stream(engine, plan, expressions) as stream:
             answer = [row.encode() for batch in stream for row in batch.column(0).to_pylist()]
         store.close()
     held = world.log or [row for number in sorted(world.files) for row in world.files[number]]

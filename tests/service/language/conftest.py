@@ -1,4 +1,4 @@
-"""A small table of events, and a way to run a query over it through DuckDB."""
+"""A small table of events, and a way to run a query over it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-import duckdb
 import pytest
+from support.events import store
 
+from svcctl.service.engines import Engine
+from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language import Column, Plan, Table, Type, compile, parse
 
 Run = Callable[..., list[tuple[Any, ...]]]
@@ -27,15 +29,15 @@ EVENTS = Table(
         Column("ip", Type.IP4),
         Column('odd "name`', Type.STR),
     ),
-    ("ev", 'we"b'),
 )
-ROWS = """
-    ('2024-01-01 10:03:00', 'cid',  500, 9223372036854775807, null, false, 3232235777, 'x'),
-    ('2024-01-01 10:00:00', 'ann',  200, 10, 1.5,  true,  167772161, 'it''s'),
-    ('2024-01-01 10:01:00', 'Bob',  404, 20, 2.5,  true,  167772162, 'a\\b'),
-    ('2024-01-01 10:12:00', 'ann',  404, 0,  9.5,  false, 167772161, 'x'),
-    ('2024-01-01 10:13:00', null,   null, null, 0, null,  null, null)
-"""
+ROWS = (
+    (datetime(2024, 1, 1, 10, 3), "cid", 500, 9223372036854775807, None, False, 3232235777, "x"),
+    (datetime(2024, 1, 1, 10, 0), "ann", 200, 10, 1.5, True, 167772161, "it's"),
+    (datetime(2024, 1, 1, 10, 1), "Bob", 404, 20, 2.5, True, 167772162, "a\\b"),
+    (datetime(2024, 1, 1, 10, 12), "ann", 404, 0, 9.5, False, 167772161, "x"),
+    (datetime(2024, 1, 1, 10, 13), None, None, None, 0, None, None, None),
+)
+"""Stored one by one, so that they are not in the order of their dates."""
 
 
 def plan(query: str, **options: Any) -> Plan:
@@ -45,23 +47,20 @@ def plan(query: str, **options: Any) -> Plan:
 
 
 @pytest.fixture(scope="session")
-def database() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(config={"threads": 1, "memory_limit": "400MB"}) as connection:
-        connection.execute("CREATE SCHEMA ev")
-        connection.execute(
-            'CREATE TABLE ev."we""b" (eventdate TIMESTAMP, "user" VARCHAR, status INTEGER, bytes BIGINT,'
-            ' seconds DOUBLE, ok BOOLEAN, ip UINTEGER, "odd ""name`" VARCHAR)'
-        )
-        connection.execute('INSERT INTO ev."we""b" VALUES' + ROWS)
-        yield connection
+def engine() -> Iterator[Engine]:
+    with DuckDBEngine(memory_limit="400MB") as engine:
+        for row in ROWS:
+            store(engine, EVENTS.name, EVENTS.columns, [row])
+        yield engine
 
 
 @pytest.fixture
-def run(database: duckdb.DuckDBPyConnection) -> Run:
+def run(engine: Engine) -> Run:
     """The rows of a query."""
 
     def rows(query: str, **options: Any) -> list[tuple[Any, ...]]:
-        return database.execute(plan(query, **options).sql("duckdb")).fetchall()
+        with engine.stream(plan(query, **options)) as stream:
+            return [row for batch in stream for row in zip(*(column.to_pylist() for column in batch), strict=True)]
 
     return rows
 

@@ -19,7 +19,7 @@ def at(minute: int, hour: int = 10) -> datetime:
 
 
 FIELD_TABLES = {
-    name: Table(name, tuple(Column(*column) for column in columns), ("x", "y"))
+    name: Table(name, tuple(Column(*column) for column in columns))
     for name, columns in {
         "demo.ecommerce.data": [
             ("eventdate", Type.TIMESTAMP),
@@ -202,12 +202,12 @@ def test_the_zone_moves_today_and_nothing_else(run: Run) -> None:
 
 def test_a_table_in_order_is_not_sorted_again_and_others_are(compiled: Compiled) -> None:
     def sql(ordered: bool, query: str) -> str:
-        table = Table("t", (Column("eventdate", Type.TIMESTAMP), Column("a", Type.INT4)), ("s", "t"), ordered)
-        return compiled(query, catalog={"t": table}).sql("duckdb")
+        table = Table("t", (Column("eventdate", Type.TIMESTAMP), Column("a", Type.INT4)), ordered)
+        return compiled(query, catalog={"t": table}).select.sql("duckdb")
 
-    window = """FROM "s"."t" AS "t" WHERE "t"."eventdate" >= CAST('2024-01-01 00:00:00.000000' AS TIMESTAMP)"""
+    window = """FROM "t" AS "t" WHERE "t"."eventdate" >= CAST('2024-01-01 00:00:00.000000' AS TIMESTAMP)"""
     assert sql(True, "from t select a") == f'SELECT "t"."a" AS "a" {window}'
-    assert sql(False, "from t select a") == f'SELECT "t"."a" AS "a" {window} ORDER BY "t"."eventdate"'
+    assert sql(False, "from t select a") == f'SELECT "t"."a" AS "a" {window} ORDER BY "t"."eventdate", "t"."rowid"'
     assert sql(True, "from t group by a").endswith(' GROUP BY 1) AS "t" ORDER BY "t"."c1"')
 
 

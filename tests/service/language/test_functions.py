@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import duckdb
-import pytest
+from collections.abc import Iterator
+from datetime import datetime
 
+import pytest
+from support.events import store
+
+from svcctl.service.engines import ARROW, Engine
+from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language import FUNCTIONS, SAMPLE, SECTIONS, Column, Function, Plan, Table, Type
 from svcctl.service.language.functions import KINDS
 
@@ -16,17 +21,7 @@ SAMPLES = Table(
         Column("status", Type.INT4),
         Column("seconds", Type.FLOAT8),
     ),
-    ("main", "samples"),
 )
-STORED = {
-    Type.TIMESTAMP: "TIMESTAMP",
-    Type.STR: "VARCHAR",
-    Type.INT4: "INTEGER",
-    Type.INT8: "BIGINT",
-    Type.FLOAT8: "DOUBLE",
-    Type.BOOL: "BOOLEAN",
-    Type.IP4: "UINTEGER",
-}
 VALUES = {
     "timestamp": "eventdate",
     "str": "user",
@@ -48,11 +43,10 @@ VALUES = {
 
 
 @pytest.fixture(scope="module")
-def samples() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(config={"threads": 1})
-    connection.execute('CREATE TABLE samples (eventdate TIMESTAMP, "user" VARCHAR, status INTEGER, seconds DOUBLE)')
-    connection.executemany("INSERT INTO samples VALUES (?, ?, ?, ?)", SAMPLE)
-    return connection
+def samples() -> Iterator[Engine]:
+    with DuckDBEngine() as engine:
+        store(engine, "t", SAMPLES.columns, [(datetime.fromisoformat(when), *rest) for when, *rest in SAMPLE])
+        yield engine
 
 
 def _plan(compiled: object, function: Function, expression: str) -> Plan:
@@ -61,10 +55,9 @@ def _plan(compiled: object, function: Function, expression: str) -> Plan:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=lambda function: function.name)
-def test_the_example_of_a_function_gives_its_result(
-    function: Function, samples: duckdb.DuckDBPyConnection, compiled: object
-) -> None:
-    [(value,)] = samples.execute(_plan(compiled, function, function.example).sql("duckdb")).fetchall()
+def test_the_example_of_a_function_gives_its_result(function: Function, samples: Engine, compiled: object) -> None:
+    with samples.stream(_plan(compiled, function, function.example)) as stream:
+        [value] = [value for batch in stream for value in batch.column(0).to_pylist()]
     assert (value, type(value)) == (function.result, type(function.result))
 
 
@@ -79,15 +72,15 @@ def test_the_example_of_a_function_gives_its_result(
     ids=lambda each: getattr(each, "name", each),
 )
 def test_every_signature_gives_the_type_it_says_as_the_engine_stores_it(
-    function: Function, signature: str, samples: duckdb.DuckDBPyConnection, compiled: object
+    function: Function, signature: str, samples: Engine, compiled: object
 ) -> None:
     takes, _, gives = signature.rpartition("-> ")
     words = takes.translate(str.maketrans("", "", "?…()")).replace(",", " ").split()
     plan = _plan(compiled, function, f"`{function.name}`({', '.join(VALUES[word] for word in words)})")
     expected = {"T": Type.INT4, "U": Type.STR}.get(gives) or Type(gives)
-    [described] = samples.execute("DESCRIBE " + plan.sql("duckdb")).fetchall()
-    assert (plan.columns[0].type, described[1]) == (expected, STORED[expected])
-    samples.execute(plan.sql("duckdb")).fetchall()
+    with samples.stream(plan) as stream:
+        [batch] = stream
+    assert (plan.columns[0].type, batch.schema.types) == (expected, [ARROW[expected]])
 
 
 def test_every_function_is_documented_and_named_once() -> None:

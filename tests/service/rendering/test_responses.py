@@ -21,9 +21,9 @@ from sqlglot import exp, parse_one
 from support import GOLDEN
 
 from svcctl.errors import ServiceError
-from svcctl.service.engines.duckdb import Engine
+from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Plan, Type
-from svcctl.service.rendering import ENCODERS, Encoder, Rendering
+from svcctl.service.rendering import ENCODERS, Encoder, Rendering, stream
 from svcctl.service.rendering.lines import Csv
 from svcctl.service.rendering.spooled import Xls
 
@@ -64,8 +64,8 @@ def rendering(date_format: str = "default", zone: timezone = UTC) -> Rendering:
     return Rendering("c1d", 1_709_251_200_000, "demo.data", date_format, zone)
 
 
-def filled(rows: list[Row], columns: tuple[Column, ...] = COLUMNS) -> Engine:
-    engine = Engine()
+def filled(rows: list[Row], columns: tuple[Column, ...] = COLUMNS) -> DuckDBEngine:
+    engine = DuckDBEngine()
     types = [pa.timestamp("ms"), pa.string(), pa.int32(), pa.int64(), pa.float64(), pa.bool_(), pa.uint32()]
     arrays = [pa.array(values, type_) for values, type_ in zip(zip(*rows, strict=True), types, strict=True)]
     engine.append("t", pa.table(arrays, [column.name for column in columns]).to_reader(), create=columns)
@@ -78,17 +78,17 @@ def plan(select: str, columns: tuple[Column, ...] = COLUMNS) -> Plan:
     return Plan(expression, columns, "demo.data")
 
 
-def body(engine: Engine, encoder: Encoder, *plans: Plan, rows_per_batch: int = 2048) -> bytes:
+def body(engine: DuckDBEngine, encoder: Encoder, *plans: Plan, rows_per_batch: int = 2048) -> bytes:
     with encoder:
         parts = [encoder.head()]
         for each in plans:
-            with engine.stream(encoder.select(each), rows_per_batch) as stream:
-                parts += [bytes(encoder.chunk(batch)) for batch in stream]
+            with stream(engine, each, encoder.expressions(), rows_per_batch=rows_per_batch) as batches:
+                parts += [bytes(encoder.chunk(batch)) for batch in batches]
         return b"".join([*parts, *encoder.tail()])
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[Engine]:
+def engine() -> Iterator[DuckDBEngine]:
     with filled(EVENTS) as engine:
         yield engine
 
@@ -97,11 +97,11 @@ ALL = plan("SELECT * FROM events.t")
 
 
 @pytest.mark.parametrize("mode", ENDINGS)
-def test_the_bytes_of_a_format_are_the_golden_ones(engine: Engine, mode: str) -> None:
+def test_the_bytes_of_a_format_are_the_golden_ones(engine: DuckDBEngine, mode: str) -> None:
     assert body(engine, ENCODERS[mode](COLUMNS, rendering()), ALL) == (GOLDEN / f"events.{ENDINGS[mode]}").read_bytes()
 
 
-def test_the_sheet_of_a_workbook_is_the_golden_one(engine: Engine) -> None:
+def test_the_sheet_of_a_workbook_is_the_golden_one(engine: DuckDBEngine) -> None:
     with zipfile.ZipFile(io.BytesIO(body(engine, ENCODERS["xls"](COLUMNS, rendering()), ALL))) as book:
         assert book.read("xl/worksheets/sheet1.xml") == (GOLDEN / "events.sheet.xml").read_bytes()
 
@@ -248,7 +248,7 @@ def test_long_texts_come_back_from_msgpack() -> None:
 
 
 @pytest.mark.parametrize("mode", ENCODERS)
-def test_several_plans_and_small_batches_make_the_same_answer_as_one(engine: Engine, mode: str) -> None:
+def test_several_plans_and_small_batches_make_the_same_answer_as_one(engine: DuckDBEngine, mode: str) -> None:
     cuts = [(0, 0), (3, 0), (0, 0), (5, 3)]
     parts = [plan(f"SELECT * FROM events.t LIMIT {limit} OFFSET {offset}") for limit, offset in cuts]
     whole = body(engine, ENCODERS[mode](COLUMNS, rendering()), ALL)
@@ -258,9 +258,9 @@ def test_several_plans_and_small_batches_make_the_same_answer_as_one(engine: Eng
 
 
 @pytest.mark.parametrize("mode", ENCODERS)
-def test_a_sliced_batch_is_written_from_where_it_starts(engine: Engine, mode: str) -> None:
-    with ENCODERS[mode](COLUMNS, rendering()) as encoder, engine.stream(encoder.select(ALL)) as stream:
-        (batch,) = stream
+def test_a_sliced_batch_is_written_from_where_it_starts(engine: DuckDBEngine, mode: str) -> None:
+    with ENCODERS[mode](COLUMNS, rendering()) as encoder, stream(engine, ALL, encoder.expressions()) as batches:
+        (batch,) = batches
         parts = [encoder.head(), *(bytes(encoder.chunk(batch.slice(at, 3))) for at in (2, 5)), *encoder.tail()]
     assert READERS[mode](b"".join(parts)) == READERS[mode](body(engine, ENCODERS[mode](COLUMNS, rendering()), ALL))[2:]
 
@@ -285,7 +285,7 @@ def test_a_sliced_batch_is_written_from_where_it_starts(engine: Engine, mode: st
         ),
     ],
 )
-def test_an_answer_without_rows_is_whole(engine: Engine, mode: str, empty: bytes) -> None:
+def test_an_answer_without_rows_is_whole(engine: DuckDBEngine, mode: str, empty: bytes) -> None:
     columns = COLUMNS[:1]
     none = plan("SELECT eventdate FROM events.t LIMIT 0", columns)
     assert body(engine, ENCODERS[mode](columns, rendering()), none) == empty
@@ -308,20 +308,23 @@ def test_a_failure_after_the_start_is_told_at_the_end(mode: str, ending: bytes) 
 
 
 @pytest.mark.parametrize("mode", [mode for mode, encoder in ENCODERS.items() if not encoder.streams])
-def test_a_format_that_sends_nothing_before_its_end_raises_a_failure(engine: Engine, mode: str) -> None:
+def test_a_format_that_sends_nothing_before_its_end_raises_a_failure(engine: DuckDBEngine, mode: str) -> None:
     with ENCODERS[mode](COLUMNS, rendering()) as encoder:
-        with engine.stream(encoder.select(ALL)) as stream:
-            assert [encoder.head(), *map(encoder.chunk, stream), encoder.padding] == [b"", b"", b""]
+        with stream(engine, ALL, encoder.expressions()) as batches:
+            assert [encoder.head(), *map(encoder.chunk, batches), encoder.padding] == [b"", b"", b""]
         with pytest.raises(ServiceError) as caught:
             encoder.error(500, "out of luck")
     assert (caught.value.message, caught.value.code, caught.value.cid) == ("out of luck", 500, "c1d")
 
 
 @pytest.mark.parametrize("mode", ["json", "json/compact", "json/simple", "xml"])
-def test_padding_between_chunks_changes_nothing(engine: Engine, mode: str) -> None:
-    with ENCODERS[mode](COLUMNS, rendering()) as encoder, engine.stream(encoder.select(ALL), 1) as stream:
+def test_padding_between_chunks_changes_nothing(engine: DuckDBEngine, mode: str) -> None:
+    with (
+        ENCODERS[mode](COLUMNS, rendering()) as encoder,
+        stream(engine, ALL, encoder.expressions(), rows_per_batch=1) as batches,
+    ):
         parts = [encoder.head(), encoder.padding]
-        for batch in stream:
+        for batch in batches:
             parts += [bytes(encoder.chunk(batch)), encoder.padding]
         data = b"".join([*parts, *encoder.tail()]).removesuffix(b"    ")
     assert READERS[mode](data) == READERS[mode](body(engine, ENCODERS[mode](COLUMNS, rendering()), ALL))
@@ -339,7 +342,7 @@ def test_padding_between_chunks_changes_nothing(engine: Engine, mode: str) -> No
 )
 @pytest.mark.parametrize("mode", ["csv", "tsv", "xml"])
 def test_times_follow_the_date_format_and_the_zone(
-    engine: Engine, mode: str, date_format: str, hours: float, text: str
+    engine: DuckDBEngine, mode: str, date_format: str, hours: float, text: str
 ) -> None:
     columns = COLUMNS[:1]
     encoder = ENCODERS[mode](columns, rendering(date_format, timezone(timedelta(hours=hours))))
@@ -349,13 +352,13 @@ def test_times_follow_the_date_format_and_the_zone(
     )
 
 
-def test_the_times_of_a_workbook_follow_the_zone(engine: Engine) -> None:
+def test_the_times_of_a_workbook_follow_the_zone(engine: DuckDBEngine) -> None:
     encoder = ENCODERS["xls"](COLUMNS, rendering(zone=timezone(timedelta(hours=2))))
     assert read_xls(body(engine, encoder, ALL))[1][0] == round(datetime(2024, 3, 1, 2, tzinfo=UTC).timestamp() * 1000)
 
 
 @pytest.mark.parametrize(("mode", "separator"), [("csv", ","), ("tsv", "\t")])
-def test_a_row_of_nulls_is_never_a_row_of_separators(engine: Engine, mode: str, separator: str) -> None:
+def test_a_row_of_nulls_is_never_a_row_of_separators(engine: DuckDBEngine, mode: str, separator: str) -> None:
     columns = (Column("n", Type.INT4),)
     three = plan("SELECT int4 FROM events.t LIMIT 3", columns)
     assert body(engine, ENCODERS[mode](columns, rendering()), three) == b'n\n1\n""\n0\n'
@@ -377,7 +380,9 @@ def test_a_row_of_nulls_is_never_a_row_of_separators(engine: Engine, mode: str, 
         ("iso", -9.5, 'yyyy-mm-dd"T"hh:mm:ss.000'),
     ],
 )
-def test_a_workbook_shows_its_dates_in_the_format(engine: Engine, date_format: str, hours: float, shown: str) -> None:
+def test_a_workbook_shows_its_dates_in_the_format(
+    engine: DuckDBEngine, date_format: str, hours: float, shown: str
+) -> None:
     encoder = ENCODERS["xls"](COLUMNS[:1], rendering(date_format, timezone(timedelta(hours=hours))))
     dates = plan("SELECT eventdate FROM events.t LIMIT 1", COLUMNS[:1])
     with zipfile.ZipFile(io.BytesIO(body(engine, encoder, dates))) as book:
@@ -385,23 +390,23 @@ def test_a_workbook_shows_its_dates_in_the_format(engine: Engine, date_format: s
     assert [style.get("formatCode") for style in styles.iter() if style.tag.endswith("numFmt")] == [shown]
 
 
-def test_names_that_differ_by_case_only_are_kept_apart(engine: Engine) -> None:
+def test_names_that_differ_by_case_only_are_kept_apart(engine: DuckDBEngine) -> None:
     columns = (Column("a", Type.INT4), Column("A", Type.INT4))
     twice = plan('SELECT int4 AS a, int4 + 1 AS "A" FROM events.t LIMIT 1', columns)
     assert body(engine, ENCODERS["json/simple"](columns, rendering()), twice) == b'{"a":1,"A":2}\n'
 
 
-def test_a_chunk_is_a_view_of_the_batch_and_no_copy(engine: Engine) -> None:
+def test_a_chunk_is_a_view_of_the_batch_and_no_copy(engine: DuckDBEngine) -> None:
     encoder = Csv(COLUMNS, rendering())
-    with engine.stream(encoder.select(ALL)) as stream:
-        (batch,) = stream
+    with stream(engine, ALL, encoder.expressions()) as batches:
+        (batch,) = batches
         chunk = encoder.chunk(batch)
     assert isinstance(chunk, memoryview)
     assert chunk.obj is not None
     assert pa.py_buffer(chunk).address == batch.column(0).buffers()[2].address
 
 
-def test_a_full_sheet_goes_on_in_the_next_one_and_long_texts_are_cut(engine: Engine) -> None:
+def test_a_full_sheet_goes_on_in_the_next_one_and_long_texts_are_cut(engine: DuckDBEngine) -> None:
     class Small(Xls):
         rows_per_sheet = 6
         longest_text = 5

@@ -12,7 +12,6 @@ extensions, settings and Python variables are out of its reach from the moment t
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,26 +25,13 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from svcctl.errors import Locked, NotFound, ServiceError, SvcctlError, UsageError
-from svcctl.service.language.types import Column, Table, Type
+from svcctl.errors import Locked, NotFound, UsageError
+from svcctl.service.engines import ROWS_PER_BATCH, Mark, check_table
+from svcctl.service.engines.duckdb.statement import Statement, explained, first_line
+from svcctl.service.engines.duckdb.text import SQL_TYPES, TYPES, quote
+from svcctl.service.language.types import Column, Plan, Table, Type
 
 SCHEMA = "events"
-
-SQL_TYPES = {
-    Type.TIMESTAMP: "TIMESTAMP",
-    Type.STR: "VARCHAR",
-    Type.INT4: "INTEGER",
-    Type.INT8: "BIGINT",
-    Type.FLOAT8: "DOUBLE",
-    Type.BOOL: "BOOLEAN",
-    Type.IP4: "UINTEGER",
-}
-TYPES = {sql: type_ for type_, sql in SQL_TYPES.items()}
-
-ROWS_PER_BATCH = 8192
-"""Lines of 100 to 400 bytes make chunks of 1 to 3 MB: large enough for the wire, small beside the memory limit."""
-
-_TABLE_NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*", re.ASCII)
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
@@ -68,81 +54,7 @@ _OPEN = f"""
 _CONNECT = "USE store; SET enable_progress_bar=false"
 
 
-def quote(name: str) -> str:
-    """A name as an SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def check_table_name(name: str) -> str:
-    """The same name, or UsageError: tables are named by letters, digits and _ in parts joined by dots."""
-    if not _TABLE_NAME.fullmatch(name):
-        raise UsageError(
-            f"'{name}' cannot name a table", hint="use letters, digits and _ in parts joined by dots, as in web.access"
-        )
-    return name
-
-
-@contextmanager
-def explained() -> Iterator[None]:
-    """DuckDB's errors, and those that Arrow passes on from it, as a ServiceError of one line."""
-    try:
-        yield
-    except duckdb.OutOfMemoryException:
-        raise ServiceError(
-            "the query needs more memory than the service may use", code=500, hint="narrow the range or group by less"
-        ) from None
-    except (duckdb.Error, pa.ArrowException, OSError) as error:
-        raise ServiceError(first_line(error), code=500) from None
-
-
-def first_line(error: BaseException) -> str:
-    """What DuckDB says went wrong, without its class and without the statement it quotes below."""
-    line = str(error).partition("\n")[0]
-    return re.sub(r"^(?:[A-Z][A-Za-z ]+ Error: )+", "", line) or type(error).__name__
-
-
-class Stream:
-    """The rows of one statement as Arrow batches, read once; `interrupt` may be called from any thread."""
-
-    def __init__(self, connection: duckdb.DuckDBPyConnection, sql: str, rows_per_batch: int) -> None:
-        self._connection = connection
-        self._rows_per_batch = rows_per_batch
-        self._stopped: SvcctlError | None = None
-        self._reader: pa.RecordBatchReader | None = None
-        with explained():
-            self._relation = connection.sql(sql)
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        # The statement starts here and not sooner: a sort can take long before its first row, and by now the caller
-        # holds the object to interrupt.
-        while True:
-            try:
-                if self._stopped is not None:
-                    raise self._stopped
-                with explained():
-                    if self._reader is None:
-                        self._reader = self._relation.to_arrow_reader(self._rows_per_batch)
-                    batch = self._reader.read_next_batch()
-            except StopIteration:
-                return
-            except ServiceError as error:
-                raise (self._stopped or error) from None
-            if batch.num_rows:
-                yield batch
-
-    def interrupt(self, reason: SvcctlError | None = None) -> None:
-        """Make the iteration raise `reason`, soon and from wherever it is."""
-        self._stopped = self._stopped or reason or ServiceError("the query was interrupted", code=503)
-        self._connection.interrupt()
-
-    def close(self) -> None:
-        """Stop whatever still runs."""
-        if self._reader is not None:
-            self._reader.close()
-        self._connection.close()
-
-
-class Engine:
+class DuckDBEngine:
     """One file of events (or memory, for `path` None). Reads run side by side; one writer at a time.
 
     `memory_limit` is what DuckDB may hold; sorts and groups beyond it go to `spill`, by default beside the file.
@@ -171,7 +83,7 @@ class Engine:
     def close(self) -> None:
         self._connection.close()
 
-    def __enter__(self) -> Engine:
+    def __enter__(self) -> DuckDBEngine:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -193,8 +105,8 @@ class Engine:
             newest: datetime | None = self._one(cursor, f"SELECT max(eventdate) FROM {_relation(self.table(name))}")
             return newest
 
-    def size(self, name: str) -> int:
-        """How many rows a table holds; the next one stored gets this position."""
+    def mark(self, name: str) -> Mark:
+        # Rows are only ever added, so the number of them is the position of the next one.
         with self._cursor() as cursor:
             rows: int = self._one(cursor, f"SELECT count(*) FROM {_relation(self.table(name))}")
             return rows
@@ -239,31 +151,78 @@ class Engine:
         return rows
 
     @contextmanager
-    def stream(self, select: str | exp.Expression, rows_per_batch: int = ROWS_PER_BATCH) -> Iterator[Stream]:
-        """Run one SELECT and read its rows while it runs.
+    def stream(
+        self,
+        plan: Plan,
+        *,
+        since: Mark | None = None,
+        until: Mark | None = None,
+        rows_per_batch: int = ROWS_PER_BATCH,
+    ) -> Iterator[Statement]:
+        with self.statement(self._text(plan, since, until), rows_per_batch) as statement:
+            yield statement
 
-        Leaving the block stops it. A plan of an ordered table comes in stored order, and the order of a plan survives
-        being wrapped in another SELECT (`preserve_insertion_order`). ServiceError when the statement cannot run, fails,
-        or is stopped.
+    @contextmanager
+    def render(
+        self,
+        plan: Plan,
+        expressions: Sequence[str],
+        *,
+        since: Mark | None = None,
+        until: Mark | None = None,
+        skip: int = 0,
+        rows_per_batch: int = ROWS_PER_BATCH,
+    ) -> Iterator[Statement]:
+        """Like `stream`, but with expressions over the plan's columns, called c0, c1 …, without the first `skip` rows.
+
+        One statement does both, which is what makes this engine fast.
         """
-        sql = select if isinstance(select, str) else select.sql(dialect="duckdb")
-        stream = Stream(self._open_cursor(), sql, rows_per_batch)
+        rows = self._text(plan, since, until)
+        if skip:
+            rows = f"SELECT * FROM ({rows}) OFFSET {skip}"
+        # Names of the plan's own would not do: two that differ by case only are one to DuckDB.
+        names = ", ".join(f"c{index}" for index in range(plan.width))
+        with self.statement(
+            f"SELECT {', '.join(expressions)} FROM ({rows}) AS plan({names})", rows_per_batch
+        ) as statement:
+            yield statement
+
+    @contextmanager
+    def statement(self, select: str, rows_per_batch: int = ROWS_PER_BATCH) -> Iterator[Statement]:
+        """Run a SELECT of DuckDB's SQL and read its rows while it runs; leaving the block stops it.
+
+        A plan of an ordered table comes in stored order, and the order of a plan survives being wrapped in another
+        SELECT (`preserve_insertion_order`).
+        """
+        statement = Statement(self._open_cursor(), select, rows_per_batch)
         try:
-            yield stream
+            yield statement
         finally:
-            stream.close()
+            statement.close()
+
+    def _text(self, plan: Plan, since: Mark | None, until: Mark | None) -> str:
+        """The plan's SELECT, over the rows between two marks."""
+        select = plan.select.copy()
+        source = next(node for node in select.find_all(exp.Table))
+        source.set("db", exp.to_identifier(SCHEMA, quoted=True))
+        within = source.parent_select
+        assert within is not None
+        bounds = [(exp.GTE, since), (exp.LT, until)]
+        for compare, mark in bounds:
+            if mark is not None:
+                position = compare(
+                    this=exp.column("rowid", table="t", quoted=True), expression=exp.Literal.number(mark)
+                )
+                within.where(position, copy=False)
+        if since is not None or until is not None:
+            for limit in select.find_all(exp.Limit):
+                # DuckDB 2.0 fails when it sees that it must sort few rows out of those between two rowids
+                limit.set("expression", exp.Subquery(this=exp.Select(expressions=[limit.expression])))
+        return select.sql(dialect="duckdb")
 
     def _create(self, cursor: duckdb.DuckDBPyConnection, name: str, columns: Sequence[Column]) -> Table:
-        check_table_name(name)
-        if Column("eventdate", Type.TIMESTAMP) not in columns:
-            raise UsageError(f"table '{name}' needs a column eventdate of type timestamp")
-        # DuckDB's identifiers are the same in any case, so names that differ by case only cannot both exist.
-        if len({column.name.casefold() for column in columns}) < len(columns):
-            raise UsageError(f"table '{name}' would have two columns of the same name")
-        for other in self._tables:
-            if other.casefold() == name.casefold():
-                raise UsageError(f"table '{other}' is already there")
-        table = Table(name, tuple(columns), (SCHEMA, name), ordered=True)
+        check_table(name, columns, self._tables)
+        table = Table(name, tuple(columns), ordered=True)
         cursor.execute(_create_sql(_relation(table), columns))
         cursor.execute("INSERT INTO main.stored VALUES (?, true)", [name])
         return table
@@ -313,9 +272,7 @@ class Engine:
         columns: dict[tuple[str, bool], list[Column]] = {}
         for name, ordered, column, sql_type in rows:
             columns.setdefault((name, ordered), []).append(Column(column, TYPES[sql_type]))
-        return MappingProxyType(
-            {name: Table(name, tuple(of), (SCHEMA, name), ordered) for (name, ordered), of in columns.items()}
-        )
+        return MappingProxyType({name: Table(name, tuple(of), ordered) for (name, ordered), of in columns.items()})
 
 
 @contextmanager
@@ -327,7 +284,7 @@ def _ignoring_no_transaction() -> Iterator[None]:
 
 
 def _relation(table: Table) -> str:
-    return ".".join(quote(part) for part in table.relation)
+    return f"{SCHEMA}.{quote(table.name)}"
 
 
 def _create_sql(relation: str, columns: Sequence[Column]) -> str:

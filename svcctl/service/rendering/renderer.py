@@ -1,0 +1,88 @@
+"""DuckDB as the renderer of rows: expressions over a plan's columns, whichever engine runs the plan.
+
+For its own engine, plan and expressions are one statement. The typed batches of any other engine go through a DuckDB
+of their own, in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import duckdb
+import pyarrow as pa
+
+from svcctl.errors import SvcctlError
+from svcctl.service.engines import ARROW, ROWS_PER_BATCH, Engine, Mark, Stream
+from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.engines.duckdb.statement import Statement
+from svcctl.service.language.types import Plan, Type
+
+
+@contextmanager
+def stream(
+    engine: Engine,
+    plan: Plan,
+    expressions: Sequence[str],
+    *,
+    since: Mark | None = None,
+    until: Mark | None = None,
+    skip: int = 0,
+    rows_per_batch: int = ROWS_PER_BATCH,
+) -> Iterator[Stream]:
+    """Run a plan and read expressions of DuckDB's SQL over its columns, called c0, c1, …; the first `skip` rows are
+    left out. Everything else is as the engine's own `stream` has it.
+    """
+    if isinstance(engine, DuckDBEngine):
+        with engine.render(
+            plan, expressions, since=since, until=until, skip=skip, rows_per_batch=rows_per_batch
+        ) as fused:
+            yield fused
+        return
+    with engine.stream(plan, since=since, until=until, rows_per_batch=rows_per_batch) as rows:
+        rendered = _Rendered(rows, plan, expressions, skip, rows_per_batch)
+        try:
+            yield rendered
+        finally:
+            rendered.close()
+
+
+class _Rendered:
+    """A Stream of expressions over the batches of another Stream."""
+
+    def __init__(self, rows: Stream, plan: Plan, expressions: Sequence[str], skip: int, rows_per_batch: int) -> None:
+        self._rows = rows
+        self._skip = skip
+        self._failure: SvcctlError | None = None
+        types = [column.type for column in plan.columns] + [Type.TIMESTAMP] * plan.dated
+        self._schema = pa.schema([(f"c{index}", ARROW[type_]) for index, type_ in enumerate(types)])
+        connection = duckdb.connect(":memory:", config={"python_enable_replacements": "false"})
+        connection.execute("SET TimeZone='UTC'; SET enable_progress_bar=false")
+        connection.register("plan", pa.RecordBatchReader.from_batches(self._schema, self._batches()))
+        self._statement = Statement(connection, f"SELECT {', '.join(expressions)} FROM plan", rows_per_batch)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows under their names here. A failure passes through DuckDB as text, so it is kept on the side."""
+        try:
+            for batch in self._rows:
+                left_out = min(self._skip, batch.num_rows)
+                self._skip -= left_out
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=self._schema).slice(left_out)
+        except SvcctlError as error:
+            self._failure = error
+            raise
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._statement
+        except SvcctlError:
+            if self._failure is not None:
+                raise self._failure from None
+            raise
+
+    def interrupt(self, reason: SvcctlError | None = None) -> None:
+        self._rows.interrupt(reason)
+        self._statement.interrupt(reason)
+
+    def close(self) -> None:
+        self._statement.close()

@@ -1,0 +1,27 @@
+"""Events for an engine, as Arrow batches: of rows at hand, or of a SELECT that a DuckDB of its own runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import duckdb
+import pyarrow as pa
+
+from svcctl.service.engines import ARROW, Engine
+from svcctl.service.language.types import Column
+
+
+def batches(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> pa.RecordBatchReader:
+    schema = pa.schema([(column.name, ARROW[column.type]) for column in columns])
+    batch = pa.RecordBatch.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+    return pa.RecordBatchReader.from_batches(schema, [batch])
+
+
+def selected(select: str) -> pa.RecordBatchReader:
+    with duckdb.connect() as connection:
+        return connection.sql(select).to_arrow_table().to_reader()
+
+
+def store(engine: Engine, name: str, columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
+    """Add rows to a table, which is made when it is not there."""
+    engine.append(name, batches(columns, rows), create=None if name in engine.tables() else columns)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from json import dumps
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
+from support.application import answered
 
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.app import build
@@ -41,13 +41,8 @@ def ask(tmp_path: Path) -> Iterator[Ask]:
         app = build(Service(engine, store, executor, clock=lambda: NOW), jobs)
 
         def ask(method: str, path: str, json: Any = None, token: str = "mine") -> tuple[int, dict[str, Any]]:
-            async def send() -> httpx.Response:
-                async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
-                    return await client.request(
-                        method, f"/search{path}", json=json, headers={"Authorization": f"Bearer {token}"}
-                    )
-
-            answer = asyncio.run(send())
+            content = b"" if json is None else dumps(json).encode()
+            answer = answered(app, method, f"/search{path}", content, {"authorization": f"Bearer {token}"})
             body = answer.json()
             assert body.pop("timestamp") == int(NOW * 1000)
             assert re.fullmatch(r"[0-9a-f]{12}", body.pop("cid"))

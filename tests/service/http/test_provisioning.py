@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import json
@@ -10,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
-import httpx
 import pytest
+from support.application import answered
 
 from svcctl.service.http.app import build
 from svcctl.service.provisioning import accounts, domains, offers, seed
@@ -63,11 +62,7 @@ def ask(store: Store) -> Ask:
             "x-svc-sign": hmac.new(account.api_secret.encode(), message, hashlib.sha256).hexdigest(),
         }
 
-        async def send() -> httpx.Response:
-            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://service") as client:
-                return await client.request(method, path, content=content, headers=headers)
-
-        response = asyncio.run(send())
+        response = answered(app, method, path, content, headers)
         assert response.headers["content-type"] == "application/json"
         return response.status_code, response.json()
 

@@ -1,0 +1,130 @@
+"""What every route shares: errors as envelopes, request IDs, limits; and the routes of the service itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, cast
+
+import httpx
+import pytest
+from support.application import answered
+
+from svcctl import __version__
+from svcctl.service.engines.duckdb import Engine
+from svcctl.service.http.app import build
+from svcctl.service.provisioning import accounts, domains, seed
+from svcctl.service.provisioning.accounts import Account
+from svcctl.service.service import Service
+from svcctl.service.store import Store
+
+NOW = 1_700_000_000.0
+MIB = 2**20
+Ask = Callable[..., httpx.Response]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "state.db")
+    seed.catalog(store)
+    accounts.put(store, Account("key", "secret", "operator", seed.LOCAL_DOMAIN, administrator=True))
+    domains.put_own(store, "elsewhere")
+    domains.assign(store, "elsewhere", "owner@elsewhere", domains.OWNER)
+    accounts.put(store, Account("other", "secret", "ordinary", "elsewhere"))
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def ask(store: Store) -> Iterator[Ask]:
+    """Sends a request to a service without tables; `token` is that of an operator unless given."""
+    with Engine() as engine, ThreadPoolExecutor(1) as executor:
+        app = build(Service(engine, store, executor, clock=lambda: NOW, started=NOW))
+
+        def ask(method: str, path: str, content: bytes = b"", token: str = "operator") -> httpx.Response:
+            return answered(app, method, path, content, {"authorization": f"Bearer {token}"})
+
+        yield ask
+
+
+def without_id(answer: httpx.Response) -> tuple[int, dict[str, Any]]:
+    """Status and body of an answer, whose ID is the same in header and body."""
+    assert answer.headers["content-type"] == "application/json"
+    body = answer.json()
+    assert re.fullmatch("[0-9a-f]{12}", answer.headers["x-svc-cid"])
+    assert body.pop("cid") == answer.headers["x-svc-cid"]
+    return answer.status_code, body
+
+
+def refusal(message: str) -> dict[str, Any]:
+    return {"success": False, "msg": message, "status": 1, "timestamp": int(NOW * 1000)}
+
+
+@pytest.mark.parametrize("token", ["operator", "nobody"])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/"), ("GET", "/search/query"), ("POST", "/search/jobs"), ("DELETE", "/search/job/1"), ("GET", "/search")],
+)
+def test_what_has_no_route_is_not_found_whoever_asks(ask: Ask, method: str, path: str, token: str) -> None:
+    assert without_id(ask(method, path, token=token)) == (404, refusal(f"no route {method} {path}"))
+
+
+def test_each_request_has_an_id_of_its_own(ask: Ask) -> None:
+    assert len({ask("GET", "/service/status").headers["x-svc-cid"] for _ in range(3)}) == 3
+
+
+def test_a_request_that_is_not_signed_is_refused(ask: Ask) -> None:
+    assert without_id(ask("GET", "/service/status", token="nobody")) == (401, refusal("the token is not valid"))
+
+
+def test_a_body_may_have_a_mebibyte_and_not_a_byte_more(ask: Ask) -> None:
+    assert without_id(ask("POST", "/search/query", b" " * MIB)) == (400, refusal("the body is not JSON"))
+    too_large = refusal("the body is larger than 1048576 bytes")
+    assert without_id(ask("POST", "/search/query", b" " * (MIB + 1))) == (413, too_large)
+
+
+def test_a_defect_is_an_envelope_too_and_its_reason_is_in_the_log_alone(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    without_engine = Service(cast(Any, None), store, cast(Any, None), clock=lambda: NOW)
+    answer = answered(build(without_engine), "GET", "/service/status", headers={"authorization": "Bearer operator"})
+    assert without_id(answer) == (500, refusal("the service failed on this request; its log has the reason"))
+    cid = answer.headers["x-svc-cid"]
+    assert caplog.messages == [f"request {cid} failed: AttributeError(\"'NoneType' object has no attribute 'tables'\")"]
+
+
+def test_the_status_tells_version_start_and_tables(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("eventdate,n\n2024-01-31 10:00:00,1\n", encoding="utf-8")
+    fields = {"path": str(tmp_path / "rows.csv"), "table": "rows"}
+    status, loaded = without_id(ask("POST", "/service/load", json.dumps(fields).encode()))
+    assert (status, loaded["object"]["rows"]) == (200, 1)
+    assert without_id(ask("GET", "/service/status"))[1]["object"] == {
+        "version": __version__,
+        "startedAt": int(NOW * 1000),
+        "tables": [{"name": "rows", "columns": ["eventdate timestamp", "n int8"]}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "the body is not JSON"),
+        (b"[]", "the body is not a JSON object"),
+        (b"{}", "path is missing"),
+        (b'{"path":1,"table":"t"}', "path is not a string"),
+        (b'{"path":"/rows.csv"}', "table is missing"),
+        (b'{"path":"/rows.csv","table":null}', "table is not a string"),
+    ],
+)
+def test_a_load_whose_body_cannot_be_used_is_a_request_error(ask: Ask, body: bytes, message: str) -> None:
+    assert without_id(ask("POST", "/service/load", body)) == (400, refusal(message))
+
+
+def test_only_an_administrator_of_the_service_loads_events(ask: Ask) -> None:
+    assert without_id(ask("POST", "/service/load", b"{}", token="ordinary")) == (
+        401,
+        refusal("only an administrator of the service may load events"),
+    )

@@ -1,0 +1,112 @@
+"""Whose signature or token is accepted, and what is said of every other."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import jwt
+import pytest
+
+from svcctl.errors import CredentialsError
+from svcctl.service.http.auth import authorize
+from svcctl.service.provisioning import accounts
+from svcctl.service.provisioning.accounts import Account
+from svcctl.service.store import Store
+
+NOW = 1_700_000_000.0
+MINUTE = 60_000
+ACCOUNT = Account("key", "a secret of at least thirty-two bytes", "token", "local")
+BODY = '{"query":"from t where text = \'é\'"}'.encode()
+
+Authorize = Callable[[dict[str, str]], Account]
+
+
+@pytest.fixture
+def authorized(tmp_path: Path) -> Iterator[Authorize]:
+    """Authorizes a request with these headers and BODY."""
+    store = Store(tmp_path / "state.db")
+    accounts.put(store, ACCOUNT)
+    accounts.put(store, Account("tokenless", "another secret", None, "local"))
+    yield lambda headers: authorize(headers, BODY, store, lambda: NOW)
+    store.close()
+
+
+def signature(
+    *, key: str = "key", secret: str = ACCOUNT.api_secret, body: bytes = BODY, late: int = 0
+) -> dict[str, str]:
+    stamp = str(int(NOW * 1000) - late)
+    sign = hmac.new(secret.encode(), key.encode() + body + stamp.encode(), hashlib.sha256).hexdigest()
+    return {"x-svc-apikey": key, "x-svc-timestamp": stamp, "x-svc-sign": sign}
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
+def signed_jwt(secret: str = ACCOUNT.api_secret, algorithm: str = "HS256", **claims: object) -> dict[str, str]:
+    # PyJWT compares `exp` with the clock of this machine.
+    token = jwt.encode({"iss": "key", "exp": 4_000_000_000} | claims, secret, algorithm)
+    return {"authorization": f"jwt {token}"}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        signature(),
+        signature(late=5 * MINUTE),
+        signature(late=-5 * MINUTE),
+        bearer("token"),
+        {"authorization": "bearer  token "},
+        signed_jwt(),
+    ],
+    ids=["signature", "late", "early", "token", "blanks", "jwt"],
+)
+def test_a_request_is_its_accounts(authorized: Authorize, headers: dict[str, str]) -> None:
+    assert authorized(headers) == ACCOUNT
+
+
+WRONG = "the API key or the signature is wrong"
+NO_TOKEN = "the token is not valid"
+
+
+@pytest.mark.parametrize(
+    ("headers", "message"),
+    [
+        ({}, "the request is not signed: x-svc-apikey, x-svc-timestamp and x-svc-sign are required"),
+        (
+            signature() | {"x-svc-sign": ""},
+            "the request is not signed: x-svc-apikey, x-svc-timestamp and x-svc-sign are required",
+        ),
+        (signature() | {"x-svc-timestamp": "-1"}, "x-svc-timestamp is not a number of milliseconds"),
+        (signature() | {"x-svc-timestamp": "١٢"}, "x-svc-timestamp is not a number of milliseconds"),
+        (
+            signature(late=5 * MINUTE + 1),
+            "x-svc-timestamp is more than 5 minutes away from the clock of the service",
+        ),
+        (signature(secret="guessed"), WRONG),
+        (signature(key="nobody", secret=""), WRONG),
+        (signature(body=b"{}"), WRONG),
+        (signature() | {"x-svc-sign": signature()["x-svc-sign"].upper()}, WRONG),
+        (signature() | {"x-svc-sign": "é"}, WRONG),
+        (bearer("Token"), NO_TOKEN),
+        (bearer(""), NO_TOKEN),
+        (bearer("None"), NO_TOKEN),
+        (signed_jwt("guessed, and of at least thirty-two bytes"), NO_TOKEN),
+        (signed_jwt(iss="nobody"), NO_TOKEN),
+        (signed_jwt(exp=1_000_000_000), NO_TOKEN),
+        (signed_jwt(exp=None), NO_TOKEN),
+        (signed_jwt("", "none"), NO_TOKEN),
+        ({"authorization": "jwt a.b.c"}, NO_TOKEN),
+        ({"authorization": "Basic a2V5"}, "authorization scheme 'Basic' is not Bearer or jwt"),
+        (signature() | {"authorization": "Basic a2V5"}, "authorization scheme 'Basic' is not Bearer or jwt"),
+    ],
+)
+def test_any_other_request_is_refused_without_a_word_of_what_was_expected(
+    authorized: Authorize, headers: dict[str, str], message: str
+) -> None:
+    with pytest.raises(CredentialsError) as caught:
+        authorized(headers)
+    assert caught.value.message == message

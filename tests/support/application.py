@@ -1,0 +1,22 @@
+"""Requests to the service's application in this process, without a server and a socket in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import httpx
+from starlette.types import ASGIApp
+
+
+def answered(
+    app: ASGIApp, method: str, path: str, content: bytes = b"", headers: Mapping[str, str] | None = None
+) -> httpx.Response:
+    """The whole answer; the application's own errors are answers too."""
+
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            return await client.request(method, path, content=content, headers=headers)
+
+    return asyncio.run(ask())

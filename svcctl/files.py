@@ -19,6 +19,9 @@ from typing import Self
 
 from svcctl.errors import Locked
 
+PART_SUFFIX = ".part"
+"""What follows a file's name while it is being written."""
+
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
 """How file systems without hard links refuse one."""
 
@@ -33,7 +36,7 @@ class Part:
 
     def __init__(self, path: Path, *, private: bool = False, wait: bool = False) -> None:
         self.path = path
-        self._part = path.with_name(path.name + ".part")
+        self._part = path.with_name(path.name + PART_SUFFIX)
         self._published = False
         while (stream := self._open(wait)) is None:
             pass

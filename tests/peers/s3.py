@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -42,7 +43,17 @@ class S3Peer(Peer):
             files = [path for path in Path(copy).rglob("*") if path.is_file()]
             return {f"{prefix}{path.relative_to(copy).as_posix()}": path.read_bytes() for path in sorted(files)}
 
-    def _rclone(self, *arguments: str) -> None:
+    def uploads(self) -> list[str]:
+        """The keys of the uploads to the bucket that were neither completed nor aborted."""
+        try:
+            found = json.loads(self._rclone("backend", "list-multipart-uploads", f":s3:{self.bucket}"))
+        except OSError as error:
+            if "NoSuchUpload" in str(error):  # how rclone's own server says that a bucket never had an upload
+                return []
+            raise
+        return sorted(upload["Key"] for upload in found[self.bucket])
+
+    def _rclone(self, *arguments: str) -> str:
         environment = {
             "RCLONE_S3_PROVIDER": "Other",
             "RCLONE_S3_ENDPOINT": self.endpoint,
@@ -50,10 +61,10 @@ class S3Peer(Peer):
             "RCLONE_S3_ACCESS_KEY_ID": self.key,
             "RCLONE_S3_SECRET_ACCESS_KEY": self.secret,
         }
-        _run_rclone([*arguments, "--retries", "1", "--multi-thread-streams", "0"], environment)
+        return _run_rclone([*arguments, "--retries", "1", "--multi-thread-streams", "0"], environment)
 
 
-def _run_rclone(arguments: list[str], environment: Mapping[str, str]) -> None:
+def _run_rclone(arguments: list[str], environment: Mapping[str, str]) -> str:
     done = subprocess.run(
         [RCLONE, "--config", "", *arguments],
         env={**os.environ, **environment},
@@ -64,6 +75,7 @@ def _run_rclone(arguments: list[str], environment: Mapping[str, str]) -> None:
     )
     if done.returncode:
         raise OSError(f"rclone {arguments[0]} failed: {done.stderr}")
+    return done.stdout
 
 
 @contextmanager

@@ -14,7 +14,9 @@ ROOT = Path(svcctl.__file__).parent
 ALLOWED = {
     "": {"svcctl"},
     "errors": set(),
+    "extras": {"errors"},
     "files": {"errors"},
+    "storage": {"errors", "extras", "files", "storage"},
     "api": {"errors", "api"},
     "terminal": {"errors", "files", "terminal", "api.suggest"},
     "inputs": {"errors", "api", "inputs"},

@@ -1,0 +1,26 @@
+"""The optional parts of svcctl: which packages each needs, and the error when they are not installed.
+
+Whether a package is installed is looked up without importing it. So only an absent package is "install the extra"; an
+import that fails for any other reason, a mistake in a module of ours for example, is an error that shows itself.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+
+from svcctl.errors import MissingExtra
+
+EXTRAS: Mapping[str, tuple[str, ...]] = {
+    "service": ("duckdb", "jwt", "lark", "pyarrow", "sqlglot", "starlette", "uvicorn", "xlsxwriter"),
+    "kafka": ("confluent_kafka",),
+    "s3": ("obstore", "pyzipper"),
+    "hdfs": ("hdfs_native",),
+}
+"""By the extra's name in pyproject.toml, the top-level packages that it installs for us to import."""
+
+
+def need(extra: str, feature: str) -> None:
+    """Raise MissingExtra, which names the feature and what to install, unless all packages of the extra are there."""
+    if any(importlib.util.find_spec(package) is None for package in EXTRAS[extra]):
+        raise MissingExtra(feature, extra)

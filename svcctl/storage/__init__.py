@@ -1,0 +1,112 @@
+"""Storage: places that hold named objects, behind one protocol.
+
+    local.py    files under a directory
+    s3.py       objects in a bucket of S3, or of a service with the same interface
+    hdfs.py     files in a Hadoop file system
+    targets.py  opens the place that `out/a.csv`, `s3://bucket/a.csv` or `hdfs://host/a.csv` names
+
+An object appears under its name when it is complete, and never before:
+
+    with storage.create("2024/01/31.csv", overwrite=False) as sink:
+        for chunk in chunks:
+            sink.write(chunk)
+        sink.complete()
+
+A writer that abandons an object, fails or is killed leaves no object, and where there was one before, the old one
+stays. What a killed writer leaves out of sight (a part file, an unfinished upload) is in nobody's way.
+
+A name is a path with `/` between its folders: `2024/01/31.csv`. Folders are made as needed. Sizes are in bytes.
+
+Errors, with the object's address (`address`) in the message:
+
+    UsageError         the request cannot be carried out as given: the name is taken, the bucket does not exist,
+                       access is denied. The same request fails again.
+    Locked             another process is writing the object (local files only).
+    Unavailable        the storage does not answer, or fails. The same request may succeed later.
+    IncompleteResult   a local file cannot be written to its end, because the disk is full for example.
+
+A storage that cannot be reached is reported within about ten seconds. A storage may be used by several threads at once;
+a sink, or an iterator that reads, by one thread at a time.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Protocol, Self
+
+from svcctl.errors import UsageError
+
+
+class Sink(Protocol):
+    """An object being written. Leaving a `with` block abandons the object, unless it is complete."""
+
+    @abstractmethod
+    def write(self, data: bytes | memoryview, /) -> None:
+        """Append bytes. The buffer may be reused afterwards. Memory is bounded, whatever the size of the object.
+
+        An error may be that of an earlier write; the object cannot be completed then.
+        """
+
+    @abstractmethod
+    def complete(self) -> None:
+        """Make the object appear whole under its name, on durable storage. The last call but for `abandon`.
+
+        Raises UsageError when the name was taken meanwhile and `overwrite` was not given. After Unavailable the object
+        is there whole or not at all.
+        """
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Give up the object and clean up behind it. Raises nothing; does nothing after `complete` or `abandon`."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.abandon()
+
+
+class Storage(Protocol):
+    """A place that holds named objects. The constructor connects to nothing."""
+
+    @abstractmethod
+    def create(self, name: str, *, overwrite: bool) -> Sink:
+        """Begin an object. UsageError when it exists, unless `overwrite`; then the old one stays until `complete`.
+
+        Two writers of one name never mix their bytes. Without `overwrite`, of two that complete at the same moment
+        only one succeeds on local and HDFS files; S3 checks just before completing, so there the last one wins.
+        """
+
+    @abstractmethod
+    def size(self, name: str) -> int | None:
+        """The size of an object; None when there is none."""
+
+    @abstractmethod
+    def read(self, name: str) -> Iterator[bytes]:
+        """The content of an object in pieces of at most a few MiB. UsageError when there is none."""
+
+    @abstractmethod
+    def names(self, folder: str = "") -> Iterator[str]:
+        """The names of the complete objects below a folder, at any depth, in no particular order; none if no folder."""
+
+    @abstractmethod
+    def remove(self, name: str) -> None:
+        """Remove an object; does nothing when there is none. Folders stay."""
+
+    @abstractmethod
+    def address(self, name: str) -> str:
+        """How a person writes the object: `out/a.csv`, `s3://bucket/a.csv`, `hdfs://host/a.csv`."""
+
+
+def exists(address: str) -> UsageError:
+    """The error of every storage when a name is taken."""
+    return UsageError(f"{address} exists", hint="give another name, or --force to overwrite it")
+
+
+def absent(address: str) -> UsageError:
+    """The error of every storage when there is nothing to read."""
+    return UsageError(f"{address} does not exist")

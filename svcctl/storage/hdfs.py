@@ -1,0 +1,156 @@
+"""Files in a Hadoop file system, reached over its native protocol.
+
+While it is written, the file `/logs/web.csv` is `/logs/.web.csv.part`, which readers of a folder pass over; then it is
+renamed. A part that a killed writer left behind is overwritten by the next writer of the same file.
+
+The user is HADOOP_USER_NAME, or the user of the process. Settings of a cluster with several NameNodes are read from
+HADOOP_CONF_DIR. The library waits without limit for a NameNode that accepts a connection and never answers.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
+from urllib.parse import urlsplit
+
+from hdfs_native import Client, WriteOptions
+
+from svcctl.errors import Unavailable, UsageError
+from svcctl.files import PART_SUFFIX
+from svcctl.storage import Sink, Storage, absent, exists
+
+PIECE_BYTES = 1 << 20
+PATIENCE = {"dfs.client.failover.max.attempts": "2"}
+"""Otherwise the library tries for three minutes before it reports that nobody answers."""
+
+
+class Hdfs(Storage):
+    """The file system at a URL, `hdfs://host:port`; names are paths from its root.
+
+    `replication` is the number of copies of each block; the cluster's own when it is None.
+    """
+
+    def __init__(self, url: str, *, replication: int | None = None) -> None:
+        if urlsplit(url).scheme != "hdfs" or not urlsplit(url).hostname:
+            raise UsageError(f"'{url}' is not a URL of the form hdfs://host:port")
+        self._url = url.rstrip("/")
+        try:
+            self._client = Client(self._url, dict(PATIENCE))
+        except RuntimeError as error:  # no port, and the host is no cluster that the configuration knows
+            raise UsageError(f"cannot use {self._url}: {_reason(error)}", hint="write hdfs://host:port") from None
+        self._options = WriteOptions(overwrite=True, replication=replication, create_parent=True)
+
+    def create(self, name: str, *, overwrite: bool) -> Sink:
+        with self._explained(name), suppress(FileNotFoundError):
+            if self._client.get_file_info(_path(name)).isdir:
+                raise UsageError(f"{self.address(name)} is a directory")
+            if not overwrite:
+                raise exists(self.address(name))
+        with self._explained(name):
+            self._client.mkdirs(posixpath.dirname(_path(name)), 0o755, create_parent=True)
+            return _File(self._client, _path(name), self._options, overwrite, partial(self._explained, name))
+
+    def size(self, name: str) -> int | None:
+        with self._explained(name), suppress(FileNotFoundError):
+            found = self._client.get_file_info(_path(name))
+            return None if found.isdir else found.length
+        return None
+
+    def read(self, name: str) -> Iterator[bytes]:
+        try:
+            with self._explained(name):
+                file = self._client.read(_path(name))
+                while piece := file.read(PIECE_BYTES):
+                    yield piece
+        except FileNotFoundError:
+            raise absent(self.address(name)) from None
+
+    def names(self, folder: str = "") -> Iterator[str]:
+        with self._explained(folder), suppress(FileNotFoundError):
+            for found in self._client.list_status(_path(folder), recursive=True):
+                if not found.isdir and not _is_part(found.path):
+                    yield found.path.removeprefix("/")
+
+    def remove(self, name: str) -> None:
+        if self.size(name) is not None:
+            with self._explained(name):
+                self._client.delete(_path(name))
+
+    def address(self, name: str) -> str:
+        return f"{self._url}/{name}"
+
+    @contextmanager
+    def _explained(self, name: str) -> Iterator[None]:
+        """The library's errors as ours, except FileNotFoundError."""
+        address = self.address(name)
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except FileExistsError:
+            raise exists(address) from None
+        except PermissionError as error:
+            raise UsageError(f"access to {address} is denied: {_reason(error)}") from None
+        except (OSError, RuntimeError, ValueError) as error:  # a NameNode's refusal comes as a RuntimeError
+            kind = UsageError if re.search("InvalidPathException|InvalidArgument", str(error)) else Unavailable
+            raise kind(f"{address}: {_reason(error)}") from None
+
+
+class _File(Sink):
+    """A file being written, under the name of its part."""
+
+    def __init__(
+        self,
+        client: Client,
+        path: str,
+        options: WriteOptions,
+        overwrite: bool,
+        explained: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._client = client
+        self._path = path
+        self._part = _part(path)
+        self._overwrite = overwrite
+        self._explained = explained
+        self._stream = client.create(self._part, options)
+        self._over = False
+
+    def write(self, data: bytes | memoryview, /) -> None:
+        with self._explained():
+            self._stream.write(data)
+
+    def complete(self) -> None:
+        with self._explained():
+            self._stream.close()
+            self._client.rename(self._part, self._path, self._overwrite)
+        self._over = True
+
+    def abandon(self) -> None:
+        if not self._over:
+            with suppress(OSError, RuntimeError):
+                self._client.delete(self._part)
+        self._over = True
+
+
+def _path(name: str) -> str:
+    return f"/{name}"
+
+
+def _part(path: str) -> str:
+    folder, file = posixpath.split(path)
+    return posixpath.join(folder, f".{file}{PART_SUFFIX}")
+
+
+def _is_part(path: str) -> bool:
+    file = posixpath.basename(path)
+    return file.startswith(".") and file.endswith(PART_SUFFIX)
+
+
+def _reason(error: Exception) -> str:
+    """The first line of what the library says, and of a NameNode's answer the message without its Java frames."""
+    answer = re.match(r'\w+\((?:"[\w.$]+", )?"(.*?)(?:\\n|"\))', str(error), re.DOTALL)
+    text = answer[1] if answer else str(error).partition("\n")[0]
+    return " ".join(text.split())[:500] or type(error).__name__

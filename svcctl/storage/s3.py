@@ -1,0 +1,267 @@
+"""Objects in a bucket of S3, or of a service with the same interface.
+
+A small object is one request. A larger one is uploaded in parts by a thread of its own while it is written: the library
+aborts an upload only when its source of bytes raises, so the source is a generator that waits for what `write` brings.
+Parts of an upload that was neither completed nor aborted, because the writer was killed, cost space until a rule of the
+bucket removes them (AbortIncompleteMultipartUpload); nobody sees them.
+
+`from_environment` takes the credentials from the variables that other S3 clients know:
+
+    AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY   required
+    AWS_SESSION_TOKEN                          for temporary keys
+    AWS_REGION, or AWS_DEFAULT_REGION          us-east-1 unless given
+    AWS_ENDPOINT_URL_S3, or AWS_ENDPOINT_URL   another service than Amazon's
+
+There is no option for any of them: arguments are visible to every user of a machine.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from queue import Empty, Full, Queue
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import obstore
+from obstore.exceptions import BaseError, InvalidPathError, PermissionDeniedError, UnauthenticatedError
+from obstore.store import S3Store
+
+from svcctl.errors import Unavailable, UsageError
+from svcctl.storage import Sink, Storage, absent, exists
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, RetryConfig, S3Credential
+
+UPLOAD_BYTES = 8 << 20
+"""The size of an upload's part. S3 takes 10000 of them, so an object has at most 83 GB."""
+PIECE_BYTES = 1 << 20
+"""How much is handed to the uploading thread at once."""
+DEFAULT_REGION = "us-east-1"
+CLIENT: ClientConfig = {"allow_http": True, "connect_timeout": "5s", "timeout": "60s"}
+RETRY: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
+"""Of one request."""
+ABANDON_SECONDS = 5.0
+"""How long `abandon` waits until the server has removed the parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Who signs the requests."""
+
+    access_key: str
+    secret_key: str
+    session_token: str | None = None
+
+
+def from_environment(bucket: str, environment: Mapping[str, str]) -> S3:
+    """A bucket with the credentials of the environment. UsageError names the variable that is missing."""
+    if missing := [name for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY") if not environment.get(name)]:
+        raise UsageError(
+            f"no credentials for s3://{bucket}: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set",
+            hint="set the AWS_* variables in the environment (AWS_ENDPOINT_URL for other services than Amazon's)",
+        )
+    return S3(
+        bucket,
+        keys=Keys(
+            environment["AWS_ACCESS_KEY_ID"],
+            environment["AWS_SECRET_ACCESS_KEY"],
+            environment.get("AWS_SESSION_TOKEN") or None,
+        ),
+        region=environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or DEFAULT_REGION,
+        endpoint=environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL"),
+    )
+
+
+class S3(Storage):
+    """A bucket. Without `keys`, requests are not signed. `endpoint` is the URL of another service than Amazon's."""
+
+    def __init__(
+        self, bucket: str, *, keys: Keys | None, region: str = DEFAULT_REGION, endpoint: str | None = None
+    ) -> None:
+        if endpoint and urlsplit(endpoint).scheme not in ("http", "https"):
+            raise UsageError(f"S3 endpoint '{endpoint}' is not an http or https URL")
+        self._bucket = bucket
+        # Keys and endpoint are always given, or the library would take them from this process's environment, and a
+        # job would write with the credentials of the machine that the service runs on.
+        self._store = S3Store(
+            bucket,
+            region=region,
+            endpoint=endpoint or f"https://s3.{region}.amazonaws.com",
+            virtual_hosted_style_request=False,
+            skip_signature=keys is None,
+            credential_provider=_provider(keys),
+            client_options=CLIENT,
+            retry_config=RETRY,
+        )
+
+    def create(self, name: str, *, overwrite: bool) -> Sink:
+        if not overwrite:
+            self.refuse_taken(name)
+        return _Object(self, name, overwrite=overwrite)
+
+    def size(self, name: str) -> int | None:
+        with self.explained(name), suppress(FileNotFoundError):
+            return obstore.head(self._store, name)["size"]
+        return None
+
+    def read(self, name: str) -> Iterator[bytes]:
+        try:
+            with self.explained(name):
+                for piece in obstore.get(self._store, name).stream(min_chunk_size=PIECE_BYTES):
+                    yield bytes(piece)
+        except FileNotFoundError:
+            raise absent(self.address(name)) from None
+
+    def names(self, folder: str = "") -> Iterator[str]:
+        try:
+            with self.explained(folder):
+                for found in obstore.list(self._store, folder or None, chunk_size=1000):
+                    yield from (str(item["path"]) for item in found)
+        except FileNotFoundError:
+            raise self._no_bucket() from None
+
+    def remove(self, name: str) -> None:
+        with self.explained(name), suppress(FileNotFoundError):
+            obstore.delete(self._store, name)
+
+    def address(self, name: str) -> str:
+        return f"s3://{self._bucket}/{name}"
+
+    def put(self, name: str, data: bytearray | Iterator[bytearray]) -> None:
+        """Store an object, in parts when its content is an iterator; an iterator that raises aborts the upload."""
+        parts = isinstance(data, Iterator)
+        try:
+            with self.explained(name):
+                obstore.put(self._store, name, data, use_multipart=parts, chunk_size=UPLOAD_BYTES, max_concurrency=2)
+        except FileNotFoundError:
+            raise self._no_bucket() from None
+
+    def _no_bucket(self) -> UsageError:
+        return UsageError(f"bucket '{self._bucket}' does not exist")
+
+    def refuse_taken(self, name: str) -> None:
+        """UsageError when there is such an object."""
+        if self.size(name) is not None:
+            raise exists(self.address(name))
+
+    @contextmanager
+    def explained(self, name: str) -> Iterator[None]:
+        """The library's errors as ours; only FileNotFoundError, which may be the object or the bucket, stays."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except (InvalidPathError, ValueError):
+            raise UsageError(f"{self.address(name)} is not a valid name of an object") from None
+        except (PermissionDeniedError, UnauthenticatedError) as error:
+            code = re.search(r"<Code>(\w+)</Code>", str(error))
+            raise UsageError(
+                f"access to {self.address(name)} is denied" + (f" ({code[1]})" if code else ""),
+                hint="check the access key, the secret key and the permissions of the bucket",
+            ) from None
+        except (BaseError, OSError) as error:
+            # The first line; below it the library puts what helps its authors.
+            reason = " ".join(str(error).partition("\n")[0].split())[:500]
+            raise Unavailable(f"{self.address(name)}: {reason or type(error).__name__}") from None
+
+
+class _Object(Sink):
+    """An object being written: in memory while it is small, then by an upload."""
+
+    def __init__(self, bucket: S3, name: str, *, overwrite: bool) -> None:
+        self._bucket = bucket
+        self._name = name
+        self._overwrite = overwrite
+        self._pending = bytearray()
+        self._upload: _Upload | None = None
+        self._over = False
+
+    def write(self, data: bytes | memoryview, /) -> None:
+        self._pending += data
+        if len(self._pending) >= (PIECE_BYTES if self._upload else UPLOAD_BYTES):
+            if self._upload is None:
+                self._upload = _Upload(partial(self._bucket.put, self._name))
+            piece, self._pending = self._pending, bytearray()
+            self._upload.send(piece)
+
+    def complete(self) -> None:
+        if not self._overwrite:
+            self._bucket.refuse_taken(self._name)
+        if self._upload is None:
+            self._bucket.put(self._name, self._pending)
+        else:
+            self._upload.send(self._pending)
+            self._upload.finish()
+        self._over = True
+
+    def abandon(self) -> None:
+        if self._upload is not None and not self._over:
+            self._upload.abandon()
+        self._over = True
+
+
+class _Abandoned(Exception):
+    """What the source of an upload raises to have it aborted."""
+
+
+class _Upload:
+    """A thread that uploads the pieces it is sent, one after the other."""
+
+    def __init__(self, put: Callable[[Iterator[bytearray]], None]) -> None:
+        self._put = put
+        self._pieces: Queue[bytearray | None] = Queue(maxsize=1)
+        self._failure: BaseException | None = None
+        self._abandoned = False
+        # As a daemon, it does not keep a process alive whose sink was neither completed nor abandoned.
+        self._thread = threading.Thread(target=self._run, name="s3 upload", daemon=True)
+        self._thread.start()
+
+    def send(self, piece: bytearray | None) -> None:
+        """Wait until the thread takes the piece. Raises what made the upload fail."""
+        if self._failure is None:
+            self._pieces.put(piece)
+        if self._failure is not None:
+            raise self._failure
+
+    def finish(self) -> None:
+        self.send(None)
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def abandon(self) -> None:
+        self._abandoned = True
+        with suppress(Full):
+            self._pieces.put_nowait(None)  # when it is full, the thread looks at the mark after its next piece
+        self._thread.join(ABANDON_SECONDS)
+
+    def _run(self) -> None:
+        try:
+            self._put(self._source())
+        except BaseException as error:
+            self._failure = error
+            with suppress(Empty):
+                self._pieces.get_nowait()  # nobody takes it any more, and `send` may be waiting behind it
+
+    def _source(self) -> Iterator[bytearray]:
+        while (piece := self._pieces.get()) is not None and not self._abandoned:
+            yield piece
+        if self._abandoned:
+            raise _Abandoned
+
+
+def _provider(keys: Keys | None) -> Callable[[], S3Credential] | None:
+    if keys is None:
+        return None
+    return lambda: {
+        "access_key_id": keys.access_key,
+        "secret_access_key": keys.secret_key,
+        "token": keys.session_token,
+        "expires_at": None,
+    }

@@ -1,0 +1,110 @@
+"""What only S3 has: credentials, buckets, and requests that other clients can read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
+import pytest
+from peers.s3 import S3Peer
+
+from svcctl.errors import UsageError
+from svcctl.storage.s3 import S3, Keys, from_environment
+
+
+@pytest.fixture(params=["s3_peer", pytest.param("ceph_peer", marks=pytest.mark.slow)])
+def bucket(request: pytest.FixtureRequest) -> S3Peer:
+    peer: S3Peer = request.getfixturevalue(request.param)
+    return peer.fresh_bucket()
+
+
+def opened(peer: S3Peer) -> S3:
+    return S3(peer.bucket, keys=Keys(peer.key, peer.secret), region=peer.region, endpoint=peer.endpoint)
+
+
+def put(storage: S3, data: bytes) -> None:
+    with storage.create("rows.csv", overwrite=True) as sink:
+        sink.write(data)
+        sink.complete()
+
+
+@pytest.mark.parametrize("size", [10, 20_000_000])
+def test_a_wrong_secret_is_refused_and_not_tried_again(bucket: S3Peer, size: int) -> None:
+    with pytest.raises(UsageError) as caught:
+        put(opened(replace(bucket, secret="wrong")), bytes(size))
+    assert caught.value.message == f"access to s3://{bucket.bucket}/rows.csv is denied (SignatureDoesNotMatch)"
+    assert caught.value.hint == "check the access key, the secret key and the permissions of the bucket"
+    assert bucket.objects() == {}
+
+
+@pytest.mark.parametrize("size", [10, 20_000_000])
+def test_a_bucket_that_does_not_exist_is_named(bucket: S3Peer, size: int) -> None:
+    with pytest.raises(UsageError) as caught:
+        put(opened(replace(bucket, bucket="nobody-made-it")), bytes(size))
+    assert caught.value.message == "bucket 'nobody-made-it' does not exist"
+
+
+def test_a_name_that_s3_clients_cannot_write_is_refused(bucket: S3Peer) -> None:
+    with pytest.raises(UsageError) as caught:
+        opened(bucket).create("a/../rows.csv", overwrite=False)
+    assert caught.value.message == f"s3://{bucket.bucket}/a/../rows.csv is not a valid name of an object"
+
+
+@contextmanager
+def listening() -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """A server's URL, and the headers of the requests that it got; it accepts them all."""
+    requests: list[dict[str, str]] = []
+
+    class Accepts(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            requests.append({name.lower(): value for name, value in self.headers.items()})
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(200)
+            self.send_header("etag", '"1"')
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Accepts) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", requests
+        server.shutdown()
+        thread.join()
+
+
+def test_requests_are_signed_with_the_keys_given_and_not_with_those_of_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION"):
+        monkeypatch.setenv(name, "process")
+    with listening() as (endpoint, requests):
+        put(S3("bucket", keys=Keys("GIVEN", "secret"), region="eu-west-1", endpoint=endpoint), b"1")
+        put(S3("bucket", keys=None, endpoint=endpoint), b"1")
+    given, unsigned = requests
+    assert "Credential=GIVEN/" in given["authorization"]
+    assert "/eu-west-1/s3/" in given["authorization"]
+    assert "x-amz-security-token" not in given
+    assert "authorization" not in unsigned
+
+
+def test_the_environment_gives_keys_token_region_and_endpoint() -> None:
+    with listening() as (endpoint, requests):
+        environment = {
+            "AWS_ACCESS_KEY_ID": "GIVEN",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_SESSION_TOKEN": "temporary",
+            "AWS_DEFAULT_REGION": "eu-west-1",
+            "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+            "AWS_ENDPOINT_URL_S3": endpoint,
+        }
+        put(from_environment("bucket", environment), b"1")
+    [request] = requests
+    assert "Credential=GIVEN/" in request["authorization"]
+    assert "/eu-west-1/s3/" in request["authorization"]
+    assert request["x-amz-security-token"] == "temporary"

@@ -1,0 +1,104 @@
+"""The clauses of a query's text, found without parsing it.
+
+The client must know whether a query has a limit before it asks again for the rest, and whether it groups without
+`every` before it cuts a range into windows. The service alone knows the whole language, so only this much is read here:
+keywords count outside strings, comments, back quotes and brackets, and no text is refused. For every text that svcctl's
+own service accepts, the outline has the clauses that its parser finds; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+KEYWORDS = ("select", "from", "where", "group", "limit", "offset", "pragma")
+"""The words that begin a clause."""
+
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+# A string or a name that is not closed ends with its line, so that no text takes longer than its length.
+_TOKEN = re.compile(
+    r"""
+      //[^\n]*
+    | (?P<string> "(?:[^"\\\n\r]|\\.)*"? | '(?:[^'\\\n\r]|\\.)*'? )
+    | (?P<quoted> `(?:[^`\n\r]|``)*`? )
+    | (?P<address> [0-9]+\.[0-9]+\.[0-9]+\.[0-9]+ )
+    | (?P<float> [0-9]+(?:\.[0-9]+(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+) )
+    | (?P<period> [0-9]+[smhd]\b )
+    | (?P<integer> [0-9]+ )
+    | (?P<word> [^\W\d]\w* )
+    | (?P<opening> [(\[{] )
+    | (?P<closing> [)\]}] )
+    | (?P<other> \S )
+    """,
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A clause by its keyword; `count` is that of a limit or an offset, `every` the period of a group in seconds."""
+
+    keyword: str
+    count: int | None = None
+    every: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The table's name, empty when there is none, and the clauses in order, `from` among them."""
+
+    table: str
+    clauses: tuple[Clause, ...]
+
+    def has(self, keyword: str) -> bool:
+        return any(clause.keyword == keyword for clause in self.clauses)
+
+    @property
+    def selects_first(self) -> bool:
+        """Whether a select is written before `from`: it belongs after the last group."""
+        return self.clauses[:1] == (Clause("select"),)
+
+
+def outline(text: str) -> Outline:
+    """The outline of any text."""
+    table = ""
+    clauses: list[Clause] = []
+    for keyword, tokens in _split(text):
+        count = every = None
+        if keyword == "from" and not table:
+            table = "".join(_name(kind, token) for kind, token in tokens)
+        elif keyword in ("limit", "offset"):
+            count = next((_whole(token) for kind, token in tokens if kind == "integer"), None)
+        elif keyword == "group":
+            period = next((token for kind, token in tokens if kind == "period"), None)
+            every = None if period is None else _whole(period[:-1]) * _SECONDS[period[-1]]
+        clauses.append(Clause(keyword, count, every))
+    return Outline(table, tuple(clauses))
+
+
+def _split(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Each keyword with the tokens up to the next one, those in brackets left out."""
+    keyword, tokens, depth = "", list[tuple[str, str]](), 0
+    for match in _TOKEN.finditer(text):
+        kind, token = match.lastgroup, match[0]
+        if kind == "opening":
+            depth += 1
+        elif kind == "closing":
+            depth = max(0, depth - 1)
+        elif kind == "word" and token in KEYWORDS and depth == 0:
+            if keyword:
+                yield keyword, tokens
+            keyword, tokens = token, []
+        elif kind is not None and depth == 0:
+            tokens.append((kind, token))
+    if keyword:
+        yield keyword, tokens
+
+
+def _name(kind: str, token: str) -> str:
+    return token[1:-1].replace("``", "`") if kind == "quoted" else token
+
+
+def _whole(digits: str) -> int:
+    return int(digits.lstrip("0")[:19] or "0")

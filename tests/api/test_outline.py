@@ -1,0 +1,225 @@
+"""The clauses of a query text, against what the service's parser finds in it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from system.test_example_queries import EXAMPLES
+
+from svcctl.api.outline import Clause, Outline, outline
+from svcctl.service.language import QueryError, parse, tree
+from svcctl.service.language.page import EXAMPLES as PAGE_EXAMPLES
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("from web.data", Outline("web.data", (Clause("from"),))),
+        (
+            'from t where reason = "limit reached" // limit 5\nselect `limit`, substring(a, 1, 2)',
+            Outline("t", (Clause("from"), Clause("where"), Clause("select"))),
+        ),
+        (
+            "select count() as n from `a-b` . c group every 5m by user every 300s offset 1limit 010",
+            Outline(
+                "a-b.c",
+                (
+                    Clause("select"),
+                    Clause("from"),
+                    Clause("group", every=300),
+                    Clause("offset", count=1),
+                    Clause("limit", count=10),
+                ),
+            ),
+        ),
+        (
+            "from t group by a group pragma hint: 5m",
+            Outline("t", (Clause("from"), Clause("group"), Clause("group"), Clause("pragma"))),
+        ),
+        # Texts that svcctl's own service refuses have an outline too: another service may know more.
+        (
+            "from t where within(limit 5) LIMIT 3 limit",
+            Outline("t", (Clause("from"), Clause("where"), Clause("limit"))),
+        ),
+        (
+            "from t where a = 'not closed limit 5\nlimit 6",
+            Outline("t", (Clause("from"), Clause("where"), Clause("limit", 6))),
+        ),
+        ("", Outline("", ())),
+    ],
+)
+def test_the_clauses_of_a_text(text: str, found: Outline) -> None:
+    assert outline(text) == found
+
+
+def test_a_select_before_the_table_is_told_apart() -> None:
+    assert [outline(text).selects_first for text in ("select a from t", "from t select a", "")] == [True, False, False]
+
+
+def in_normal_form(found: Outline) -> list[Clause]:
+    """The clauses in the order of the parser's tree: a leading select is behind the last group, or at the end."""
+    clauses = [clause for clause in found.clauses if clause.keyword not in ("from", "pragma")]
+    if found.selects_first:
+        leading = clauses.pop(0)
+        groups = [index for index, clause in enumerate(clauses) if clause.keyword == "group"]
+        clauses.insert(groups[-1] + 1 if groups else len(clauses), leading)
+    return clauses
+
+
+def parsed(query: tree.Query) -> list[Clause]:
+    def of(clause: tree.Clause) -> Clause:
+        match clause:
+            case tree.Where():
+                return Clause("where")
+            case tree.Select():
+                return Clause("select")
+            case tree.Group(every):
+                return Clause("group", every=every)
+            case tree.Limit(count):
+                return Clause("limit", count)
+            case tree.Offset(count):
+                return Clause("offset", count)
+
+    return [of(clause) for clause in query.clauses]
+
+
+def check_against_the_parser(text: str) -> None:
+    query, found = parse(text), outline(text)
+    assert found.table == query.table
+    assert in_normal_form(found) == parsed(query)
+    assert [clause.keyword for clause in found.clauses].count("from") == 1
+    assert [clause.keyword for clause in found.clauses].count("pragma") == len(query.pragmas)
+
+
+@pytest.mark.parametrize("text", [*EXAMPLES, *(text for _, text in PAGE_EXAMPLES)])
+def test_the_outline_of_an_example_is_the_parsers(text: str) -> None:
+    check_against_the_parser(text)
+
+
+# Queries as lists of tokens, from the rules of the grammar, with whatever may look like a keyword inside
+
+Tokens = list[str]
+
+TRICKY = ["limit 5", "from t", "//", "`", "(", "}", "group every 5m", "é", "\\t", "\\\\", "a"]
+strings = st.builds(
+    lambda quote, parts: quote + "".join(parts) + quote,
+    st.sampled_from("\"'"),
+    st.lists(st.sampled_from([*TRICKY, "\\'", '\\"']), max_size=3),
+)
+quoted = st.lists(st.sampled_from([*TRICKY, '"', "'", "``"]), min_size=1, max_size=3).map(
+    lambda parts: "`" + "".join(part for part in parts if part != "`") + "x`"
+)
+names = st.sampled_from(["a", "limits", "_from", "where2", "großväter", "e5", "s"]) | quoted
+integers = st.sampled_from(["0", "5", "007", "9223372036854775807"])
+numbers = integers | st.sampled_from(["1.5", "1e5", "2.5E-3", "10.0.0.1"])
+periods = st.sampled_from(["5m", "300s", "05m", "1h", "2d"])
+
+
+def joined(*parts: st.SearchStrategy[Tokens]) -> st.SearchStrategy[Tokens]:
+    return st.tuples(*parts).map(lambda lists: [token for tokens in lists for token in tokens])
+
+
+def word(*tokens: str) -> st.SearchStrategy[Tokens]:
+    return st.just(list(tokens))
+
+
+def one(token: st.SearchStrategy[str]) -> st.SearchStrategy[Tokens]:
+    return token.map(lambda text: [text])
+
+
+def listed(item: st.SearchStrategy[Tokens], separator: str = ",") -> st.SearchStrategy[Tokens]:
+    return st.lists(item, min_size=1, max_size=3).map(
+        lambda items: [token for tokens in items for token in [separator, *tokens]][1:]
+    )
+
+
+operators = one(st.sampled_from(["+", "-", "*", "/", "%", "=", "/=", "<", "->", "~", "and", "or"]))
+
+
+def compound(inner: st.SearchStrategy[Tokens]) -> st.SearchStrategy[Tokens]:
+    return st.one_of(
+        joined(word("("), inner, word(")")),
+        joined(one(names), word("("), listed(inner), word(")")),
+        joined(one(names), word("(", ")")),
+        joined(word("("), inner, operators, inner, word(")")),
+        joined(word("(", "not"), inner, word(")")),
+        joined(word("("), inner, word("in", "{"), listed(inner), word("}", ")")),
+        joined(word("("), inner, word("<-", "10.0.0.0/8", ")")),
+    )
+
+
+expressions = st.recursive(
+    one(names) | one(strings) | one(numbers) | one(st.sampled_from(["true", "false", "null"])), compound, max_leaves=6
+)
+items = expressions | joined(expressions, word("as"), one(names))
+tables = listed(one(names), ".")
+every = joined(word("every"), one(periods))
+by = joined(word("by"), listed(items))
+counts = one(st.sampled_from(["0", "5", "007", "999999999999999"]))
+clauses = st.one_of(
+    joined(word("where"), listed(expressions)),
+    joined(word("select"), listed(items | word("*"))),
+    joined(word("group"), st.one_of(word(), every, by, joined(every, by), joined(by, every))),
+    joined(word("limit"), counts),
+    joined(word("offset"), counts),
+)
+pragmas = joined(word("pragma"), tables, word(":"), one(strings | numbers | periods) | tables)
+queries = joined(
+    st.one_of(word(), joined(word("select"), listed(items))),
+    word("from"),
+    tables,
+    st.lists(clauses, max_size=4).map(lambda lists: [token for tokens in lists for token in tokens]),
+    st.lists(pragmas, max_size=2).map(lambda lists: [token for tokens in lists for token in tokens]),
+)
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    """A query with blanks, line ends, comments, or nothing where two tokens stay two without."""
+    text = ""
+    for token in draw(queries):
+        apart = bool(text) and is_word(text[-1]) and is_word(token[0]) and not text.rsplit(maxsplit=1)[-1].isdigit()
+        gaps = [" ", "\n", " // limit 5 ' ` (\n", "\t"] if apart else ["", " ", "//from\n"]
+        text += draw(st.sampled_from(gaps)) + token
+    return text
+
+
+def is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+@settings(max_examples=400, deadline=None)
+@given(texts())
+@example("from t limit 5where a")
+@example("select*from t//x\nlimit 5offset 1e5limit")
+def test_the_outline_of_a_query_is_the_parsers(text: str) -> None:
+    try:
+        parse(text)
+    except QueryError:
+        assume(False)
+    check_against_the_parser(text)
+
+
+@settings(max_examples=400, deadline=None)
+@given(texts(), st.integers(0, 10**6), st.sampled_from(["", "'", '"', "`", "(", "}", "\\", "//", "\n", " limit ", "5"]))
+def test_a_broken_query_has_an_outline_and_the_parsers_when_it_is_none_the_less_a_query(
+    text: str, at: int, broken: str
+) -> None:
+    at %= len(text)
+    text = text[:at] + broken + text[at + 1 :]
+    outline(text)
+    try:
+        parse(text)
+    except QueryError:
+        return
+    check_against_the_parser(text)
+
+
+@pytest.mark.parametrize("piece", ["'", '\\"', "`", "(", "1e", "//", "1.", "limit ", "9"])
+def test_a_long_text_takes_no_longer_than_its_length(piece: str) -> None:
+    started = time.process_time()
+    outline("from t " + piece * (300_000 // len(piece)))
+    assert time.process_time() - started < 5

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.shells import SAMPLE, Shell
 
-pytest_plugins = ["peers.fixtures", "support.reseller"]
+pytest_plugins = ["peers.fixtures", "support.reseller", "support.scripted"]
 
 
 @pytest.fixture

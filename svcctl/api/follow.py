@@ -3,11 +3,15 @@
 The rows of the last seconds are remembered by hash. After a break the query is asked again from the oldest remembered
 second, and what was delivered before is left out, so rows that share a moment are neither lost nor repeated. Events
 that are stored during a break with dates older than that are the one thing that can be missed.
+
+A service closes the connection when a limit in the query's text is reached, but proxies and restarts close connections
+too. So a limit at the end of the text is counted here, over all connections, as the request's own limit is; with any
+other limit or offset in the text, a query cannot be resumed. The text of a saved query is not known here, so it is
+always asked again: a limit in it counts for each connection.
 """
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +22,7 @@ from typing import Any, Self
 from svcctl.api import backoff
 from svcctl.api.client import Client
 from svcctl.api.models import Column
+from svcctl.api.outline import outline
 from svcctl.api.query import QueryRequest
 from svcctl.errors import IncompleteResult, Unavailable
 
@@ -25,8 +30,6 @@ OVERLAP = 10
 """Seconds before the newest event that are asked for again: events arrive a little out of order."""
 MAX_REMEMBERED = 200_000
 """Rows remembered; where they are more, fewer seconds are asked for again."""
-
-_BOUNDED = re.compile(r"\blimit\b")
 
 
 class Memory:
@@ -89,9 +92,12 @@ class Follow:
         self._memory = Memory()
         self._connection = ExitStack()
         self._arriving: Iterator[tuple[Any, ...]] = iter(())
+        self._first = 0
+        """The second from which this connection was asked; older rows of it are parts of groups delivered before."""
         self._delivered: Mapping[int, Counter[int]] = {}
         self._failures = 0
         """Breaks since the last row."""
+        self._limit, self._recounted = _limits(request)
         self.columns: Sequence[Column] = ()
         self.row_count = 0
 
@@ -103,18 +109,20 @@ class Follow:
         self._connection.close()
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The rows as they arrive, until the request's limit is reached or the service ends a query with a limit."""
-        while True:
+        """The rows as they arrive, until a limit is reached."""
+        while self.row_count != self._limit:
             try:
                 for row in self._new_rows():
                     self.row_count += 1
                     self._failures = 0
                     yield row
-                    if self.row_count == self._request.limit:
+                    if self.row_count == self._limit:
                         return
-                if _BOUNDED.search(self._request.query or ""):
+                if "limit" in self._recounted:
                     return
                 reason = "the service closed the connection"
+                if self._request.query is None:
+                    reason += ", perhaps at a limit in the saved query"
             except (IncompleteResult, Unavailable) as error:
                 reason = error.message
             self._reconnect(reason)
@@ -125,6 +133,8 @@ class Follow:
         for row in self._arriving:
             if at is not None and row[at] is not None:
                 second = row[at] // 1000
+                if second < self._first:
+                    continue
                 before = self._delivered.get(second)
                 if before is not None and before[hash(row)] > 0:
                     before[hash(row)] -= 1
@@ -136,8 +146,8 @@ class Follow:
         # The limit counts over all connections, so it is kept here.
         request = replace(self._request, limit=None)
         if resumed := self._memory.resume():
-            first, self._delivered = resumed
-            request = replace(request, from_=max(first, int(request.from_)), skip=None)
+            self._first, self._delivered = resumed
+            request = replace(request, from_=max(self._first, int(request.from_)), skip=None)
         self._connection.close()
         answer = self._connection.enter_context(self._client.query(request))
         self._arriving = answer.rows()
@@ -146,6 +156,10 @@ class Follow:
     def _reconnect(self, reason: str) -> None:
         if "eventdate" not in [column.name for column in self.columns]:
             raise IncompleteResult(f"{reason}, and without eventdate among its columns the query cannot be resumed")
+        if self._recounted:
+            raise IncompleteResult(
+                f"{reason}, and with {' and '.join(self._recounted)} in it the query cannot be resumed"
+            )
         while True:
             self._failures += 1
             delay = backoff.delay(self._failures)
@@ -158,3 +172,13 @@ class Follow:
             else:
                 self._notify("connected again")
                 return
+
+
+def _limits(request: QueryRequest) -> tuple[int | None, list[str]]:
+    """The limit over all connections, and which of limit and offset in the text would count anew for each of them."""
+    limits = [] if request.limit is None else [request.limit]
+    removing = ("where", "group", "limit", "offset")
+    clauses = [clause for clause in outline(request.query or "").clauses if clause.keyword in removing]
+    if clauses and clauses[-1].keyword == "limit" and (count := clauses.pop().count) is not None:
+        limits.append(count)
+    return min(limits, default=None), sorted({clause.keyword for clause in clauses} & {"limit", "offset"})

@@ -1,0 +1,121 @@
+"""A followed query over connections that end in every way, at a service that says exactly what a test scripts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from support.scripted import Script, Serve, head
+
+from svcctl.api.auth import Signature
+from svcctl.api.client import Client
+from svcctl.api.follow import Follow
+from svcctl.api.query import QueryRequest
+from svcctl.errors import IncompleteResult
+
+AUTH = Signature("KEY", "SECRET")
+START = 1_700_000_000
+
+
+def answer(*rows: tuple[int, str]) -> bytes:
+    """An answer of rows (second, text) that the service ends by closing the connection, as it ends any stream."""
+    m = {"eventdate": {"type": "timestamp", "index": 0}, "n": {"type": "str", "index": 1}}
+    lines = [{"m": m}, *({"d": [(START + second) * 1000, text]} for second, text in rows)]
+    return (
+        head("200 OK", "Content-Type: application/json") + "".join(json.dumps(line) + "\n" for line in lines).encode()
+    )
+
+
+@contextmanager
+def following(script: Script, **fields: Any) -> Iterator[tuple[Follow, list[str]]]:
+    """A followed query, and what it notes."""
+    notes: list[str] = []
+    with (
+        Client(script.url, AUTH, retries=0) as client,
+        Follow(
+            client,
+            QueryRequest(START, mode="json/simple/compact", **fields),
+            notify=notes.append,
+            sleep=lambda seconds: None,
+        ) as follow,
+    ):
+        yield follow, notes
+
+
+def texts(follow: Follow) -> list[str]:
+    return [str(row[1]) for row in follow.rows()]
+
+
+def test_a_limit_in_a_string_is_not_a_limit_so_a_closed_connection_is_opened_again(serve: Serve) -> None:
+    script = serve(answer((0, "a"), (1, "b")), answer((0, "a"), (1, "b"), (2, "c")))
+    with following(script, query='from t where reason = "limit reached" // limit 1', limit=3) as (follow, notes):
+        assert texts(follow) == ["a", "b", "c"]
+    assert len(script.requests) == 2
+    assert notes[0].startswith("the service closed the connection; asking again in ")
+    assert notes[1:] == ["connected again"]
+
+
+@pytest.mark.parametrize("query", ["from t limit 3", "from t where n limit 003 select eventdate, n pragma a: b"])
+def test_a_limit_at_the_end_of_the_text_counts_over_all_connections(serve: Serve, query: str) -> None:
+    script = serve(answer((0, "a"), (1, "b")), answer((0, "a"), (1, "b"), (2, "c")))
+    with following(script, query=query) as (follow, _):
+        assert texts(follow) == ["a", "b", "c"]
+    assert len(script.requests) == 2
+
+
+def test_the_smaller_of_two_limits_counts(serve: Serve) -> None:
+    rows = answer((0, "a"), (1, "b"), (2, "c"))
+    with following(serve(rows), query="from t limit 3", limit=2) as (follow, _):
+        assert texts(follow) == ["a", "b"]
+    with following(serve(rows), query="from t limit 1", limit=2) as (follow, _):
+        assert texts(follow) == ["a"]
+
+
+@pytest.mark.parametrize("fields", [{"query": "from t limit 0"}, {"query": "from t", "limit": 0}])
+def test_a_limit_of_nothing_ends_at_once(serve: Serve, fields: dict[str, Any]) -> None:
+    script = serve(answer())
+    with following(script, **fields) as (follow, _):
+        assert texts(follow) == []
+    assert len(script.requests) == 1
+
+
+def test_a_service_that_closes_a_query_with_a_limit_inside_has_reached_it(serve: Serve) -> None:
+    script = serve(answer((0, "a"), (1, "b")))
+    with following(script, query="from t limit 5 where n") as (follow, notes):
+        assert texts(follow) == ["a", "b"]
+    assert (len(script.requests), notes) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("query", "clauses"),
+    [
+        ("from t offset 5", "offset"),
+        ("from t offset 5 limit 9", "offset"),
+        ("from t limit 9 offset 5 group every 1m", "limit and offset"),
+    ],
+)
+def test_a_query_whose_limit_or_offset_would_count_anew_is_not_resumed(serve: Serve, query: str, clauses: str) -> None:
+    script = serve([answer((0, "a")) + b'{"d":[17'])
+    with following(script, query=query) as (follow, _), pytest.raises(IncompleteResult) as caught:
+        texts(follow)
+    assert caught.value.message.endswith(f", and with {clauses} in it the query cannot be resumed")
+    assert len(script.requests) == 1
+
+
+def test_a_saved_query_is_asked_again_since_only_the_service_knows_its_limit(serve: Serve) -> None:
+    script = serve(answer((0, "a"), (1, "b")), answer((1, "b"), (2, "c")))
+    with following(script, query_id="saved", limit=3) as (follow, notes):
+        assert texts(follow) == ["a", "b", "c"]
+    assert notes[0].startswith(
+        "the service closed the connection, perhaps at a limit in the saved query; asking again in "
+    )
+
+
+def test_a_group_of_which_a_resumed_query_sees_only_the_end_is_not_delivered_again(serve: Serve) -> None:
+    script = serve(answer((0, "0: 6"), (60, "1: 6")), answer((0, "0: 1"), (60, "1: 6"), (120, "2: 6")))
+    with following(script, query="from t group every 1m select count()", limit=3) as (follow, _):
+        assert texts(follow) == ["0: 6", "1: 6", "2: 6"]
+    assert [json.loads(body)["from"] - START for _, _, body in script.requests] == [0, 50]

@@ -10,10 +10,10 @@ from typing import Annotated
 
 import typer
 
-from svcctl.completion.words import FILES, Completes
+from svcctl.completion.words import Completes
 from svcctl.context import Context
 from svcctl.errors import UsageError
-from svcctl.options import ForceOpt
+from svcctl.options import ForceOpt, OutputOpt
 from svcctl.terminal.formats import FORMATS
 from svcctl.terminal.tables import visible
 
@@ -35,11 +35,6 @@ HeaderOpt = Annotated[
     list[str] | None, typer.Option("--header", "-H", metavar="NAME:VALUE", help="Header to send; again for more.")
 ]
 IncludeOpt = Annotated[bool, typer.Option("--include", "-i", help="Print status and headers before the body.")]
-ToFileOpt = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write to FILE, whole or not at all; .gz compresses."),
-    Completes(FILES),
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -53,7 +48,7 @@ def api(
     data: DataOpt = None,
     header: HeaderOpt = None,
     include: IncludeOpt = False,
-    output: ToFileOpt = None,
+    output: OutputOpt = None,
     force: ForceOpt = False,
 ) -> None:
     """Send any signed request and print what comes back.

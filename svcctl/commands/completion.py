@@ -13,7 +13,7 @@ from svcctl.context import Context
 from svcctl.errors import UsageError
 
 ShellArg = Annotated[str, typer.Argument(metavar="SHELL", help=", ".join(SHELLS)), Completes(words=SHELLS)]
-InstallOpt = Annotated[bool, typer.Option("--install", help="Write the script where the shell looks for it.")]
+InstallOpt = Annotated[bool, typer.Option("--install", help="Install the script where the shell finds it.")]
 KindArg = Annotated[str, typer.Argument(metavar="KIND")]
 
 
@@ -32,7 +32,7 @@ def completion(ctx: typer.Context, shell: ShellArg, install: InstallOpt = False)
     """
     svc: Context = ctx.obj
     if shell not in SHELLS:
-        raise UsageError(f"shell '{shell}' is not one", hint=f"shells are: {', '.join(SHELLS)}")
+        raise UsageError(f"unknown shell '{shell}'", hint=f"shells are: {', '.join(SHELLS)}")
     row = SHELLS[shell]
     text = script(row, ctx.find_root().command)
     if not install:
@@ -43,7 +43,7 @@ def completion(ctx: typer.Context, shell: ShellArg, install: InstallOpt = False)
         path.parent.mkdir(parents=True, exist_ok=True)
         files.write(path, text.encode())
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}") from None
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
     svc.diagnostics.note(f"installed {path}")
     svc.diagnostics.note(row.afterwards.format(path=path, directory=path.parent))
 

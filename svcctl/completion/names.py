@@ -1,9 +1,8 @@
-"""The names that completion scripts cannot know in advance; they ask `svcctl complete KIND` for them.
+"""The names that change (profiles, jobs, tables, domains): completion scripts get them from `svcctl complete KIND`.
 
-What a service knows is kept for some seconds in a file, so that a second press of the key asks nobody. It is asked by a
-process of its own: that one is waited for as long as a prompt may be slow, and goes on by itself to fill the file.
-Nothing is ever an error here, no service is started and no command that yields a secret is run: a prompt is no place
-for any of them.
+The names of a service are cached in a file for some seconds, so that the next press of Tab sends no request. A child
+process sends the request: the prompt waits for it for a moment, and the child keeps running to fill the cache. Errors
+are never shown, no service is started, and no command that prints a secret is run: a prompt is no place for them.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ import os
 import re
 import select
 import signal
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,10 +25,10 @@ from svcctl.profiles import BUILT_IN
 PATIENCE = 0.3
 """Seconds that a prompt waits for a service."""
 ASKING = 5
-"""Seconds after which nobody waits for the service any more."""
+"""Seconds after which the child process gives up."""
 
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@/+-]*", re.ASCII)
-"""Names that a shell takes as they are: what a service says is put on a command line that is then run."""
+"""Names without characters that a shell expands: the name is put on a command line, and the user runs that."""
 
 Pairs = list[tuple[str, str]]
 """Names, each with a few words about it."""
@@ -38,21 +36,24 @@ Pairs = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of names: where they come from, and for how many seconds an answer stays good enough (0: it is here)."""
+    """A kind of names: the function that lists them, and the seconds for which its answer is cached (0: not at all)."""
 
     names: Callable[[Context], Pairs]
     seconds: int = 0
-    of: Callable[[str], bool] = lambda meaning: True
-    """Which of the names, by what is said about them."""
+    includes: Callable[[str], bool] = lambda meaning: True
+    """Whether a name is of this kind, by its meaning."""
 
 
-def names(svc: Context, kind: str) -> Iterator[tuple[str, str]]:
-    """The names of a kind, each with a few words about it; none of a kind that is not known, and never an error."""
-    with suppress(SvcctlError, OSError, ValueError):
-        row = KINDS[kind] if kind in KINDS else Kind(lambda svc: [])
-        for name, meaning in _cached(svc, row) if row.seconds else row.names(svc):
-            if _SAFE.fullmatch(name) and row.of(meaning):
-                yield name, _short(meaning)
+def names(svc: Context, kind: str) -> Pairs:
+    """The names of a kind, each with a short meaning; empty for an unknown kind and after any error."""
+    if kind not in KINDS:
+        return []
+    row = KINDS[kind]
+    try:
+        found = _cached(svc, row) if row.seconds else row.names(svc)
+    except (SvcctlError, OSError, ValueError):
+        return []
+    return [(name, _short(meaning)) for name, meaning in found if _SAFE.fullmatch(name) and row.includes(meaning)]
 
 
 def _profiles(svc: Context) -> Pairs:
@@ -67,7 +68,7 @@ def _jobs(svc: Context) -> Pairs:
 
 
 def _tables(svc: Context) -> Pairs:
-    """The service of one's own tells its tables; the interface has no operation for it, so others may tell none."""
+    """The tables of the local service. The interface has no operation that lists them, so other services have none."""
     answer = svc.connect().call("GET", "/service/status")
     return [
         (table["name"], ", ".join(column.split(" ")[0] for column in table["columns"])) for table in answer["tables"]
@@ -94,7 +95,7 @@ def _short(meaning: str) -> str:
 
 
 def _cached(svc: Context, kind: Kind) -> Pairs:
-    """The names as a service last told them, asked anew when that is too long ago."""
+    """The names that the service last sent, requested again if the cache is too old."""
     profile = svc.profile
     if profile.name in BUILT_IN and not local_service.answers(svc.files):
         return []
@@ -109,7 +110,7 @@ def _cached(svc: Context, kind: Kind) -> Pairs:
 
 
 def _needs_a_command(svc: Context) -> bool:
-    """Whether a secret comes from a command: it may ask for a password, on the very line that is being typed."""
+    """Whether a secret comes from a command: that may prompt for a password, on the line that the user is typing."""
     fields = svc.store.load()["profiles"].get(svc.profile.name) or {}
     return any(name.endswith("_command") for name in fields)
 
@@ -123,7 +124,7 @@ def _directory() -> Path:
 
 
 def _read(svc: Context, path: Path) -> tuple[float, Pairs]:
-    """Seconds since the service was asked, and what it said; long ago and nothing when it never was."""
+    """The age of the cache in seconds and its names; infinity and no names if there is no cache."""
     try:
         age = svc.clock() - path.stat().st_mtime
         return age, [(str(name), str(meaning)) for name, meaning in json.loads(path.read_text(encoding="utf-8"))]

@@ -107,7 +107,7 @@ SHELLS = {
         end=("        ;;",),
         fill=partial(_array, entry=lambda word: quoted(word.text), to="words"),
         place=lambda environment: _data(environment) / "bash-completion" / "completions" / "svcctl",
-        afterwards="it works in new shells; without the package bash-completion add to ~/.bashrc: source '{path}'",
+        afterwards="open a new shell to use it; without the package bash-completion, add to ~/.bashrc: source '{path}'",
     ),
     "zsh": Shell(
         "_svcctl",
@@ -116,7 +116,7 @@ SHELLS = {
         end=("        ;;",),
         fill=partial(_array, entry=_zsh_entry, to="entries"),
         place=lambda environment: _data(environment) / "zsh" / "site-functions" / "_svcctl",
-        afterwards="it works in new shells that have in ~/.zshrc: "
+        afterwards="open a new shell to use it; ~/.zshrc must contain: "
         "fpath=('{directory}' $fpath); autoload -U compinit; compinit",
     ),
     "fish": Shell(
@@ -126,6 +126,6 @@ SHELLS = {
         end=(),
         fill=_fish,
         place=lambda environment: _config(environment) / "fish" / "completions" / "svcctl.fish",
-        afterwards="it works in new shells",
+        afterwards="open a new shell to use it",
     ),
 }

@@ -4,12 +4,13 @@
     OutputOpt = Annotated[Path, typer.Option("--output"), Completes(FILES)]
     IdArg = Annotated[str, typer.Argument(metavar="ID"), Completes("jobs")]
 
-Words that are rows of a table elsewhere (formats, operators, destinations, settings) come from a function that imports
-the table when a script is written, so that a command line which only carries the marker loads nothing for it.
+Words that are rows of a table elsewhere (formats, operators, destinations, settings) come from a function, which
+imports the table when a script is written: a command that only carries the marker loads nothing for it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -84,7 +85,12 @@ def _dates(meaning: Callable[[Operator], str]) -> Iterator[Word]:
 
     for row in OPERATORS.values():
         for number in ("1", "2", "7") if "<N>" in row.name else ("",):
-            yield Word(row.name.replace("<N>", number), meaning(row).replace(" N ", f" {number} "))
+            yield Word(row.name.replace("<N>", number), _count(meaning(row), number))
+
+
+def _count(meaning: str, number: str) -> str:
+    """`now minus N days` for one number."""
+    return re.sub(r"\bN (\w+)s\b", rf"{number} \1" + "s" * (number != "1"), meaning)
 
 
 def time_zones() -> Iterator[str]:

@@ -37,5 +37,5 @@ def test_a_shell_that_is_none_is_refused(shell: Shell) -> None:
     done = shell("completion", "tcsh")
     assert (done.returncode, done.stderr) == (
         2,
-        "svcctl: error: shell 'tcsh' is not one\nhint: shells are: bash, zsh, fish\n",
+        "svcctl: error: unknown shell 'tcsh'\nhint: shells are: bash, zsh, fish\n",
     )

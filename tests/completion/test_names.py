@@ -1,4 +1,4 @@
-"""Names that change are found without a wait, kept for a while, and never an error on the prompt."""
+"""Names that change are listed without a wait, cached for a while, and never with an error on the prompt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.shells import Shell
 
 
 class Jobs:
-    """A service with jobs, which answers when it is let, and counts how often it was asked."""
+    """A service with jobs; it answers once `free` is set, and counts the requests."""
 
     def __init__(self) -> None:
         self.free = threading.Event()
@@ -74,7 +74,7 @@ def asking(shell: Shell, service: Jobs) -> Shell:
 
 
 def answered(shell: Shell, kind: str) -> str:
-    """What is printed once the process that asks has written down what it heard."""
+    """The output of `svcctl complete`, once the child process has filled the cache."""
     deadline = time.monotonic() + 20
     while not (printed := shell("complete", kind).stdout):
         assert time.monotonic() < deadline
@@ -97,7 +97,7 @@ def test_one_answer_serves_all_kinds_of_jobs_for_a_while(shell: Shell, jobs: Job
     assert answered(run, "running") == "3f2a0000-0000-4000-8000-000000000001\tRUNNING kafka_x1\n"
     asked = jobs.asked
     (kept,) = (shell.home / ".cache" / "svcctl" / "completion").iterdir()
-    os.utime(kept, (time.time() + 60,) * 2)  # the while does not end, however slow this machine is
+    os.utime(kept, (time.time() + 60,) * 2)  # the cache does not expire, however slow this machine is
     assert run("complete", "stopped").stdout == "3f2a0000-0000-4000-8000-000000000002\tSTOPPED evil [2J name\n"
     assert jobs.asked == asked
 
@@ -110,7 +110,7 @@ def test_a_prompt_does_not_wait_for_a_service_that_is_silent(shell: Shell, jobs:
     assert answered(run, "jobs").startswith("3f2a0000")
 
 
-def test_what_was_known_is_told_when_the_service_fails(shell: Shell, jobs: Jobs) -> None:
+def test_cached_names_are_printed_when_the_service_fails(shell: Shell, jobs: Jobs) -> None:
     jobs.free.set()
     run = asking(shell, jobs)
     known = answered(run, "jobs")

@@ -1,4 +1,4 @@
-"""The table has what the app has: every command, option and value, from the markers in the commands' signatures."""
+"""The table holds every command, option and value of the app, read from the markers in the commands' signatures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def parameters() -> list[tuple[str, Parameter]]:
     return [(path, each) for path, command in COMMANDS.items() for each in (*command.options, *command.arguments)]
 
 
-def test_every_kind_is_one_that_the_scripts_or_the_command_know() -> None:
+def test_the_scripts_or_names_know_every_kind() -> None:
     assert {each.completes.kind for _, each in parameters()} == {"", FILES, QUERY, *KINDS}
 
 
@@ -32,7 +32,7 @@ def test_an_option_takes_a_value_in_all_commands_or_in_none() -> None:
     assert valued == set(table(TREE).valued)
 
 
-def test_every_file_is_completed_as_one() -> None:
+def test_every_file_argument_completes_file_names() -> None:
     def metavars(command: Any, path: str) -> Iterator[tuple[str, str]]:
         for at, each in enumerate(each for each in command.params if each.param_type_name == "argument"):
             yield f"{path} {'*' if each.nargs < 0 else at}", each.metavar or ""
@@ -47,7 +47,7 @@ def test_every_file_is_completed_as_one() -> None:
     assert {"svcctl query --output", "svcctl role lint *"} <= set(files)
 
 
-def test_the_first_word_is_a_command_and_hidden_ones_are_none() -> None:
+def test_the_first_word_is_a_visible_command() -> None:
     assert {word.text for word in PLACES["svcctl 0"].words} == {
         *("query", "job", "domain", "role", "profile", "range", "service", "api", "completion", "help"),
     }
@@ -55,11 +55,11 @@ def test_the_first_word_is_a_command_and_hidden_ones_are_none() -> None:
 
 def test_a_command_has_its_own_options_then_those_of_all() -> None:
     assert PLACES["svcctl range -"].words == (
-        Word("--from", "Start of the range; 1h is an hour ago (see 'svcctl help dates')."),
-        Word("--to", "End of the range, not included."),
-        Word("--time-zone", "Zone of relative dates and of printed ones."),
+        Word("--from", "Start of the range; 1h means one hour ago (see 'svcctl help dates')."),
+        Word("--to", "End of the range (not included)."),
+        Word("--time-zone", "Time zone for relative dates and for printed times."),
         Word("--at", "The moment to take for now (not an operator)."),
-        Word("--format", "Output format; auto is a table on a terminal, csv in a pipe."),
+        Word("--format", "Output format; auto is a table on a terminal and csv in a pipe."),
         Word("--profile", "Profile to use."),
         Word("--config", "Profiles file to use."),
         Word("--timeout", "Seconds to wait for the network."),
@@ -71,7 +71,7 @@ def test_a_command_has_its_own_options_then_those_of_all() -> None:
     )
 
 
-def test_a_commands_own_option_takes_the_place_of_a_global_one() -> None:
+def test_a_commands_own_option_hides_a_global_one() -> None:
     words = {word.text: word.meaning for word in PLACES["svcctl job wait -"].words}
     assert words["--timeout"] == "Give up after S seconds."
 
@@ -84,6 +84,12 @@ def test_a_query_has_every_format_and_a_list_those_of_lists() -> None:
     ]
 
 
+def test_an_operator_with_a_number_is_offered_with_one_two_and_seven() -> None:
+    words = {word.text: word.meaning for word in PLACES["* --from"].words}
+    assert [name for name in words if name.endswith("h")] == ["endmonth", "1h", "2h", "7h", "1ah", "2ah", "7ah"]
+    assert (words["1d"], words["7d"]) == ("now minus 1 day", "now minus 7 days")
+
+
 def test_the_keys_of_a_destination_are_those_of_its_type_and_a_secret_is_a_file() -> None:
     places = {kind: PLACES[f"svcctl query --dest-param {kind}"].words for kind in destinations.TYPES}
     assert [word.text for word in places["donothing"]] == ["friendlyName="]
@@ -93,7 +99,7 @@ def test_the_keys_of_a_destination_are_those_of_its_type_and_a_secret_is_a_file(
     assert {"aws.secretkey=@", "file.password=@"} <= secrets
 
 
-def test_a_job_to_stop_is_one_that_runs() -> None:
+def test_stop_completes_running_jobs_and_start_stopped_ones() -> None:
     assert {verb: PLACES[f"svcctl job {verb} *"].kind for verb in ("stop", "start", "show", "rm", "watch")} == {
         "stop": "running",
         "start": "stopped",
@@ -103,6 +109,12 @@ def test_a_job_to_stop_is_one_that_runs() -> None:
     }
 
 
-def test_the_name_of_a_domain_to_create_is_not_one_there_is() -> None:
+def test_only_what_can_be_removed_is_offered_for_removal() -> None:
+    assert [word.text for word in PLACES["svcctl service accounts rm 0"].words] == [
+        *("keys", "resellers", "plans", "policies", "applications"),
+    ]
+
+
+def test_existing_domains_are_not_offered_for_the_name_of_a_new_one() -> None:
     assert PLACES["svcctl domain show 0"].kind == "domains"
     assert "svcctl domain create 0" not in PLACES

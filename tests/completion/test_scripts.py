@@ -1,4 +1,4 @@
-"""The scripts in `completions` are what the app says today."""
+"""The scripts in `completions` are up to date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Completion as it is typed: real keys into bash, zsh and fish, each with the script it would have."""
+"""Completion as a user sees it: real keys typed into bash, zsh and fish, each with its script."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ SOURCES = {
 
 @dataclass(frozen=True)
 class Prompt:
-    """A shell with completion, and what it called svcctl for."""
+    """A shell with completion, and a record of its calls of svcctl."""
 
     terminal: Terminal
     run: Shell
     calls_file: Path
 
     def completed(self, typed: str, line: str) -> None:
-        """A press of the key makes this line of what was typed."""
+        """Tab completes what was typed to this line."""
         self.terminal.type(typed, "Tab")
         self.terminal.wait_for(f"{PROMPT} {line}")
         self.terminal.clear()
 
     def offered(self, typed: str, *words: str) -> None:
-        """Presses of the key list these words."""
+        """Tab lists these words."""
         self.terminal.type(typed, "Tab", "Tab", "Tab")
         self.terminal.wait_for(*words)
         self.terminal.clear()
 
     def know(self, kind: str) -> None:
-        """Have the names of a kind at hand, however long a busy machine takes: a prompt would not wait."""
+        """Fill the cache of a kind, however long a busy machine takes: a prompt would not wait for it."""
         deadline = time.monotonic() + 20
         while not self.run("complete", kind).stdout:
             assert time.monotonic() < deadline
@@ -75,7 +75,7 @@ def _prompt(name: str, directory: Path, variables: dict[str, str]) -> Iterator[P
 
 
 def with_command(shell: Shell) -> Shell:
-    """The shell with a command svcctl, which notes down what it is called with."""
+    """The shell with a command svcctl that writes its arguments to the file `calls`."""
     binaries = shell.home / "bin"
     binaries.mkdir()
     (binaries / "svcctl").write_text(
@@ -85,7 +85,7 @@ def with_command(shell: Shell) -> Shell:
     return Shell(shell.home, {**shell.variables, "PATH": f"{binaries}:{os.environ['PATH']}"})
 
 
-def test_words_known_in_advance_are_completed_without_python(prompt: Prompt) -> None:
+def test_fixed_words_are_completed_without_python(prompt: Prompt) -> None:
     prompt.completed("svcctl que", "svcctl query")
     prompt.completed("svcctl prof", "svcctl profile")
     prompt.completed("svcctl service acc", "svcctl service accounts")
@@ -108,7 +108,7 @@ def test_words_known_in_advance_are_completed_without_python(prompt: Prompt) -> 
     assert prompt.calls() == []
 
 
-def test_files_are_completed_where_a_file_is_meant(prompt: Prompt) -> None:
+def test_file_names_are_completed_for_options_that_take_a_file(prompt: Prompt) -> None:
     home = prompt.calls_file.parent
     (home / "errors of may.q").write_text("from auth.all")
     prompt.completed("svcctl query --file errors", "svcctl query --file errors\\ of\\ may.q")
@@ -124,8 +124,8 @@ def test_profiles_are_completed_by_name(prompt: Prompt) -> None:
     assert set(prompt.calls()) == {"complete profiles"}
 
 
-def test_what_cannot_be_known_is_silent(prompt: Prompt) -> None:
-    # The profile is one of a host that is not there, and the local service does not run.
+def test_a_service_that_cannot_be_reached_completes_nothing_and_prints_nothing(prompt: Prompt) -> None:
+    # The host of the profile does not exist, and the local service is not running.
     for typed in ("svcctl -p prod job stop 3", "svcctl query 'from au", "svcctl -p nobody domain show a"):
         prompt.terminal.type(typed, "Tab", "Tab", "x")
         screen = prompt.terminal.wait_for(f"{typed}x")
@@ -145,7 +145,7 @@ def test_an_installed_script_works_in_a_new_shell(name: str, shell: Shell, tmp_p
     lines = {
         "bash": done.stderr.strip().rpartition(": ")[2],
         "zsh": done.stderr.strip().rpartition(": ")[2],
-        "fish": "true",  # it looks there by itself
+        "fish": "true",  # it needs no line in its configuration
     }
     command = [word for word in COMMANDS[name] if word != "--no-config"]
     terminal = open_shell(name, tmp_path, shell.environment, lines[name], command=command)

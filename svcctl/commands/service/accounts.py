@@ -166,7 +166,7 @@ def rm(
     kind: Annotated[
         str,
         typer.Argument(metavar="KIND", help="keys, resellers, plans, policies or applications."),
-        Completes(words=lambda: KINDS),
+        Completes(words=lambda: [name for name, row in KINDS.items() if row.remove]),
     ],
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its name; RESELLER/PLAN for a plan.")],
     yes: YesOpt = False,

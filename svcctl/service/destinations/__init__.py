@@ -20,7 +20,7 @@ import pyarrow as pa
 from svcctl.api.destinations import canonical_type, suggest_type
 from svcctl.errors import MissingExtra, ServiceError
 from svcctl.service.destinations.params import Params
-from svcctl.service.rendering.lines import Lines
+from svcctl.service.rendering.rows import RowFormat
 
 Memo = Mapping[str, Any]
 """What a destination wants to know again when it is opened the next time; it fits JSON."""
@@ -33,7 +33,7 @@ class Destination:
     another one opened later with what was last committed.
     """
 
-    lines: type[Lines]
+    rows: RowFormat
     """How a row is written."""
     patience: float = 10.0
     """Seconds that rows may wait for their commit."""
@@ -99,10 +99,3 @@ def destination(type_: str, job_id: str, params: Mapping[str, Any], *, endless: 
     except ImportError:
         raise MissingExtra(f"the destination {type_}", type_) from None
     return cast(Destination, made(job_id, Params(type_, params, endless=endless)))
-
-
-def text(lines: pa.StringArray) -> memoryview:
-    """The text of lines that lie side by side, as they do in a column of DuckDB's."""
-    _, offsets, data = lines.buffers()
-    bounds = memoryview(offsets).cast("i")
-    return memoryview(data).cast("B")[bounds[lines.offset] : bounds[lines.offset + len(lines)]]

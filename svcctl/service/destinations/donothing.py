@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from svcctl.service.destinations import Destination, Memo, text
+from svcctl.service.destinations import Destination, Memo
 from svcctl.service.destinations.params import Params
-from svcctl.service.rendering.lines import JsonSimple
+from svcctl.service.rendering import arrow
+from svcctl.service.rendering.rows import OBJECT_LINE
 
 BATCH_BYTES = 1_000_000
 
 
 class DoNothing(Destination):
-    lines = JsonSimple
+    rows = OBJECT_LINE
     patience = 1.0
 
     def __init__(self, job_id: str, params: Params) -> None:
@@ -22,7 +23,7 @@ class DoNothing(Destination):
         return BATCH_BYTES - self._pending
 
     def write(self, lines: pa.StringArray, row: int) -> None:
-        self._pending += len(text(lines))
+        self._pending += len(arrow.text(lines))
 
     def commit(self) -> Memo:
         self._pending = 0

@@ -18,7 +18,6 @@ import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -27,7 +26,8 @@ from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException
 from svcctl.errors import Unavailable
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.destinations.params import Params
-from svcctl.service.rendering.lines import JsonSimple
+from svcctl.service.rendering import arrow
+from svcctl.service.rendering.rows import ARRAY, OBJECT
 
 SETTINGS = (
     "security.protocol",
@@ -48,19 +48,8 @@ FIRST_WAIT, WAIT = 5.0, 20.0
 """Seconds for an answer of the brokers: to the first question, and to any other."""
 
 
-class JsonRow(JsonSimple):
-    """A message of mode json: an object."""
-
-    closes = "}"
-
-
-class ArrayRow(JsonSimple):
-    """A message of mode array: the values in the order of the columns."""
-
-    opens, closes, named = "[", "]", False
-
-
-MODES = {"json": JsonRow, "array": ArrayRow}
+MODES = {"json": OBJECT, "array": ARRAY}
+"""How a message is written: as an object, or as the values in the order of the columns."""
 
 
 class Kafka(Destination):
@@ -71,7 +60,7 @@ class Kafka(Destination):
         self._topic = params.required("topic")
         self._client: dict[str, Any] = {"bootstrap.servers": params.required("bootstrap.servers"), **QUIET}
         self._client |= {key: value for key in SETTINGS if (value := params.text(key))}
-        self.lines = MODES[params.choice("mode", tuple(MODES))]
+        self.rows = MODES[params.choice("mode", tuple(MODES))]
         self._most = params.number("maxBytesPerCommit", 1, 10_000_000, 1_000_000)
         self.patience = params.number("maxTimeWithoutCommit", 1000, 3_600_000, 10_000) / 1000
         self._batch: list[bytes] = []
@@ -166,11 +155,8 @@ class Kafka(Destination):
     def write(self, lines: pa.StringArray, row: int) -> None:
         if not self._batch:
             self._first = row
-        _, offsets, data = lines.buffers()
-        bounds = memoryview(offsets).cast("i")[lines.offset : lines.offset + len(lines) + 1].tolist()
-        text = memoryview(data)
-        self._batch += [bytes(text[start:end]) for start, end in pairwise(bounds)]
-        self._bytes += bounds[-1] - bounds[0]
+        self._batch += arrow.each(lines)
+        self._bytes += len(arrow.text(lines))
 
     def commit(self) -> Memo:
         with self._explained():

@@ -18,8 +18,9 @@ from typing import IO, Any, ClassVar, Protocol
 import pyarrow as pa
 
 from svcctl.errors import Unavailable
-from svcctl.service.destinations import Destination, Memo, text
-from svcctl.service.rendering.lines import Csv
+from svcctl.service.destinations import Destination, Memo
+from svcctl.service.rendering import arrow
+from svcctl.service.rendering.rows import CSV
 
 MEGABYTE = 1_000_000
 LEAST_ROOM = 64 * 1024
@@ -92,7 +93,7 @@ FORMATS = {"plain": ("", plain), "gzip": (".gz", gzipped), "zip": (".zip", zippe
 class Parts(Destination):
     """What destinations of files have in common; `create` and `complete` are a destination's own."""
 
-    lines = Csv
+    rows = CSV
     failures: ClassVar[tuple[type[Exception], ...]] = (OSError,)
     """What the destination's library raises when the destination is at fault."""
 
@@ -134,7 +135,7 @@ class Parts(Destination):
                 self._sink = Counted(self.create(name + self._suffix))
                 self._writer = self._format(self._sink, name.rpartition("/")[2], self._password)
                 self._writer[0](self._head)
-            self._writer[0](text(lines))
+            self._writer[0](arrow.text(lines))
 
     def commit(self) -> Memo:
         if self._sink is not None:

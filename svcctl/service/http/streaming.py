@@ -18,7 +18,7 @@ from svcctl.service.engines import Stream
 from svcctl.service.http.envelope import http_status
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.queries.continuous import Step, Steps
-from svcctl.service.rendering import ENCODERS, Encoder, Rendering
+from svcctl.service.rendering import ENCODERS, Dates, Encoder, Rendering
 from svcctl.service.service import Service
 
 POLL_SECONDS = 0.2
@@ -57,14 +57,9 @@ class StreamedAnswer:
                 f"mode.type {self._asked.mode} cannot be written before its end, and this query has none"
             )
         shape = self._steps.shape
-        rendering = Rendering(
-            self._cid,
-            int(self._service.clock() * 1000),
-            shape.table,
-            date_format=self._asked.date_format,
-            zone=self._asked.zone,
-        )
-        self._encoder = self._closing.enter_context(encoder(shape.columns, rendering))
+        dates = Dates(self._asked.date_format, self._asked.zone)
+        response = Rendering(self._cid, int(self._service.clock() * 1000), shape.table, dates)
+        self._encoder = self._closing.enter_context(encoder(shape.columns, response))
         if step is None:
             return
         try:

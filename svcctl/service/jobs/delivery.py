@@ -32,7 +32,7 @@ from svcctl.service.jobs.jobs import Job, Run
 from svcctl.service.language import Plan
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.queries.continuous import Step, Steps
-from svcctl.service.rendering import Rendering
+from svcctl.service.rendering import Dates, arrow
 
 POLL_SECONDS = 0.5
 """How often a job that has delivered everything looks for new events."""
@@ -103,8 +103,7 @@ class _Delivery:
         self._steps = steps
         self._run = run
         self._destination = destination
-        rendering = Rendering("", 0, steps.shape.table, date_format=asked.date_format, zone=asked.zone)
-        self._encoder = destination.lines(steps.shape.columns, rendering)
+        self._dates = Dates(asked.date_format, asked.zone)
         saved = Checkpoint.from_json(job.checkpoint) if job.checkpoint else None
         self._step = saved.step if saved else None
         self._memo: Memo = saved.memo if saved else {}
@@ -115,7 +114,8 @@ class _Delivery:
 
     def work(self) -> bool:
         """True when all of the job is delivered."""
-        self._written = self._run.generated = self._destination.open(self.job.sent, self._memo, self._encoder.head())
+        head = self._destination.rows.head(self._steps.shape.columns)
+        self._written = self._run.generated = self._destination.open(self.job.sent, self._memo, head)
         if self._written > self.job.sent:
             self._save(self._destination.memo)
         step = due = self._step
@@ -159,11 +159,12 @@ class _Delivery:
 
     def _expressions(self, plan: Plan) -> list[str]:
         """Each row as the destination takes it, and its date."""
-        return [f"concat({', '.join(self._encoder.row())}) AS line", f"epoch_ms(c{len(plan.columns)}) AS date"]
+        row = self._destination.rows.text(plan.columns, self._dates)
+        return [f"{row} AS line", f"epoch_ms(c{len(plan.columns)}) AS date"]
 
     def _hand_on(self, step: Step, lines: pa.StringArray, dates: pa.Int64Array) -> None:
         """Rows in pieces, each as large as the batch at the destination still takes."""
-        bounds = memoryview(lines.buffers()[1]).cast("i")[lines.offset : lines.offset + len(lines) + 1]
+        bounds = arrow.offsets(lines)
         at = 0
         while at < len(lines) and not self._run.stopping.is_set():
             room = max(0, min(self._destination.room(), PIECE_BYTES))

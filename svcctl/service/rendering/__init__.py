@@ -1,16 +1,23 @@
 """Query responses: a row of `ENCODERS` for every `mode.type` of the interface.
 
-Bytes are made in bulk. The streaming formats have DuckDB write each row's line as SQL (`lines`, on the expressions in
-`cells`) and hand its buffers to the wire; the two that cannot stream collect on disk (`spooled`). Only xls touches
-cells one by one, for want of another way to write a spreadsheet.
+    cells.py       a value as text, in DuckDB's SQL
+    rows.py        the text of a row, which destinations write too
+    renderer.py    runs a plan and reads such expressions over its columns, whatever the engine
+    responses.py   the formats that stream
+    spooled.py     the two formats that cannot, and collect on disk
+    arrow.py       text in Arrow's buffers as bytes
+
+Bytes are made in bulk: DuckDB writes each row's text, and its buffers go to the wire. Only xls touches cells one by
+one, because a spreadsheet cannot be written otherwise.
 """
 
 from __future__ import annotations
 
 from svcctl.service.rendering.base import Encoder, Rendering
 from svcctl.service.rendering.cells import DATE_FORMATS
-from svcctl.service.rendering.lines import Csv, Json, JsonCompact, JsonSimple, JsonSimpleCompact, Tsv, Xml
 from svcctl.service.rendering.renderer import stream
+from svcctl.service.rendering.responses import Csv, Json, JsonCompact, JsonSimple, JsonSimpleCompact, Tsv, Xml
+from svcctl.service.rendering.rows import Dates
 from svcctl.service.rendering.spooled import MsgPack, Xls
 
 ENCODERS: dict[str, type[Encoder]] = {
@@ -25,4 +32,4 @@ ENCODERS: dict[str, type[Encoder]] = {
     "xls": Xls,
 }
 
-__all__ = ["DATE_FORMATS", "ENCODERS", "Encoder", "Rendering", "stream"]
+__all__ = ["DATE_FORMATS", "ENCODERS", "Dates", "Encoder", "Rendering", "stream"]

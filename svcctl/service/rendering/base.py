@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import UTC, timezone
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import pyarrow as pa
 
 from svcctl.service.language.types import Column
+from svcctl.service.rendering.rows import Dates
 
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
     """What a response says beside its rows: the request's identifier, the moment in epoch ms, the table asked for.
 
-    `date_format` (a key of `DATE_FORMATS`) and `zone` shape the timestamps of csv, tsv, xml and xls.
+    `dates` shape the timestamps of csv, tsv, xml and xls.
     """
 
     cid: str
     timestamp: int
     table: str
-    date_format: str = "default"
-    zone: timezone = UTC
+    dates: Dates = field(default_factory=Dates)
 
     def envelope(self) -> dict[str, object]:
         """The members of a successful answer before its `object`."""

@@ -23,7 +23,7 @@ from xlsxwriter.exceptions import FileCreateError
 
 from svcctl.errors import ServiceError
 from svcctl.service.language.types import Column, Type
-from svcctl.service.rendering import cells
+from svcctl.service.rendering import arrow, cells
 from svcctl.service.rendering.base import Encoder, Rendering
 
 BLOCK = 1 << 18
@@ -76,9 +76,7 @@ class MsgPack(Spooled):
             for key, column, cell in zip(self._keys, self.columns, batch.columns, strict=True)
         ]
         rows = pc.binary_join_element_wise(*chain.from_iterable(parts), b"")
-        _, offsets, data = rows.buffers()
-        bounds = memoryview(offsets).cast("i")
-        self._spool.write(memoryview(data)[bounds[rows.offset] : bounds[rows.offset + len(rows)]])
+        self._spool.write(arrow.text(rows))
         self._rows += len(rows)
         return b""
 
@@ -172,7 +170,7 @@ class Xls(Spooled):
         self._book = xlsxwriter.Workbook(self._path, {"constant_memory": True, "tmpdir": self._directory.name})
         self._plain = self._book.add_format()
         self._bold = self._book.add_format({"bold": True})
-        self._date = self._book.add_format({"num_format": cells.SHEET_DATE_FORMATS[rendering.date_format]})
+        self._date = self._book.add_format({"num_format": cells.SHEET_DATE_FORMATS[rendering.dates.format]})
         self._add_sheet()
 
     def _add_sheet(self) -> None:
@@ -186,7 +184,9 @@ class Xls(Spooled):
         self._row = 1
 
     def value(self, value: str, type_: Type) -> str:
-        return cells.shifted(value, self.rendering.zone) if type_ is Type.TIMESTAMP else super().value(value, type_)
+        if type_ is Type.TIMESTAMP:
+            return cells.shifted(value, self.rendering.dates.zone)
+        return super().value(value, type_)
 
     def chunk(self, batch: pa.RecordBatch) -> bytes:
         for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
@@ -223,7 +223,7 @@ class Xls(Spooled):
         if value.year >= 1900:
             self._sheet.write_datetime(row, column, value, self._date)
         else:
-            between = "T" if self.rendering.date_format == "iso" else " "
+            between = "T" if self.rendering.dates.format == "iso" else " "
             self._sheet.write_string(row, column, value.isoformat(between, "milliseconds"))
 
     def _write_text(self, row: int, column: int, value: str) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from svcctl.api.dates import Range
 from svcctl.errors import Unavailable
 from svcctl.service import rendering
-from svcctl.service.destinations import Destination, Memo, text
+from svcctl.service.destinations import Destination, Memo
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.jobs import delivery
 from svcctl.service.jobs.checkpoint import StoredQuery
@@ -26,7 +26,8 @@ from svcctl.service.language import compile, parse
 from svcctl.service.language.types import Column, Type
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.queries.asked import AskedQuery
-from svcctl.service.rendering.lines import Csv
+from svcctl.service.rendering import Dates, arrow
+from svcctl.service.rendering.rows import CSV
 from svcctl.service.store import Store
 
 ME = Account("key", "secret", None, "local")
@@ -62,7 +63,7 @@ class World:
 class Small(Destination):
     """What both kinds have in common: batches of about 100 bytes, and dangers everywhere."""
 
-    lines = Csv
+    rows = CSV
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -73,7 +74,7 @@ class Small(Destination):
 
     def write(self, lines: pa.StringArray, row: int) -> None:
         self.world.danger()
-        assert b"".join(line.encode() for line in lines.to_pylist()) == bytes(text(lines))
+        assert b"".join(line.encode() for line in lines.to_pylist()) == bytes(arrow.text(lines))
         self.batch += [line.encode() for line in lines.to_pylist()]
 
 
@@ -181,8 +182,7 @@ def run_to_the_end(
         job = stored(store, job_id)
         assert job is not None
         plan = compile(parse(query), engine.tables(), start=FIRST, end=END, now=LAUNCH)
-        expressions = Csv(plan.columns, delivery.Rendering("", 0, "t")).expressions()
-        with rendering.stream(engine, plan, expressions) as stream:
+        with rendering.stream(engine, plan, [CSV.text(plan.columns, Dates())]) as stream:
             answer = [row.encode() for batch in stream for row in batch.column(0).to_pylist()]
         store.close()
     held = world.log or [row for number in sorted(world.files) for row in world.files[number]]

@@ -23,8 +23,8 @@ from support import GOLDEN
 from svcctl.errors import ServiceError
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Plan, Type
-from svcctl.service.rendering import ENCODERS, Encoder, Rendering, stream
-from svcctl.service.rendering.lines import Csv
+from svcctl.service.rendering import ENCODERS, Dates, Encoder, Rendering, stream
+from svcctl.service.rendering.responses import Csv
 from svcctl.service.rendering.spooled import Xls
 
 TEXTS = {mode: encoder for mode, encoder in ENCODERS.items() if encoder.streams}
@@ -61,7 +61,7 @@ EVENTS: list[Row] = [
 
 
 def rendering(date_format: str = "default", zone: timezone = UTC) -> Rendering:
-    return Rendering("c1d", 1_709_251_200_000, "demo.data", date_format, zone)
+    return Rendering("c1d", 1_709_251_200_000, "demo.data", Dates(date_format, zone))
 
 
 def filled(rows: list[Row], columns: tuple[Column, ...] = COLUMNS) -> DuckDBEngine:

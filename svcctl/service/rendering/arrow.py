@@ -1,0 +1,37 @@
+"""Arrow columns of text as bytes, without a Python object for each row.
+
+The only place that reads the buffers of such a column. Its rows lie side by side in one buffer, whether its offsets
+have 32 bits (string, binary) or 64 (large_string, large_binary).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pyarrow as pa
+
+
+def offsets(rows: pa.Array) -> memoryview:
+    """Where each row begins in the buffer, and where the last one ends."""
+    large = pa.types.is_large_string(rows.type) or pa.types.is_large_binary(rows.type)
+    _, starts, _ = rows.buffers()
+    if starts is None:  # a column that never had rows
+        return memoryview(bytes(8)).cast("q")
+    return memoryview(starts).cast("q" if large else "i")[rows.offset : rows.offset + len(rows) + 1]
+
+
+def text(rows: pa.Array) -> memoryview:
+    """All rows side by side; a view that lives as long as the column."""
+    bounds = offsets(rows)
+    return _data(rows)[bounds[0] : bounds[-1]]
+
+
+def each(rows: pa.Array) -> list[bytes]:
+    """Every row for itself."""
+    data = _data(rows)
+    return [bytes(data[start:end]) for start, end in pairwise(offsets(rows).tolist())]
+
+
+def _data(rows: pa.Array) -> memoryview:
+    data = rows.buffers()[2]
+    return memoryview(b"" if data is None else data).cast("B")

@@ -1,0 +1,136 @@
+"""The text of a row: what is the same wherever rows are written, in a response, a file or a message.
+
+A row format gives the bytes before the first row and an expression of DuckDB's SQL for each row's text, over the
+columns c0, c1, … of a plan.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, timezone
+from typing import Protocol
+
+from svcctl.service.engines.duckdb.text import literal
+from svcctl.service.language.types import Column, Type
+from svcctl.service.rendering import cells
+
+
+@dataclass(frozen=True, slots=True)
+class Dates:
+    """How timestamps are written where a format leaves a choice: a name of DATE_FORMATS, and a time zone."""
+
+    format: str = "default"
+    zone: timezone = UTC
+
+    def text(self, value: str) -> str:
+        """A timestamp as text, in SQL."""
+        return cells.date_text(value, self.format, self.zone)
+
+
+class RowFormat(Protocol):
+    def head(self, columns: Sequence[Column]) -> bytes:
+        """The bytes before the first row."""
+
+    def text(self, columns: Sequence[Column], dates: Dates) -> str:
+        """The SQL of a row's text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Separated:
+    """Lines of cells: quotes only where needed, null is empty, an empty string is `""`.
+
+    A row of nulls begins with `""`: nothing but separators would pass for padding, and the row would be lost.
+    """
+
+    separator: str
+
+    def head(self, columns: Sequence[Column]) -> bytes:
+        special = {self.separator, '"', "\r", "\n"}
+        names = (column.name for column in columns)
+        header = (quoted(name) if special & set(name) or not name else name for name in names)
+        return f"{self.separator.join(header)}\n".encode()
+
+    def text(self, columns: Sequence[Column], dates: Dates) -> str:
+        return _concat(self._parts(columns, dates))
+
+    def _parts(self, columns: Sequence[Column], dates: Dates) -> Iterator[str]:
+        for index, column in enumerate(columns):
+            value = f"c{index}"
+            if index:
+                yield literal(self.separator)
+            is_date = column.type is Type.TIMESTAMP
+            cell = dates.text(value) if is_date else cells.separated(value, column.type, self.separator)
+            yield cell if index else _never_blank(cell, columns)
+        yield "chr(10)"
+
+
+def _never_blank(first: str, columns: Sequence[Column]) -> str:
+    """The first cell, `""` in a row of nulls; the other columns are looked at only where this one is null."""
+    if any(column.name == "eventdate" and column.type is Type.TIMESTAMP for column in columns):
+        return first  # an event has a date, and so has a period
+    others = [cells.is_null(f"c{index}", column.type) for index, column in enumerate(columns) if index]
+    return f"""coalesce({first}, CASE WHEN {" AND ".join(others) or "true"} THEN '""' END)"""
+
+
+def quoted(text: str) -> str:
+    """A cell in quotes."""
+    return '"' + text.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True, slots=True)
+class Json:
+    """JSON values between two texts, each behind its name if they are `named`; timestamps are epoch ms."""
+
+    opens: str
+    closes: str
+    named: bool
+
+    def head(self, columns: Sequence[Column]) -> bytes:
+        return b""
+
+    def text(self, columns: Sequence[Column], dates: Dates) -> str:
+        return _concat(self._parts(columns))
+
+    def _parts(self, columns: Sequence[Column]) -> Iterator[str]:
+        before = self.opens
+        for index, column in enumerate(columns):
+            name = f"{json.dumps(column.name, ensure_ascii=False)}:" if self.named else ""
+            yield literal(before + name)
+            yield cells.json(f"c{index}", column.type)
+            before = ","
+        yield literal(self.closes)
+
+
+class Xml:
+    """One `<event>` a line, every field by name, null marked as such."""
+
+    def head(self, columns: Sequence[Column]) -> bytes:
+        described = (f'<column name="{cells.xml_text(column.name)}" type="{column.type}"/>' for column in columns)
+        return f'<?xml version="1.0" encoding="UTF-8"?>\n<events>\n<columns>{"".join(described)}</columns>\n'.encode()
+
+    def text(self, columns: Sequence[Column], dates: Dates) -> str:
+        return _concat(self._parts(columns, dates))
+
+    def _parts(self, columns: Sequence[Column], dates: Dates) -> Iterator[str]:
+        yield "'<event>'"
+        for index, column in enumerate(columns):
+            value, field = f"c{index}", f'<field name="{cells.xml_text(column.name)}"'
+            cell = dates.text(value) if column.type is Type.TIMESTAMP else cells.xml(value, column.type)
+            filled, null = literal(f"{field}>"), literal(f'{field} null="true"/>')
+            yield f"coalesce({filled} || {cell} || '</field>', {null})"
+        yield "'</event>\n'"
+
+
+def _concat(parts: Iterable[str]) -> str:
+    return f"concat({', '.join(parts)})"
+
+
+CSV, TSV = Separated(","), Separated("\t")
+XML = Xml()
+OBJECT = Json("{", "}", named=True)
+"""One JSON object, as in a message."""
+ARRAY = Json("[", "]", named=False)
+"""The values alone, in the order of the columns."""
+OBJECT_LINE = Json("{", "}\n", named=True)

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from svcctl.completion.places import Table, Values, table
 from svcctl.completion.words import Word
+
+if TYPE_CHECKING:
+    from svcctl.completion.places import Table, Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ def script(shell: Shell, tree: Any) -> str:
     """The script of a shell for a command tree."""
     from importlib import resources
 
+    from svcctl.completion.places import table  # late: 'svcctl complete' is in this noun too, and needs no table
+
     known = table(tree)
     text = resources.files("svcctl.completion").joinpath("templates", shell.file_name).read_text(encoding="utf-8")
     for name, lines in (
@@ -54,8 +58,8 @@ def _cases(known: Table, shell: Shell) -> Iterator[str]:
         answers.setdefault((rank, place.values), []).append(shell.pattern(place.name))
     for (_, values), names in sorted(answers.items(), key=lambda item: item[0][0]):
         yield shell.case(names)
-        if values != Values():
-            yield "        " + shell.fill(values)
+        if line := shell.fill(values):
+            yield f"        {line}"
         yield from shell.end
 
 

@@ -21,14 +21,14 @@ Moment = int | str
 """A date as the interface takes it: epoch seconds, or an operator or absolute date as text."""
 
 ABSOLUTE_FORMAT = "%d/%m/%Y %H:%M:%S"
+DATE_FORMATS = ("default", "sql", "iso")
+"""The values of `dateFormat`: how dates are printed."""
 MAX_EPOCH_SECONDS = 99_999_999_999
 """Above this a number is taken for milliseconds: as seconds it would be past the year 5138."""
 
 _ABSOLUTE = re.compile(r"\d{2}/\d{2}/\d{4} \d{2}:\d{2}:\d{2}", re.ASCII)
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?", re.ASCII)
-_RELATIVE = re.compile(r"(\d+)(ad|ah|d|h)", re.ASCII)
 _ZONE = re.compile(r"GMT(?:([+-])(\d{1,2})(?::?([0-5]\d))?)?", re.ASCII)
-_FORMS = "today, now, endday, endmonth, 5d, 5ad, 5h, 5ah, dd/MM/yyyy HH:mm:ss, 2024-01-31T10:00:00Z or epoch seconds"
 
 
 def _midnight(moment: datetime) -> datetime:
@@ -46,72 +46,107 @@ def _end_of_month(moment: datetime) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One relative date: how it is written, what it means in `from` (of now, N) and in `to` (of now, from, N)."""
+    """One relative date: how it is written, what it means in `from` (of now, N) and in `to` (of now, from, N).
+
+    In `name` and in the meanings, N stands for a whole number. A `zoned` operator names a day, which begins at another
+    moment in another time zone.
+    """
 
     name: str
+    zoned: bool
     in_from: Callable[[datetime, int], datetime]
     in_to: Callable[[datetime, datetime, int], datetime]
     from_meaning: str
     to_meaning: str
 
+    @property
+    def counts(self) -> bool:
+        """Whether it is written with a number."""
+        return "<N>" in self.name
 
-OPERATORS = {
-    operator.name: operator
-    for operator in (
-        Operator(
-            "today",
-            lambda now, n: _midnight(now),
-            lambda now, start, n: _midnight(now),
-            "current day 00:00:00",
-            "current day 00:00:00",
-        ),
-        Operator(
-            "now", lambda now, n: now, lambda now, start, n: now, "current date and time", "current date and time"
-        ),
-        Operator(
-            "endday",
-            lambda now, n: _end_of_day(now),
-            lambda now, start, n: _end_of_day(start),
-            "current day 23:59:59",
-            "23:59:59 of the day of from",
-        ),
-        Operator(
-            "endmonth",
-            lambda now, n: _end_of_month(now),
-            lambda now, start, n: _end_of_month(start),
-            "last day of the current month 23:59:59",
-            "last day of the month of from 23:59:59",
-        ),
-        Operator(
-            "<N>d",
-            lambda now, n: now - timedelta(days=n),
-            lambda now, start, n: start + timedelta(days=n),
-            "now minus N days",
-            "from plus N days",
-        ),
-        Operator(
-            "<N>ad",
-            lambda now, n: _midnight(now - timedelta(days=n)),
-            lambda now, start, n: _midnight(start + timedelta(days=n)),
-            "now minus N days, at 00:00:00",
-            "from plus N days, at 00:00:00",
-        ),
-        Operator(
-            "<N>h",
-            lambda now, n: now - timedelta(hours=n),
-            lambda now, start, n: start + timedelta(hours=n),
-            "now minus N hours",
-            "from plus N hours",
-        ),
-        Operator(
-            "<N>ah",
-            lambda now, n: _midnight(now) - timedelta(hours=n),
-            lambda now, start, n: _midnight(start) + timedelta(hours=n),
-            "current day 00:00:00 minus N hours",
-            "day of from at 00:00:00 plus N hours",
-        ),
-    )
-}
+    def written(self, n: int) -> str:
+        return self.name.replace("<N>", str(n))
+
+    def number_in(self, text: str) -> int | None:
+        """The number with which `text` writes this operator, 0 where it takes none; None for any other text."""
+        match = re.fullmatch(self.name.replace("<N>", "([0-9]+)"), text)
+        return None if match is None else int(match[1][:12]) if self.counts else 0
+
+
+def with_number(meaning: str, n: int) -> str:
+    """An operator's meaning for a number: `now minus 1 day`."""
+    return re.sub(r"\bN (day|hour)s", lambda match: f"{n} {match[1]}" + "s" * (n != 1), meaning)
+
+
+OPERATORS = (
+    Operator(
+        "today",
+        True,
+        lambda now, n: _midnight(now),
+        lambda now, start, n: _midnight(now),
+        "current day 00:00:00",
+        "current day 00:00:00",
+    ),
+    Operator(
+        "now",
+        False,
+        lambda now, n: now,
+        lambda now, start, n: now,
+        "current date and time",
+        "current date and time",
+    ),
+    Operator(
+        "endday",
+        True,
+        lambda now, n: _end_of_day(now),
+        lambda now, start, n: _end_of_day(start),
+        "current day 23:59:59",
+        "23:59:59 of the day of from",
+    ),
+    Operator(
+        "endmonth",
+        True,
+        lambda now, n: _end_of_month(now),
+        lambda now, start, n: _end_of_month(start),
+        "last day of the current month 23:59:59",
+        "last day of the month of from 23:59:59",
+    ),
+    Operator(
+        "<N>d",
+        False,
+        lambda now, n: now - timedelta(days=n),
+        lambda now, start, n: start + timedelta(days=n),
+        "now minus N days",
+        "from plus N days",
+    ),
+    Operator(
+        "<N>ad",
+        True,
+        lambda now, n: _midnight(now - timedelta(days=n)),
+        lambda now, start, n: _midnight(start + timedelta(days=n)),
+        "now minus N days, at 00:00:00",
+        "from plus N days, at 00:00:00",
+    ),
+    Operator(
+        "<N>h",
+        False,
+        lambda now, n: now - timedelta(hours=n),
+        lambda now, start, n: start + timedelta(hours=n),
+        "now minus N hours",
+        "from plus N hours",
+    ),
+    Operator(
+        "<N>ah",
+        True,
+        lambda now, n: _midnight(now) - timedelta(hours=n),
+        lambda now, start, n: _midnight(start) + timedelta(hours=n),
+        "current day 00:00:00 minus N hours",
+        "day of from at 00:00:00 plus N hours",
+    ),
+)
+
+_FORMS = ", ".join(operator.written(5) for operator in OPERATORS)
+_FORMS += ", dd/MM/yyyy HH:mm:ss, 2024-01-31T10:00:00Z or epoch seconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +155,6 @@ class Range:
 
     start: datetime
     end: datetime | None
-
-    @property
-    def length(self) -> timedelta | None:
-        """None for a continuous query."""
-        return None if self.end is None else self.end - self.start
 
 
 def parse_zone(text: str) -> timezone:
@@ -186,10 +216,10 @@ def resolve(start: Moment, end: Moment | None, *, now: datetime, zone: timezone 
 
 
 def depends_on_zone(moment: Moment | None) -> bool:
-    """Whether `timeZone` moves this date: true of today, endday, endmonth, `<N>ad` and `<N>ah`."""
-    if not isinstance(moment, str) or _ABSOLUTE.fullmatch(moment):
-        return False
-    return moment != "now" and (not _RELATIVE.fullmatch(moment) or "a" in moment)
+    """Whether `timeZone` moves this date."""
+    return isinstance(moment, str) and any(
+        operator.zoned for operator in OPERATORS if operator.number_in(moment) is not None
+    )
 
 
 def _resolve_one(moment: Moment, zone: timezone, apply: Callable[[Operator, int], datetime]) -> datetime:
@@ -212,11 +242,10 @@ def _parse_text(text: str) -> datetime | tuple[Operator, int]:
             return datetime.strptime(text, ABSOLUTE_FORMAT).replace(tzinfo=UTC)
         except ValueError:
             raise UsageError(f"date '{text}' does not exist", hint="the order is dd/MM/yyyy HH:mm:ss") from None
-    if text in OPERATORS and not text.startswith("<"):
-        return OPERATORS[text], 0
-    if match := _RELATIVE.fullmatch(text):
-        return OPERATORS[f"<N>{match[2]}"], int(match[1][:12])
-    raise UsageError(f"date '{text}' is not one", hint=f"write {_FORMS}")
+    for operator in OPERATORS:
+        if (number := operator.number_in(text)) is not None:
+            return operator, number
+    raise UsageError(f"'{text}' is not a valid date", hint=f"write {_FORMS}")
 
 
 def _parse_iso(text: str) -> int:

@@ -91,11 +91,6 @@ def is_secret(key: str) -> bool:
     return lowered in _SECRET_KEYS or any(word in lowered for word in _SECRET_WORDS)
 
 
-def redact(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The same parameters, fit to be shown."""
-    return {key: REDACTED if is_secret(key) else value for key, value in params.items()}
-
-
 def canonical_type(name: str) -> str:
     """`Kafka`, `KAFKA` and `kafka` are one type; a name that is not known stays as written."""
     return name.lower() if name.lower() in TYPES else name

@@ -34,7 +34,6 @@ class Mode:
     name: str
     raw: Callable[[Iterable[bytes], Delivered], Iterator[bytes]]
     rows: Callable[[Iterable[bytes], Delivered], Iterator[list[tuple[Any, ...]]]] | None
-    binary: bool = False
     json: bool = False
 
 
@@ -45,11 +44,11 @@ MODES: Mapping[str, Mode] = {
         Mode("json/compact", documents.raw(documents.JsonReader), documents.rows(documents.JsonReader), json=True),
         Mode("json/simple", RECORDS.raw, RECORDS.rows, json=True),
         Mode("json/simple/compact", VALUES.raw, VALUES.rows, json=True),
-        Mode("msgpack", documents.raw(documents.MsgpackReader), documents.rows(documents.MsgpackReader), binary=True),
+        Mode("msgpack", documents.raw(documents.MsgpackReader), documents.rows(documents.MsgpackReader)),
         Mode("csv", CSV.raw, CSV.rows),
         Mode("tsv", TSV.raw, TSV.rows),
         Mode("xml", xml, xml_rows),
-        Mode("xls", xls, None, binary=True),
+        Mode("xls", xls, None),
     )
 }
 
@@ -62,7 +61,6 @@ class QueryResponse:
 
     def __init__(self, mode: Mode, content_type: str, body: Iterable[bytes], cid: str | None = None) -> None:
         self.mode = mode
-        self.content_type = content_type
         self.bytes = 0
         """Bytes of the body received so far."""
         self._delivered = Delivered(cid=cid)

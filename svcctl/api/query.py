@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from svcctl.api.destinations import Destination, canonical_type, redact
+from svcctl.api.dates import DATE_FORMATS
+from svcctl.api.destinations import Destination, canonical_type
 from svcctl.api.events import MODES
 from svcctl.api.suggest import did_you_mean
 from svcctl.errors import UsageError
-
-DATE_FORMATS = ("default", "sql", "iso")
 
 
 @dataclass(frozen=True)
@@ -57,13 +56,6 @@ class QueryRequest:
             return json.dumps(self._fields(), ensure_ascii=False, separators=(",", ":")).encode("utf-8")
         except UnicodeEncodeError:
             raise UsageError("the query or a parameter holds bytes that are not UTF-8") from None
-
-    def shown(self) -> dict[str, Any]:
-        """The fields of the body with the secrets of the destination redacted."""
-        fields = self._fields()
-        if self.destination is not None:
-            fields["destination"] = fields["destination"] | {"params": redact(self.destination.params)}
-        return fields
 
     def _fields(self) -> dict[str, Any]:
         destination = None

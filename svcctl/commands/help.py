@@ -76,6 +76,7 @@ def _columns(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _dates() -> str:
+    *others, last = [row.name for row in OPERATORS if row.zoned]
     return _page(
         "Dates of --from and --to",
         _text("""
@@ -88,14 +89,14 @@ def _dates() -> str:
         _columns(
             [
                 ("", "in --from", "in --to"),
-                *((row.name, row.from_meaning, row.to_meaning) for row in OPERATORS.values()),
+                *((row.name, row.from_meaning, row.to_meaning) for row in OPERATORS),
             ]
         ),
-        _text("""
+        _text(f"""
             Absolute dates are 31/01/2024 10:00:00 (day first, UTC), ISO 8601 as 2024-01-31, 2024-01-31T10:00 or
             2024-01-31T10:00:00+02:00 (UTC without an offset), and epoch seconds. Milliseconds are refused.
 
-            --time-zone GMT+2 (two hours east of Greenwich) moves today, endday, endmonth, <N>ad and <N>ah, and the
+            --time-zone GMT+2 (two hours east of Greenwich) moves {", ".join(others)} and {last}, and the
             dates that csv, tsv, xml, xls and tables print. Absolute dates stay as they are. See what a pair comes to:
         """),
         "  svcctl range --from 1ad --to 1d --time-zone GMT+2",

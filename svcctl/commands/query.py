@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from svcctl.api.dates import depends_on_zone, parse_zone, resolve
+from svcctl.api.dates import DATE_FORMATS, depends_on_zone, parse_zone, resolve
 from svcctl.completion import words
 from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from svcctl.api.events import QueryResponse
     from svcctl.api.query import QueryRequest
 
-DATE_FORMATS = ("default", "sql", "iso")
 
 QueryIdOpt = Annotated[str | None, typer.Option("--query-id", metavar="ID", help="Run a saved query.")]
 VarOpt = Annotated[

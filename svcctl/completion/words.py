@@ -10,7 +10,6 @@ imports the table when a script is written: a command that only carries the mark
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -81,16 +80,11 @@ def end_dates() -> Iterator[Word]:
 
 def _dates(meaning: Callable[[Operator], str]) -> Iterator[Word]:
     """An operator that takes a number is offered with some numbers."""
-    from svcctl.api.dates import OPERATORS
+    from svcctl.api.dates import OPERATORS, with_number
 
-    for row in OPERATORS.values():
-        for number in ("1", "2", "7") if "<N>" in row.name else ("",):
-            yield Word(row.name.replace("<N>", number), _count(meaning(row), number))
-
-
-def _count(meaning: str, number: str) -> str:
-    """`now minus N days` for one number."""
-    return re.sub(r"\bN (\w+)s\b", rf"{number} \1" + "s" * (number != "1"), meaning)
+    for row in OPERATORS:
+        for number in (1, 2, 7) if row.counts else (0,):
+            yield Word(row.written(number), with_number(meaning(row), number))
 
 
 def time_zones() -> Iterator[str]:

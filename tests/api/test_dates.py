@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svcctl.api.dates import OPERATORS, depends_on_zone, parse_moment, parse_zone, resolve
+from svcctl.api.dates import OPERATORS, depends_on_zone, parse_moment, parse_zone, resolve, with_number
 from svcctl.errors import UsageError
 
 NOW = datetime(2018, 10, 8, 14, 33, 12, tzinfo=UTC)
@@ -96,7 +96,7 @@ def test_operators_and_absolute_dates_are_sent_as_written_and_iso_as_seconds(tex
         *(
             (
                 text,
-                f"date '{text}' is not one",
+                f"'{text}' is not a valid date",
                 "write today, now, endday, endmonth, 5d, 5ad, 5h, 5ah, dd/MM/yyyy HH:mm:ss, 2024-01-31T10:00:00Z "
                 "or epoch seconds",
             )
@@ -120,7 +120,7 @@ def test_a_range_that_ends_before_it_starts_is_refused() -> None:
 
 def test_an_empty_range_is_allowed() -> None:
     resolved = resolve("now", "now", now=NOW)
-    assert resolved.length == timedelta(0)
+    assert resolved.end == resolved.start
 
 
 @pytest.mark.parametrize("start", ["99999999d", "999999999999999999999d", "9999999999h"])
@@ -152,11 +152,24 @@ def test_the_zone_moves_only_the_operators_that_name_a_day() -> None:
     assert not depends_on_zone(None)
 
 
+def test_the_meaning_of_an_operator_with_a_number_is_a_sentence() -> None:
+    assert [with_number(row.from_meaning, n) for row in OPERATORS for n in (1, 7) if row.counts] == [
+        "now minus 1 day",
+        "now minus 7 days",
+        "now minus 1 day, at 00:00:00",
+        "now minus 7 days, at 00:00:00",
+        "now minus 1 hour",
+        "now minus 7 hours",
+        "current day 00:00:00 minus 1 hour",
+        "current day 00:00:00 minus 7 hours",
+    ]
+
+
 OFFSETS = st.integers(-14, 14).map(lambda hours: timezone(timedelta(hours=hours)))
 MOMENTS = st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
 COUNTS = st.integers(0, 400)
 RELATIVE = st.one_of(
-    st.sampled_from([name for name in OPERATORS if "N" not in name]),
+    st.sampled_from([row.name for row in OPERATORS if not row.counts]),
     st.builds("{}{}".format, COUNTS, st.sampled_from(["d", "ad", "h", "ah"])),
 )
 
@@ -186,7 +199,7 @@ def test_hours_and_days_back_are_never_later_than_now(count: int, now: datetime)
 @given(st.integers(0, 10**10), COUNTS, MOMENTS)
 def test_to_counts_from_the_start_whatever_the_time_is(start: int, count: int, now: datetime) -> None:
     resolved = resolve(start, f"{count}h", now=now)
-    assert resolved.length == timedelta(hours=count)
+    assert resolved.end == resolved.start + timedelta(hours=count)
 
 
 @given(MOMENTS)

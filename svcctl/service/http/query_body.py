@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timezone
 from typing import Any
 
-from svcctl.api.dates import Range, parse_zone, resolve
+from svcctl.api.dates import DATE_FORMATS, Range, parse_zone, resolve
 from svcctl.api.destinations import Destination
 from svcctl.errors import ServiceError, UsageError
 from svcctl.service.http.envelope import json_object
 from svcctl.service.queries.asked import AskedQuery
-
-DATE_FORMATS = ("default", "sql", "iso")
 
 
 def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any], saved: Callable[[str], str]) -> AskedQuery:

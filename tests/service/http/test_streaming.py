@@ -338,7 +338,7 @@ def test_a_monstrous_query_is_refused_or_answered_and_the_service_lives_on(
         (b"[]", "the body is not a JSON object"),
         (b'{"query":"from few"}', "from is missing"),
         (b'{"query":"from few","from":true}', "from is neither epoch seconds nor a date"),
-        (b'{"query":"from few","from":"2h","to":"3 weeks"}', "date '3 weeks' is not one"),
+        (b'{"query":"from few","from":"2h","to":"3 weeks"}', "'3 weeks' is not a valid date"),
         (b'{"query":["from few"],"from":"2h"}', "query is not a string"),
         (b'{"query":"from few","queryId":"a","from":"2h"}', "query and queryId exclude each other"),
         (b'{"from":"2h"}', "query or queryId is missing"),

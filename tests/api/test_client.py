@@ -3,6 +3,7 @@
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -59,7 +60,7 @@ def test_the_bytes_signed_are_the_bytes_sent(serve: Serve) -> None:
 
 
 BODY = b'a,b\n1,"x\ny"\n2,3\n'
-SENDINGS = {
+SENDINGS: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
     "close": (lambda body: head("200 OK"), lambda body: body),
     "length": (lambda body: head("200 OK", f"Content-Length: {len(body)}"), lambda body: body),
     "chunked": (
@@ -301,7 +302,7 @@ def test_a_launch_is_repeated_only_when_the_service_did_not_take_it(serve: Serve
     assert client(script).launch(LAUNCH) == "j1"
     for answer in (LOST, http("502 Bad"), http("504 Late")):
         script = serve(answer)
-        error = failure(lambda script=script: client(script).launch(LAUNCH))  # type: ignore[misc]
+        error = failure(partial(client(script).launch, LAUNCH))
         assert (type(error), len(script.requests)) == (Unavailable, 1)
         assert error.hint == "the service may have done it all the same: look before trying again"
 

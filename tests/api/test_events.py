@@ -3,7 +3,7 @@
 import io
 import json
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgpack
@@ -351,12 +351,13 @@ def test_an_answer_of_several_envelopes_worth_of_pieces_keeps_order_and_count() 
 @pytest.mark.parametrize("mode", ["json", "json/simple", "csv", "msgpack"])
 def test_a_row_of_many_pieces_is_one_row(mode: str) -> None:
     value = "ñ" * 1_000_000
-    body = {
+    bodies: dict[str, Callable[[], bytes]] = {
         "json": lambda: compact({"status": 0, "object": [{"a": value}]}).encode(),
         "json/simple": lambda: compact({"a": value}).encode() + b"\n",
         "csv": f'a,b\n"{value}",\n'.encode,
         "msgpack": lambda: msgpack.packb({"object": [{"a": value}]}),
-    }[mode]()
+    }
+    body = bodies[mode]()
     pieces = [body[at : at + 65_536] for at in range(0, len(body), 65_536)]
     assert [row[0] for row in answer(mode, pieces).rows()] == [value]
 

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from typing import Any
+from typing import Any, Literal
 
 import msgpack
 from hypothesis import given, settings
@@ -40,7 +40,7 @@ def table(data: st.DataObject, value: st.SearchStrategy[Any]) -> list[tuple[Any,
 
 @settings(max_examples=150, deadline=None)
 @given(st.data(), st.sampled_from([("csv", ","), ("tsv", "\t")]), st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
-def test_separated_rows(data: st.DataObject, dialect: tuple[str, str], quoting: int) -> None:
+def test_separated_rows(data: st.DataObject, dialect: tuple[str, str], quoting: Literal[0, 1]) -> None:
     mode, separator = dialect
     rows = table(data, TEXT)
     names = tuple(f"c{at}" for at in range(len(rows[0])))

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -119,10 +120,10 @@ def test_a_continuous_request_has_no_to() -> None:
     ],
 )
 def test_fields_that_cannot_be_a_request_are_usage_errors(
-    fields: dict[str, str], message: str, hint: str | None
+    fields: dict[str, Any], message: str, hint: str | None
 ) -> None:
     with pytest.raises(UsageError) as caught:
-        QueryRequest(from_="now", **fields)  # type: ignore[arg-type]
+        QueryRequest(from_="now", **fields)
     assert (caught.value.message, caught.value.hint) == (message, hint)
 
 

@@ -14,8 +14,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 ROWS = 5_000_000
@@ -50,7 +51,7 @@ def startup(environment: dict[str, str]) -> None:
     ):
         command = [SVCCTL, *arguments]
         name = f"svcctl {' '.join(arguments)} / python -c '{peer[-1]}'"
-        compare(name, lambda p=peer: seconds(p, environment), lambda c=command: seconds(c, environment), 20, reach)  # type: ignore[misc]
+        compare(name, partial(seconds, peer, environment), partial(seconds, command, environment), 20, reach)
 
 
 def stream(environment: dict[str, str], data: Path) -> None:
@@ -63,8 +64,8 @@ def stream(environment: dict[str, str], data: Path) -> None:
         ours = [SVCCTL, "query", "from bench", "--from", FROM, "-f", format_]
         compare(
             f"query -f {format_} / curl, {ROWS} rows",
-            lambda c=curl: seconds(c, environment),  # type: ignore[misc]
-            lambda c=ours: seconds(c, environment),  # type: ignore[misc]
+            partial(seconds, curl, environment),
+            partial(seconds, ours, environment),
             5,
             1.5,
         )
@@ -98,7 +99,7 @@ for _ in range(6):
 
 
 @contextmanager
-def service(events: bool):  # type: ignore[no-untyped-def]
+def service(events: bool) -> Iterator[tuple[dict[str, str], Path, Path]]:
     """An environment with a running service, its data directory and a parquet file of events."""
     with tempfile.TemporaryDirectory(prefix="svcctl-bench-") as home:
         data, parquet = Path(home) / "data", Path(home) / "bench.parquet"

@@ -22,10 +22,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -223,7 +224,7 @@ def nothing(directory: Path) -> Iterator[None]:
     yield None
 
 
-TARGETS: Mapping[str, tuple[Callable[..., object], Callable[..., Target]]] = {
+TARGETS: Mapping[str, tuple[Callable[[Path], AbstractContextManager[Any]], Callable[[Any], Target]]] = {
     "kafka": (kafka.tansu, kafka_target),
     "old_kafka": (old_kafka.apache_kafka, kafka_target),
     "s3": (s3.rclone, s3_target),
@@ -243,7 +244,7 @@ def main() -> None:
     print(f"seed {options.seed}", flush=True)
     for name in options.target:
         start, make = TARGETS[name]
-        with tempfile.TemporaryDirectory(prefix="chaos-") as home, start(Path(home)) as peer:  # type: ignore[attr-defined]
+        with tempfile.TemporaryDirectory(prefix="chaos-") as home, start(Path(home)) as peer:
             shell = Shell(Path(home))
             try:
                 outcome = run(

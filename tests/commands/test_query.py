@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import msgpack
@@ -436,9 +437,9 @@ def test_csv_of_the_demo_reads_as_csv(service: Shell) -> None:
     assert [row[0] for row in rows[1:]] == sorted(row[0] for row in rows[1:])
 
 
-def _wait_for(condition: object, seconds: float = 20) -> None:
+def _wait_for(condition: Callable[[], object], seconds: float = 20) -> None:
     """Poll a condition of another process's making, for which there is no event to wait for."""
     deadline = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)

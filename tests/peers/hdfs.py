@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -116,7 +117,7 @@ def hadoop(directory: Path) -> Iterator[HdfsPeer]:
                 },
             ),
             directory=directory,
-            ready=lambda number=number: _accepts_writing(web, data_nodes=number),  # type: ignore[misc]
+            ready=partial(_accepts_writing, web, data_nodes=number),
         )
         for number in (1, 2)
     ]

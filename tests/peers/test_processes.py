@@ -27,9 +27,9 @@ input()
 """
 
 
-def shell(directory: Path, script: str, **more: object) -> Process:
-    settings = {"name": "server", "ready": (directory / "ready").stat, **more}
-    return Process(arguments=["sh", "-c", script], directory=directory, **settings)  # type: ignore[arg-type]
+def shell(directory: Path, script: str, seconds_to_start: float = 60) -> Process:
+    ready = (directory / "ready").stat
+    return Process("server", ["sh", "-c", script], directory, ready, seconds_to_start=seconds_to_start)
 
 
 def ended(process: int) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from svcctl import profiles
 from svcctl.errors import ProfileError, UsageError
-from svcctl.profiles import SETTINGS, Profile, Store, parse_assignments, resolve
+from svcctl.profiles import SETTINGS, Profile, Store, Value, parse_assignments, resolve
 
 PROD = {"base_url": "https://api.example.com", "api_key": "key-1", "api_secret": "0123456789abcdefXYZ1"}
 LOCAL = {
@@ -36,7 +36,9 @@ def test_with_nothing_configured_the_local_service_is_used(store: Store) -> None
 
 
 def test_a_flag_beats_the_environment_beats_the_profile_beats_the_default(store: Store) -> None:
-    timeout = lambda *given: look_up(store, *given).values["timeout"]  # noqa: E731
+    def timeout(*given: Any) -> Value:
+        return look_up(store, *given).values["timeout"]
+
     store.set("prod", PROD)
     store.use("prod")
     assert (timeout().value, timeout().source) == (60.0, "default")

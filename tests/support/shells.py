@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 SVCCTL = [sys.executable, "-m", "svcctl"]
 
@@ -17,6 +18,8 @@ class Shell:
 
     home: Path
     variables: dict[str, str] = field(default_factory=dict)
+    timeout: float = 60
+    """Seconds that a command may take."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -29,26 +32,27 @@ class Shell:
             **self.variables,
         }
 
-    def __call__(
-        self, *arguments: str, stdin: str | bytes = b"", timeout: float = 60, **variables: str
-    ) -> subprocess.CompletedProcess[str]:
+    def __call__(self, *arguments: str, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
         """One command; stdout and stderr as text, newlines untouched."""
         done = subprocess.run(
             [*SVCCTL, *arguments],
-            input=stdin.encode() if isinstance(stdin, str) else stdin,
+            input=stdin.encode("utf-8", "surrogateescape"),
             capture_output=True,
             env=self.environment | variables,
             cwd=self.home,
-            timeout=timeout,
+            timeout=self.timeout,
             check=False,
         )
         return subprocess.CompletedProcess(
             done.args, done.returncode, done.stdout.decode("utf-8", "surrogateescape"), done.stderr.decode()
         )
 
-    def start(self, *arguments: str, **options: object) -> subprocess.Popen[bytes]:
+    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
         """A command that goes on; the caller ends it."""
-        return subprocess.Popen([*SVCCTL, *arguments], env=self.environment, cwd=self.home, **options)  # type: ignore[call-overload,no-any-return]
+        process: subprocess.Popen[bytes] = subprocess.Popen(
+            [*SVCCTL, *arguments], env=self.environment, cwd=self.home, **options
+        )
+        return process
 
     def ndjson(self, *arguments: str) -> list[dict[str, object]]:
         """The rows of a command that prints ndjson."""

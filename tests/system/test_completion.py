@@ -167,15 +167,17 @@ def test_tables_are_completed_inside_the_quotes_of_a_query(prompt_with_service: 
 
 def test_jobs_are_completed_by_id_with_their_friendly_names(prompt_with_service: Prompt, service: Shell) -> None:
     launched = [
-        service.ndjson(
-            *("query", "from sample", "--from", "2024-01-31", "--to", "1d", "--dest", "donothing"),
-            *("--dest-param", f"friendlyName=night_{number}"),
-        )[0]["id"]
+        str(
+            service.ndjson(
+                *("query", "from sample", "--from", "2024-01-31", "--to", "1d", "--dest", "donothing"),
+                *("--dest-param", f"friendlyName=night_{number}"),
+            )[0]["id"]
+        )
         for number in (1, 2)
     ]
     try:
         prompt_with_service.know("jobs")
-        prompt_with_service.offered("svcctl job show ", *(f"{id}" for id in launched), "night_1", "night_2")
+        prompt_with_service.offered("svcctl job show ", *launched, "night_1", "night_2")
         prompt_with_service.completed(f"svcctl job show {launched[0][:13]}", f"svcctl job show {launched[0]}")
     finally:
-        service("job", "rm", "--yes", *map(str, launched))
+        service("job", "rm", "--yes", *launched)

@@ -78,6 +78,11 @@ def begin(framing: str, body: bytes) -> int:
     return len(FRAMINGS[framing](b"", body).partition(b"\r\n\r\n")[0]) + 4
 
 
+def cut(framing: str, at: int) -> Deliver:
+    """Delivers an answer's head whole, and of the rest so many bytes."""
+    return lambda head, body: [head + FRAMINGS[framing](b"", body)[:at]]
+
+
 @dataclass
 class Proxy:
     """Passes requests on to the service, and its answers back in the way of `deliver`; asks for each only once."""
@@ -188,7 +193,7 @@ def test_rows_of_an_answer_cut_anywhere_are_right_or_incomplete(proxy: Proxy, mo
     with client_of_proxy(proxy) as client:
         start = begin(framing, body)
         for at in range(len(wire) - start):
-            proxy.deliver = lambda head, body, at=at: [head + FRAMINGS[framing](b"", body)[: start + at]]
+            proxy.deliver = cut(framing, start + at)
             rows: list[tuple[Any, ...]] = []
             told: int | None = None
             try:
@@ -213,7 +218,7 @@ def test_a_file_of_an_answer_cut_anywhere_is_right_or_not_there(proxy: Proxy, tm
     ends = set()
     with client_of_proxy(proxy) as client:
         for at in range(0, len(body), 50 if mode == "xls" else 3):
-            proxy.deliver = lambda head, body, at=at: [closing(head, body[:at])]
+            proxy.deliver = cut("close", begin("close", body) + at)
             code, stderr = query(client, tmp_path, "-f", format, "-o", str(target))
             if code == 0:
                 ends.add(at)

@@ -36,9 +36,9 @@ PRINTED = {
 
 @pytest.mark.parametrize("name", [row.name for row in FORMATS.values() if row.lists])
 def test_a_list_is_printed_in_every_list_format(name: str) -> None:
-    stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    stdout = io.TextIOWrapper(written := io.BytesIO(), encoding="utf-8")
     Output(stdout, Diagnostics(io.StringIO()), color=False).records(COLUMNS, ROWS, FORMATS[name])
-    assert stdout.buffer.getvalue().decode() == PRINTED[name]  # type: ignore[attr-defined]
+    assert written.getvalue().decode() == PRINTED[name]
 
 
 @pytest.mark.parametrize("row", [row for row in FORMATS.values() if row.lists or row.lines or not row.raw])

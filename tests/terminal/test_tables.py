@@ -1,6 +1,6 @@
 """Tables and vertical blocks, as they stand on a screen."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, timedelta, timezone
 
 from hypothesis import given
@@ -13,7 +13,7 @@ COLUMNS = [TableColumn("eventdate", "timestamp"), TableColumn("user", "str"), Ta
 ROWS = [(1539009192000, "ana", 5), (1539009193000, "[bob] 漢字", 1234), (1539009194000, None, None)]
 
 
-def lay_out(columns: list[TableColumn], rows: list[tuple[object, ...]], style: Style) -> tuple[list[str], Cuts]:
+def lay_out(columns: list[TableColumn], rows: Iterable[tuple[object, ...]], style: Style) -> tuple[list[str], Cuts]:
     cuts = Cuts()
     return list(table(columns, rows, style, cuts)), cuts
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -62,8 +61,8 @@ class Site:
     def __post_init__(self) -> None:
         self.jobs = Jobs(self.store, partial(delivery.deliver, self.engine, lambda: NOW))
 
-    def launch(self, type_: str, query: str = "from t", limit: int | None = None, **params: Any) -> str:
-        asked = AskedQuery(query, Range(FIRST, NOW), "csv", limit=limit, destination=Destination(type_, {**params}))
+    def launch(self, type_: str, params: Mapping[str, str], query: str = "from t") -> str:
+        asked = AskedQuery(query, Range(FIRST, NOW), "csv", destination=Destination(type_, params))
         destination = delivery.check(self.engine, asked, NOW)
         request = StoredQuery(asked, NOW).to_json()
         return self.jobs.launch(ME, type=destination.type, query=query, request=request, params=destination.params).id
@@ -127,7 +126,7 @@ QUERIES = [
 @pytest.mark.parametrize("query", QUERIES)
 def test_kafka_holds_the_rows_of_the_query_in_its_order(site: Site, kafka_peer: KafkaPeer, query: str) -> None:
     topic = kafka_peer.fresh_topic(partitions=3)
-    job = site.wait(site.launch("Kafka", query, **kafka(kafka_peer, topic, maxBytesPerCommit="100000")))
+    job = site.wait(site.launch("Kafka", kafka(kafka_peer, topic, maxBytesPerCommit="100000"), query))
     expected = [row.rstrip(b"\n") for row in site.answer(query, "json/simple")]
     assert (job.status, job.events_sent, job.event_generated, job.error) == ("COMPLETED", *[len(expected)] * 2, ())
     assert kafka_peer.values(topic) == expected
@@ -135,16 +134,14 @@ def test_kafka_holds_the_rows_of_the_query_in_its_order(site: Site, kafka_peer: 
 
 def test_kafka_takes_arrays_too(site: Site, kafka_peer: KafkaPeer) -> None:
     topic = kafka_peer.fresh_topic()
-    site.wait(
-        site.launch("kafka", "from t where n in {0, 39} select n, text", **kafka(kafka_peer, topic, mode="array"))
-    )
+    site.wait(site.launch("kafka", kafka(kafka_peer, topic, mode="array"), "from t where n in {0, 39} select n, text"))
     values = [json.loads(value or b"") for value in kafka_peer.values(topic)]
     assert values == [[0, None], [0, None], *[[39, 'é, "39\n" ' + "x" * 39]] * 2]
 
 
 def test_a_slower_broker_without_transactions_holds_every_row_once(site: Site, old_kafka_peer: KafkaPeer) -> None:
     topic = old_kafka_peer.fresh_topic()
-    job = site.wait(site.launch("kafka", **kafka(old_kafka_peer, topic, maxBytesPerCommit="100000")))
+    job = site.wait(site.launch("kafka", kafka(old_kafka_peer, topic, maxBytesPerCommit="100000")))
     expected = [row.rstrip(b"\n") for row in site.answer("from t", "json/simple")]
     assert (job.status, job.events_sent, job.error) == ("COMPLETED", 40_000, ())
     rows = old_kafka_peer.rows(topic)
@@ -156,7 +153,7 @@ def test_a_slower_broker_without_transactions_holds_every_row_once(site: Site, o
 @pytest.mark.parametrize("format", ["plain", "gzip", "zip"])
 def test_s3_holds_the_csv_of_the_query(site: Site, s3_peer: S3Peer, query: str, format: str) -> None:
     bucket = s3_peer.fresh_bucket()
-    job = site.wait(site.launch("s3", query, **s3(bucket, format=format)))
+    job = site.wait(site.launch("s3", s3(bucket, format=format), query))
     [(name, content)] = bucket.objects().items()
     unpack: dict[str, Callable[[bytes], bytes]] = {
         "plain": lambda data: data,
@@ -178,7 +175,7 @@ def columns_of(site: Site, query: str) -> list[str]:
 def test_a_zip_is_locked_with_the_password(site: Site, s3_peer: S3Peer) -> None:
     bucket = s3_peer.fresh_bucket()
     params = s3(bucket, format="zip", **{"file.password": "open sesame", "s3.fileName": "in/a/events"})
-    site.wait(site.launch("s3", "from t where n = 7 select n", **params))
+    site.wait(site.launch("s3", params, "from t where n = 7 select n"))
     [(name, content)] = bucket.objects().items()
     assert name == "in/a/events_000.csv.zip"
     with pyzipper.AESZipFile(io.BytesIO(content)) as archive:
@@ -196,7 +193,7 @@ def test_a_part_has_at_most_its_size_and_the_next_goes_on_behind_it(
     monkeypatch.setattr(parts, "MEGABYTE", 2_000)
     monkeypatch.setattr(s3_module, "MEGABYTE", 2_000)
     monkeypatch.setattr(parts, "LEAST_ROOM", 200)
-    job = site.wait(site.launch("s3", **s3(bucket, **{"retention.size": "50"})))
+    job = site.wait(site.launch("s3", s3(bucket, **{"retention.size": "50"})))
     found = bucket.objects()
     assert list(found) == [f"{job.id}_{number:03}.csv" for number in range(len(found))]
     sizes = [len(part) for part in found.values()]
@@ -211,13 +208,13 @@ def test_a_part_has_at_most_its_size_and_the_next_goes_on_behind_it(
 
 def test_one_file_has_the_plain_name(site: Site, s3_peer: S3Peer) -> None:
     bucket = s3_peer.fresh_bucket()
-    site.wait(site.launch("s3", "from t limit 1 ", **s3(bucket, multiplefile="false", **{"s3.fileName": "all"})))
+    site.wait(site.launch("s3", s3(bucket, multiplefile="false", **{"s3.fileName": "all"}), "from t limit 1 "))
     assert list(bucket.objects()) == ["all.csv"]
 
 
 def test_hdfs_holds_the_csv_of_the_query(site: Site, hdfs_peer: HdfsPeer) -> None:
     folder = hdfs_peer.fresh_directory()
-    job = site.wait(site.launch("hdfs", **hdfs(hdfs_peer, folder, **{"dfs.replication": "1"})))
+    job = site.wait(site.launch("hdfs", hdfs(hdfs_peer, folder, **{"dfs.replication": "1"})))
     assert (job.status, job.events_sent, job.error) == ("COMPLETED", 40_000, ())
     assert hdfs_peer.files(folder) == {"web_000.csv": b"eventdate,n,text\n" + b"".join(site.answer("from t", "csv"))}
     assert hdfs_peer.status(f"{folder}/web_000.csv")["replication"] == 1
@@ -226,7 +223,7 @@ def test_hdfs_holds_the_csv_of_the_query(site: Site, hdfs_peer: HdfsPeer) -> Non
 def test_a_destination_that_is_down_is_tried_until_it_is_up(site: Site, s3_peer: S3Peer) -> None:
     bucket = s3_peer.fresh_bucket()
     with bucket.down():
-        job_id = site.launch("s3", "from t select n limit 5", **s3(bucket))
+        job_id = site.launch("s3", s3(bucket), "from t select n limit 5")
         down = site.wait(job_id, lambda job: job.error)
         assert (down.status, down.events_sent) == ("RUNNING", 0)
         assert len(down.error) == 1
@@ -239,7 +236,7 @@ def test_a_destination_that_is_down_is_tried_until_it_is_up(site: Site, s3_peer:
 def test_a_broker_that_is_down_is_tried_until_it_is_up(site: Site, kafka_peer: KafkaPeer) -> None:
     topic = kafka_peer.fresh_topic()
     with kafka_peer.down():
-        job_id = site.launch("kafka", **kafka(kafka_peer, topic))
+        job_id = site.launch("kafka", kafka(kafka_peer, topic))
         assert site.wait(job_id, lambda job: job.error).status == "RUNNING"
     job = site.wait(job_id)
     assert (job.status, job.events_sent, job.error) == ("COMPLETED", 40_000, ())

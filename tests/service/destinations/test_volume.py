@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import pytest
 from bench import chaos
@@ -35,7 +36,7 @@ def delivered(shell: Shell, target: chaos.Target) -> None:
     given.write_text(json.dumps({"type": target.type, "params": dict(target.params)}))
     started = time.monotonic()
     [job] = shell.ndjson("query", EVENTS, *WINDOW, "--dest-json", str(given))
-    done = shell("job", "wait", str(job["id"]), "--max-time", "400", "-f", "ndjson", timeout=410)
+    done = replace(shell, timeout=410)("job", "wait", str(job["id"]), "--max-time", "400", "-f", "ndjson")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["eventsSent"] == ROWS
     seconds = time.monotonic() - started
@@ -44,9 +45,10 @@ def delivered(shell: Shell, target: chaos.Target) -> None:
 
 def answer(shell: Shell, mode: str) -> list[str]:
     """The lines of the query's own answer, in the same range."""
-    done = shell("query", EVENTS, *WINDOW, "-f", mode, timeout=200)
+    done = replace(shell, timeout=200)("query", EVENTS, *WINDOW, "-f", mode)
     assert done.returncode == 0, done.stderr
-    return done.stdout.split("\n")[:-1]
+    lines: list[str] = done.stdout.split("\n")
+    return lines[:-1]
 
 
 def of_files(files: Iterable[bytes]) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 from support.application import answered
 
 from svcctl import __version__
-from svcctl.service.engines.duckdb import Engine
+from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.app import build
 from svcctl.service.provisioning import accounts, domains, seed
 from svcctl.service.provisioning.accounts import Account
@@ -41,7 +41,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture
 def ask(store: Store) -> Iterator[Ask]:
     """Sends a request to a service without tables; `token` is that of an operator unless given."""
-    with Engine() as engine, ThreadPoolExecutor(1) as executor:
+    with DuckDBEngine() as engine, ThreadPoolExecutor(1) as executor:
         app = build(Service(engine, store, executor, clock=lambda: NOW, started=NOW))
 
         def ask(method: str, path: str, content: bytes = b"", token: str = "operator") -> httpx.Response:

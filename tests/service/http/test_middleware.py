@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from support.application import answered
 
-from svcctl.service.engines.duckdb import Engine
+from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.app import build
 from svcctl.service.http.middleware import AccessLog
 from svcctl.service.provisioning import accounts, seed
@@ -26,7 +26,7 @@ from svcctl.service.store import Store
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[AccessLog]:
     """The log around a service whose one account has the token `mine`."""
-    with Engine() as engine, ThreadPoolExecutor(1) as executor:
+    with DuckDBEngine() as engine, ThreadPoolExecutor(1) as executor:
         store = Store(tmp_path / "state.db")
         seed.catalog(store)
         accounts.put(store, Account("key", "secret", "mine", seed.LOCAL_DOMAIN))
@@ -67,7 +67,7 @@ def test_the_log_is_not_quiet_while_a_request_is_open() -> None:
         quiet.append(around.quiet_for())
         await Response()(scope, receive, send)
 
-    with Engine() as engine:
+    with DuckDBEngine() as engine:
         around = AccessLog(app, engine)
         ask(around, "GET", "/")
         assert quiet == [0.0]

@@ -93,7 +93,7 @@ def test_a_domain_lives_through_the_routes(ask: Ask, store: Store) -> None:
     assert ask("reseller", "GET", "/domain") == (200, [])
 
 
-REFUSALS = [
+REFUSALS: list[tuple[str, str, Any, int, dict[str, Any]]] = [
     ("GET", "/domain/nemo", None, 404, error(106, "invalid domain: there is no nemo@demo")),
     ("GET", "/domain/acme%40other", None, 404, error(106, "invalid domain: there is no acme@other")),
     ("POST", "/domain/nemo/enable", None, 404, error(106, "invalid domain: there is no nemo@demo")),

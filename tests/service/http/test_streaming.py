@@ -66,7 +66,7 @@ class Served:
 
 
 @contextmanager
-def running(directory: Path, threads: int = 1, **patience: float) -> Iterator[Served]:
+def running(directory: Path, threads: int = 1, **patience: Any) -> Iterator[Served]:
     """A service with the tables `few` and `endless`; a query that reads all of `endless` never comes to its end."""
     with ExitStack() as closing:
         engine = closing.enter_context(DuckDBEngine())
@@ -81,7 +81,7 @@ def running(directory: Path, threads: int = 1, **patience: float) -> Iterator[Se
         accounts.put(store, Account("key", "secret", "token", "", reseller="none"))
         executor = closing.enter_context(ThreadPoolExecutor(threads))
         listener = socket.create_server(("127.0.0.1", 0))
-        served = Served(engine, Service(engine, store, executor, **patience), listener.getsockname())  # type: ignore[arg-type]
+        served = Served(engine, Service(engine, store, executor, **patience), listener.getsockname())
         served.service.clock = lambda: NOON + served.moment
         config = uvicorn.Config(build(served.service), lifespan="off", log_config=None, access_log=False, ws="none")
         server = uvicorn.Server(config)
@@ -284,8 +284,10 @@ INSIDE = range(HOSTILE.index('"') + 1, HOSTILE.rindex('"') + 1)
 def test_no_piece_of_sql_at_any_place_of_a_query_does_harm(served: Served) -> None:
     told = {(at, piece): rows_or_refusal(served, HOSTILE[:at] + piece + HOSTILE[at:]) for at, piece in EVERYWHERE}
     answered = {place: rows for place, rows in told.items() if not isinstance(rows, ServiceError)}
-    texts = {(at, piece): [] for at, piece in product(INSIDE, PIECES) if not set(piece) & set('"\\\0')}
-    tabs = {(at, "\\"): [] for at in INSIDE if HOSTILE[at] == "t"}
+    texts: dict[tuple[int, str], list[Any]] = {
+        (at, piece): [] for at, piece in product(INSIDE, PIECES) if not set(piece) & set('"\\\0')
+    }
+    tabs: dict[tuple[int, str], list[Any]] = {(at, "\\"): [] for at in INSIDE if HOSTILE[at] == "t"}
     twice_negative = {(at, "--"): [(1, "text 1")] for at in (HOSTILE.index(" n"), HOSTILE.index("n,"))}
     assert answered == texts | tabs | twice_negative
     refused = [error for error in told.values() if isinstance(error, ServiceError)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -45,8 +45,8 @@ class Work:
         return False
 
 
-def launch(jobs: Jobs, account: Account = ME, **params: str) -> str:
-    return jobs.launch(account, type="donothing", query="from t", request={}, params=params).id
+def launch(jobs: Jobs, account: Account = ME, params: Mapping[str, str] | None = None) -> str:
+    return jobs.launch(account, type="donothing", query="from t", request={}, params=params or {}).id
 
 
 @pytest.fixture
@@ -100,22 +100,22 @@ def test_a_new_job_is_running_and_named_after_its_type(mine: Jobs) -> None:
 
 
 def test_a_job_may_be_given_its_name(mine: Jobs) -> None:
-    assert mine.get(ME, launch(mine, friendlyName="nightly")).friendly_name == "nightly"
+    assert mine.get(ME, launch(mine, params={"friendlyName": "nightly"})).friendly_name == "nightly"
 
 
 def test_no_answer_holds_a_parameter(mine: Jobs, store: Store) -> None:
-    job_id = launch(mine, **{"aws.secretkey": SECRET})
+    job_id = launch(mine, params={"aws.secretkey": SECRET})
     shown = [mine.get(ME, job_id), *mine.listed(ME), mine.stop(ME, job_id), mine.start(ME, job_id)]
     shown += [mine.remove(ME, job_id)]
     assert SECRET not in repr(shown)
     assert SECRET not in repr([job.to_json() for job in shown])
     assert SECRET not in repr(jobs.stored(store, job_id))
-    job_id = launch(mine, **{"aws.secretkey": SECRET})
+    job_id = launch(mine, params={"aws.secretkey": SECRET})
     assert SECRET not in repr(jobs.stored(store, job_id))
 
 
 def test_what_is_removed_is_forgotten_with_its_secrets(mine: Jobs, store: Store, tmp_path: Path) -> None:
-    mine.remove(ME, launch(mine, **{"aws.secretkey": SECRET}))
+    mine.remove(ME, launch(mine, params={"aws.secretkey": SECRET}))
     with store.reading() as connection:
         assert connection.execute("select count(*) from jobs").fetchone() == (0,)
 

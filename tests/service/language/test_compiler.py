@@ -179,8 +179,8 @@ def test_the_window_holds_its_start_and_not_its_end(run: Run) -> None:
     window = {"start": at(0).replace(tzinfo=UTC), "end": at(3).replace(tzinfo=UTC)}
     assert run("from web.data select user", **window) == [("ann",), ("Bob",)]
     east = timezone(timedelta(hours=2))
-    window = {"start": datetime(2024, 1, 1, 12, 12, tzinfo=east), "end": None}
-    assert run("from web.data select user", **window) == [("ann",), (None,)]
+    start = datetime(2024, 1, 1, 12, 12, tzinfo=east)
+    assert run("from web.data select user", start=start, end=None) == [("ann",), (None,)]
 
 
 @pytest.mark.parametrize(

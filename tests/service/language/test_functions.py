@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 import pytest
@@ -41,6 +41,8 @@ VALUES = {
     "glob": 'nameglob("a*")',
 }
 
+Compiled = Callable[..., Plan]
+
 
 @pytest.fixture(scope="module")
 def samples() -> Iterator[Engine]:
@@ -49,13 +51,13 @@ def samples() -> Iterator[Engine]:
         yield engine
 
 
-def _plan(compiled: object, function: Function, expression: str) -> Plan:
+def _plan(compiled: Compiled, function: Function, expression: str) -> Plan:
     group = "group " if function.aggregate else ""
-    return compiled(f"from t {group}select {expression} as x limit 1", catalog={"t": SAMPLES})  # type: ignore[operator,no-any-return]
+    return compiled(f"from t {group}select {expression} as x limit 1", catalog={"t": SAMPLES})
 
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=lambda function: function.name)
-def test_the_example_of_a_function_gives_its_result(function: Function, samples: Engine, compiled: object) -> None:
+def test_the_example_of_a_function_gives_its_result(function: Function, samples: Engine, compiled: Compiled) -> None:
     with samples.stream(_plan(compiled, function, function.example)) as stream:
         [value] = [value for batch in stream for value in batch.column(0).to_pylist()]
     assert (value, type(value)) == (function.result, type(function.result))
@@ -72,7 +74,7 @@ def test_the_example_of_a_function_gives_its_result(function: Function, samples:
     ids=lambda each: getattr(each, "name", each),
 )
 def test_every_signature_gives_the_type_it_says_as_the_engine_stores_it(
-    function: Function, signature: str, samples: Engine, compiled: object
+    function: Function, signature: str, samples: Engine, compiled: Compiled
 ) -> None:
     takes, _, gives = signature.rpartition("-> ")
     words = takes.translate(str.maketrans("", "", "?…()")).replace(",", " ").split()

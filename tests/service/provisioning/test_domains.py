@@ -17,7 +17,7 @@ from svcctl.service.provisioning import accounts, domains, offers
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.provisioning.codes import REFUSALS, Code
 from svcctl.service.provisioning.domains import Domain, Status
-from svcctl.service.provisioning.offers import Feature, PricePlan, Reseller
+from svcctl.service.provisioning.offers import Feature, Kind, PricePlan, Reseller
 from svcctl.service.store import Store
 
 
@@ -25,15 +25,16 @@ def fill(store: Store) -> None:
     """Two resellers with a plan of the same name, one of them with a preference against applications."""
     offers.put_reseller(store, Reseller("north"))
     offers.put_reseller(store, Reseller("south", include_all_available_apps=False))
-    for kind, name, generic in (
+    features: tuple[tuple[Kind, str, bool], ...] = (
         ("policy", "Search", True),
         ("policy", "Alerts", False),
         ("policy", "Lookups", False),
         ("application", "explorer", True),
         ("application", "reports", False),
         ("application", "dashboards", False),
-    ):
-        offers.put_feature(store, Feature(kind, name, generic))  # type: ignore[arg-type]
+    )
+    for kind, name, generic in features:
+        offers.put_feature(store, Feature(kind, name, generic))
     for reseller in ("north", "south"):
         offers.put_plan(store, PricePlan(reseller, "basic", 30, 10.5, ("Alerts",), ("dashboards",)))
         offers.put_plan(store, PricePlan(reseller, "trial"))

@@ -241,7 +241,9 @@ def test_any_rows_come_back_from_every_format(rows: list[Row]) -> None:
 
 def test_long_texts_come_back_from_msgpack() -> None:
     texts = ["x" * n for n in (31, 32, 255, 256, 4095, 4096, 65535, 65536)]
-    rows: list[Row] = [(datetime(2024, 1, 1, 0, 0, n), text, *[None] * 5) for n, text in enumerate(texts)]  # type: ignore[misc]
+    rows: list[Row] = [
+        (datetime(2024, 1, 1, 0, 0, n), text, None, None, None, None, None) for n, text in enumerate(texts)
+    ]
     with filled(rows) as engine:
         data = msgpack.unpackb(body(engine, ENCODERS["msgpack"](COLUMNS, rendering()), ALL))
     assert [row['text "&,'] for row in data["object"]] == texts
@@ -359,7 +361,7 @@ def test_the_times_of_a_workbook_follow_the_zone(engine: DuckDBEngine) -> None:
 
 @pytest.mark.parametrize(("mode", "separator"), [("csv", ","), ("tsv", "\t")])
 def test_a_row_of_nulls_is_never_a_row_of_separators(engine: DuckDBEngine, mode: str, separator: str) -> None:
-    columns = (Column("n", Type.INT4),)
+    columns: tuple[Column, ...] = (Column("n", Type.INT4),)
     three = plan("SELECT int4 FROM events.t LIMIT 3", columns)
     assert body(engine, ENCODERS[mode](columns, rendering()), three) == b'n\n1\n""\n0\n'
     columns = COLUMNS[3:6]

@@ -105,7 +105,7 @@ class DuckDBEngine:
             newest: datetime | None = self._one(cursor, f"SELECT max(eventdate) FROM {_relation(self.table(name))}")
             return newest
 
-    def mark(self, name: str) -> Mark:
+    def mark(self, name: str) -> int:
         # Rows are only ever added, so the number of them is the position of the next one.
         with self._cursor() as cursor:
             rows: int = self._one(cursor, f"SELECT count(*) FROM {_relation(self.table(name))}")

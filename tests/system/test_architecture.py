@@ -39,8 +39,10 @@ ALLOWED = {
     "completion.scripts": {"completion.shells", "cli"},
     "completion.names": {"errors", "files", "context", "profiles", "local_service"},
     "cli": {"errors", "context", "options", "completion.words", "terminal", "commands", ""},
+    "service.destinations": {"storage"},
     "service": {
         "errors",
+        "extras",
         "files",
         "service",
         "api.dates",

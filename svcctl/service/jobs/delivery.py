@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 from svcctl.api import backoff
 from svcctl.api import destinations as api
 from svcctl.errors import ServiceError, Unavailable
-from svcctl.service import destinations, rendering
-from svcctl.service.destinations import Destination, Memo
+from svcctl.service import rendering
+from svcctl.service.destinations import Destination, Memo, kinds
 from svcctl.service.engines import Engine
 from svcctl.service.jobs.checkpoint import Checkpoint, StoredQuery
 from svcctl.service.jobs.jobs import Job, Run
@@ -55,7 +55,7 @@ def deliver(
     job: Job,
     run: Run,
     *,
-    connect: Connect = destinations.destination,
+    connect: Connect = kinds.destination,
 ) -> bool:
     """Deliver a job until it is complete, or stopped (False). ServiceError when its query cannot go on.
 
@@ -86,8 +86,8 @@ def check(engine: Engine, asked: AskedQuery, now: datetime) -> api.Destination:
     """
     assert asked.destination is not None
     Steps(engine, asked, lambda: now, launched=now)
-    kind, params = destinations.known_type(asked.destination.type), asked.destination.params
-    destinations.destination(kind, "", params, endless=asked.range.end is None)
+    kind, params = kinds.known_type(asked.destination.type), asked.destination.params
+    kinds.destination(kind, "", params, endless=asked.range.end is None)
     return api.Destination(kind, params)
 
 

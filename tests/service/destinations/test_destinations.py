@@ -25,8 +25,8 @@ from svcctl.api.dates import Range
 from svcctl.api.destinations import Destination
 from svcctl.api.models import Job
 from svcctl.service import rendering
-from svcctl.service.destinations import destination, parts
-from svcctl.service.destinations import s3 as s3_module
+from svcctl.service.destinations import files, parts
+from svcctl.service.destinations.kinds import destination
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.jobs import delivery
 from svcctl.service.jobs.checkpoint import StoredQuery
@@ -190,8 +190,7 @@ def test_a_part_has_at_most_its_size_and_the_next_goes_on_behind_it(
 ) -> None:
     bucket = s3_peer.fresh_bucket()
     # The least that may be asked for is 50 MB, which would make this test a long one.
-    monkeypatch.setattr(parts, "MEGABYTE", 2_000)
-    monkeypatch.setattr(s3_module, "MEGABYTE", 2_000)
+    monkeypatch.setattr(files, "MEGABYTE", 2_000)
     monkeypatch.setattr(parts, "LEAST_ROOM", 200)
     job = site.wait(site.launch("s3", s3(bucket, **{"retention.size": "50"})))
     found = bucket.objects()

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from svcctl.api.destinations import Destination
+from svcctl import extras
+from svcctl.api.destinations import TYPES, Destination
 from svcctl.errors import MissingExtra, ServiceError
-from svcctl.service import destinations
+from svcctl.service.destinations import kinds
 from svcctl.service.http.query_body import read_query
 
 KAFKA = {"topic": "t", "bootstrap.servers": "b:9092"}
@@ -32,7 +33,8 @@ HDFS = {"fs.defaultFS": "hdfs://n:8020", "file": "/a/b.csv"}
     ],
 )
 def test_parameters_that_can_be_used_are_taken(type_: str, params: dict[str, Any]) -> None:
-    assert isinstance(destinations.destination(type_, "job", params), destinations.Destination)
+    made = kinds.destination(type_, "job", params)
+    assert type(made).__name__ == {"kafka": "Kafka", "s3": "Parts", "hdfs": "Parts", "donothing": "DoNothing"}[type_]
 
 
 @pytest.mark.parametrize(
@@ -74,15 +76,19 @@ def test_parameters_that_can_be_used_are_taken(type_: str, params: dict[str, Any
 )
 def test_an_error_names_the_key_and_not_its_value(type_: str, params: dict[str, Any], message: str) -> None:
     with pytest.raises(ServiceError) as caught:
-        destinations.destination(type_, "job", params)
+        kinds.destination(type_, "job", params)
     assert caught.value.message == f"destination.params: {message}"
+
+
+def test_every_type_that_the_interface_names_has_a_destination_here() -> None:
+    assert set(kinds.KINDS) == set(TYPES)
 
 
 @pytest.mark.parametrize(
     ("name", "known"), [("Kafka", "kafka"), ("HDFS", "hdfs"), ("S3", "s3"), ("DONOTHING", "donothing")]
 )
 def test_a_type_may_be_written_in_any_case(name: str, known: str) -> None:
-    assert destinations.known_type(name) == known
+    assert kinds.known_type(name) == known
 
 
 @pytest.mark.parametrize(
@@ -94,14 +100,14 @@ def test_a_type_may_be_written_in_any_case(name: str, known: str) -> None:
 )
 def test_another_type_is_refused(name: str, message: str) -> None:
     with pytest.raises(ServiceError) as caught:
-        destinations.known_type(name)
+        kinds.known_type(name)
     assert caught.value.message == message
 
 
 def test_a_destination_whose_extra_is_missing_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(destinations.CLASSES, "kafka", ("svcctl.service.destinations.absent", "Kafka"))
+    monkeypatch.setattr(extras, "EXTRAS", {"kafka": ("package_that_nobody_has",)})
     with pytest.raises(MissingExtra) as caught:
-        destinations.destination("kafka", "job", KAFKA)
+        kinds.destination("kafka", "job", KAFKA)
     assert caught.value.message == "the destination kafka needs packages that are not installed"
     assert caught.value.hint == "install them with: pip install 'svcctl[kafka]'"
 

@@ -1,0 +1,81 @@
+"""The destinations s3 and hdfs: the parameters of each as a storage, and what its files are called.
+
+Both complete a file at its size in MB, `retention.size`, or at its age in seconds, `retention.time`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from urllib.parse import urlsplit
+
+from svcctl.errors import UsageError
+from svcctl.service.destinations.packing import PACKINGS
+from svcctl.service.destinations.params import Params
+from svcctl.service.destinations.parts import Parts
+
+MEGABYTE = 1_000_000
+UNLIMITED_SIZE, UNLIMITED_AGE = 1 << 62, float("inf")
+
+
+def s3(job_id: str, params: Params) -> Parts:
+    """Objects `<s3.fileName>_<nnn>.csv`, and `.gz` or `.zip`; just `<s3.fileName>.csv` with `multiplefile` false.
+
+    The name is the job's ID unless given. `aws.endpoint` is the URL of another service than Amazon's. Requests are signed
+    with `aws.accesskey`, or not at all: a job never uses credentials of the machine that the service runs on.
+    """
+    from svcctl.storage.s3 import DEFAULT_REGION, S3, Keys
+
+    key = params.text("aws.accesskey")
+    endpoint = params.text("aws.endpoint")
+    if endpoint and urlsplit(endpoint).scheme not in ("http", "https"):
+        raise params.refused("aws.endpoint", "is not a URL of http or https")
+    storage = S3(
+        params.required("aws.bucket"),
+        keys=Keys(key, params.required("aws.secretkey")) if key else None,
+        region=params.text("aws.region", DEFAULT_REGION),
+        endpoint=endpoint or None,
+    )
+    base = params.text("s3.fileName", job_id)
+    several = params.flag("multiplefile", True)
+    if params.endless and not several:
+        raise params.refused("multiplefile", "must be true for a query without an end")
+    packing = params.choice("format", tuple(PACKINGS))
+    password = params.text("file.password")
+    if password and packing != "zip":
+        raise params.refused("file.password", "goes with format zip")
+    size = params.number("retention.size", 50, 500, 100) * MEGABYTE
+    age = float(params.number("retention.time", 300, 86_400, 300))
+
+    def name(number: int) -> str:
+        return f"{base}_{number:03}.csv" if several or number else f"{base}.csv"
+
+    return Parts(
+        storage,
+        name,
+        size=size if several else UNLIMITED_SIZE,
+        age=age if several else UNLIMITED_AGE,
+        packing=packing,
+        password=password,
+    )
+
+
+def hdfs(params: Params) -> Parts:
+    """Files beside each other, `<file>_<nnn>` before the extension: `/logs/web.csv` is `/logs/web_000.csv`, …."""
+    from svcctl.storage.hdfs import Hdfs
+
+    url = params.required("fs.defaultFS")
+    file = params.required("file")
+    if not file.startswith("/") or file.endswith("/"):
+        raise params.refused("file", "is not the whole path of a file")
+    replication = params.number("dfs.replication", 1, 512, 0) if params.text("dfs.replication") else None
+    try:
+        storage = Hdfs(url, replication=replication)
+    except UsageError:
+        raise params.refused("fs.defaultFS", "is not of the form hdfs://host:port") from None
+    stem, extension = posixpath.splitext(file.lstrip("/"))
+    return Parts(
+        storage,
+        lambda number: f"{stem}_{number:03}{extension}",
+        size=params.number("retention.size", 1, 10_000, 128) * MEGABYTE,
+        age=float(params.number("retention.time", 1, 86_400, 300)),
+    )

@@ -1,0 +1,77 @@
+"""The table of destinations: what makes the destination of each type of `svcctl.api.destinations`.
+
+A module is imported when a job needs it, since its packages are an extra.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from svcctl import extras
+from svcctl.api.destinations import canonical_type, suggest_type
+from svcctl.errors import ServiceError
+from svcctl.service.destinations import Destination
+from svcctl.service.destinations.params import Params
+
+
+def _kafka(job_id: str, params: Params) -> Destination:
+    from svcctl.service.destinations.kafka import Kafka
+
+    return Kafka(job_id, params)
+
+
+def _s3(job_id: str, params: Params) -> Destination:
+    from svcctl.service.destinations.files import s3
+
+    return s3(job_id, params)
+
+
+def _hdfs(job_id: str, params: Params) -> Destination:
+    from svcctl.service.destinations.files import hdfs
+
+    return hdfs(params)
+
+
+def _donothing(job_id: str, params: Params) -> Destination:
+    from svcctl.service.destinations.donothing import DoNothing
+
+    return DoNothing()
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One type of destination: what makes it for a job, and the extra that its packages are in."""
+
+    make: Callable[[str, Params], Destination]
+    extra: str | None = None
+
+
+KINDS: Mapping[str, Kind] = {
+    "kafka": Kind(_kafka, extra="kafka"),
+    "s3": Kind(_s3, extra="s3"),
+    "hdfs": Kind(_hdfs, extra="hdfs"),
+    "donothing": Kind(_donothing),
+}
+
+
+def known_type(name: str) -> str:
+    """The type that a name in any case means. ServiceError when there is none."""
+    found = canonical_type(name)
+    if found not in KINDS:
+        nearest = suggest_type(name)
+        meant = f": is it {nearest}?" if nearest else ""
+        raise ServiceError(f"destination.type '{name}' is not one of {', '.join(KINDS)}{meant}")
+    return found
+
+
+def destination(type_: str, job_id: str, params: Mapping[str, Any], *, endless: bool = True) -> Destination:
+    """The destination of a job, whose query is without an end if `endless`.
+
+    ServiceError names the parameter that is missing or cannot be used; MissingExtra, what is not installed.
+    """
+    kind = KINDS[type_]
+    if kind.extra is not None:
+        extras.need(kind.extra, f"the destination {type_}")
+    return kind.make(job_id, Params(type_, params, endless=endless))

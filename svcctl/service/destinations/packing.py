@@ -1,0 +1,107 @@
+"""How the rows of a file are packed: as they are, by gzip, or in a zip archive that a password may encrypt."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import IO, Any, Protocol
+
+from svcctl.storage import Sink
+
+
+class Counted(io.RawIOBase):
+    """A sink as the stream that a packer writes to; `size` is how many bytes it got."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink: Sink | None = sink
+        self.size = 0
+
+    def drop(self) -> None:
+        """Pass nothing on any more: an archive writes its end when it is collected as garbage."""
+        self._sink = None
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        view = memoryview(data)
+        if self._sink is not None:
+            self._sink.write(view)
+        self.size += view.nbytes
+        return view.nbytes
+
+
+class Packer(Protocol):
+    """A packed file being written. It may hold back some of what it is given until it is finished."""
+
+    def write(self, rows: memoryview | bytes) -> object: ...
+
+    def finish(self) -> None:
+        """Write what is held back, and the end of the file."""
+
+
+class Plain(Packer):
+    """The rows as they are."""
+
+    def __init__(self, out: Counted, name: str, password: str) -> None:
+        self._out = out
+
+    def write(self, rows: memoryview | bytes) -> None:
+        self._out.write(rows)
+
+    def finish(self) -> None:
+        return
+
+
+class Gzip(Packer):
+    """The rows compressed by gzip."""
+
+    def __init__(self, out: Counted, name: str, password: str) -> None:
+        self._out = out
+        self._compressor = zlib.compressobj(6, wbits=31)
+
+    def write(self, rows: memoryview | bytes) -> None:
+        self._out.write(self._compressor.compress(rows))
+
+    def finish(self) -> None:
+        self._out.write(self._compressor.flush())
+
+
+class Zip(Packer):
+    """An archive of one file, `name`, encrypted by AES when there is a password."""
+
+    def __init__(self, out: Counted, name: str, password: str) -> None:
+        self._archive: Any
+        if password:
+            import pyzipper
+
+            self._archive = pyzipper.AESZipFile(out, "w", compression=pyzipper.ZIP_DEFLATED, encryption=pyzipper.WZ_AES)
+            self._archive.setpassword(password.encode())
+        else:
+            self._archive = zipfile.ZipFile(out, "w", compression=zipfile.ZIP_DEFLATED)
+        self._file: IO[bytes] = self._archive.open(name, "w", force_zip64=True)
+
+    def write(self, rows: memoryview | bytes) -> None:
+        self._file.write(rows)
+
+    def finish(self) -> None:
+        self._file.close()
+        self._archive.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """One way to pack: what follows a file's name, and what makes the packer of a file with a name and a password."""
+
+    suffix: str
+    packer: Callable[[Counted, str, str], Packer]
+
+
+PACKINGS: Mapping[str, Packing] = {
+    "plain": Packing("", Plain),
+    "gzip": Packing(".gz", Gzip),
+    "zip": Packing(".zip", Zip),
+}

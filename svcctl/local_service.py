@@ -8,7 +8,6 @@ file left behind, says whether it runs: a crash leaves nothing that blocks the n
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import secrets
@@ -25,7 +24,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
-from svcctl.errors import MissingExtra, SvcctlError, UsageError
+from svcctl import extras
+from svcctl.errors import SvcctlError, UsageError
 from svcctl.files import is_locked, lock, write
 
 START_SECONDS = 120.0
@@ -39,7 +39,6 @@ READY = "ready\n"
 LOCKED_EXIT = 9
 PROFILES = ("local", "local-reseller")
 """The built-in profiles: the account of the local domain, and that of a reseller to try domains with."""
-SERVICE_PACKAGES = ("duckdb", "jwt", "lark", "pyarrow", "sqlglot", "starlette", "uvicorn", "xlsxwriter")
 
 
 @dataclass(frozen=True)
@@ -173,7 +172,7 @@ def start(files: Files, notify: Callable[[str], None]) -> bool:
     """
     if answers(files):
         return False
-    need_packages()
+    extras.need("service", "the local service")
     files.make()
     reader, writer = os.pipe()
     with open(files.log, "ab", opener=partial(os.open, mode=0o600)) as log:
@@ -198,12 +197,6 @@ def start(files: Files, notify: Callable[[str], None]) -> bool:
         _wait_until_it_answers(files)
         return False
     raise SvcctlError(f"the local service did not start: {_last_line(files.log)}", hint=f"its log is {files.log}")
-
-
-def need_packages() -> None:
-    """MissingExtra unless what the service imports is installed; nothing is imported to find out."""
-    if any(importlib.util.find_spec(name) is None for name in SERVICE_PACKAGES):
-        raise MissingExtra("the local service", "service")
 
 
 def reset(files: Files) -> None:

@@ -79,10 +79,10 @@ def status(ctx: typer.Context, format: FormatOpt = None) -> None:
 @app.command()
 def serve(ctx: typer.Context, listen: ListenOpt = None, ready_fd: ReadyFdOpt = None) -> None:
     """Run the service in the foreground, until Ctrl-C or SIGTERM"""
-    from svcctl import local_service
+    from svcctl import extras
 
     svc: Context = ctx.obj
-    local_service.need_packages()
+    extras.need("service", "the local service")
     from svcctl.service.server import serve as run
 
     run(svc.files, listen=listen, ready_fd=ready_fd)

@@ -73,9 +73,9 @@ def rm(ctx: typer.Context, id: IdArg, yes: YesOpt = False) -> None:
 
 
 def _store(svc: Context) -> Store:
-    from svcctl import local_service
+    from svcctl import extras
 
-    local_service.need_packages()
+    extras.need("service", "the local service")
     from svcctl.service.provisioning.seed import open_store
 
     return svc.closing.enter_context(closing(open_store(svc.files)))

@@ -12,7 +12,18 @@ from collections.abc import Mapping
 from svcctl.errors import MissingExtra
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
-    "service": ("duckdb", "jwt", "lark", "pyarrow", "sqlglot", "starlette", "uvicorn", "xlsxwriter"),
+    "service": (
+        "alembic",
+        "duckdb",
+        "jwt",
+        "lark",
+        "pyarrow",
+        "sqlalchemy",
+        "sqlglot",
+        "starlette",
+        "uvicorn",
+        "xlsxwriter",
+    ),
     "kafka": ("confluent_kafka",),
     "s3": ("obstore", "pyzipper"),
     "hdfs": ("hdfs_native",),

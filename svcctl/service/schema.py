@@ -1,94 +1,180 @@
-"""The tables of the state, all in one place: what the modules of each noun read and write."""
+"""The tables of the service's state, with types that SQLite and PostgreSQL both have.
 
-SCHEMA = """
-create table if not exists accounts (
-    api_key text primary key,
-    api_secret text not null,
-    token text unique,
-    domain text not null,
-    administrator integer not null default 0,
-    reseller text
-) strict;
-create table if not exists resellers (
-    name text primary key,
-    include_all_available_apps integer not null default 1
-) strict;
-create table if not exists features (
-    kind text not null check (kind in ('policy', 'application')),
-    name text not null,
-    generic integer not null default 0,
-    primary key (kind, name)
-) strict;
-create table if not exists plans (
-    reseller text not null references resellers,
-    name text not null,
-    time real,
-    volume real,
-    primary key (reseller, name)
-) strict;
-create table if not exists plan_features (
-    reseller text not null,
-    plan text not null,
-    kind text not null,
-    name text not null,
-    primary key (reseller, plan, kind, name),
-    foreign key (reseller, plan) references plans on delete cascade,
-    foreign key (kind, name) references features on delete cascade
-) strict;
-create table if not exists domains (
-    id integer primary key,
-    name text not null,
-    reseller text references resellers,
-    plan text,
-    time real,
-    volume real,
-    status text not null,
-    deleted_at integer
-) strict;
-create unique index if not exists one_living_domain_per_name on domains (name) where deleted_at is null;
-create table if not exists domain_applications (
-    domain integer not null references domains,
-    name text not null,
-    primary key (domain, name)
-) strict;
-create table if not exists users (
-    email text primary key
-) strict;
-create table if not exists members (
-    domain integer not null references domains,
-    user text not null references users,
-    role text not null,
-    owner integer not null,
-    primary key (domain, user)
-) strict;
-create table if not exists roles (
-    domain integer not null references domains,
-    name text not null,
-    description text,
-    policies text not null,
-    applications text not null,
-    resource_ids text not null,
-    finder_name text,
-    default_application text,
-    primary key (domain, name)
-) strict;
-create table if not exists queries (
-    id text primary key,
-    text text not null
-) strict;
-create table if not exists jobs (
-    id text primary key,
-    owner text not null,
-    status text not null,
-    type text not null,
-    friendly_name text not null,
-    query text not null,
-    request text not null,
-    params text not null,
-    sent integer not null default 0,
-    last_datetime integer not null default 0,
-    checkpoint text not null default '{}',
-    error text not null default '[]'
-) strict;
-create index if not exists jobs_by_owner on jobs (owner);
+SQLite's tables are strict: they check types as PostgreSQL does, and know only INTEGER, REAL, TEXT and BLOB. Whoever
+changes a table here adds a version to `migrations`.
 """
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sqlalchemy import (
+    REAL,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Dialect,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    false,
+    true,
+)
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.types import TypeEngine
+
+
+class Flag(Boolean):
+    """True or false; in SQLite's strict tables 1 or 0."""
+
+
+@compiles(Flag, "sqlite")
+def _integer(*_: Any, **__: Any) -> str:
+    return "INTEGER"
+
+
+class Json(TypeDecorator[Any]):
+    """A value of the program's own, as JSON text; None is the text `null`."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str:
+        return json.dumps(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+        return None if value is None else json.loads(value)
+
+
+TEXT = Text().with_variant(Text(collation="C"), "postgresql")
+"""Text that is ordered by code point, as SQLite does, in every database."""
+INTEGER = BigInteger().with_variant(Integer(), "sqlite")
+"""A count, a key, or a moment in epoch milliseconds: 64 bits."""
+NUMBER: TypeEngine[float] = Double().with_variant(REAL(), "sqlite")
+
+metadata = MetaData()
+
+
+def _table(name: str, *parts: Any) -> Table:
+    return Table(name, metadata, *parts, sqlite_strict=True)
+
+
+version = Table("alembic_version", metadata, Column("version_num", String(32), primary_key=True))
+"""One row: the version of these tables. Alembic gave the table its name and its shape."""
+
+accounts = _table(
+    "accounts",
+    Column("api_key", TEXT, primary_key=True),
+    Column("api_secret", TEXT, nullable=False),
+    Column("token", TEXT, unique=True),
+    Column("domain", TEXT, nullable=False),
+    Column("administrator", Flag, nullable=False, server_default=false()),
+    Column("reseller", TEXT),
+)
+
+resellers = _table(
+    "resellers",
+    Column("name", TEXT, primary_key=True),
+    Column("include_all_available_apps", Flag, nullable=False, server_default=true()),
+)
+features = _table(
+    "features",
+    Column("kind", TEXT, primary_key=True),
+    Column("name", TEXT, primary_key=True),
+    Column("generic", Flag, nullable=False, server_default=false()),
+    CheckConstraint("kind in ('policy', 'application')"),
+)
+plans = _table(
+    "plans",
+    Column("reseller", ForeignKey("resellers.name"), primary_key=True),
+    Column("name", TEXT, primary_key=True),
+    Column("time", NUMBER),
+    Column("volume", NUMBER),
+)
+plan_features = _table(
+    "plan_features",
+    Column("reseller", TEXT, primary_key=True),
+    Column("plan", TEXT, primary_key=True),
+    Column("kind", TEXT, primary_key=True),
+    Column("name", TEXT, primary_key=True),
+    ForeignKeyConstraint(["reseller", "plan"], ["plans.reseller", "plans.name"], ondelete="CASCADE"),
+    ForeignKeyConstraint(["kind", "name"], ["features.kind", "features.name"], ondelete="CASCADE"),
+)
+
+domains = _table(
+    "domains",
+    Column("id", INTEGER, primary_key=True),
+    Column("name", TEXT, nullable=False),
+    Column("reseller", ForeignKey("resellers.name")),
+    Column("plan", TEXT),
+    Column("time", NUMBER),
+    Column("volume", NUMBER),
+    Column("status", TEXT, nullable=False),
+    Column("deleted_at", INTEGER),
+)
+Index(
+    "one_living_domain_per_name",
+    domains.c.name,
+    unique=True,
+    sqlite_where=domains.c.deleted_at.is_(None),
+    postgresql_where=domains.c.deleted_at.is_(None),
+)
+domain_applications = _table(
+    "domain_applications",
+    Column("domain", ForeignKey("domains.id"), primary_key=True),
+    Column("name", TEXT, primary_key=True),
+)
+users = _table("users", Column("email", TEXT, primary_key=True))
+members = _table(
+    "members",
+    Column("domain", ForeignKey("domains.id"), primary_key=True),
+    Column("user", ForeignKey("users.email"), primary_key=True),
+    Column("role", TEXT, nullable=False),
+    Column("owner", Flag, nullable=False),
+)
+
+roles = _table(
+    "roles",
+    Column("domain", ForeignKey("domains.id"), primary_key=True),
+    Column("name", TEXT, primary_key=True),
+    Column("description", TEXT),
+    Column("policies", Json, nullable=False),
+    Column("applications", Json, nullable=False),
+    Column("resource_ids", Json, nullable=False),
+    Column("finder_name", TEXT),
+    Column("default_application", TEXT),
+)
+
+queries = _table(
+    "queries",
+    Column("id", TEXT, primary_key=True),
+    Column("text", TEXT, nullable=False),
+)
+
+jobs = _table(
+    "jobs",
+    Column("number", INTEGER, primary_key=True),
+    Column("id", TEXT, nullable=False, unique=True),
+    Column("owner", TEXT, nullable=False),
+    Column("status", TEXT, nullable=False),
+    Column("type", TEXT, nullable=False),
+    Column("friendly_name", TEXT, nullable=False),
+    Column("query", TEXT, nullable=False),
+    Column("request", Json, nullable=False),
+    Column("params", Json, nullable=False),
+    Column("sent", INTEGER, nullable=False),
+    Column("last_datetime", INTEGER, nullable=False),
+    Column("checkpoint", Json, nullable=False),
+    Column("error", Json, nullable=False),
+)
+"""`number` is the order in which they were launched."""
+Index("jobs_by_owner", jobs.c.owner)

@@ -1,54 +1,134 @@
 """What the service remembers beside events, in one SQLite file that survives kill -9.
 
-The store owns the connection, its lock and its transactions, and knows nothing of what the tables hold: the queries of
-each table are in the module of its noun. Other processes may have the file open too (`svcctl service accounts …` does).
+The store owns the file, its version, its connection, its lock and its transactions, and knows nothing of what the
+tables hold: the queries of each table are in the module of its noun, made of `schema`'s tables, so that they do not
+depend on SQLite. Other processes may have the file open too (`svcctl service accounts …` does).
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import RLock
+from typing import Any
 
-from svcctl.service.schema import SCHEMA
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Table,
+    create_engine,
+    event,
+    exists,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.pool import NullPool
+
+from svcctl import __version__, files
+from svcctl.errors import UsageError
+from svcctl.service import migrations
+
+LOCK_SECONDS = 10
+"""How long a transaction waits for that of another process."""
+
+_log = logging.getLogger("svcctl.service")
 
 
 class Store:
     """One connection, guarded by a lock: statements are short, and callers come from several threads."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, before_upgrade: Callable[[], None] = lambda: None) -> None:
+        """Open the file, or make a new one. A file of an older version is copied and upgraded; `before_upgrade` raises
+        what speaks against it. UsageError when a newer svcctl wrote the file."""
         os.close(os.open(path, os.O_CREAT | os.O_CLOEXEC, 0o600))
+        self._path = path
         self._lock = RLock()
-        self._connection = sqlite3.connect(path, timeout=10, check_same_thread=False, isolation_level=None)
-        self._connection.execute("pragma journal_mode = wal")
-        self._connection.execute("pragma synchronous = full")
-        self._connection.execute("pragma foreign_keys = on")
-        self._connection.executescript(SCHEMA)
+        self._connection = _engine(path).connect()
+        try:
+            with self.reading() as connection:
+                version = migrations.version_of(connection)
+            if version != migrations.VERSION:
+                self._upgrade(before_upgrade)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         self._connection.close()
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Iterator[Connection]:
         """All of the block's statements, or none; nobody else writes in between."""
-        with self._lock:
-            self._connection.execute("begin immediate")
-            try:
-                yield self._connection
-            except BaseException:
-                self._connection.execute("rollback")
-                raise
-            self._connection.execute("commit")
+        with self._lock, self._connection.execution_options(begin="begin immediate").begin():
+            yield self._connection
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> Iterator[Connection]:
         """One state of the file for all of the block's queries."""
-        with self._lock:
-            self._connection.execute("begin")
-            try:
-                yield self._connection
-            finally:
-                self._connection.execute("commit")
+        with self._lock, self._connection.execution_options(begin="begin").begin():
+            yield self._connection
+
+    def _upgrade(self, before_upgrade: Callable[[], None]) -> None:
+        """Bring the file to this version, in one transaction: a process that is killed in it leaves the file as it was.
+
+        The copy of an older file is on the disk before anything changes.
+        """
+        driver = self._connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        driver.execute("pragma foreign_keys = off")  # or a table that is made anew would take its references along
+        with self.transaction() as connection:
+            version = migrations.version_of(connection)  # another process may have been here first
+            if version is None:
+                migrations.create(connection)
+            elif version > migrations.VERSION:
+                raise UsageError(
+                    f"state file {self._path} has version {int(version)}, and svcctl {__version__} reads versions up to"
+                    f" {int(migrations.VERSION)}",
+                    hint="install a newer svcctl: pip install --upgrade 'svcctl[service]'",
+                )
+            elif version < migrations.VERSION:
+                before_upgrade()
+                copy = self._path.with_name(f"{self._path.name}.before-{migrations.VERSION}")
+                files.write(copy, driver.serialize(), private=True)
+                migrations.upgrade(connection)
+                _log.info("%s is upgraded to version %s; %s is as it was before", self._path, migrations.VERSION, copy)
+        driver.execute("pragma foreign_keys = on")
+
+
+def replace(connection: Connection, table: Table, **row: Any) -> None:
+    """Replace the row that has this primary key, or add one."""
+    key = [column == row[column.name] for column in table.primary_key]
+    if not connection.execute(update(table).where(*key).values(row)).rowcount:
+        connection.execute(insert(table).values(row))
+
+
+def is_there(connection: Connection, *conditions: ColumnElement[bool]) -> bool:
+    """Whether a row of the conditions' table meets them all."""
+    return bool(connection.scalar(select(exists().where(*conditions))))
+
+
+def _engine(path: Path) -> Engine:
+    """SQLite, with transactions that begin when the store says so, and the guarantees that the store gives."""
+    engine = create_engine(
+        "sqlite://",
+        creator=partial(sqlite3.connect, path, timeout=LOCK_SECONDS, check_same_thread=False, isolation_level=None),
+        poolclass=NullPool,
+    )
+
+    @event.listens_for(engine, "connect")
+    def connected(driver: sqlite3.Connection, _: Any) -> None:
+        for setting in ("journal_mode = wal", "synchronous = full", "foreign_keys = on"):
+            driver.execute(f"pragma {setting}")
+
+    @event.listens_for(engine, "begin")
+    def begun(connection: Connection) -> None:
+        connection.exec_driver_sql(connection.get_execution_options()["begin"])
+
+    return engine

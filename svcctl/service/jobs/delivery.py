@@ -28,7 +28,8 @@ from svcctl.service import rendering
 from svcctl.service.destinations import Destination, Memo, kinds
 from svcctl.service.engines import Engine
 from svcctl.service.jobs.checkpoint import Checkpoint, StoredQuery
-from svcctl.service.jobs.jobs import Job, Run
+from svcctl.service.jobs.jobs import Run
+from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.language import Plan
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.queries.continuous import Step, Steps
@@ -52,7 +53,7 @@ class Connect(Protocol):
 def deliver(
     engine: Engine,
     clock: Callable[[], datetime],
-    job: Job,
+    job: StoredJob,
     run: Run,
     *,
     connect: Connect = kinds.destination,
@@ -95,7 +96,7 @@ class _Delivery:
     """One way from a job's last commit to its end, to a stop, or to a failure of the destination."""
 
     def __init__(
-        self, engine: Engine, asked: AskedQuery, steps: Steps, job: Job, run: Run, destination: Destination
+        self, engine: Engine, asked: AskedQuery, steps: Steps, job: StoredJob, run: Run, destination: Destination
     ) -> None:
         self.job = job
         """As it was last saved."""

@@ -19,21 +19,21 @@ in an answer, a log or an error.
 
 from __future__ import annotations
 
-import json
 import logging
 import secrets
-import sqlite3
 import string
 import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
 from svcctl.api import models
+from svcctl.api.models import JobStatus
 from svcctl.errors import Conflict, NotFound, SvcctlError
+from svcctl.service.jobs import stored
+from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.store import Store
 
@@ -46,31 +46,6 @@ STOP_SECONDS = 10.0
 """How long a stop waits for the destination to take what was read; a restart delivers what it did not take."""
 
 _log = logging.getLogger("svcctl.service")
-
-
-class Status(StrEnum):
-    RUNNING = "RUNNING"
-    STOPPED = "STOPPED"
-    COMPLETED = "COMPLETED"
-    REMOVED = "REMOVED"
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A job as it is stored. `request` is the query as it was asked, `checkpoint` where its delivery got to."""
-
-    id: str
-    owner: str
-    status: Status
-    type: str
-    friendly_name: str
-    query: str
-    request: Mapping[str, Any]
-    params: Mapping[str, Any] = field(repr=False)
-    sent: int = 0
-    last_datetime: int = 0
-    checkpoint: Mapping[str, Any] = field(default_factory=dict)
-    error: tuple[str, ...] = ()
 
 
 @dataclass
@@ -96,31 +71,21 @@ class Run:
     def save(self, sent: int, last_datetime: int, checkpoint: Mapping[str, Any]) -> None:
         """Remember what was delivered, all of it or nothing; whatever troubled the job is over."""
         self._told = ()
-        self._update(
-            "sent = ?, last_datetime = ?, checkpoint = ?, error = '[]'", sent, last_datetime, json.dumps(checkpoint)
-        )
+        stored.change(self.store, self.job_id, sent=sent, last_datetime=last_datetime, checkpoint=checkpoint, error=())
 
     def trouble(self, reason: str) -> None:
         """Tell why the job does not get on; once as long as it stays the same."""
         if self._told != (reason,):
             self._told = (reason,)
             _log.warning("job %s: %s", self.job_id, reason)
-            self._update("error = ?", json.dumps(self._told))
+            stored.change(self.store, self.job_id, error=self._told)
 
-    def end(self, status: Status, *errors: str) -> None:
+    def end(self, status: JobStatus, *errors: str) -> None:
         """The job is over, unless somebody stopped it in this moment."""
-        with self.store.transaction() as connection:
-            connection.execute(
-                "update jobs set status = ?, error = ? where id = ? and status = ?",
-                (status, json.dumps(errors), self.job_id, Status.RUNNING),
-            )
-
-    def _update(self, assignments: str, *values: object) -> None:
-        with self.store.transaction() as connection:
-            connection.execute(f"update jobs set {assignments} where id = ?", (*values, self.job_id))
+        stored.end(self.store, self.job_id, status, errors)
 
 
-Deliver = Callable[[Job, Run], bool]
+Deliver = Callable[[StoredJob, Run], bool]
 """Delivers a job from where it stands until it is complete (True) or its run is stopped (False)."""
 
 
@@ -135,10 +100,9 @@ class Jobs:
 
     def resume(self) -> None:
         """Go on with the jobs that were running when the service ended, however it did."""
-        with self._lock, self._store.reading() as connection:
-            running = _select(connection, "status = ?", Status.RUNNING)
-        for job in running:
-            self._start(job)
+        with self._lock:
+            for job in stored.running(self._store):
+                self._start(job)
 
     def close(self) -> None:
         """End all threads. Their jobs stay RUNNING, for the next time."""
@@ -155,25 +119,16 @@ class Jobs:
     ) -> models.Job:
         """A new job, running."""
         name = params.get("friendlyName") or f"{type}_{''.join(secrets.choice(_LETTERS) for _ in range(8))}"
-        job = Job(str(uuid.uuid4()), _owner(account), Status.RUNNING, type, str(name), query, request, params)
+        job = StoredJob(str(uuid.uuid4()), _owner(account), JobStatus.RUNNING, type, str(name), query, request, params)
         with self._lock:
             self._need_room()
-            with self._store.transaction() as connection:
-                connection.execute(
-                    "insert into jobs (id, owner, status, type, friendly_name, query, request, params)"
-                    " values (?, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        *(job.id, job.owner, job.status, type, job.friendly_name, query),
-                        *map(json.dumps, (request, params)),
-                    ),
-                )
+            stored.add(self._store, job)
             self._start(job)
         return self._shown(job)
 
     def listed(self, account: Account) -> list[models.Job]:
         """The account's jobs, the oldest first."""
-        with self._store.reading() as connection:
-            return [self._shown(job) for job in _select(connection, "owner = ? order by rowid", _owner(account))]
+        return [self._shown(job) for job in stored.owned(self._store, _owner(account))]
 
     def get(self, account: Account, job_id: str) -> models.Job:
         return self._shown(self._own(account, job_id))
@@ -181,9 +136,9 @@ class Jobs:
     def stop(self, account: Account, job_id: str) -> models.Job:
         with self._lock:
             job = self._own(account, job_id)
-            if job.status is not Status.RUNNING:
+            if job.status is not JobStatus.RUNNING:
                 raise Conflict(f"job {job_id} is {job.status}: only a running job can be stopped", code=NOT_RUNNING)
-            self._set(job_id, Status.STOPPED)
+            self._set(job_id, JobStatus.STOPPED)
             run = self._runs.get(job_id)
         _end(run)
         return self.get(account, job_id)
@@ -191,52 +146,48 @@ class Jobs:
     def start(self, account: Account, job_id: str) -> models.Job:
         with self._lock:
             job = self._own(account, job_id)
-            if job.status is Status.RUNNING:
+            if job.status is JobStatus.RUNNING:
                 raise Conflict(f"job {job_id} is RUNNING already", code=UNCHANGEABLE)
-            if job.status is Status.STOPPED:
+            if job.status is JobStatus.STOPPED:
                 self._need_room()
-                self._set(job_id, Status.RUNNING)
+                self._set(job_id, JobStatus.RUNNING)
                 self._start(job)
             return self.get(account, job_id)
 
     def remove(self, account: Account, job_id: str) -> models.Job:
         with self._lock:
             job = self._own(account, job_id)
-            if job.status is Status.RUNNING:
-                self._set(job_id, Status.STOPPED)
+            if job.status is JobStatus.RUNNING:
+                self._set(job_id, JobStatus.STOPPED)
             run = self._runs.get(job_id)
         _end(run)
         with self._lock:
-            removed = self._shown(self._own(account, job_id), Status.REMOVED)
-            with self._store.transaction() as connection:
-                connection.execute("delete from jobs where id = ?", (job_id,))
+            removed = self._shown(self._own(account, job_id), JobStatus.REMOVED)
+            stored.remove(self._store, job_id)
             run = self._runs.get(job_id)
         _end(run)  # somebody may have started it again meanwhile
         return removed
 
     def _need_room(self) -> None:
-        with self._store.reading() as connection:
-            (running,) = connection.execute("select count(*) from jobs where status = ?", (Status.RUNNING,)).fetchone()
+        running = len(stored.running(self._store))
         if running >= MOST_RUNNING:
             raise Conflict(
                 f"{running} jobs are running, and more may not", code=UNCHANGEABLE, hint="stop or remove one first"
             )
 
-    def _own(self, account: Account, job_id: str) -> Job:
-        with self._store.reading() as connection:
-            found = _select(connection, "id = ? and owner = ?", job_id, _owner(account))
-        if not found:
+    def _own(self, account: Account, job_id: str) -> StoredJob:
+        job = stored.get(self._store, job_id)
+        if job is None or job.owner != _owner(account):
             raise NotFound(f"no job {job_id}", code=UNKNOWN)
-        return found[0]
+        return job
 
-    def _set(self, job_id: str, status: Status) -> None:
-        with self._store.transaction() as connection:
-            connection.execute("update jobs set status = ?, error = '[]' where id = ?", (status, job_id))
+    def _set(self, job_id: str, status: JobStatus) -> None:
+        stored.change(self._store, job_id, status=str(status), error=())
 
-    def _shown(self, job: Job, status: Status | None = None) -> models.Job:
+    def _shown(self, job: StoredJob, status: JobStatus | None = None) -> models.Job:
         """A job as the interface has it; what is on its way counts as generated as long as it runs."""
         run = self._runs.get(job.id)
-        on_its_way = run.generated if run is not None and job.status is Status.RUNNING else 0
+        on_its_way = run.generated if run is not None and job.status is JobStatus.RUNNING else 0
         return models.Job(
             id=job.id,
             status=status or job.status,
@@ -249,7 +200,7 @@ class Jobs:
             error=job.error,
         )
 
-    def _start(self, job: Job) -> None:
+    def _start(self, job: StoredJob) -> None:
         with self._lock:
             before = self._runs.get(job.id)
             run = self._runs[job.id] = Run(job.id, self._store, generated=job.sent)
@@ -260,15 +211,15 @@ class Jobs:
         try:
             if before is not None:
                 before.ended.wait()
-            job = stored(self._store, run.job_id)
-            running = job is not None and job.status is Status.RUNNING and not run.stopping.is_set()
+            job = stored.get(self._store, run.job_id)
+            running = job is not None and job.status is JobStatus.RUNNING and not run.stopping.is_set()
             if job is not None and running and self._deliver(job, run):
-                run.end(Status.COMPLETED)
+                run.end(JobStatus.COMPLETED)
         except SvcctlError as error:
-            run.end(Status.STOPPED, error.message)
+            run.end(JobStatus.STOPPED, error.message)
         except Exception:
             _log.exception("job %s failed", run.job_id)
-            run.end(Status.STOPPED, "the service failed on this job; its log has the reason")
+            run.end(JobStatus.STOPPED, "the service failed on this job; its log has the reason")
         finally:
             with self._lock:
                 if self._runs.get(run.job_id) is run:
@@ -276,15 +227,7 @@ class Jobs:
             run.ended.set()
 
 
-def stored(store: Store, job_id: str) -> Job | None:
-    """A job of anybody's, as it was last saved."""
-    with store.reading() as connection:
-        found = _select(connection, "id = ?", job_id)
-    return found[0] if found else None
-
-
 _LETTERS = string.ascii_lowercase + string.digits
-_COLUMNS = "id, owner, status, type, friendly_name, query, request, params, sent, last_datetime, checkpoint, error"
 
 
 def _owner(account: Account) -> str:
@@ -296,24 +239,3 @@ def _end(run: Run | None) -> None:
     if run is not None:
         run.stop()
         run.ended.wait(STOP_SECONDS)
-
-
-def _select(connection: sqlite3.Connection, condition: str, *values: str) -> list[Job]:
-    rows = connection.execute(f"select {_COLUMNS} from jobs where {condition}", values).fetchall()
-    return [
-        Job(
-            id=row[0],
-            owner=row[1],
-            status=Status(row[2]),
-            type=row[3],
-            friendly_name=row[4],
-            query=row[5],
-            request=json.loads(row[6]),
-            params=json.loads(row[7]),
-            sent=row[8],
-            last_datetime=row[9],
-            checkpoint=json.loads(row[10]),
-            error=tuple(json.loads(row[11])),
-        )
-        for row in rows
-    ]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import secrets
-import sqlite3
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+
+from sqlalchemy import ColumnElement, Connection, delete, select
 
 from svcctl.errors import NotFound
+from svcctl.service import schema
 from svcctl.service.provisioning import domains, offers
-from svcctl.service.store import Store
+from svcctl.service.store import Store, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,38 +41,29 @@ class Account:
 def put(store: Store, account: Account) -> None:
     """Add an account, or replace the one with its key."""
     with store.transaction() as connection:
-        connection.execute(
-            "insert or replace into accounts values (?, ?, ?, ?, ?, ?)",
-            (
-                account.api_key,
-                account.api_secret,
-                account.token,
-                account.domain,
-                int(account.administrator),
-                account.reseller,
-            ),
-        )
+        replace(connection, schema.accounts, **asdict(account))
 
 
 def every(store: Store) -> list[Account]:
+    """All accounts, those of a domain together."""
     with store.reading() as connection:
-        return _select(connection, "true order by domain, reseller, api_key")
+        return _select(connection)
 
 
 def with_key(store: Store, api_key: str) -> Account | None:
     with store.reading() as connection:
-        return next(iter(_select(connection, "api_key = ?", api_key)), None)
+        return next(iter(_select(connection, schema.accounts.c.api_key == api_key)), None)
 
 
 def with_token(store: Store, token: str) -> Account | None:
     with store.reading() as connection:
-        return next(iter(_select(connection, "token = ?", token)), None)
+        return next(iter(_select(connection, schema.accounts.c.token == token)), None)
 
 
 def remove(store: Store, api_key: str) -> None:
     """Remove an account. NotFound when there is none."""
     with store.transaction() as connection:
-        if not connection.execute("delete from accounts where api_key = ?", (api_key,)).rowcount:
+        if not connection.execute(delete(schema.accounts).where(schema.accounts.c.api_key == api_key)).rowcount:
             raise NotFound(f"no key '{api_key}'")
 
 
@@ -90,11 +83,9 @@ def issue(
     return account
 
 
-def _select(connection: sqlite3.Connection, condition: str, *values: str) -> list[Account]:
+def _select(connection: Connection, *conditions: ColumnElement[bool]) -> list[Account]:
+    table = schema.accounts
     rows = connection.execute(
-        f"select api_key, api_secret, token, domain, administrator, reseller from accounts where {condition}", values
+        select(table).where(*conditions).order_by(table.c.domain, table.c.reseller, table.c.api_key)
     )
-    return [
-        Account(key, secret, token, domain, bool(administrator), reseller)
-        for key, secret, token, domain, administrator, reseller in rows.fetchall()
-    ]
+    return [Account(**row) for row in rows.mappings()]

@@ -10,23 +10,28 @@ example) have no tail and no plan. Deletion is logical: the row stays, and the n
 from __future__ import annotations
 
 import re
-import sqlite3
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from sqlalchemy import ColumnElement, Connection, func, insert, select, update
+from sqlalchemy import delete as delete_
+
 from svcctl.errors import UsageError
+from svcctl.service import schema
 from svcctl.service.provisioning import offers
 from svcctl.service.provisioning.codes import Code, refused
-from svcctl.service.store import Store
+from svcctl.service.store import Store, is_there
+from svcctl.service.store import replace as put
 
 MAX_NAME = 64
 """Characters of a full name, tail included. The interface has such a bound and does not give its value."""
 OWNER = "OWNER"
 ADMIN = "ADMIN"
 
+_DOMAINS, _MEMBERS = schema.domains.c, schema.members.c
 _LABEL = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
 
 
@@ -72,7 +77,7 @@ class Member:
 def listed(store: Store, reseller: str) -> list[Domain]:
     """The reseller's domains by name."""
     with store.reading() as connection:
-        return _select(connection, "reseller = ? order by name", (reseller,))
+        return _select(connection, _DOMAINS.reseller == reseller)
 
 
 def get(store: Store, reseller: str, name: str) -> tuple[Domain, list[Member]]:
@@ -94,7 +99,7 @@ def create(store: Store, reseller: str, fields: Mapping[str, Any]) -> Domain:
         if plan is None:
             raise refused(Code.NO_PLAN, f"reseller '{reseller}' has no plan '{plan_name}'")
         amounts = {key: _amount(fields, key, getattr(plan, key), plan_name) for key in ("time", "volume")}
-        if _select(connection, "name = ?", (name,)):
+        if _select(connection, _DOMAINS.name == name):
             raise refused(Code.TAKEN, f"domain {name} exists")
         domain = _insert(connection, Domain(0, name, reseller, plan_name, **amounts, status=Status.ACTIVE))
         preference = offers.reseller(connection, reseller)
@@ -115,11 +120,11 @@ def delete(store: Store, reseller: str, name: str) -> Domain:
     """The domain that was deleted: with it go its memberships, users left without a domain, and its accounts."""
     with store.transaction() as connection:
         domain = own(connection, reseller, name)
-        connection.execute("update domains set deleted_at = ? where id = ?", (int(time.time() * 1000), domain.id))
-        connection.execute("delete from members where domain = ?", (domain.id,))
-        connection.execute("delete from users where email not in (select user from members)")
+        _change(connection, domain, deleted_at=int(time.time() * 1000))
+        connection.execute(delete_(schema.members).where(_MEMBERS.domain == domain.id))
+        connection.execute(delete_(schema.users).where(schema.users.c.email.not_in(select(_MEMBERS.user))))
         # The name becomes free, and whoever takes it must not meet the keys of the domain that had it.
-        connection.execute("delete from accounts where domain = ?", (domain.name,))
+        connection.execute(delete_(schema.accounts).where(schema.accounts.c.domain == domain.name))
     return replace(domain, status=Status.DELETED)
 
 
@@ -148,39 +153,37 @@ def require_access(store: Store, name: str) -> None:
     An account may belong to a domain that nobody has made here (of a service run with accounts only): it may pass.
     """
     with store.reading() as connection:
-        for domain in _select(connection, "name = ?", (name,)):
+        for domain in _select(connection, _DOMAINS.name == name):
             check_access(connection, domain)
 
 
-def check_access(connection: sqlite3.Connection, domain: Domain) -> None:
+def check_access(connection: Connection, domain: Domain) -> None:
     """Refuse a domain that cannot be accessed now."""
     if domain.status is Status.PENDING:
         raise refused(Code.PENDING, f"domain {domain.name} is pending: it cannot be accessed")
     if domain.status is Status.DISABLED:
         raise refused(Code.DISABLED, f"domain {domain.name} is disabled: it cannot be accessed")
-    if not connection.execute("select 1 from members where domain = ? and owner", (domain.id,)).fetchone():
+    if not is_there(connection, _MEMBERS.domain == domain.id, _MEMBERS.owner):
         raise refused(Code.NO_OWNER, f"domain {domain.name} has no owner: it cannot be accessed until one is assigned")
 
 
-def find(connection: sqlite3.Connection, name: str) -> Domain:
+def find(connection: Connection, name: str) -> Domain:
     """A domain by the name as given; 106 when there is none."""
-    found = _select(connection, "name = ?", (name,))
+    found = _select(connection, _DOMAINS.name == name)
     if not found:
         raise _unknown(name)
     return found[0]
 
 
-def available(connection: sqlite3.Connection, domain: Domain, kind: offers.Kind) -> tuple[str, ...]:
+def available(connection: Connection, domain: Domain, kind: offers.Kind) -> tuple[str, ...]:
     """The policies or applications that the domain's Admin role has: all there are in a domain of the provider."""
     if domain.reseller is None or domain.plan is None:
         return offers.every(connection, kind)
     if kind == "application":
-        rows = connection.execute(
-            "select name from domain_applications join features using (name)"
-            " where kind = 'application' and domain = ? order by name",
-            (domain.id,),
-        )
-        return tuple(name for (name,) in rows)
+        active, features = schema.domain_applications.c, schema.features.c
+        there = select(features.name).where(features.kind == kind)
+        names = select(active.name).where(active.domain == domain.id, active.name.in_(there)).order_by(active.name)
+        return tuple(connection.scalars(names))
     plan = offers.plan(connection, domain.reseller, domain.plan)
     return tuple(sorted({*(plan.policies if plan else ()), *offers.generic(connection, kind)}))
 
@@ -190,20 +193,20 @@ def available(connection: sqlite3.Connection, domain: Domain, kind: offers.Kind)
 
 def every(store: Store) -> list[tuple[Domain, list[Member]]]:
     with store.reading() as connection:
-        return [(domain, _members(connection, domain.id)) for domain in _select(connection, "true order by name", ())]
+        return [(domain, _members(connection, domain.id)) for domain in _select(connection)]
 
 
 def put_own(store: Store, name: str) -> None:
     """Make a domain of the provider's own, unless there is one: without reseller and plan."""
     with store.transaction() as connection:
-        if not _select(connection, "name = ?", (name,)):
+        if not _select(connection, _DOMAINS.name == name):
             _insert(connection, Domain(0, name, None, None, None, None, Status.ACTIVE))
 
 
 def set_status(store: Store, name: str, status: Status) -> None:
     """Put a domain into a state, whatever it was: the way into pending and out of it."""
     with store.transaction() as connection:
-        connection.execute("update domains set status = ? where id = ?", (status, find(connection, name).id))
+        _change(connection, find(connection, name), status=str(status))
 
 
 def assign(store: Store, name: str, email: str, role: str) -> None:
@@ -221,12 +224,10 @@ def assign(store: Store, name: str, email: str, role: str) -> None:
         if not owner and any(member.owner and member.email == email for member in members):
             raise UsageError(f"{email} owns {name}", hint=f"assign another user with --role {OWNER} first")
         if owner:
-            connection.execute("update members set owner = 0 where domain = ?", (domain.id,))
-        connection.execute("insert or ignore into users values (?)", (email,))
-        connection.execute(
-            "insert or replace into members values (?, ?, ?, ?)",
-            (domain.id, email, ADMIN if owner else role, int(owner)),
-        )
+            connection.execute(update(schema.members).where(_MEMBERS.domain == domain.id).values(owner=False))
+        if not is_there(connection, schema.users.c.email == email):
+            connection.execute(insert(schema.users).values(email=email))
+        put(connection, schema.members, domain=domain.id, user=email, role=ADMIN if owner else role, owner=owner)
 
 
 def _move(store: Store, reseller: str, name: str, target: Status, word: str) -> Domain:
@@ -236,14 +237,14 @@ def _move(store: Store, reseller: str, name: str, target: Status, word: str) -> 
             raise refused(Code.PENDING, f"domain {domain.name} is pending: it cannot be {word}")
         if domain.status is target:
             raise refused(Code.ALREADY, f"domain {domain.name} is already {word}")
-        connection.execute("update domains set status = ? where id = ?", (target, domain.id))
+        _change(connection, domain, status=str(target))
     return replace(domain, status=target)
 
 
-def own(connection: sqlite3.Connection, reseller: str, name: str) -> Domain:
+def own(connection: Connection, reseller: str, name: str) -> Domain:
     """A domain of this reseller, by its full name or without the tail."""
     full = name if "@" in name else f"{name}@{reseller}"
-    found = _select(connection, "name = ? and reseller = ?", (full, reseller))
+    found = _select(connection, _DOMAINS.name == full, _DOMAINS.reseller == reseller)
     if not found:
         raise _unknown(full)
     return found[0]
@@ -253,35 +254,41 @@ def _unknown(name: str) -> Exception:
     return refused(Code.NO_DOMAIN, f"invalid domain: there is no {name}")
 
 
-def _select(connection: sqlite3.Connection, condition: str, values: tuple[str, ...]) -> list[Domain]:
+def _select(connection: Connection, *conditions: ColumnElement[bool]) -> list[Domain]:
+    """The domains that are not deleted and meet the conditions, by name."""
+    columns = (_DOMAINS[name] for name in ("id", "name", "reseller", "plan", "time", "volume", "status"))
     rows = connection.execute(
-        f"select id, name, reseller, plan, time, volume, status from domains where deleted_at is null and {condition}",
-        values,
+        select(*columns).where(_DOMAINS.deleted_at.is_(None), *conditions).order_by(_DOMAINS.name)
     )
-    return [Domain(*(*row[:6], Status(row[6]))) for row in rows.fetchall()]
+    return [Domain(*(*row[:6], Status(row[6]))) for row in rows]
 
 
-def _insert(connection: sqlite3.Connection, domain: Domain) -> Domain:
-    cursor = connection.execute(
-        "insert into domains (name, reseller, plan, time, volume, status) values (?, ?, ?, ?, ?, ?)",
-        (domain.name, domain.reseller, domain.plan, domain.time, domain.volume, domain.status),
-    )
-    assert cursor.lastrowid is not None
-    return replace(domain, id=cursor.lastrowid)
+def _insert(connection: Connection, domain: Domain) -> Domain:
+    values = asdict(domain) | {"status": str(domain.status)}
+    del values["id"]
+    (id,) = connection.execute(insert(schema.domains).values(values)).inserted_primary_key or (0,)
+    return replace(domain, id=id)
 
 
-def _activate(connection: sqlite3.Connection, domain: Domain, applications: tuple[str, ...]) -> None:
-    rows = [(domain.id, name) for name in dict.fromkeys(applications)]
-    connection.executemany("insert into domain_applications values (?, ?)", rows)
+def _change(connection: Connection, domain: Domain, **values: Any) -> None:
+    connection.execute(update(schema.domains).where(_DOMAINS.id == domain.id).values(values))
 
 
-def _members(connection: sqlite3.Connection, domain: int) -> list[Member]:
+def _activate(connection: Connection, domain: Domain, applications: tuple[str, ...]) -> None:
+    rows = [{"domain": domain.id, "name": name} for name in dict.fromkeys(applications)]
+    if rows:
+        connection.execute(insert(schema.domain_applications), rows)
+
+
+def _members(connection: Connection, domain: int) -> list[Member]:
+    theirs = schema.members.alias()
+    count = select(func.count()).where(theirs.c.user == _MEMBERS.user).scalar_subquery()
     rows = connection.execute(
-        "select user, role, owner, (select count(*) from members as theirs where theirs.user = members.user)"
-        " from members where domain = ? order by user",
-        (domain,),
+        select(_MEMBERS.user, _MEMBERS.role, _MEMBERS.owner, count == 1)
+        .where(_MEMBERS.domain == domain)
+        .order_by(_MEMBERS.user)
     )
-    return [Member(email, role, bool(owner), count == 1) for email, role, owner, count in rows]
+    return [Member(email, role, owner, last) for email, role, owner, last in rows]
 
 
 def _required(fields: Mapping[str, Any], key: str) -> str:

@@ -6,13 +6,14 @@ The interface names these things without operations on them, so they are seeded,
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
+from sqlalchemy import ColumnElement, Connection, delete, insert, select
+
 from svcctl.errors import NotFound, UsageError
-from svcctl.service.store import Store
+from svcctl.service import schema
+from svcctl.service.store import Store, is_there, replace
 
 Kind = Literal["policy", "application"]
 
@@ -49,124 +50,119 @@ class PricePlan:
 def put_reseller(store: Store, reseller: Reseller) -> None:
     """Add a reseller, or change its preference."""
     with store.transaction() as connection:
-        connection.execute(
-            "insert into resellers values (?, ?) on conflict (name) do update set"
-            " include_all_available_apps = excluded.include_all_available_apps",
-            (reseller.name, int(reseller.include_all_available_apps)),
-        )
+        replace(connection, schema.resellers, **asdict(reseller))
 
 
 def put_feature(store: Store, feature: Feature) -> None:
     """Add a policy or an application, or change whether it is generic."""
     with store.transaction() as connection:
-        connection.execute(
-            "insert into features values (?, ?, ?) on conflict (kind, name) do update set generic = excluded.generic",
-            (feature.kind, feature.name, int(feature.generic)),
-        )
+        replace(connection, schema.features, **asdict(feature))
 
 
 def put_plan(store: Store, plan: PricePlan) -> None:
     """Add a plan, or replace what it says. UsageError names what it refers to and does not exist."""
     with store.transaction() as connection:
-        if not _exists(connection, "resellers where name = ?", (plan.reseller,)):
+        if reseller(connection, plan.reseller) is None:
             raise UsageError(f"no reseller '{plan.reseller}'", hint="see 'svcctl service accounts list resellers'")
-        connection.execute(
-            "insert into plans values (?, ?, ?, ?) on conflict (reseller, name) do update set"
-            " time = excluded.time, volume = excluded.volume",
-            (plan.reseller, plan.name, plan.time, plan.volume),
-        )
-        connection.execute("delete from plan_features where reseller = ? and plan = ?", (plan.reseller, plan.name))
+        key = {"reseller": plan.reseller, "name": plan.name}
+        replace(connection, schema.plans, **key, time=plan.time, volume=plan.volume)
+        connection.execute(delete(schema.plan_features).where(*_of_plan(plan.reseller, plan.name)))
         for kind, names in (("policy", plan.policies), ("application", plan.applications)):
             for name in dict.fromkeys(names):
-                if not _exists(connection, "features where kind = ? and name = ?", (kind, name)):
+                if not is_there(connection, *_is_feature(kind, name)):
                     raise UsageError(f"no {kind} '{name}'", hint=f"make it with 'svcctl service accounts {kind}'")
-                connection.execute(
-                    "insert into plan_features values (?, ?, ?, ?)", (plan.reseller, plan.name, kind, name)
-                )
+                row = {"reseller": plan.reseller, "plan": plan.name, "kind": kind, "name": name}
+                connection.execute(insert(schema.plan_features).values(row))
 
 
-def reseller(connection: sqlite3.Connection, name: str) -> Reseller | None:
-    row = connection.execute("select name, include_all_available_apps from resellers where name = ?", (name,))
-    return next((Reseller(name, bool(every)) for name, every in row), None)
+def reseller(connection: Connection, name: str) -> Reseller | None:
+    return next(iter(_resellers(connection, schema.resellers.c.name == name)), None)
 
 
-def plan(connection: sqlite3.Connection, reseller: str, name: str) -> PricePlan | None:
-    row = connection.execute("select time, volume from plans where reseller = ? and name = ?", (reseller, name))
-    found = row.fetchone()
+def plan(connection: Connection, reseller: str, name: str) -> PricePlan | None:
+    table = schema.plans
+    found = connection.execute(select(table).where(table.c.reseller == reseller, table.c.name == name)).one_or_none()
     if found is None:
         return None
-    time, volume = found
-    policies = _included(connection, reseller, name, "policy")
-    return PricePlan(reseller, name, time, volume, policies, _included(connection, reseller, name, "application"))
+    policies, applications = (_included(connection, reseller, name, kind) for kind in ("policy", "application"))
+    return PricePlan(reseller, name, found.time, found.volume, policies, applications)
 
 
-def generic(connection: sqlite3.Connection, kind: Kind) -> tuple[str, ...]:
+def generic(connection: Connection, kind: Kind) -> tuple[str, ...]:
     """The names of the features that come with every domain."""
-    return _names(connection.execute("select name from features where kind = ? and generic order by name", (kind,)))
+    return tuple(feature.name for feature in _features(connection, kind) if feature.generic)
 
 
-def every(connection: sqlite3.Connection, kind: Kind) -> tuple[str, ...]:
-    return _names(connection.execute("select name from features where kind = ? order by name", (kind,)))
+def every(connection: Connection, kind: Kind) -> tuple[str, ...]:
+    return tuple(feature.name for feature in _features(connection, kind))
 
 
 def resellers(store: Store) -> list[Reseller]:
     with store.reading() as connection:
-        rows = connection.execute("select name, include_all_available_apps from resellers order by name").fetchall()
-    return [Reseller(name, bool(every)) for name, every in rows]
+        return _resellers(connection)
 
 
 def features(store: Store, kind: Kind) -> list[Feature]:
     with store.reading() as connection:
-        rows = connection.execute("select name, generic from features where kind = ? order by name", (kind,)).fetchall()
-    return [Feature(kind, name, bool(generic)) for name, generic in rows]
+        return _features(connection, kind)
 
 
 def plans(store: Store) -> list[PricePlan]:
+    table = schema.plans
     with store.reading() as connection:
-        keys = connection.execute("select reseller, name from plans order by reseller, name").fetchall()
+        keys = connection.execute(select(table.c.reseller, table.c.name).order_by(table.c.reseller, table.c.name)).all()
         return [found for key in keys if (found := plan(connection, *key)) is not None]
 
 
 def remove_plan(store: Store, reseller: str, name: str) -> None:
     """Forget a plan. UsageError while a domain has it, NotFound when there is none."""
+    domains, plans = schema.domains.c, schema.plans
     with store.transaction() as connection:
-        if _exists(connection, "domains where deleted_at is null and reseller = ? and plan = ?", (reseller, name)):
+        if is_there(connection, domains.deleted_at.is_(None), domains.reseller == reseller, domains.plan == name):
             raise UsageError(f"plan '{name}' of reseller '{reseller}' has domains")
-        if not connection.execute("delete from plans where reseller = ? and name = ?", (reseller, name)).rowcount:
+        if not connection.execute(delete(plans).where(plans.c.reseller == reseller, plans.c.name == name)).rowcount:
             raise NotFound(f"no plan '{name}' of reseller '{reseller}'")
 
 
 def remove_feature(store: Store, kind: Kind, name: str) -> None:
     """Forget a policy or an application; plans and domains lose it. NotFound when there is none."""
     with store.transaction() as connection:
-        if not connection.execute("delete from features where kind = ? and name = ?", (kind, name)).rowcount:
+        if not connection.execute(delete(schema.features).where(*_is_feature(kind, name))).rowcount:
             raise NotFound(f"no {kind} '{name}'")
 
 
 def remove_reseller(store: Store, name: str) -> None:
     """Forget a reseller without plans or domains, and its accounts. UsageError when it has some."""
     with store.transaction() as connection:
-        if not _exists(connection, "resellers where name = ?", (name,)):
+        if reseller(connection, name) is None:
             raise NotFound(f"no reseller '{name}'")
-        for table, what in (("plans", "plans"), ("domains", "domains, deleted ones included")):
-            if _exists(connection, f"{table} where reseller = ?", (name,)):
+        for table, what in ((schema.plans, "plans"), (schema.domains, "domains, deleted ones included")):
+            if is_there(connection, table.c.reseller == name):
                 raise UsageError(f"reseller '{name}' has {what}")
-        connection.execute("delete from accounts where reseller = ?", (name,))
-        connection.execute("delete from resellers where name = ?", (name,))
+        connection.execute(delete(schema.accounts).where(schema.accounts.c.reseller == name))
+        connection.execute(delete(schema.resellers).where(schema.resellers.c.name == name))
 
 
-def _exists(connection: sqlite3.Connection, what: str, values: Sequence[str]) -> bool:
-    return connection.execute(f"select 1 from {what} limit 1", values).fetchone() is not None
+def _resellers(connection: Connection, *conditions: ColumnElement[bool]) -> list[Reseller]:
+    rows = connection.execute(select(schema.resellers).where(*conditions).order_by(schema.resellers.c.name))
+    return [Reseller(**row) for row in rows.mappings()]
 
 
-def _included(connection: sqlite3.Connection, reseller: str, plan: str, kind: Kind) -> tuple[str, ...]:
-    return _names(
-        connection.execute(
-            "select name from plan_features where reseller = ? and plan = ? and kind = ? order by name",
-            (reseller, plan, kind),
-        )
-    )
+def _features(connection: Connection, kind: Kind) -> list[Feature]:
+    table = schema.features
+    rows = connection.execute(select(table).where(table.c.kind == kind).order_by(table.c.name))
+    return [Feature(**row) for row in rows.mappings()]
 
 
-def _names(rows: Iterable[tuple[str]]) -> tuple[str, ...]:
-    return tuple(name for (name,) in rows)
+def _included(connection: Connection, reseller: str, plan: str, kind: str) -> tuple[str, ...]:
+    table = schema.plan_features
+    names = select(table.c.name).where(*_of_plan(reseller, plan), table.c.kind == kind).order_by(table.c.name)
+    return tuple(connection.scalars(names))
+
+
+def _of_plan(reseller: str, plan: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return schema.plan_features.c.reseller == reseller, schema.plan_features.c.plan == plan
+
+
+def _is_feature(kind: str, name: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return schema.features.c.kind == kind, schema.features.c.name == name

@@ -14,12 +14,14 @@ with a code of its own (131 to 139, for rules 1 to 9). Where the rules leave roo
 
 from __future__ import annotations
 
-import json
-import sqlite3
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from sqlalchemy import Connection, RowMapping, insert, select
+from sqlalchemy import delete as delete_
+
+from svcctl.service import schema
 from svcctl.service.provisioning import domains
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.provisioning.codes import Code, refused
@@ -29,6 +31,8 @@ ALL = "*"
 EVERY = (ALL,)
 READ_ONLY: dict[str, Any] = {"alertPermissions": [], "defVault": 1, "maxVault": 1}
 """The fields that only the provider sets, with what every role has here."""
+
+_ROLES = schema.roles.c
 
 Names = tuple[str, ...]
 """Names of policies or applications; EVERY is all available."""
@@ -292,7 +296,7 @@ def delete(store: Store, account: Account, domain_name: str, name: str) -> Role:
     return role
 
 
-def _administrated(connection: sqlite3.Connection, account: Account, name: str) -> domains.Domain:
+def _administrated(connection: Connection, account: Account, name: str) -> domains.Domain:
     """The domain, when the account administrates it: its own, or a reseller's customer; and when it can be accessed."""
     if account.reseller is not None:
         domain = domains.own(connection, account.reseller, name)
@@ -308,58 +312,41 @@ def _administrated(connection: sqlite3.Connection, account: Account, name: str) 
     return domain
 
 
-def _available(connection: sqlite3.Connection, domain: domains.Domain) -> Available:
+def _available(connection: Connection, domain: domains.Domain) -> Available:
     return Available(
         domains.available(connection, domain, "policy"), domains.available(connection, domain, "application")
     )
 
 
-def _require_free(connection: sqlite3.Connection, domain: domains.Domain, name: str) -> None:
+def _require_free(connection: Connection, domain: domains.Domain, name: str) -> None:
     if _select(connection, domain, name):
         raise refused(Code.ROLE_TAKEN, f"domain {domain.name} has a role '{name}'")
 
 
-def _get(connection: sqlite3.Connection, domain: domains.Domain, name: str) -> Role:
+def _get(connection: Connection, domain: domains.Domain, name: str) -> Role:
     found = _select(connection, domain, name)
     if not found:
         raise refused(Code.NO_ROLE, f"domain {domain.name} has no role '{name}'")
     return found[0]
 
 
-def _select(connection: sqlite3.Connection, domain: domains.Domain, name: str | None = None) -> list[Role]:
-    rows = connection.execute(
-        "select name, description, policies, applications, resource_ids, finder_name, default_application"
-        " from roles where domain = ?1 and (?2 is null or name = ?2) order by name",
-        (domain.id, name),
-    )
-    return [
-        Role(
-            name, description, tuple(json.loads(policies)), tuple(json.loads(applications)), _ids(ids), finder, default
-        )
-        for name, description, policies, applications, ids, finder, default in rows
-    ]
+def _select(connection: Connection, domain: domains.Domain, name: str | None = None) -> list[Role]:
+    """The domain's roles by name, or the one of this name."""
+    named = [] if name is None else [_ROLES.name == name]
+    columns = (column for column in _ROLES if column is not _ROLES.domain)
+    rows = connection.execute(select(*columns).where(_ROLES.domain == domain.id, *named).order_by(_ROLES.name))
+    return [_role(row) for row in rows.mappings()]
 
 
-def _ids(text: str) -> Resources:
-    ids = json.loads(text)
-    return None if ids is None else tuple(ids)
+def _role(row: RowMapping) -> Role:
+    lists = {name: tuple(row[name]) for name in ("policies", "applications")}
+    ids = row["resource_ids"]
+    return Role(**{**row, **lists, "resource_ids": None if ids is None else tuple(ids)})
 
 
-def _put(connection: sqlite3.Connection, domain: domains.Domain, role: Role) -> None:
-    connection.execute(
-        "insert into roles values (?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            domain.id,
-            role.name,
-            role.description,
-            json.dumps(role.policies),
-            json.dumps(role.applications),
-            json.dumps(role.resource_ids),
-            role.finder_name,
-            role.default_application,
-        ),
-    )
+def _put(connection: Connection, domain: domains.Domain, role: Role) -> None:
+    connection.execute(insert(schema.roles).values(domain=domain.id, **asdict(role)))
 
 
-def _delete(connection: sqlite3.Connection, domain: domains.Domain, name: str) -> None:
-    connection.execute("delete from roles where domain = ? and name = ?", (domain.id, name))
+def _delete(connection: Connection, domain: domains.Domain, name: str) -> None:
+    connection.execute(delete_(schema.roles).where(_ROLES.domain == domain.id, _ROLES.name == name))

@@ -6,9 +6,12 @@ at every start, since their credentials are kept outside.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from functools import partial
 
 from svcctl import local_service
+from svcctl.errors import Locked
 from svcctl.service.provisioning import accounts, domains, offers
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.provisioning.offers import Feature, PricePlan, Reseller
@@ -37,9 +40,19 @@ PLANS = (
 def open_store(files: local_service.Files) -> Store:
     """The store of the local service, with what every one of them holds. It may be open in another process."""
     files.make()
-    store = Store(files.state)
+    store = Store(files.state, before_upgrade=partial(_require_no_other_service, files))
     seed(store, *(local_service.profile_fields(files, name) for name in local_service.PROFILES))
     return store
+
+
+def _require_no_other_service(files: local_service.Files) -> None:
+    """Locked when a service that is running in another process would find its tables changed."""
+    pid = local_service.running(files)
+    if pid not in (None, os.getpid()):
+        raise Locked(
+            f"state file {files.state} must be upgraded, and the local service of an older svcctl is using it",
+            hint="stop it first: svcctl service stop",
+        )
 
 
 def seed(store: Store, own: Mapping[str, str], reseller: Mapping[str, str]) -> None:

@@ -9,8 +9,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from sqlalchemy import delete, select
+
 from svcctl.errors import NotFound, Place, ServiceError, UsageError
-from svcctl.service.store import Store
+from svcctl.service.schema import queries
+from svcctl.service.store import Store, replace
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -24,13 +27,13 @@ class SavedQuery:
 def listed(store: Store) -> list[SavedQuery]:
     """All of them, by ID."""
     with store.reading() as connection:
-        return [SavedQuery(*row) for row in connection.execute("select id, text from queries order by id")]
+        return [SavedQuery(*row) for row in connection.execute(select(queries).order_by(queries.c.id))]
 
 
 def get(store: Store, id: str) -> SavedQuery:
     """The query of an ID. NotFound when there is none."""
     with store.reading() as connection:
-        row = connection.execute("select id, text from queries where id = ?", (id,)).fetchone()
+        row = connection.execute(select(queries).where(queries.c.id == id)).one_or_none()
     if row is None:
         raise NotFound(f"no saved query '{id}'")
     return SavedQuery(*row)
@@ -50,11 +53,11 @@ def put(store: Store, query: SavedQuery) -> None:
     except QueryError as error:
         raise ServiceError(str(error), place=Place(error.line, error.column)) from None
     with store.transaction() as connection:
-        connection.execute("insert or replace into queries values (?, ?)", (query.id, query.text))
+        replace(connection, queries, id=query.id, text=query.text)
 
 
 def remove(store: Store, id: str) -> None:
     """Forget a query. NotFound when there is none."""
     with store.transaction() as connection:
-        if connection.execute("delete from queries where id = ?", (id,)).rowcount == 0:
+        if not connection.execute(delete(queries).where(queries.c.id == id)).rowcount:
             raise NotFound(f"no saved query '{id}'")

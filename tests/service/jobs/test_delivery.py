@@ -19,9 +19,10 @@ from svcctl.errors import Unavailable
 from svcctl.service import rendering
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.engines.duckdb import DuckDBEngine
-from svcctl.service.jobs import delivery
+from svcctl.service.jobs import delivery, stored
 from svcctl.service.jobs.checkpoint import StoredQuery
-from svcctl.service.jobs.jobs import Job, Jobs, Run, stored
+from svcctl.service.jobs.jobs import Jobs, Run
+from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.language import compile, parse
 from svcctl.service.language.types import Column, Type
 from svcctl.service.provisioning.accounts import Account
@@ -146,7 +147,7 @@ def append(engine: DuckDBEngine, seconds: list[int], first: int) -> None:
 
 def run_to_the_end(
     kind: type[Small], query: str, arrivals: list[list[int]], deaths: list[int], failures: list[int]
-) -> tuple[list[bytes], list[bytes], Job]:
+) -> tuple[list[bytes], list[bytes], StoredJob]:
     """What the destination holds in the end, what the query answers over all events, and the job."""
     world = World(deaths=list(deaths), failures=list(failures))
     with DuckDBEngine() as engine, tempfile.TemporaryDirectory() as directory:
@@ -170,7 +171,7 @@ def run_to_the_end(
         job_id = launched.launch(ME, type="donothing", query=query, request=request, params={}).id
         launched.close()
         while True:
-            job = stored(store, job_id)
+            job = stored.get(store, job_id)
             assert job is not None
             run = Run(job_id, store, stopping=Idle(happens))
             try:
@@ -179,7 +180,7 @@ def run_to_the_end(
                 continue
             assert done
             break
-        job = stored(store, job_id)
+        job = stored.get(store, job_id)
         assert job is not None
         plan = compile(parse(query), engine.tables(), start=FIRST, end=END, now=LAUNCH)
         with rendering.stream(engine, plan, [CSV.text(plan.columns, Dates())]) as stream:

@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
+from sqlalchemy import select
 
 from svcctl.api import models
 from svcctl.errors import Conflict, NotFound, ServiceError
-from svcctl.service.jobs import jobs
-from svcctl.service.jobs.jobs import Job, Jobs, Run
+from svcctl.service import schema
+from svcctl.service.jobs import jobs, stored
+from svcctl.service.jobs.jobs import Jobs, Run
+from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.store import Store
 
@@ -33,7 +36,7 @@ class Work:
         self.begun = threading.Semaphore(0)
         self.alive = True
 
-    def __call__(self, job: Job, run: Run) -> bool:
+    def __call__(self, job: StoredJob, run: Run) -> bool:
         order = self.orders.setdefault(job.id, threading.Event())
         self.begun.release()
         while not run.stopping.is_set():
@@ -109,15 +112,15 @@ def test_no_answer_holds_a_parameter(mine: Jobs, store: Store) -> None:
     shown += [mine.remove(ME, job_id)]
     assert SECRET not in repr(shown)
     assert SECRET not in repr([job.to_json() for job in shown])
-    assert SECRET not in repr(jobs.stored(store, job_id))
+    assert SECRET not in repr(stored.get(store, job_id))
     job_id = launch(mine, params={"aws.secretkey": SECRET})
-    assert SECRET not in repr(jobs.stored(store, job_id))
+    assert SECRET not in repr(stored.get(store, job_id))
 
 
 def test_what_is_removed_is_forgotten_with_its_secrets(mine: Jobs, store: Store, tmp_path: Path) -> None:
     mine.remove(ME, launch(mine, params={"aws.secretkey": SECRET}))
     with store.reading() as connection:
-        assert connection.execute("select count(*) from jobs").fetchone() == (0,)
+        assert connection.execute(select(schema.jobs)).all() == []
 
 
 def test_the_file_of_secrets_is_its_owners_alone(mine: Jobs, tmp_path: Path) -> None:
@@ -152,7 +155,7 @@ def test_a_complete_job_has_sent_all_it_generated(mine: Jobs, work: Work) -> Non
 
 
 def test_a_query_that_fails_stops_its_job_with_the_reason(store: Store) -> None:
-    def fail(job: Job, run: Run) -> bool:
+    def fail(job: StoredJob, run: Run) -> bool:
         raise ServiceError("no table 't'")
 
     jobs = Jobs(store, fail)
@@ -161,7 +164,7 @@ def test_a_query_that_fails_stops_its_job_with_the_reason(store: Store) -> None:
 
 
 def test_a_defect_stops_its_job_and_says_no_more_than_where_to_look(store: Store) -> None:
-    def fail(job: Job, run: Run) -> bool:
+    def fail(job: StoredJob, run: Run) -> bool:
         raise KeyError(SECRET)
 
     jobs = Jobs(store, fail)
@@ -196,7 +199,7 @@ def test_running_jobs_resume_with_the_service_and_no_others(store: Store, work: 
 def test_a_start_waits_until_the_run_before_it_is_over(store: Store) -> None:
     held, inside, most = threading.Event(), [], []
 
-    def slow(job: Job, run: Run) -> bool:
+    def slow(job: StoredJob, run: Run) -> bool:
         inside.append(job.id)
         most.append(len(inside))
         run.stopping.wait()

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from sqlalchemy import select
 
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, UsageError
+from svcctl.service import schema
 from svcctl.service.provisioning import accounts, domains, offers
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.provisioning.codes import REFUSALS, Code
@@ -258,7 +260,9 @@ def test_deletion_is_logical(store: Store) -> None:
     domain = create(store)
     domains.delete(store, "north", "acme")
     with store.reading() as connection:
-        rows = connection.execute("select id, name, status from domains where deleted_at is not null").fetchall()
+        domains_ = schema.domains.c
+        query = select(domains_.id, domains_.name, domains_.status).where(domains_.deleted_at.is_not(None))
+        rows = connection.execute(query).all()
     assert rows == [(domain.id, "acme@north", "Active")]
 
 
@@ -336,8 +340,8 @@ def test_deleting_a_domain_deletes_the_users_who_have_no_other(store: Store) -> 
     assert [(user.email, user.last_domain) for user in users] == [("ann@x.example", False), ("bob@x.example", True)]
     domains.delete(store, "north", "one")
     with store.reading() as connection:
-        assert connection.execute("select email from users").fetchall() == [("ann@x.example",)]
-        assert connection.execute("select user from members").fetchall() == [("ann@x.example",)]
+        assert connection.execute(select(schema.users.c.email)).all() == [("ann@x.example",)]
+        assert connection.execute(select(schema.members.c.user)).all() == [("ann@x.example",)]
 
 
 def test_the_keys_of_a_deleted_domain_do_not_open_the_next_of_its_name(store: Store) -> None:
@@ -412,7 +416,7 @@ class Life(RuleBasedStateMachine):
         super().__init__()
         self.directory = tempfile.TemporaryDirectory()
         self.store = Store(Path(self.directory.name) / "state.db")
-        self.store._connection.execute("pragma synchronous = off")  # a model needs no power cut
+        self.store._connection.connection.cursor().execute("pragma synchronous = off")  # a model needs no power cut
         fill(self.store)
         self.states: dict[str, str] = {}
         self.users: dict[str, list[str]] = {}
@@ -481,7 +485,7 @@ class Life(RuleBasedStateMachine):
             name: users[:1] for name, users in self.users.items()
         }
         with self.store.reading() as connection:
-            users = {email for (email,) in connection.execute("select email from users")}
+            users = set(connection.scalars(select(schema.users.c.email)))
         assert users == {email for users in self.users.values() for email in users}
 
     @invariant()

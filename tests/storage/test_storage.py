@@ -6,6 +6,7 @@ import hashlib
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from os import environ
 from pathlib import Path
@@ -221,7 +222,7 @@ def test_threads_share_a_storage(place: Place) -> None:
 def test_a_server_that_is_down_is_reported_soon_by_every_call(remote: Place) -> None:
     storage, name = remote.open()
     assert remote.peer is not None
-    calls = {
+    calls: dict[str, Callable[[], object]] = {
         "create": lambda: storage.create(name, overwrite=False),
         "complete": lambda: store(storage, name, SMALL, overwrite=True),
         "size": lambda: storage.size(name),

@@ -36,51 +36,75 @@ class Destination:
         return {"type": self.type, "params": dict(self.params)}
 
 
+@dataclass(frozen=True, slots=True)
+class DestinationType:
+    """A known type: its parameters, and what the local service does with the rows."""
+
+    parameters: tuple[Parameter, ...]
+    local: str
+
+
 _NAME = Parameter("friendlyName", "name of the job, shown in job lists")
 
-TYPES: Mapping[str, tuple[Parameter, ...]] = {
-    "kafka": (
-        Parameter("topic", "topic that receives the rows", required=True),
-        Parameter("bootstrap.servers", "brokers, as host:port, separated by commas", required=True),
-        Parameter("mode", "how a row is written: json, or array for the values alone"),
-        Parameter("maxBytesPerCommit", "bytes of a batch, 1 MB unless given, at most 10 MB"),
-        Parameter("maxTimeWithoutCommit", "milliseconds between batches, 10000 unless given, at least 1000"),
-        Parameter("security.protocol", "how to talk to the brokers: plaintext, ssl, sasl_plaintext or sasl_ssl"),
-        Parameter("sasl.mechanism", "how to log in, SCRAM-SHA-512 for example"),
-        Parameter("sasl.username", "who logs in"),
-        Parameter("sasl.password", "with which password", secret=True),
-        Parameter("ssl.ca.pem", "certificate to trust, as PEM text"),
-        Parameter("compression.type", "none, gzip, snappy, lz4 or zstd"),
-        Parameter("api.version.request", "false for brokers before 0.10"),
-        Parameter("broker.version.fallback", "version of such a broker"),
-        _NAME,
+TYPES: Mapping[str, DestinationType] = {
+    "kafka": DestinationType(
+        (
+            Parameter("topic", "topic that receives the rows", required=True),
+            Parameter("bootstrap.servers", "brokers as host:port, separated by commas", required=True),
+            Parameter("mode", "json (default): an object per row; array: only the values"),
+            Parameter("maxBytesPerCommit", "bytes per batch: 1 MB by default, at most 10 MB"),
+            Parameter("maxTimeWithoutCommit", "milliseconds between batches: 10000 by default, at least 1000"),
+            Parameter("security.protocol", "plaintext, ssl, sasl_plaintext or sasl_ssl"),
+            Parameter("sasl.mechanism", "authentication mechanism, for example SCRAM-SHA-512"),
+            Parameter("sasl.username", "user name"),
+            Parameter("sasl.password", "password", secret=True),
+            Parameter("ssl.ca.pem", "CA certificate to trust, as PEM text"),
+            Parameter("compression.type", "none, gzip, snappy, lz4 or zstd"),
+            Parameter("api.version.request", "false for brokers before 0.10"),
+            Parameter("broker.version.fallback", "version of a broker before 0.10"),
+            _NAME,
+        ),
+        local="Each row is a message and each batch a transaction. A job writes to one partition in the query's order. "
+        "Consumers with isolation level read_committed read every row once. Brokers before 0.11 have no transactions: "
+        "each message then has the key <job>/<row>, and a row may arrive twice if the broker is slow to fail.",
     ),
-    "s3": (
-        Parameter("aws.bucket", "bucket that receives the files", required=True),
-        Parameter("aws.region", "region of the bucket"),
-        Parameter("aws.endpoint", "URL of another service that speaks S3"),
-        Parameter("aws.accesskey", "access key"),
-        Parameter("aws.secretkey", "secret key", secret=True),
-        Parameter("format", "zip, gzip or plain; the rows inside are csv"),
-        Parameter("file.password", "password of the zip file", secret=True),
-        Parameter("s3.fileName", "name of the file"),
-        Parameter("multiplefile", "true to write several files"),
-        Parameter("retention.size", "MB a file, 50 to 500"),
-        Parameter("retention.time", "seconds a file, 300 to 86400"),
-        _NAME,
+    "s3": DestinationType(
+        (
+            Parameter("aws.bucket", "bucket that receives the files", required=True),
+            Parameter("aws.region", "region of the bucket"),
+            Parameter("aws.endpoint", "URL of another service with an S3 interface"),
+            Parameter("aws.accesskey", "access key"),
+            Parameter("aws.secretkey", "secret key", secret=True),
+            Parameter("format", "plain (default), gzip or zip; the rows inside are csv"),
+            Parameter("file.password", "password of the zip file", secret=True),
+            Parameter("s3.fileName", "name of the files: the job's ID by default"),
+            Parameter("multiplefile", "true (default): several files; false: a single file"),
+            Parameter("retention.size", "size of a file in MB, 50 to 500: 100 by default"),
+            Parameter("retention.time", "age of a file in seconds, 300 to 86400: 300 by default"),
+            _NAME,
+        ),
+        local="Writes objects <name>_000.csv, <name>_001.csv … (.gz, .zip); <name> is s3.fileName or the job's ID. An "
+        "object appears when it is complete: when it reaches its size or age, or when the job is stopped or completed. "
+        "A zip file with a password is encrypted with AES.",
     ),
-    "hdfs": (
-        Parameter("fs.defaultFS", "file system, as hdfs://host:port", required=True),
-        Parameter("file", "path of the file", required=True),
-        Parameter("dfs.replication", "copies of each block"),
-        Parameter("retention.size", "MB a file, 1 to 10000"),
-        Parameter("retention.time", "seconds a file, 1 to 86400"),
-        _NAME,
+    "hdfs": DestinationType(
+        (
+            Parameter("fs.defaultFS", "file system, as hdfs://host:port", required=True),
+            Parameter("file", "absolute path of the file", required=True),
+            Parameter("dfs.replication", "copies of each block"),
+            Parameter("retention.size", "size of a file in MB, 1 to 10000: 128 by default"),
+            Parameter("retention.time", "age of a file in seconds, 1 to 86400: 300 by default"),
+            _NAME,
+        ),
+        local="Writes several files: /logs/web.csv becomes /logs/web_000.csv, /logs/web_001.csv …. A file is hidden "
+        "until it is complete: when it reaches its size or age, or when the job is stopped or completed.",
     ),
-    "donothing": (_NAME,),
+    "donothing": DestinationType((_NAME,), local="Counts the rows and discards them."),
 }
 
-_SECRET_KEYS = frozenset(parameter.key.lower() for keys in TYPES.values() for parameter in keys if parameter.secret)
+_SECRET_KEYS = frozenset(
+    parameter.key.lower() for row in TYPES.values() for parameter in row.parameters if parameter.secret
+)
 # Keys outside the table are passed on, so a secret among them is recognised by how secrets are commonly named.
 _SECRET_WORDS = ("secret", "password", "passwd", "token", "sasl.jaas")
 
@@ -108,7 +132,8 @@ def suggest_key(destination_type: str, key: str) -> str | None:
 
 def known_keys(destination_type: str) -> tuple[str, ...]:
     """The keys of a type, none for a type that is not known."""
-    return tuple(parameter.key for parameter in TYPES.get(canonical_type(destination_type), ()))
+    row = TYPES.get(canonical_type(destination_type))
+    return tuple(parameter.key for parameter in row.parameters) if row else ()
 
 
 def unknown_keys(destination: Destination) -> tuple[str, ...]:

@@ -198,7 +198,7 @@ def _destinations() -> str:
     def keys(kind: str) -> str:
         rows = [
             (parameter.key, parameter.meaning + ", required" * parameter.required + ", secret" * parameter.secret)
-            for parameter in TYPES[kind]
+            for parameter in TYPES[kind].parameters
         ]
         return f"{kind}\n\n{_columns(rows)}"
 
@@ -206,34 +206,19 @@ def _destinations() -> str:
         "Destinations of --dest",
         "  svcctl query 'from auth.all' --from 1d --dest donothing",
         _text("""
-            The rows go to a destination instead of here: a job is launched, and printed. With --follow it goes on with
-            new events until it is stopped; see 'svcctl job'. What a destination must know is given as --dest-param
-            KEY=VALUE, once for each key.
+            Starts a job that sends the rows to a destination, and prints the job instead of the rows. With --follow the
+            job also sends new events until it is stopped; see 'svcctl job'. Set the parameters of the destination with
+            --dest-param KEY=VALUE, once per key.
 
-            A secret is never an option's value: write KEY=@FILE, which reads any value from a file, or give all of it
-            in JSON with --dest-json FILE ('-' for standard input): {"type": "kafka", "params": {"topic": "auth", …}}.
-            Keys that are not listed here are passed on with a note.
+            Never put a secret on the command line: KEY=@FILE reads a value from a file, and --dest-json FILE reads the
+            whole destination ('-' for standard input): {"type": "kafka", "params": {"topic": "auth", …}}. Keys that are
+            not listed here are sent with a warning.
         """),
         *(keys(kind) for kind in TYPES),
-        "What the local service makes of them",
-        _columns(list(LOCAL_DESTINATIONS.items())),
+        "What the local service does with the rows",
+        _columns([(kind, row.local) for kind, row in TYPES.items()]),
     )
 
-
-LOCAL_DESTINATIONS = {
-    "kafka": """
-        A row is a message, a batch a transaction, and a job goes to one partition in the query's order; with isolation
-        level read_committed every row is there once. A broker before 0.11 has no transactions: a message then has the
-        key <job>/<row>, and a row may come twice if the broker is slow to fail.""",
-    "s3": """
-        Objects <name>_000.csv, <name>_001.csv … (.gz, .zip), where the name is s3.fileName or the job's ID; an object
-        appears when it is whole: when it has its size or age, or when the job is stopped or complete. A zip with a
-        password is encrypted with AES.""",
-    "hdfs": """
-        Files beside each other: /logs/web.csv is /logs/web_000.csv, /logs/web_001.csv …, each hidden until it is
-        whole: when it has its size (128 MB unless given) or age (300 s unless given).""",
-    "donothing": "Counts the rows and drops them.",
-}
 
 TOPICS: dict[str, Callable[[], str]] = {
     "dates": _dates,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from svcctl.api.dates import DATE_FORMATS, depends_on_zone, parse_zone, resolve
+from svcctl.api.destinations import TYPES
 from svcctl.completion import words
 from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
@@ -53,7 +54,7 @@ DestOpt = Annotated[
     typer.Option(
         "--dest",
         metavar="TYPE",
-        help="Forward the rows to kafka, s3, hdfs or donothing (see 'svcctl help destinations').",
+        help=f"Send the rows to a destination: {', '.join(TYPES)} (see 'svcctl help destinations').",
     ),
     Completes(words=words.destinations),
 ]

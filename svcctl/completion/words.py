@@ -102,13 +102,13 @@ def destination_parameters() -> Iterator[Word]:
     """The parameters of all destinations, each key once."""
     from svcctl.api.destinations import TYPES
 
-    return _parameters(row for rows in TYPES.values() for row in rows)
+    return _parameters(parameter for row in TYPES.values() for parameter in row.parameters)
 
 
 def parameters_by_destination() -> Mapping[str, Words]:
     from svcctl.api.destinations import TYPES
 
-    return {kind: tuple(_parameters(rows)) for kind, rows in TYPES.items()}
+    return {kind: tuple(_parameters(row.parameters)) for kind, row in TYPES.items()}
 
 
 def _parameters(rows: Iterable[Parameter]) -> Iterator[Word]:

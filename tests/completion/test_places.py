@@ -95,7 +95,9 @@ def test_the_keys_of_a_destination_are_those_of_its_type_and_a_secret_is_a_file(
     assert [word.text for word in places["donothing"]] == ["friendlyName="]
     assert [word.text for word in places["hdfs"]][:2] == ["fs.defaultFS=", "file="]
     secrets = {word.text for words in places.values() for word in words if word.text.endswith("@")}
-    assert secrets == {f"{row.key}=@" for rows in destinations.TYPES.values() for row in rows if row.secret}
+    assert secrets == {
+        f"{row.key}=@" for type_ in destinations.TYPES.values() for row in type_.parameters if row.secret
+    }
     assert {"aws.secretkey=@", "file.password=@"} <= secrets
 
 

@@ -210,7 +210,7 @@ def test_padding_comes_while_nothing_else_does_and_no_reader_sees_it(serve: Serv
     else:
         assert rows == ROWS[:2]
     raw = b"".join(QueryResponse(MODES[mode], answer.headers["content-type"], chunks).raw())
-    served.service.padding_seconds = 60.0
+    served.service.padding_seconds = 60.0  # or a busy machine would be slow enough for padding in this answer too
     whole = served.body(fields | {"to": NOON})[1]
     if mode == "xml":  # its white space is its own, and passed on
         raw = b"\n".join(line for line in raw.split(b"\n") if line) + b"\n"

@@ -1,0 +1,233 @@
+"""The steps of a query cover its range without a gap or an overlap, whatever arrives meanwhile, and end once."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svcctl.api.dates import Range
+from svcctl.service.engines import Engine
+from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.language import Column, QueryError, Type
+from svcctl.service.queries.asked import AskedQuery
+from svcctl.service.queries.continuous import GRACE, Kind, Schedule, Step, Steps, next_step
+
+START, END, PERIOD, GRACE_MS = 10_500, 60_200, 7_000, 2_000
+"""In epoch milliseconds; neither end of the range is a multiple of the period."""
+ARRIVALS = Schedule(Kind.ARRIVALS, START, END, END + GRACE_MS)
+BUCKETS = Schedule(Kind.BUCKETS, START, END, END + GRACE_MS, period=PERIOD)
+ONCE = Schedule(Kind.ONCE, START, END, END + GRACE_MS)
+
+
+@dataclass(frozen=True)
+class Lot:
+    """Events that are stored at one moment: their dates, in epoch milliseconds."""
+
+    at: int
+    dates: tuple[int, ...]
+
+
+lots = st.lists(
+    st.builds(
+        Lot, st.integers(START, END + GRACE_MS - 1), st.lists(st.integers(0, END + 20_000), max_size=8).map(tuple)
+    ),
+    max_size=8,
+).map(lambda lots: sorted(lots, key=lambda lot: lot.at))
+"""Late events, events of one date, and events outside the range."""
+
+
+@dataclass
+class Answered:
+    """A query that was looked at after every lot, and at the end of its range."""
+
+    schedule: Schedule
+    stored: list[int] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    rows: list[tuple[int, int]] = field(default_factory=list)
+
+    def follow(self, lots: list[Lot]) -> Answered:
+        for lot in [*lots, Lot(END + GRACE_MS, ())]:
+            self.stored += lot.dates
+            while (step := self.look(lot.at)) is not None:
+                self.steps.append(step)
+                self.rows += self.run(step)
+        return self
+
+    def look(self, now: int) -> Step | None:
+        """The next step, as it is after it was saved and read again."""
+        before = self.steps[-1] if self.steps else None
+        step = next_step(self.schedule, before, len(self.rows), now, len(self.stored))
+        return step and Step.from_json(json.loads(json.dumps(step.to_json())))
+
+    def run(self, step: Step) -> list[tuple[int, int]]:
+        """The rows of a step: dates with their place in the table, or periods with their number of events."""
+        assert isinstance(step.until, int)
+        places = range(int(step.since or 0), step.until)
+        assert step.end is not None
+        rows = sorted((self.stored[n], n) for n in places if step.start <= self.stored[n] < step.end)
+        if self.schedule.kind is Kind.BUCKETS:
+            rows = sorted(Counter(date - date % PERIOD for date, _ in rows).items())
+        rows = rows[step.skip :]
+        return rows if self.schedule.limit is None else rows[: self.schedule.limit - step.first]
+
+    def within(self) -> list[tuple[int, int]]:
+        """All events of the range, by date."""
+        return sorted((date, n) for n, date in enumerate(self.stored) if START <= date < END)
+
+
+@given(lots)
+def test_a_step_of_arrivals_begins_where_the_one_before_ended(lots: list[Lot]) -> None:
+    answered = Answered(ARRIVALS).follow(lots)
+    ends = [step.until for step in answered.steps]
+    assert [step.since for step in answered.steps] == [None, *ends[:-1]]
+    assert ends[-1] == len(answered.stored)
+    assert sorted(answered.rows) == answered.within()
+
+
+@given(lots)
+def test_a_step_of_buckets_begins_where_the_one_before_ended(lots: list[Lot]) -> None:
+    answered = Answered(BUCKETS).follow(lots)
+    ends = [step.end or 0 for step in answered.steps]
+    assert [step.start for step in answered.steps] == [START, *ends[:-1]]
+    assert ends[-1] == END
+    assert [end % PERIOD for end in ends[:-1]] == [0] * (len(ends) - 1)
+    assert all(end <= step.now - GRACE_MS for end, step in zip(ends, answered.steps, strict=True))
+
+
+@given(st.lists(st.builds(Lot, st.just(START), st.lists(st.integers(START, END - 1)).map(tuple)), max_size=1))
+def test_the_periods_of_all_steps_are_those_of_the_range(lots: list[Lot]) -> None:
+    looks = [Lot(at, ()) for at in range(START, END, 1_100)]
+    answered = Answered(BUCKETS).follow(lots + looks)
+    assert answered.rows == sorted(Counter(date - date % PERIOD for date, _ in answered.within()).items())
+
+
+@given(lots)
+def test_a_single_step_waits_for_the_end_of_the_range(lots: list[Lot]) -> None:
+    answered = Answered(ONCE).follow(lots)
+    assert answered.steps == [Step(0, 0, None, len(answered.stored), START, END, END + GRACE_MS, True)]
+    assert answered.rows == answered.within()
+
+
+@pytest.mark.parametrize("schedule", [ARRIVALS, BUCKETS, ONCE], ids=lambda schedule: schedule.kind)
+@given(lots=lots)
+def test_the_end_is_reached_once_and_nothing_follows_it(schedule: Schedule, lots: list[Lot]) -> None:
+    answered = Answered(schedule).follow(lots)
+    assert [step.last for step in answered.steps] == [False] * (len(answered.steps) - 1) + [True]
+    answered.stored.append(START)
+    assert answered.look(END + 1_000_000) is None
+
+
+@pytest.mark.parametrize("schedule", [ARRIVALS, BUCKETS], ids=lambda schedule: schedule.kind)
+@given(lots=lots)
+def test_a_query_without_an_end_has_no_last_step(schedule: Schedule, lots: list[Lot]) -> None:
+    answered = Answered(replace(schedule, end=None, due=None))
+    answered.stored = [date for lot in lots for date in lot.dates]
+    step = answered.look(END + 1_000_000)
+    assert step is not None
+    assert not step.last
+    assert step.end == (None if schedule.kind is Kind.ARRIVALS else (END + 1_000_000 - GRACE_MS) // PERIOD * PERIOD)
+
+
+@pytest.mark.parametrize("schedule", [ARRIVALS, BUCKETS, ONCE], ids=lambda schedule: schedule.kind)
+@given(lots=lots, skip=st.integers(0, 30), limit=st.none() | st.integers(0, 30))
+def test_skip_and_limit_count_over_all_steps(schedule: Schedule, lots: list[Lot], skip: int, limit: int | None) -> None:
+    whole = len(Answered(schedule).follow(lots).rows)
+    answered = Answered(replace(schedule, skip=skip, limit=limit)).follow(lots)
+    least = max(0, whole - skip) if limit is None else min(limit, max(0, whole - skip))
+    # A period of a repeated step may have got its first event late, and is then one more.
+    assert len(answered.rows) >= least if schedule.kind is Kind.BUCKETS else len(answered.rows) == least
+    assert limit is None or len(answered.rows) <= limit
+    assert len(set(answered.rows)) == len(answered.rows)
+
+
+@pytest.mark.parametrize("schedule", [ARRIVALS, BUCKETS, ONCE], ids=lambda schedule: schedule.kind)
+@given(lots=lots, skip=st.integers(0, 10), later=st.lists(st.integers(START, END), max_size=8))
+def test_a_step_returns_the_same_rows_whatever_is_stored_later(
+    schedule: Schedule, lots: list[Lot], skip: int, later: list[int]
+) -> None:
+    answered = Answered(replace(schedule, skip=skip)).follow(lots)
+    before = [answered.run(step) for step in answered.steps]
+    answered.stored += later
+    assert [answered.run(step) for step in answered.steps] == before
+
+
+FIRST = datetime(2024, 1, 1, tzinfo=UTC)
+NOON = FIRST + timedelta(hours=12)
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    with DuckDBEngine() as engine:
+        engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
+        yield engine
+
+
+def schedule(engine: Engine, text: str, end: datetime | None, skip: int = 0, limit: int | None = None) -> Schedule:
+    asked = AskedQuery(text, Range(FIRST, end), skip=skip, limit=limit)
+    return Steps(engine, asked, lambda: NOON, launched=NOON).schedule
+
+
+FIRST_MS, NOON_MS = 1_704_067_200_000, 1_704_110_400_000
+
+
+@pytest.mark.parametrize("text", ["from t", "from t group every 1m", "from t group by n select count()"])
+def test_a_query_whose_range_is_over_has_one_step_at_once(engine: Engine, text: str) -> None:
+    assert schedule(engine, text, NOON) == Schedule(Kind.ONCE, FIRST_MS, NOON_MS, NOON_MS)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "period"),
+    [
+        ("from t where n > 1", Kind.ARRIVALS, 0),
+        ("from t group every 90s by n", Kind.BUCKETS, 90_000),
+        ("from t group by n select count()", Kind.ONCE, 0),
+        ("from t group every 1m by n group every 1h", Kind.ONCE, 0),
+    ],
+)
+def test_what_a_query_groups_by_decides_the_steps_of_a_range_that_is_not_over(
+    engine: Engine, text: str, kind: Kind, period: int
+) -> None:
+    end = NOON + timedelta(seconds=1)
+    due = NOON_MS + 1000 + GRACE // timedelta(milliseconds=1)
+    assert schedule(engine, text, end) == Schedule(kind, FIRST_MS, NOON_MS + 1000, due, period=period)
+
+
+@pytest.mark.parametrize(
+    ("text", "skip", "limit", "counted"),
+    [
+        ("from t limit 10", 0, None, (0, 10)),
+        ("from t offset 5 limit 10", 3, None, (8, 7)),
+        ("from t limit 10 offset 5", 3, 4, (8, 4)),
+        ("from t limit 10 limit 20", 12, None, (12, 0)),
+        ("from t", 2, 9, (2, 9)),
+        ("from t group every 1m offset 2 offset 3", 0, None, (5, None)),
+    ],
+)
+def test_the_bounds_of_a_query_and_of_its_request_count_together(
+    engine: Engine, text: str, skip: int, limit: int | None, counted: tuple[int, int | None]
+) -> None:
+    found = schedule(engine, text, None, skip, limit)
+    assert (found.skip, found.limit) == counted
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("from t limit 3 where n > 1", "in a continuous query, limit and offset must come last"),
+        (
+            "from t group by n select count()",
+            "a query without an end cannot group like this: the groups would never be complete",
+        ),
+    ],
+)
+def test_a_query_that_cannot_run_without_an_end_is_refused(engine: Engine, text: str, message: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        schedule(engine, text, None)
+    assert caught.value.message == message

@@ -1,0 +1,138 @@
+"""What a job stores as JSON is read again, also when an older service wrote it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.events import selected
+from support.unversioned import unpack
+
+from svcctl.api.dates import Range
+from svcctl.errors import ServiceError
+from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.jobs import delivery, jobs
+from svcctl.service.jobs.checkpoint import Checkpoint, StoredQuery
+from svcctl.service.jobs.jobs import Run
+from svcctl.service.queries.asked import AskedQuery
+from svcctl.service.queries.continuous import Step
+from svcctl.service.store import Store
+
+FIRST = datetime(2024, 1, 1, tzinfo=UTC)
+QUERY = StoredQuery(
+    AskedQuery(
+        "from t where n > 1 limit 7",
+        Range(FIRST, FIRST + timedelta(hours=2)),
+        date_format="iso",
+        zone=timezone(timedelta(hours=2)),
+        skip=2,
+        limit=9,
+    ),
+    FIRST + timedelta(hours=1),
+)
+QUERY_0 = {
+    "query": "from t where n > 1 limit 7",
+    "from": 1704067200000,
+    "to": 1704074400000,
+    "zone": 120,
+    "dateFormat": "iso",
+    "skip": 2,
+    "limit": 9,
+    "launched": 1704070800000,
+}
+CHECKPOINT = Checkpoint(Step(3, 2, 4, 10, 1, None, 5, False), {"parts": 1})
+CHECKPOINT_0 = {
+    "step": {"first": 3, "skip": 2, "stored": [4, 10], "start": 1, "end": None, "now": 5, "last": False},
+    "memo": {"parts": 1},
+}
+CHECKPOINT_1 = {
+    "version": 1,
+    "step": {"first": 3, "skip": 2, "since": 4, "until": 10, "start": 1, "end": None, "now": 5, "last": False},
+    "memo": {"parts": 1},
+}
+
+
+def test_a_query_is_stored_with_the_version_of_its_format() -> None:
+    assert QUERY.to_json() == {"version": 1} | QUERY_0
+
+
+def test_a_checkpoint_is_stored_with_the_version_of_its_format() -> None:
+    assert CHECKPOINT.to_json() == CHECKPOINT_1
+
+
+def test_what_was_stored_without_a_version_means_the_same() -> None:
+    assert StoredQuery.from_json(QUERY_0) == QUERY
+    assert Checkpoint.from_json(CHECKPOINT_0) == CHECKPOINT
+
+
+moments = st.datetimes(datetime(1970, 1, 1), datetime(9000, 1, 1)).map(
+    lambda moment: moment.replace(microsecond=moment.microsecond // 1000 * 1000, tzinfo=UTC)
+)
+
+
+@given(
+    query=st.builds(
+        StoredQuery,
+        st.builds(
+            AskedQuery,
+            st.text(),
+            st.builds(Range, moments, st.none() | moments),
+            date_format=st.sampled_from(["default", "sql", "iso"]),
+            zone=st.integers(-840, 840).map(lambda minutes: timezone(timedelta(minutes=minutes))),
+            skip=st.integers(0),
+            limit=st.none() | st.integers(0),
+        ),
+        moments,
+    ),
+    step=st.builds(Step, since=st.none() | st.integers() | st.text()),
+)
+def test_what_is_stored_comes_back_from_json_as_it_was(query: StoredQuery, step: Step) -> None:
+    assert StoredQuery.from_json(json.loads(json.dumps(query.to_json()))) == query
+    checkpoint = Checkpoint(step, {"partition": 3})
+    assert Checkpoint.from_json(json.loads(json.dumps(checkpoint.to_json()))) == checkpoint
+
+
+def test_the_format_of_a_newer_service_is_refused() -> None:
+    message = "the job was stored by a newer svcctl, in format 2; this one reads formats up to 1"
+    with pytest.raises(ServiceError) as caught:
+        StoredQuery.from_json(QUERY_0 | {"version": 2})
+    assert caught.value.message == message
+    with pytest.raises(ServiceError) as caught:
+        Checkpoint.from_json(CHECKPOINT_1 | {"version": 2})
+    assert caught.value.message == message
+
+
+class Idle(threading.Event):
+    """A job stops as soon as it waits for something."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.set()
+        return True
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"), [("stopped", 600, 701), ("running", 588, 683), ("hourly", 27, 28)]
+)
+def test_a_job_of_a_service_without_versions_is_resumed_where_it_was(
+    tmp_path: Path, name: str, before: int, after: int
+) -> None:
+    store = Store(unpack(tmp_path))
+    with store.reading() as connection:
+        [(job_id,)] = connection.execute("select id from jobs where friendly_name = ?", (name,))
+    with DuckDBEngine(tmp_path / "events.duckdb") as engine:
+        order = "SELECT TIMESTAMP '2100-01-01 00:30:00' AS eventdate, 'ann' AS customer, 1000 AS amount"
+        engine.append("shop.orders", selected(order))
+        job = jobs.stored(store, job_id)
+        assert job is not None
+        assert (job.sent, job.checkpoint.get("version")) == (before, None)
+        run = Run(job_id, store, stopping=Idle())
+        assert not delivery.deliver(engine, lambda: datetime(2100, 1, 2, tzinfo=UTC), job, run)
+    job = jobs.stored(store, job_id)
+    assert job is not None
+    assert (job.sent, job.checkpoint["version"]) == (after, 1)
+    store.close()

@@ -16,7 +16,7 @@ from support.unversioned import unpack
 from svcctl.api.dates import Range
 from svcctl.errors import ServiceError
 from svcctl.service.engines.duckdb import DuckDBEngine
-from svcctl.service.jobs import delivery, jobs
+from svcctl.service.jobs import delivery, stored
 from svcctl.service.jobs.checkpoint import Checkpoint, StoredQuery
 from svcctl.service.jobs.jobs import Run
 from svcctl.service.queries.asked import AskedQuery
@@ -122,17 +122,14 @@ def test_a_job_of_a_service_without_versions_is_resumed_where_it_was(
     tmp_path: Path, name: str, before: int, after: int
 ) -> None:
     store = Store(unpack(tmp_path))
-    with store.reading() as connection:
-        [(job_id,)] = connection.execute("select id from jobs where friendly_name = ?", (name,))
+    [job] = [job for job in stored.owned(store, "local") if job.friendly_name == name]
+    assert (job.sent, job.checkpoint.get("version")) == (before, None)
     with DuckDBEngine(tmp_path / "events.duckdb") as engine:
         order = "SELECT TIMESTAMP '2100-01-01 00:30:00' AS eventdate, 'ann' AS customer, 1000 AS amount"
         engine.append("shop.orders", selected(order))
-        job = jobs.stored(store, job_id)
-        assert job is not None
-        assert (job.sent, job.checkpoint.get("version")) == (before, None)
-        run = Run(job_id, store, stopping=Idle())
+        run = Run(job.id, store, stopping=Idle())
         assert not delivery.deliver(engine, lambda: datetime(2100, 1, 2, tzinfo=UTC), job, run)
-    job = jobs.stored(store, job_id)
-    assert job is not None
-    assert (job.sent, job.checkpoint["version"]) == (after, 1)
+    resumed = stored.get(store, job.id)
+    assert resumed is not None
+    assert (resumed.sent, resumed.checkpoint["version"]) == (after, 1)
     store.close()

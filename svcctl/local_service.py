@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import secrets
 import shutil
@@ -39,6 +40,34 @@ READY = "ready\n"
 LOCKED_EXIT = 9
 PROFILES = ("local", "local-reseller")
 """The built-in profiles: the account of the local domain, and that of a reseller to try domains with."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSetting:
+    """A number that the service reads from its environment when it starts."""
+
+    environment: str
+    default: float
+    meaning: str
+    may_be_zero: bool = False
+
+    def read(self, environment: Mapping[str, str]) -> float:
+        """The variable's number, or the default when it is unset or empty. UsageError when it is not such a number."""
+        text = environment.get(self.environment) or str(self.default)
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not 0 <= number < math.inf or not (number or self.may_be_zero):
+            wanted = "a number from 0 on" if self.may_be_zero else "a number above 0"
+            raise UsageError(f"{self.environment} is '{text}', which is not {wanted}")
+        return number
+
+
+DEMO_DAYS = ProcessSetting("SVCCTL_DEMO_DAYS", 30, "days of demo events to create; 0 for none", may_be_zero=True)
+QUERY_SECONDS = ProcessSetting("SVCCTL_QUERY_SECONDS", 600, "seconds that the local service may work on a query")
+PADDING_SECONDS = ProcessSetting("SVCCTL_PADDING_SECONDS", 5, "seconds of silence before a waiting client gets padding")
+PROCESS_SETTINGS = (DEMO_DAYS, QUERY_SECONDS, PADDING_SECONDS)
 
 
 @dataclass(frozen=True)

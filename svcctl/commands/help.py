@@ -21,6 +21,7 @@ from svcctl.api.dates import OPERATORS
 from svcctl.completion.words import Completes
 from svcctl.context import Context
 from svcctl.errors import UsageError
+from svcctl.local_service import DATA_ENVIRONMENT, PROCESS_SETTINGS
 from svcctl.profiles import CONFIG_ENVIRONMENT, PROFILE_ENVIRONMENT, SETTINGS
 from svcctl.terminal.diagnostics import EXIT_CODES
 from svcctl.terminal.formats import FORMATS
@@ -163,21 +164,14 @@ def _environment() -> str:
                 (PROFILE_ENVIRONMENT, "profile to use"),
                 (CONFIG_ENVIRONMENT, "profiles file to use"),
                 *((row.environment, row.meaning) for row in SETTINGS.values() if row.environment),
-                ("SVCCTL_DATA", "directory of the local service's data"),
-                ("SVCCTL_DEMO_DAYS", "days of demo events that its first start makes (30); 0 for none"),
-                (
-                    "SVCCTL_QUERY_SECONDS",
-                    "how long the local service works on a query before it gives up (600); set at its start",
-                ),
-                (
-                    "SVCCTL_PADDING_SECONDS",
-                    "how long it lets a client wait before it sends padding (5); set at its start",
-                ),
+                (DATA_ENVIRONMENT, "directory of the local service's data"),
+                *((row.environment, f"{row.meaning} (default {row.default:g})") for row in PROCESS_SETTINGS),
                 ("NO_COLOR", "no colour"),
                 ("CLICOLOR_FORCE", "colour in a pipe, too"),
             ]
         ),
-        "With SVCCTL_BASE_URL and credentials set, no profile is needed.",
+        "With SVCCTL_BASE_URL and credentials set, no profile is needed.\n"
+        "The local service reads its variables when it starts.",
     )
 
 

@@ -1,4 +1,4 @@
-"""The service as a process: its lock, its files, its demo events, its socket; from the first to the last moment."""
+"""The service as a process: takes the lock, opens the files, makes the demo events, listens, and stops at a signal."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -20,6 +20,7 @@ import uvicorn
 
 from svcctl import local_service
 from svcctl.errors import UsageError
+from svcctl.local_service import DEMO_DAYS, PADDING_SECONDS, QUERY_SECONDS
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.events import demo
 from svcctl.service.http.app import build
@@ -27,20 +28,20 @@ from svcctl.service.http.middleware import AccessLog
 from svcctl.service.jobs.delivery import deliver
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.provisioning.seed import open_store
-from svcctl.service.service import PADDING_SECONDS, QUERY_SECONDS, Service, number_of, seconds_of
+from svcctl.service.service import Service
 
 THREADS = 8
 GROW_SECONDS = 1.0
-"""How often the demo tables grow up to now, and the access log is stored, while somebody asks."""
+"""How often the demo tables are extended and the access log is stored while requests come."""
 QUIET_SECONDS = 60.0
 QUIET_GROW_SECONDS = 60.0
-"""How often they do when nobody has asked for QUIET_SECONDS: a service that waits should cost nothing."""
+"""How often this happens after QUIET_SECONDS without a request: an idle service should cost nothing."""
 
 _log = logging.getLogger("svcctl.service")
 
 
 class _Ready:
-    """Tells the process that started this one how far it is; a foreground run tells its terminal."""
+    """Reports progress to the process that started this one, or to the terminal of a foreground run."""
 
     def __init__(self, handle: int | None) -> None:
         self._stream = None if handle is None else os.fdopen(handle, "w", encoding="utf-8")
@@ -59,7 +60,7 @@ class _Ready:
     def _write(self, text: str) -> None:
         if self._stream is None:
             return
-        with suppress(OSError):  # whoever started us may have gone; the service goes on
+        with suppress(OSError):  # the process that started this one may have ended
             self._stream.write(text)
             self._stream.flush()
 
@@ -72,7 +73,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         if self.started:
-            # Port 0 is any free port: what counts is where the socket is now.
+            # Port 0 asks for any free port, so the address is read from the socket.
             address = self.servers[0].sockets[0].getsockname()
             self._ready.ready(address if isinstance(address, str) else f"{address[0]}:{address[1]}")
 
@@ -81,44 +82,41 @@ def serve(files: local_service.Files, *, listen: str | None, ready_fd: int | Non
     """Run until SIGTERM or SIGINT. Locked when a service already runs on these files."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     os.umask(0o077)
+    query_seconds = QUERY_SECONDS.read(os.environ)
+    padding_seconds = PADDING_SECONDS.read(os.environ)
+    history = timedelta(days=DEMO_DAYS.read(os.environ))
     ready = _Ready(ready_fd)
-    query_seconds = seconds_of(os.environ, "SVCCTL_QUERY_SECONDS", QUERY_SECONDS)
-    padding_seconds = seconds_of(os.environ, "SVCCTL_PADDING_SECONDS", PADDING_SECONDS)
-    history = timedelta(days=number_of(os.environ, "SVCCTL_DEMO_DAYS", demo.HISTORY.days))
-    lock = local_service.hold_lock(files)  # until this process has gone, however it goes
-    is_ours = partial(local_service.still_held, files, lock)
-    store = open_store(files)
-    executor = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
-    with DuckDBEngine(files.events) as engine:
+    lock = local_service.hold_lock(files)  # the kernel frees it when this process ends, however it ends
+    with ExitStack() as closing:
+        store = open_store(files)
+        closing.callback(store.close)
+        engine = closing.enter_context(DuckDBEngine(files.events))
         demo.extend(engine, datetime.now(UTC), ready.progress, history)
+        executor = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
+        closing.callback(executor.shutdown, cancel_futures=True)
         service = Service(engine, store, executor, query_seconds=query_seconds, padding_seconds=padding_seconds)
         jobs = Jobs(store, partial(deliver, engine, service.now))
-        app = AccessLog(build(service, jobs), engine)
-        where = _where(listen, files)
-        config = uvicorn.Config(
-            app, **where, access_log=False, log_config=None, lifespan="off", timeout_graceful_shutdown=3, ws="none"
-        )
-        stopping = threading.Event()
-        growing = threading.Thread(target=_grow, args=(engine, app, history, is_ours, stopping), daemon=True)
-        growing.start()
+        log = AccessLog(build(service, jobs), engine)
+        is_ours = partial(local_service.still_held, files, lock)
+        closing.enter_context(_growing(engine, log, history, is_ours))
+        closing.callback(jobs.close)
         jobs.resume()
-        try:
-            # The server ends at a signal, and then raises it again for whoever was there before it.
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, lambda *_: None)
-            _Server(config, ready).run()
-        finally:
-            jobs.close()
-            stopping.set()
-            growing.join()
-            executor.shutdown(cancel_futures=True)
-            store.close()
+        # The server stops at a signal, and then raises it again for the handler that was there before.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+        where = _where(listen, files)
+        _Server(
+            uvicorn.Config(
+                log, **where, access_log=False, log_config=None, lifespan="off", timeout_graceful_shutdown=3, ws="none"
+            ),
+            ready,
+        ).run()
 
 
 def _where(listen: str | None, files: local_service.Files) -> dict[str, Any]:
     if listen is None:
         with suppress(FileNotFoundError):
-            files.socket.unlink()  # we hold the lock, so a socket that is there belongs to no one
+            files.socket.unlink()  # this process holds the lock, so an existing socket is a leftover
         return {"uds": str(files.socket)}
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isdigit():
@@ -126,17 +124,27 @@ def _where(listen: str | None, files: local_service.Files) -> dict[str, Any]:
     return {"host": host.strip("[]") or "127.0.0.1", "port": int(port)}
 
 
+@contextmanager
+def _growing(engine: DuckDBEngine, log: AccessLog, history: timedelta, is_ours: Callable[[], bool]) -> Iterator[None]:
+    """A thread that keeps the live tables up to date, for as long as the block runs."""
+    stopping = threading.Event()
+    thread = threading.Thread(target=_grow, args=(engine, log, history, is_ours, stopping), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join()
+
+
 def _grow(
     engine: DuckDBEngine, log: AccessLog, history: timedelta, is_ours: Callable[[], bool], stopping: threading.Event
 ) -> None:
-    """Keep the tables that live by themselves up to now, until the service stops.
-
-    While nobody asks, now and then is enough. A service whose files were deleted has nothing left to serve and ends.
-    """
+    """Extend the live tables until `stopping` is set; end the process when its files were deleted."""
     grown = 0.0
     while not stopping.wait(GROW_SECONDS):
         if not is_ours():
-            _log.warning("the service's files are gone: it ends")
+            _log.warning("the service's files are gone: the service stops")
             os.kill(os.getpid(), signal.SIGTERM)
             return
         if log.quiet_for() > QUIET_SECONDS and time.monotonic() - grown < QUIET_GROW_SECONDS:

@@ -21,10 +21,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from svcctl.local_service import DEMO_DAYS
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Type
 
-HISTORY = timedelta(days=30)
+HISTORY = timedelta(days=DEMO_DAYS.default)
 STRETCH = 5 * 86_400
 """Seconds made in one transaction: a stop in between loses little, and memory stays low."""
 

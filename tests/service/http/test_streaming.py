@@ -20,14 +20,14 @@ from svcctl.api.auth import Bearer
 from svcctl.api.client import Client
 from svcctl.api.events import MODES, QueryResponse
 from svcctl.api.query import QueryRequest
-from svcctl.errors import IncompleteResult, NotFound, ServiceError, SvcctlError, UsageError
+from svcctl.errors import IncompleteResult, NotFound, ServiceError, SvcctlError
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.app import build
 from svcctl.service.language.types import Column, Type
 from svcctl.service.provisioning import accounts
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.rendering import ENCODERS
-from svcctl.service.service import Service, seconds_of
+from svcctl.service.service import Service
 from svcctl.service.store import Store
 
 NOON = 1_704_110_400
@@ -181,15 +181,6 @@ def test_a_query_that_takes_too_long_ends_an_answer_that_began(serve: Serve, mod
     else:
         assert caught.value.message == "the result is incomplete: the connection broke in the middle"
     assert served.ask("from few") == ROWS
-
-
-def test_the_limits_of_a_service_come_from_the_environment() -> None:
-    assert seconds_of({"A": "0.5"}, "A", 600.0) == 0.5
-    assert seconds_of({"A": ""}, "A", 600.0) == 600.0
-    for text in ("x", "0", "-1", "inf", "nan"):
-        with pytest.raises(UsageError) as caught:
-            seconds_of({"A": text}, "A", 600.0)
-        assert caught.value.message == f"A is '{text}', which is not a number above 0"
 
 
 @pytest.mark.parametrize("mode", STREAMING)

@@ -265,7 +265,7 @@ def test_what_looks_like_a_mistake_is_noted_and_sent(jobs: Shell) -> None:
     note, error, *_ = done.stderr.split("\n")
     assert note == "svcctl: destination 'kafak' is not known here: is it 'kafka'?"
     assert re.sub(r"cid \w+", "cid", error) == (
-        "svcctl: error: destination.type 'kafak' is not one of kafka, s3, hdfs, donothing: is it kafka? (code 1, cid)"
+        "svcctl: error: unknown destination.type 'kafak' (did you mean 'kafka'?) (code 1, cid)"
     )
 
 

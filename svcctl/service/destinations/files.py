@@ -28,9 +28,9 @@ def s3(job_id: str, params: Params) -> Parts:
     key = params.text("aws.accesskey")
     endpoint = params.text("aws.endpoint")
     if endpoint and urlsplit(endpoint).scheme not in ("http", "https"):
-        raise params.refused("aws.endpoint", "is not a URL of http or https")
+        raise params.refused("aws.endpoint", "must be an http or https URL")
     storage = S3(
-        params.required("aws.bucket"),
+        params.text("aws.bucket"),
         keys=Keys(key, params.required("aws.secretkey")) if key else None,
         region=params.text("aws.region", DEFAULT_REGION),
         endpoint=endpoint or None,
@@ -42,7 +42,7 @@ def s3(job_id: str, params: Params) -> Parts:
     packing = params.choice("format", tuple(PACKINGS))
     password = params.text("file.password")
     if password and packing != "zip":
-        raise params.refused("file.password", "goes with format zip")
+        raise params.refused("file.password", "needs format zip")
     size = params.number("retention.size", 50, 500, 100) * MEGABYTE
     age = float(params.number("retention.time", 300, 86_400, 300))
 
@@ -63,15 +63,15 @@ def hdfs(params: Params) -> Parts:
     """Files beside each other, `<file>_<nnn>` before the extension: `/logs/web.csv` is `/logs/web_000.csv`, …."""
     from svcctl.storage.hdfs import Hdfs
 
-    url = params.required("fs.defaultFS")
-    file = params.required("file")
+    url = params.text("fs.defaultFS")
+    file = params.text("file")
     if not file.startswith("/") or file.endswith("/"):
-        raise params.refused("file", "is not the whole path of a file")
+        raise params.refused("file", "must be the absolute path of a file")
     replication = params.number("dfs.replication", 1, 512, 0) if params.text("dfs.replication") else None
     try:
         storage = Hdfs(url, replication=replication)
     except UsageError:
-        raise params.refused("fs.defaultFS", "is not of the form hdfs://host:port") from None
+        raise params.refused("fs.defaultFS", "must be of the form hdfs://host:port") from None
     stem, extension = posixpath.splitext(file.lstrip("/"))
     return Parts(
         storage,

@@ -57,8 +57,8 @@ class Kafka(Destination):
 
     def __init__(self, job_id: str, params: Params) -> None:
         self._job = job_id
-        self._topic = params.required("topic")
-        self._client: dict[str, Any] = {"bootstrap.servers": params.required("bootstrap.servers"), **QUIET}
+        self._topic = params.text("topic")
+        self._client: dict[str, Any] = {"bootstrap.servers": params.text("bootstrap.servers"), **QUIET}
         self._client |= {key: value for key in SETTINGS if (value := params.text(key))}
         self.rows = MODES[params.choice("mode", tuple(MODES))]
         self._most = params.number("maxBytesPerCommit", 1, 10_000_000, 1_000_000)

@@ -61,17 +61,19 @@ def known_type(name: str) -> str:
     found = canonical_type(name)
     if found not in KINDS:
         nearest = suggest_type(name)
-        meant = f": is it {nearest}?" if nearest else ""
-        raise ServiceError(f"destination.type '{name}' is not one of {', '.join(KINDS)}{meant}")
+        hint = f"did you mean '{nearest}'?" if nearest else f"known types are {', '.join(KINDS)}"
+        raise ServiceError(f"unknown destination.type '{name}' ({hint})")
     return found
 
 
 def destination(type_: str, job_id: str, params: Mapping[str, Any], *, endless: bool = True) -> Destination:
-    """The destination of a job, whose query is without an end if `endless`.
+    """The destination of a job, whose query has no end if `endless`.
 
-    ServiceError names the parameter that is missing or cannot be used; MissingExtra, what is not installed.
+    ServiceError names the parameters that are missing, or one that cannot be used; MissingExtra what is not installed.
     """
     kind = KINDS[type_]
     if kind.extra is not None:
         extras.need(kind.extra, f"the destination {type_}")
-    return kind.make(job_id, Params(type_, params, endless=endless))
+    given = Params(type_, params, endless=endless)
+    given.check_required()
+    return kind.make(job_id, given)

@@ -41,37 +41,46 @@ def test_parameters_that_can_be_used_are_taken(type_: str, params: dict[str, Any
     ("type_", "params", "message"),
     [
         ("kafka", {"bootstrap.servers": "b"}, "kafka needs topic"),
-        ("kafka", {"Topic": "t"}, "kafka needs topic ('Topic' is given, which is another)"),
+        ("kafka", {"topic": "", "bootstrap.servers": None}, "kafka needs topic and bootstrap.servers"),
+        ("kafka", {"Topic": "t"}, "kafka needs topic and bootstrap.servers (did you mean 'topic' for 'Topic'?)"),
         (
             "kafka",
             {"topic": "t", "bootstrap.server": "b"},
-            "kafka needs bootstrap.servers ('bootstrap.server' is given, which is another)",
+            "kafka needs bootstrap.servers (did you mean 'bootstrap.servers' for 'bootstrap.server'?)",
         ),
-        ("kafka", KAFKA | {"mode": "csv"}, "mode is not one of json, array"),
+        (
+            "kafka",
+            {"Topic": "t", "bootstrap.server": "b"},
+            "kafka needs topic and bootstrap.servers"
+            " (did you mean 'topic' for 'Topic', 'bootstrap.servers' for 'bootstrap.server'?)",
+        ),
+        ("kafka", KAFKA | {"mode": "csv"}, "mode must be json or array"),
         (
             "kafka",
             KAFKA | {"maxBytesPerCommit": 10_000_001},
-            "maxBytesPerCommit is not a whole number from 1 to 10000000",
+            "maxBytesPerCommit must be a whole number from 1 to 10000000",
         ),
         (
             "kafka",
             KAFKA | {"maxTimeWithoutCommit": 999},
-            "maxTimeWithoutCommit is not a whole number from 1000 to 3600000",
+            "maxTimeWithoutCommit must be a whole number from 1000 to 3600000",
         ),
         ("s3", {}, "s3 needs aws.bucket"),
         ("s3", S3 | {"aws.accesskey": "a"}, "s3 needs aws.secretkey"),
-        ("s3", S3 | {"aws.endpoint": "localhost:9000"}, "aws.endpoint is not a URL of http or https"),
-        ("s3", S3 | {"format": "rar"}, "format is not one of plain, gzip, zip"),
-        ("s3", S3 | {"file.password": "hunter2"}, "file.password goes with format zip"),
-        ("s3", S3 | {"retention.size": "49"}, "retention.size is not a whole number from 50 to 500"),
-        ("s3", S3 | {"retention.time": 299.5}, "retention.time is not a whole number from 300 to 86400"),
-        ("s3", S3 | {"multiplefile": "perhaps"}, "multiplefile is not true or false"),
+        ("s3", S3 | {"aws.endpoint": "localhost:9000"}, "aws.endpoint must be an http or https URL"),
+        ("s3", S3 | {"format": "rar"}, "format must be plain, gzip or zip"),
+        ("s3", S3 | {"file.password": "hunter2"}, "file.password needs format zip"),
+        ("s3", S3 | {"retention.size": "49"}, "retention.size must be a whole number from 50 to 500"),
+        ("s3", S3 | {"retention.time": 299.5}, "retention.time must be a whole number from 300 to 86400"),
+        ("s3", S3 | {"multiplefile": "perhaps"}, "multiplefile must be true or false"),
         ("s3", S3 | {"multiplefile": False}, "multiplefile must be true for a query without an end"),
-        ("s3", S3 | {"aws.region": {}}, "aws.region is not text"),
+        ("s3", S3 | {"aws.region": {}}, "aws.region must be text"),
         ("hdfs", {"file": "/x"}, "hdfs needs fs.defaultFS"),
-        ("hdfs", HDFS | {"fs.defaultFS": "n:8020"}, "fs.defaultFS is not of the form hdfs://host:port"),
-        ("hdfs", HDFS | {"file": "b.csv"}, "file is not the whole path of a file"),
-        ("hdfs", HDFS | {"dfs.replication": "0"}, "dfs.replication is not a whole number from 1 to 512"),
+        ("hdfs", {}, "hdfs needs fs.defaultFS and file"),
+        ("hdfs", HDFS | {"fs.defaultFS": "hdfs://n"}, "fs.defaultFS must be of the form hdfs://host:port"),
+        ("hdfs", HDFS | {"fs.defaultFS": "n:8020"}, "fs.defaultFS must be of the form hdfs://host:port"),
+        ("hdfs", HDFS | {"file": "b.csv"}, "file must be the absolute path of a file"),
+        ("hdfs", HDFS | {"dfs.replication": "0"}, "dfs.replication must be a whole number from 1 to 512"),
     ],
 )
 def test_an_error_names_the_key_and_not_its_value(type_: str, params: dict[str, Any], message: str) -> None:
@@ -94,8 +103,8 @@ def test_a_type_may_be_written_in_any_case(name: str, known: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("hfds", "destination.type 'hfds' is not one of kafka, s3, hdfs, donothing: is it hdfs?"),
-        ("ftp", "destination.type 'ftp' is not one of kafka, s3, hdfs, donothing"),
+        ("hfds", "unknown destination.type 'hfds' (did you mean 'hdfs'?)"),
+        ("ftp", "unknown destination.type 'ftp' (known types are kafka, s3, hdfs, donothing)"),
     ],
 )
 def test_another_type_is_refused(name: str, message: str) -> None:

@@ -124,7 +124,10 @@ def test_another_domain_sees_its_own_jobs(ask: Ask) -> None:
             {"destination": {"type": "kafka", "params": {"topic": "x"}}},
             "destination.params: kafka needs bootstrap.servers",
         ),
-        ({"destination": {"type": "ftp"}}, "destination.type 'ftp' is not one of kafka, s3, hdfs, donothing"),
+        (
+            {"destination": {"type": "ftp"}},
+            "unknown destination.type 'ftp' (known types are kafka, s3, hdfs, donothing)",
+        ),
         ({"to": 0}, "the range ends before it starts: from 1970-01-01 00:00:01 to 1970-01-01 00:00:00 (UTC)"),
     ],
 )

@@ -1,24 +1,24 @@
-"""Kafka: a row is a message, a batch is a transaction, and all of a job goes to one partition, in the query's order.
+"""Kafka: a row is a message, a batch is a transaction, and a job writes to one partition, in the query's order.
 
-Which partition that is follows from the job's ID, so several jobs share a topic evenly. The number of rows so far is
-committed with each transaction, as the offset of a consumer group named after the job (`svcctl-<job>`). So a service
-that dies between the transaction and its own note of it learns what was committed, and readers with isolation level
-read_committed get every row once.
+The partition follows from the job's ID, so several jobs share a topic evenly. Each transaction also commits the number
+of rows so far, as the offset of a consumer group named after the job (`svcctl-<job>`). So a service that dies between
+the transaction and saving the job finds out what was committed, and consumers with isolation level read_committed read
+every row once.
 
-A broker without transactions (before Kafka 0.11) is told from the others by its answer. There a message has the key
-`<job>/<row>`, and after a failure the end of the partition is read back for the rows that have arrived. What remains is
-a request that the broker carries out after that reading: its rows come twice, with the same keys.
+Brokers before 0.11 have no transactions. There each message has the key `<job>/<row>`, and after a failure the end of
+the partition is read back for the rows that arrived. A request that the broker carries out only after that reading
+delivers its rows twice, with the same keys.
 
-Beside the keys seen in the field, the settings of SETTINGS are passed on to the client library.
+The parameters in SETTINGS are passed on to the client library.
 """
 
 from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -39,27 +39,32 @@ SETTINGS = (
     "api.version.request",
     "broker.version.fallback",
 )
-"""Others could read files of the service's machine, or run programs on it."""
+"""Other settings could read files of the service's machine, or run programs on it."""
 
 QUIET: dict[str, Any] = {"log_level": 0, "queue.buffering.max.messages": 10_000_000}
-"""Nothing is logged, since what matters is in the job's error; the queue holds the largest batch."""
+"""The library logs nothing, since the job's error says what matters; its queue holds the largest batch."""
 
 FIRST_WAIT, WAIT = 5.0, 20.0
-"""Seconds for an answer of the brokers: to the first question, and to any other."""
-
+"""Seconds to wait for an answer of the brokers: to the first request, and to any other."""
 
 MODES = {"json": OBJECT, "array": ARRAY}
 """How a message is written: as an object, or as the values in the order of the columns."""
 
 
 class Kafka(Destination):
+    """A topic, written to in one of two ways that `open` chooses by what the broker can do."""
+
     counts = True
 
     def __init__(self, job_id: str, params: Params) -> None:
         self._job = job_id
         self._topic = params.text("topic")
-        self._client: dict[str, Any] = {"bootstrap.servers": params.text("bootstrap.servers"), **QUIET}
-        self._client |= {key: value for key in SETTINGS if (value := params.text(key))}
+        self._client: dict[str, Any] = {
+            "bootstrap.servers": params.text("bootstrap.servers"),
+            **QUIET,
+            **{key: value for key in SETTINGS if (value := params.text(key))},
+            "error_cb": self._note,
+        }
         self.rows = MODES[params.choice("mode", tuple(MODES))]
         self._most = params.number("maxBytesPerCommit", 1, 10_000_000, 1_000_000)
         self.patience = params.number("maxTimeWithoutCommit", 1000, 3_600_000, 10_000) / 1000
@@ -67,47 +72,41 @@ class Kafka(Destination):
         self._bytes = 0
         self._first = 0
         self._trouble = ""
-        self._producer: Producer | None = None
         self._consumer: Consumer | None = None
+        self._producer: Producer | None = None
 
     def open(self, sent: int, memo: Memo, head: bytes) -> int:
-        self._client["error_cb"] = self._note
         with self._explained():
-            settings = {"group.id": f"svcctl-{self._job}", "enable.auto.commit": False, "enable.partition.eof": True}
-            self._consumer = Consumer({**self._client, **settings})
-            partitions = self._partitions(self._consumer)
-            self._partition: int = memo.get("partition", zlib.crc32(self._job.encode()) % partitions)
-            self._place = TopicPartition(self._topic, self._partition)
-            self._offset: int | None = memo.get("offset")
-            self._there: frozenset[int] = frozenset()
-            self._producer = self._transactional()
-            if self._producer is not None:
-                (committed,) = self._consumer.committed([self._place], WAIT)
-                if committed.error is not None:
-                    raise KafkaException(committed.error)
-                return max(sent, committed.offset) if committed.offset != OFFSET_INVALID else sent
-            self._producer = Producer(
+            self._consumer = consumer = Consumer(
                 {
                     **self._client,
-                    "acks": "all",
-                    "retries": 0,
-                    "max.in.flight": 1,
-                    "message.timeout.ms": int(WAIT * 1000),
+                    "group.id": f"svcctl-{self._job}",
+                    "enable.auto.commit": False,
+                    "enable.partition.eof": True,
                 }
             )
-            return self._read_back(self._consumer, sent)
+            partition = memo.get("partition", zlib.crc32(self._job.encode()) % self._partitions(consumer))
+            place = TopicPartition(self._topic, partition)
+            self._way: _Way
+            if (producer := self._transactional()) is not None:
+                self._way = _Transactions(producer, consumer, place)
+            else:
+                producer = self._ordered()
+                self._way = _Keys(producer, consumer, place, self._job, memo.get("offset"))
+            self._producer = producer
+            return self._way.there(sent)
 
     def _partitions(self, consumer: Consumer) -> int:
-        """How many the topic has: the first question, which tells soon whether anybody answers."""
+        """The number of partitions of the topic. The first request, which soon shows whether anybody answers."""
         topic = consumer.list_topics(self._topic, timeout=FIRST_WAIT).topics[self._topic]
         if topic.error is not None:
             raise KafkaException(topic.error)
         return len(topic.partitions)
 
     def _transactional(self) -> Producer | None:
-        """A producer whose predecessor, if it still lives, can do nothing more; None without transactions."""
+        """A producer that fences any earlier one of this job; None when the broker has no transactions."""
         if str(self._client.get("api.version.request")).lower() == "false":
-            return None  # a broker that cannot be asked what it knows is older than transactions
+            return None  # a broker that cannot say what it supports is older than transactions
         producer = Producer({**self._client, "transactional.id": f"svcctl-{self._job}"})
         try:
             producer.init_transactions(WAIT)
@@ -117,37 +116,14 @@ class Kafka(Destination):
             raise
         return producer
 
-    def _read_back(self, consumer: Consumer, sent: int) -> int:
-        """How many rows are there without a gap; those behind a gap are noted, and not sent again."""
-        low, high = consumer.get_watermark_offsets(self._place, WAIT)
-        start = high if self._offset is None else max(low, self._offset)
-        self._offset = start
-        found = set()
-        consumer.assign([TopicPartition(self._topic, self._partition, start)])
-        deadline = time.monotonic() + WAIT
-        position = start
-        while position < high:
-            message = consumer.poll(max(0.0, deadline - time.monotonic()))
-            if message is None:
-                raise Unavailable(self._trouble or "kafka: the end of the partition could not be read")
-            if (problem := message.error()) is not None:
-                if problem.code() == KafkaError._PARTITION_EOF:
-                    break
-                raise KafkaException(problem)
-            position = (message.offset() or 0) + 1
-            job, _, row = (message.key() or b"").decode(errors="replace").partition("/")
-            if job == self._job:
-                found.add(int(row))
-        consumer.unassign()
-        there = sent
-        while there in found:
-            there += 1
-        self._there = frozenset(row for row in found if row > there)
-        return there
+    def _ordered(self) -> Producer:
+        """A producer that delivers in order, since it neither retries nor sends the next request early."""
+        settings = {"acks": "all", "retries": 0, "max.in.flight": 1, "message.timeout.ms": int(WAIT * 1000)}
+        return Producer({**self._client, **settings})
 
     @property
     def memo(self) -> Memo:
-        return {"partition": self._partition} | ({} if self._offset is None else {"offset": self._offset})
+        return self._way.memo
 
     def room(self) -> int:
         return self._most - self._bytes
@@ -160,25 +136,128 @@ class Kafka(Destination):
 
     def commit(self) -> Memo:
         with self._explained():
-            if self._offset is None:
-                self._commit_transaction()
-            else:
-                self._send()
+            self._way.send(self._batch, self._first)
         self._batch = []
         self._bytes = 0
         return self.memo
 
-    def _commit_transaction(self) -> None:
-        assert self._producer is not None
-        assert self._consumer is not None
+    def close(self) -> None:
+        if self._producer is not None:
+            self._producer.purge()
+        if self._consumer is not None:
+            self._consumer.close()
+        self._producer = self._consumer = None
+
+    def _note(self, error: KafkaError) -> None:
+        """The library reports the reason why an answer does not come here, and not in the exception."""
+        self._trouble = error.str()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except _Unanswered as error:
+            raise Unavailable(f"kafka: {self._trouble or error}") from None
+        except KafkaException as error:
+            reason = error.args[0].str() if error.args and isinstance(error.args[0], KafkaError) else str(error)
+            raise Unavailable(f"kafka: {reason}" + (f" ({self._trouble})" if self._trouble else "")) from None
+
+
+class _Unanswered(Exception):
+    """The broker did not answer in time."""
+
+
+class _Way(Protocol):
+    """How rows get to a partition so that each is there once."""
+
+    @property
+    def memo(self) -> Memo:
+        """What makes the same way again."""
+
+    def there(self, sent: int) -> int:
+        """How many rows of the job are there; at least `sent`."""
+
+    def send(self, batch: Sequence[bytes], first: int) -> None:
+        """Deliver rows, the first of which is number `first` of the job."""
+
+
+class _Transactions(_Way):
+    """A batch and the number of rows so far are committed in one transaction."""
+
+    def __init__(self, producer: Producer, consumer: Consumer, place: TopicPartition) -> None:
+        self._producer = producer
+        self._consumer = consumer
+        self._place = place
+
+    @property
+    def memo(self) -> Memo:
+        return {"partition": self._place.partition}
+
+    def there(self, sent: int) -> int:
+        (committed,) = self._consumer.committed([self._place], WAIT)
+        if committed.error is not None:
+            raise KafkaException(committed.error)
+        return max(sent, committed.offset) if committed.offset != OFFSET_INVALID else sent
+
+    def send(self, batch: Sequence[bytes], first: int) -> None:
         self._producer.begin_transaction()
-        self._produce([{"value": value} for value in self._batch])
-        reached = TopicPartition(self._topic, self._partition, self._first + len(self._batch))
+        _produce(self._producer, self._place, [{"value": value} for value in batch])
+        reached = TopicPartition(self._place.topic, self._place.partition, first + len(batch))
         self._producer.send_offsets_to_transaction([reached], self._consumer.consumer_group_metadata(), WAIT)
         self._producer.commit_transaction(WAIT)
 
-    def _send(self) -> None:
-        assert self._producer is not None
+
+class _Keys(_Way):
+    """Each message has its row's number in its key; `offset` is how far the partition was known to be written."""
+
+    def __init__(
+        self, producer: Producer, consumer: Consumer, place: TopicPartition, job: str, offset: int | None
+    ) -> None:
+        self._producer = producer
+        self._consumer = consumer
+        self._place = place
+        self._job = job
+        self._offset = offset
+        self._there: frozenset[int] = frozenset()
+        """Rows that are there behind a gap, and must not be sent again."""
+
+    @property
+    def memo(self) -> Memo:
+        return {"partition": self._place.partition, "offset": self._offset}
+
+    def there(self, sent: int) -> int:
+        """The number of rows without a gap."""
+        low, high = self._consumer.get_watermark_offsets(self._place, WAIT)
+        self._offset = high if self._offset is None else max(low, self._offset)
+        found = self._read_back(self._offset, high)
+        there = sent
+        while there in found:
+            there += 1
+        self._there = frozenset(row for row in found if row > there)
+        return there
+
+    def _read_back(self, start: int, end: int) -> set[int]:
+        """The rows of the job between two offsets of the partition."""
+        found = set()
+        self._consumer.assign([TopicPartition(self._place.topic, self._place.partition, start)])
+        deadline = time.monotonic() + WAIT
+        position = start
+        while position < end:
+            message = self._consumer.poll(max(0.0, deadline - time.monotonic()))
+            if message is None:
+                raise _Unanswered("the end of the partition could not be read")
+            if (problem := message.error()) is not None:
+                if problem.code() == KafkaError._PARTITION_EOF:
+                    break
+                raise KafkaException(problem)
+            position = (message.offset() or 0) + 1
+            job, _, row = (message.key() or b"").decode(errors="replace").partition("/")
+            if job == self._job:
+                found.add(int(row))
+        self._consumer.unassign()
+        return found
+
+    def send(self, batch: Sequence[bytes], first: int) -> None:
         failures: list[KafkaError] = []
 
         def delivered(error: KafkaError | None, message: Any) -> None:
@@ -187,38 +266,21 @@ class Kafka(Destination):
             else:
                 self._offset = max(self._offset or 0, message.offset() + 1)
 
-        rows = ((row, value) for row, value in enumerate(self._batch, self._first) if row not in self._there)
+        rows = ((row, value) for row, value in enumerate(batch, first) if row not in self._there)
         messages = [{"key": f"{self._job}/{row}".encode(), "value": value} for row, value in rows]
-        self._produce(messages, on_delivery=delivered)
+        _produce(self._producer, self._place, messages, on_delivery=delivered)
         if self._producer.flush(WAIT):
-            raise Unavailable(self._trouble or "kafka: the broker does not take the rows")
+            raise _Unanswered("the broker does not take the rows")
         if failures:
             raise KafkaException(failures[0])
 
-    def _produce(self, messages: list[dict[str, Any]], **more: Any) -> None:
-        """Queue messages all at once, which takes half the time of one by one."""
-        assert self._producer is not None
-        if self._producer.produce_batch(self._topic, messages, partition=self._partition, **more) < len(messages):
-            raise Unavailable(self._trouble or "kafka: the batch does not fit into the client library's queue")
 
-    def _note(self, error: KafkaError) -> None:
-        """What the library says by the way is the reason when an answer does not come."""
-        self._trouble = f"kafka: {error.str()}"
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except KafkaException as error:
-            told = error.args[0].str() if error.args and isinstance(error.args[0], KafkaError) else str(error)
-            reason = f"kafka: {told}"
-            raise Unavailable(
-                f"{reason} ({self._trouble.removeprefix('kafka: ')})" if self._trouble else reason
-            ) from None
-
-    def close(self) -> None:
-        if self._producer is not None:
-            self._producer.purge()
-        if self._consumer is not None:
-            self._consumer.close()
-        self._producer = self._consumer = None
+def _produce(
+    producer: Producer,
+    place: TopicPartition,
+    messages: list[dict[str, Any]],
+    **more: Callable[[KafkaError | None, Any], None],
+) -> None:
+    """Queue messages all at once, which takes half the time of one by one."""
+    if producer.produce_batch(place.topic, messages, partition=place.partition, **more) < len(messages):
+        raise _Unanswered("the batch does not fit into the client library's queue")

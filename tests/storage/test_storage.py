@@ -12,7 +12,7 @@ from os import environ
 from pathlib import Path
 
 import pytest
-from storage.conftest import Place
+from support.places import Place
 
 from svcctl.errors import SvcctlError, Unavailable, UsageError
 from svcctl.storage import Storage

@@ -1,4 +1,4 @@
-"""What a launch refuses before anything is connected: types, parameters, and extras that are not installed."""
+"""Which parameters a launch takes, and what it says about those it refuses, before anything is connected."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from svcctl import extras
-from svcctl.api.destinations import TYPES, Destination
-from svcctl.errors import MissingExtra, ServiceError
+from svcctl.api.destinations import Destination
+from svcctl.errors import ServiceError
 from svcctl.service.destinations import kinds
 from svcctl.service.http.query_body import read_query
 
@@ -87,38 +86,6 @@ def test_an_error_names_the_key_and_not_its_value(type_: str, params: dict[str, 
     with pytest.raises(ServiceError) as caught:
         kinds.destination(type_, "job", params)
     assert caught.value.message == f"destination.params: {message}"
-
-
-def test_every_type_that_the_interface_names_has_a_destination_here() -> None:
-    assert set(kinds.KINDS) == set(TYPES)
-
-
-@pytest.mark.parametrize(
-    ("name", "known"), [("Kafka", "kafka"), ("HDFS", "hdfs"), ("S3", "s3"), ("DONOTHING", "donothing")]
-)
-def test_a_type_may_be_written_in_any_case(name: str, known: str) -> None:
-    assert kinds.known_type(name) == known
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("hfds", "unknown destination.type 'hfds' (did you mean 'hdfs'?)"),
-        ("ftp", "unknown destination.type 'ftp' (known types are kafka, s3, hdfs, donothing)"),
-    ],
-)
-def test_another_type_is_refused(name: str, message: str) -> None:
-    with pytest.raises(ServiceError) as caught:
-        kinds.known_type(name)
-    assert caught.value.message == message
-
-
-def test_a_destination_whose_extra_is_missing_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "EXTRAS", {"kafka": ("package_that_nobody_has",)})
-    with pytest.raises(MissingExtra) as caught:
-        kinds.destination("kafka", "job", KAFKA)
-    assert caught.value.message == "the destination kafka needs packages that are not installed"
-    assert caught.value.hint == "install them with: pip install 'svcctl[kafka]'"
 
 
 def asked(destination: Any) -> Destination | None:

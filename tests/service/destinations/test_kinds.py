@@ -1,0 +1,52 @@
+"""Which types of destinations there are, and what a launch says about any other."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from svcctl import extras
+from svcctl.api.destinations import TYPES
+from svcctl.errors import MissingExtra, ServiceError
+from svcctl.service.destinations import kinds
+
+KAFKA = {"topic": "t", "bootstrap.servers": "b:9092"}
+
+
+def test_every_type_that_the_interface_names_has_a_destination_here() -> None:
+    assert set(kinds.KINDS) == set(TYPES)
+
+
+@pytest.mark.parametrize(
+    ("name", "known"), [("Kafka", "kafka"), ("HDFS", "hdfs"), ("S3", "s3"), ("DONOTHING", "donothing")]
+)
+def test_a_type_may_be_written_in_any_case(name: str, known: str) -> None:
+    assert kinds.known_type(name) == known
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("hfds", "unknown destination.type 'hfds' (did you mean 'hdfs'?)"),
+        ("ftp", "unknown destination.type 'ftp' (known types are kafka, s3, hdfs, donothing)"),
+    ],
+)
+def test_another_type_is_refused(name: str, message: str) -> None:
+    with pytest.raises(ServiceError) as caught:
+        kinds.known_type(name)
+    assert caught.value.message == message
+
+
+def test_a_destination_whose_extra_is_missing_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "EXTRAS", {"kafka": ("package_that_nobody_has",)})
+    with pytest.raises(MissingExtra) as caught:
+        kinds.destination("kafka", "job", KAFKA)
+    assert caught.value.message == "the destination kafka needs packages that are not installed"
+    assert caught.value.hint == "install them with: pip install 'svcctl[kafka]'"
+
+
+def test_a_mistake_in_a_module_of_ours_is_no_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "svcctl.service.destinations.kafka", None)
+    with pytest.raises(ImportError):
+        kinds.destination("kafka", "job", KAFKA)

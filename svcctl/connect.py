@@ -7,35 +7,35 @@ from typing import assert_never
 
 import httpx
 
-from svcctl import profiles
 from svcctl.api.addresses import Paths
 from svcctl.api.auth import Bearer, Credentials, HeaderNames, Jwt, Signature
 from svcctl.api.client import Client
 from svcctl.api.transport import Exchange, Retry
+from svcctl.profiles import Profile
 from svcctl.terminal.diagnostics import Diagnostics
 
 
 def connect(
-    profile: profiles.Profile,
+    profile: Profile,
     diagnostics: Diagnostics,
     clock: Callable[[], float],
     observe: Callable[[Exchange | Retry], None] = lambda event: None,
 ) -> Client:
     """A client of the profile's service. ProfileError when the profile lacks what that needs."""
-    socket = profile.get("socket")
+    socket = profile.socket
 
     def heard(event: Exchange | Retry) -> None:
         _tell(diagnostics, event)
         observe(event)
 
     return Client(
-        profiles.require(profile, "base_url"),
+        profile.base_url,
         _credentials(profile, clock),
         paths=Paths(**profile.mappings["paths"]),
-        provisioning_url=profile.get("provisioning_url"),
-        timeout=profile.get("timeout"),
-        retries=profile.get("retries"),
-        verify=profile.get("ca_bundle") or True,
+        provisioning_url=profile.provisioning_url,
+        timeout=profile.timeout,
+        retries=profile.retries,
+        verify=profile.ca_bundle or True,
         # No certificate is ever checked on a socket, and loading those to trust would take a third of a short command.
         transport=httpx.HTTPTransport(uds=socket, verify=False) if socket else None,
         clock=clock,
@@ -43,16 +43,16 @@ def connect(
     )
 
 
-def _credentials(profile: profiles.Profile, clock: Callable[[], float]) -> Credentials:
-    match profile.method():
+def _credentials(profile: Profile, clock: Callable[[], float]) -> Credentials:
+    match profile.method:
         case "token":
-            return Bearer(profiles.require(profile, "token"))
+            return Bearer(profile.token)
         case "jwt":
-            return Jwt(profiles.require(profile, "token"))
+            return Jwt(profile.token)
         case _:
             return Signature(
-                profiles.require(profile, "api_key"),
-                profiles.require(profile, "api_secret"),
+                profile.api_key,
+                profile.api_secret,
                 HeaderNames(**profile.mappings["headers"]),
                 clock,
             )

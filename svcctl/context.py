@@ -40,7 +40,7 @@ class Context:
     """What is going on, for whom it takes long."""
 
     @cached_property
-    def store(self) -> profiles.Store:
+    def store(self) -> profiles.ProfileStore:
         config = self.flags.get("config")
         return profiles.default_store(self.environment, Path(config) if config else None)
 
@@ -96,7 +96,7 @@ class Context:
 
     def format(self, name: str | None, *, lists: bool = False) -> Format:
         """The format asked for: the option, else what the profile or the environment says, else `auto`."""
-        chosen = name or str(self.profile.get("format"))
+        chosen = name or self.profile.format
         return find_format(chosen, is_terminal=self.output.is_terminal, lists=lists)
 
     def ask(self, question: str) -> None:

@@ -19,6 +19,7 @@ used as a library.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 
@@ -110,3 +111,10 @@ class EmptyResult(SvcctlError):
 
 class Locked(SvcctlError):
     """Another process holds a lock this one needs."""
+
+
+def reason(error: Exception) -> str:
+    """Why the system or a codec failed, in its own words and without the number."""
+    code = getattr(error, "errno", None)
+    known = os.strerror(code) if isinstance(code, int) and code > 0 else None
+    return getattr(error, "strerror", None) or known or str(error)

@@ -28,6 +28,7 @@ from pathlib import Path
 from svcctl import extras
 from svcctl.errors import SvcctlError, UsageError
 from svcctl.files import is_locked, lock, write
+from svcctl.profiles.settings import BUILT_IN
 
 START_SECONDS = 120.0
 STOP_SECONDS = 30.0
@@ -38,8 +39,6 @@ DATA_ENVIRONMENT = "SVCCTL_DATA"
 READY = "ready\n"
 """What the starting service writes to the pipe it was given, after any lines of progress."""
 LOCKED_EXIT = 9
-PROFILES = ("local", "local-reseller")
-"""The built-in profiles: the account of the local domain, and that of a reseller to try domains with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +144,11 @@ def profile_fields(files: Files, name: str) -> dict[str, str]:
     return {"base_url": "http://localhost", "socket": str(files.socket), "auth": "signature", **credentials}
 
 
+def all_profile_fields(files: Files) -> list[dict[str, str]]:
+    """The fields of each built-in profile, in their order."""
+    return [profile_fields(files, name) for name in BUILT_IN]
+
+
 def _make_credentials(files: Files) -> dict[str, dict[str, str]]:
     made = {
         name: {
@@ -152,7 +156,7 @@ def _make_credentials(files: Files) -> dict[str, dict[str, str]]:
             "api_secret": secrets.token_hex(32),
             "token": secrets.token_urlsafe(32),
         }
-        for name in PROFILES
+        for name in BUILT_IN
     }
     try:
         write(files.credentials, json.dumps(made).encode(), overwrite=False, private=True)

@@ -22,7 +22,7 @@ from svcctl.completion.words import Completes
 from svcctl.context import Context
 from svcctl.errors import UsageError
 from svcctl.local_service import DATA_ENVIRONMENT, PROCESS_SETTINGS
-from svcctl.profiles import CONFIG_ENVIRONMENT, PROFILE_ENVIRONMENT, SETTINGS
+from svcctl.profiles.settings import CONFIG_ENVIRONMENT, PROFILE_ENVIRONMENT, SETTINGS
 from svcctl.terminal.diagnostics import EXIT_CODES
 from svcctl.terminal.formats import FORMATS
 

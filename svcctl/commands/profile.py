@@ -5,18 +5,18 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from svcctl import profiles
 from svcctl.completion import words
 from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
-from svcctl.errors import SvcctlError, UsageError
+from svcctl.errors import SvcctlError, UsageError, reason
 from svcctl.options import FormatOpt, YesOpt
+from svcctl.profiles import given
 from svcctl.terminal.formats import find_format
 from svcctl.terminal.tables import TableColumn, visible
 
@@ -35,7 +35,7 @@ FieldsArg = Annotated[
 ]
 
 if TYPE_CHECKING:
-    from svcctl.checks import Result
+    from svcctl.profiles.diagnosis import Result
 
 FromEnvOpt = Annotated[bool, typer.Option("--from-env", help="Take what SVCCTL_BASE_URL and its like say.")]
 FromFileOpt = Annotated[
@@ -56,8 +56,8 @@ def list_(ctx: typer.Context, format: FormatOpt = None) -> None:
     """List the profiles; the one in use is marked"""
     svc: Context = ctx.obj
     used = svc.profile.name
-    stored = svc.store.load()["profiles"]
-    rows = [[name, name == used, (stored.get(name) or {}).get("base_url")] for name in svc.store.names()]
+    stored = svc.store.load()
+    rows = [[name, name == used, stored.fields(name).get("base_url")] for name in stored.names]
     columns = [TableColumn("name"), TableColumn("used"), TableColumn("base_url")]
     svc.output.records(columns, rows, svc.format(format, lists=True))
 
@@ -98,15 +98,16 @@ def set_(
     svcctl profile set prod --from-env
     """
     svc: Context = ctx.obj
-    changes = profiles.read_fields(from_file) if from_file else {}
-    changes |= profiles.fields_of(svc.environment) if from_env else {}
-    for key, text in profiles.parse_assignments(fields or []).items():
-        changes[key] = _read_secret(svc, key) if text == "-" else text
-    asked = _ask_for_missing(svc, name, changes) if svc.is_attended else {}
-    if not changes and not asked:
+    changes = given.in_text(_text(from_file), f"file {from_file}") if from_file else {}
+    changes |= given.in_environment(svc.environment) if from_env else {}
+    changes |= given.assigned(fields or [], lambda key: _secret(svc, key))
+    typed = {}
+    if svc.is_attended:
+        typed = given.typed(svc.store.load().fields(name), changes, svc.ask_for, svc.diagnostics.note)
+    if not changes and not typed:
         raise UsageError("nothing to set", hint="give fields as FIELD=VALUE, base_url=https://… for example")
-    svc.store.set(name, changes | asked)
-    if asked:
+    svc.store.set(name, changes | typed)
+    if typed:
         svc.diagnostics.note(f"try it with 'svcctl profile check {name}', use it with 'svcctl profile use {name}'")
 
 
@@ -116,15 +117,15 @@ def check(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = 
 
     The exit code is that of the first step that failed.
     """
-    from svcctl import checks
     from svcctl.connect import connect
+    from svcctl.profiles import diagnosis
 
     svc: Context = ctx.obj
     svc.flags = {**svc.flags, "retries": svc.flags.get("retries") or 0}
     if name is not None:
         svc.flags["profile"] = name
     chosen = find_format(format or "auto", is_terminal=svc.output.is_terminal, lists=True)
-    subject = checks.Subject(
+    subject = diagnosis.Subject(
         svc.store,
         resolve=lambda: svc.profile,
         connect=lambda profile, observe: svc.closing.enter_context(
@@ -133,7 +134,7 @@ def check(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = 
         clock=svc.clock,
     )
     failures: list[SvcctlError] = []
-    results = _noting(checks.run(subject), failures)
+    results = _noting(diagnosis.run(subject), failures)
     if chosen.name == "table":
         width = min(shutil.get_terminal_size().columns, 100)
         for result in results:
@@ -162,7 +163,8 @@ def rm(ctx: typer.Context, name: NameArg, yes: YesOpt = False) -> None:
     svc.store.remove(name)
 
 
-def _read_secret(svc: Context, key: str) -> str:
+def _secret(svc: Context, key: str) -> str:
+    """The value of a field given as `-`: typed without being shown, or a line of standard input."""
     if sys.stdin.isatty():
         return svc.ask_for(key, hidden=True)
     secret = sys.stdin.readline().rstrip("\r\n")
@@ -171,34 +173,11 @@ def _read_secret(svc: Context, key: str) -> str:
     return secret
 
 
-def _ask_for_missing(svc: Context, name: str, changes: Mapping[str, str]) -> dict[str, str]:
-    """What a profile needs, and neither has nor gets, as a person types it; nothing typed leaves it out."""
-    stored = svc.store.load()["profiles"].get(name) or {}
-    known = {
-        key.removesuffix("_file").removesuffix("_command") for key in (*stored, *(k for k, v in changes.items() if v))
-    }
-    answers: dict[str, str] = {}
-
-    def ask(key: str, about: str, default: str = "") -> str:
-        if key in known:
-            return changes.get(key) or str(stored.get(key) or "")
-        setting = profiles.SETTINGS[key]
-        while True:
-            text = svc.ask_for(f"{key} ({about})", hidden=setting.secret) or default
-            try:
-                answers.update({key: text and str(setting.parse(text))} if text else {})
-                return text
-            except ValueError as error:
-                svc.diagnostics.note(f"that cannot be used: {error}")
-
-    if "socket" not in known:
-        ask("base_url", "https://…")
-    if known & {"api_key", "api_secret"} or "token" not in known:
-        method = "signature" if known & {"api_key", "api_secret"} and "auth" not in known else ""
-        method = method or ask("auth", "signature, token or jwt; signature unless you say", "signature")
-        for key in ("api_key", "api_secret") if method == "signature" else ("token",):
-            ask(key, profiles.SETTINGS[key].meaning)
-    return answers
+def _text(file: Path) -> str:
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.expanduser().read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"file {file} cannot be read: {reason(error)}") from None
 
 
 def _noting(results: Iterator[Result], failures: list[SvcctlError]) -> Iterator[Result]:

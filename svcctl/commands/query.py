@@ -242,7 +242,7 @@ def _format(svc: Context, name: str | None, output: Path | None, *, chart: bool)
         raise UsageError(f"--chart is a format, and --format {name} is another", hint="leave out one of them")
     name = "chart" if chart else name
     chosen = svc.format(name)
-    auto = name in (None, "auto") and svc.profile.get("format") == "auto"
+    auto = name in (None, "auto") and svc.profile.format == "auto"
     return svc.format("csv") if auto and output is not None else chosen
 
 
@@ -315,10 +315,10 @@ def _with_dates(
             f"{option} does not apply to {format.name}: its timestamps are epoch milliseconds",
             hint="use it with csv, tsv, xml, xls, table or vertical",
         )
-    date_format = date_format or svc.profile.get("date_format")
+    date_format = date_format or svc.profile.date_format
     if date_format not in (None, *DATE_FORMATS):
         raise UsageError(f"date format '{date_format}' is not one of {', '.join(DATE_FORMATS)}")
-    time_zone = time_zone or svc.profile.get("time_zone")
+    time_zone = time_zone or svc.profile.time_zone
     zone = parse_zone(time_zone or "GMT")
     now = svc.now()
     resolved = resolve(request.from_, request.to, now=now, zone=zone)

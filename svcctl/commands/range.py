@@ -37,7 +37,7 @@ def preview(
     """
     svc: Context = ctx.obj
     now = svc.now() if at is None else _at(at, svc.now())
-    zone = parse_zone(time_zone or svc.profile.get("time_zone") or "GMT")
+    zone = parse_zone(time_zone or svc.profile.time_zone or "GMT")
     resolved = resolve(from_, to, now=now, zone=zone)
     columns = [TableColumn(name) for name in ("as", "from", "to")]
     svc.output.records(columns, _rows(resolved, zone), svc.format(format, lists=True))

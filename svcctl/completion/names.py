@@ -57,8 +57,8 @@ def names(svc: Context, kind: str) -> Pairs:
 
 
 def _profiles(svc: Context) -> Pairs:
-    stored = svc.store.load()["profiles"]
-    return [(name, str((stored.get(name) or {}).get("base_url") or "")) for name in svc.store.names()]
+    stored = svc.store.load()
+    return [(name, str(stored.fields(name).get("base_url") or "")) for name in stored.names]
 
 
 def _jobs(svc: Context) -> Pairs:
@@ -103,16 +103,11 @@ def _cached(svc: Context, kind: Kind) -> Pairs:
     digest = hashlib.sha256(json.dumps([str(svc.store.path), kind.names.__name__, *whose]).encode()).hexdigest()
     path = _directory() / f"{digest[:32]}.json"
     age, known = _read(svc, path)
-    if age < kind.seconds or _needs_a_command(svc):
+    # A command may prompt for a password, on the line that the user is typing.
+    if age < kind.seconds or profile.runs_a_command:
         return known
     _ask(svc, kind, path, known)
     return _read(svc, path)[1]
-
-
-def _needs_a_command(svc: Context) -> bool:
-    """Whether a secret comes from a command: that may prompt for a password, on the line that the user is typing."""
-    fields = svc.store.load()["profiles"].get(svc.profile.name) or {}
-    return any(name.endswith("_command") for name in fields)
 
 
 def _directory() -> Path:

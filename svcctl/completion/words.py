@@ -118,7 +118,7 @@ def _parameters(rows: Iterable[Parameter]) -> Iterator[Word]:
 
 def profile_fields() -> Iterator[Word]:
     """The fields of a profile; a secret can also be the file that holds it or the command that prints it."""
-    from svcctl.profiles import AUTH_METHODS, MAPPINGS, SETTINGS
+    from svcctl.profiles.settings import AUTH_METHODS, MAPPINGS, SETTINGS
 
     for setting in SETTINGS.values():
         if setting.name == "auth":

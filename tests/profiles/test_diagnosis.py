@@ -108,6 +108,15 @@ def test_a_key_of_a_domain_may_do_all_but_the_resellers_work(shell: Shell) -> No
     assert connection[1].startswith(f"port {port} after ")
 
 
+def test_a_secret_command_runs_once_a_check(shell: Shell) -> None:
+    runs = shell.home / "runs"
+    with serving(domain_key) as port:
+        profile(shell, f"http://127.0.0.1:{port}", f"api_secret_command=echo run >> '{runs}'; echo secret")
+        code, steps, _ = check(shell)
+    assert (code, steps["credentials"]) == (0, ("ok", "the signature is accepted"))
+    assert runs.read_text() == "run\n"
+
+
 def test_a_person_gets_a_line_a_step_and_what_to_do(shell: Shell) -> None:
     with serving(lambda path: (401, REFUSED)) as port:
         profile(shell, f"http://127.0.0.1:{port}")

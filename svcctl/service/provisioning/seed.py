@@ -41,7 +41,7 @@ def open_store(files: local_service.Files) -> Store:
     """The store of the local service, with what every one of them holds. It may be open in another process."""
     files.make()
     store = Store(files.state, before_upgrade=partial(_require_no_other_service, files))
-    seed(store, *(local_service.profile_fields(files, name) for name in local_service.PROFILES))
+    seed(store, *local_service.all_profile_fields(files))
     return store
 
 

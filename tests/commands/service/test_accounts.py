@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from svcctl import local_service, profiles
 from svcctl.service.provisioning import domains
 from svcctl.service.provisioning.accounts import Account, with_key
 
@@ -132,7 +131,3 @@ def test_users_and_states_are_the_providers_to_set(reseller: Any, machine: Any) 
 def test_what_cannot_be_done_is_said(reseller: Any, arguments: tuple[str, ...], code: int, stderr: str) -> None:
     done = accounts(reseller, *arguments)
     assert (done.code, done.stdout, done.stderr) == (code, "", f"svcctl: error: {stderr}\n")
-
-
-def test_the_built_in_profiles_and_the_accounts_of_the_service_have_the_same_names() -> None:
-    assert profiles.BUILT_IN == local_service.PROFILES

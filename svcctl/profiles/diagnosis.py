@@ -6,7 +6,6 @@ Steps behind a failure would only say the same again, so they are not tried.
 
 from __future__ import annotations
 
-import os
 import socket
 import ssl
 import stat
@@ -21,7 +20,6 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
-from svcctl import profiles
 from svcctl.api.client import Client
 from svcctl.api.query import QueryRequest
 from svcctl.api.transport import SKEW, Exchange, Retry
@@ -32,7 +30,11 @@ from svcctl.errors import (
     SvcctlError,
     Unavailable,
     UsageError,
+    reason,
 )
+from svcctl.profiles.resolve import Profile
+from svcctl.profiles.settings import BUILT_IN
+from svcctl.profiles.store import ProfileStore
 
 LONGEST = 10.0
 """Seconds that one step waits for the network at most."""
@@ -71,14 +73,14 @@ class Subject:
     the observer of the exchanges.
     """
 
-    store: profiles.Store
-    resolve: Callable[[], profiles.Profile]
-    connect: Callable[[profiles.Profile, Callable[[Exchange | Retry], None]], Client]
+    store: ProfileStore
+    resolve: Callable[[], Profile]
+    connect: Callable[[Profile, Callable[[Exchange | Retry], None]], Client]
     clock: Callable[[], float] = time.time
     exchanges: list[Exchange] = field(default_factory=list)
 
     @cached_property
-    def profile(self) -> profiles.Profile:
+    def profile(self) -> Profile:
         return self.resolve()
 
     @cached_property
@@ -92,7 +94,7 @@ class Subject:
     @property
     def where(self) -> tuple[str, int, bool]:
         """Host, port and whether it is https."""
-        parts = urlsplit(str(self.profile.get("base_url")))
+        parts = urlsplit(self.profile.base_url)
         secure = parts.scheme == "https"
         return parts.hostname or "", parts.port or (443 if secure else 80), secure
 
@@ -107,7 +109,7 @@ class Subject:
 
     @property
     def patience(self) -> float:
-        return min(float(self.profile.get("timeout")), LONGEST)
+        return min(self.profile.timeout, LONGEST)
 
     @cached_property
     def answers(self) -> dict[str, SvcctlError | None]:
@@ -151,20 +153,17 @@ def _profile(subject: Subject) -> Found:
 
 def _settings(subject: Subject) -> Found:
     profile = subject.profile
-    profiles.require(profile, "base_url")
-    needed = ("api_key", "api_secret") if profile.method() == "signature" else ("token",)
-    for setting in needed:
-        profiles.require(profile, setting)
+    profile.check_complete()
     by_source: dict[str, list[str]] = {}
     for value in profile.values.values():
         if value.setting.connection and value.value is not None:
             by_source.setdefault(value.source, []).append(value.setting.name)
     sources = "; ".join(f"{', '.join(names)} from {source}" for source, names in by_source.items())
-    return Found(f"{profile.method()}: {sources}")
+    return Found(f"{profile.method}: {sources}")
 
 
 def _socket(subject: Subject) -> Found | None:
-    path = subject.profile.get("socket")
+    path = subject.profile.socket
     if path is None:
         return None
     with socket.socket(socket.AF_UNIX) as connection:
@@ -172,31 +171,27 @@ def _socket(subject: Subject) -> Found | None:
         try:
             connection.connect(str(path))
         except OSError as error:
-            hint = (
-                "a query starts it, and so does 'svcctl service start'"
-                if subject.profile.name in profiles.BUILT_IN
-                else None
-            )
-            raise Unavailable(f"nothing answers at the socket {path}: {_reason(error)}", hint=hint) from None
+            hint = "a query starts it, and so does 'svcctl service start'" if subject.profile.name in BUILT_IN else None
+            raise Unavailable(f"nothing answers at the socket {path}: {reason(error)}", hint=hint) from None
     return Found(f"{path} answers")
 
 
 def _name(subject: Subject) -> Found | None:
-    if subject.profile.get("socket"):
+    if subject.profile.socket:
         return None
     host, port, via = _next_hop(subject)
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise Unavailable(
-            f"the host {host}{via} has no address: {_reason(error)}",
+            f"the host {host}{via} has no address: {reason(error)}",
             hint="look for a typing error in base_url ('svcctl profile show'), or whether a VPN must be on",
         ) from None
     return Found(f"{host}{via} is {', '.join(dict.fromkeys(str(row[4][0]) for row in found))}")
 
 
 def _connection(subject: Subject) -> Found | None:
-    if subject.profile.get("socket"):
+    if subject.profile.socket:
         return None
     host, port, via = _next_hop(subject)
     started = time.monotonic()
@@ -209,25 +204,25 @@ def _connection(subject: Subject) -> Found | None:
         ) from None
     except OSError as error:
         raise Unavailable(
-            f"{host} port {port}{via} cannot be reached: {_reason(error)}",
+            f"{host} port {port}{via} cannot be reached: {reason(error)}",
             hint="look at host and port of base_url ('svcctl profile show')",
         ) from None
     return Found(f"port {port} after {1000 * (time.monotonic() - started):.0f} ms")
 
 
 def _tls(subject: Subject) -> Found | None:
-    if subject.profile.get("socket"):
+    if subject.profile.socket:
         return None
     host, port, secure = subject.where
     if not secure:
         return Found("none: plain http to this machine")
     if subject.proxy:
         return Found("left to the requests below: a proxy is between")
-    bundle = subject.profile.get("ca_bundle")
+    bundle = subject.profile.ca_bundle
     try:
         trust = ssl.create_default_context(cafile=bundle) if bundle else httpx.create_ssl_context()
     except OSError as error:
-        raise UsageError(f"the CA bundle '{bundle}' cannot be used: {_reason(error)}") from None
+        raise UsageError(f"the CA bundle '{bundle}' cannot be used: {reason(error)}") from None
     try:
         with (
             socket.create_connection((host, port), subject.patience) as connection,
@@ -241,7 +236,7 @@ def _tls(subject: Subject) -> Found | None:
         ) from None
     except OSError as error:
         raise Unavailable(
-            f"{host} port {port} does not speak TLS as expected: {_reason(error)}",
+            f"{host} port {port} does not speak TLS as expected: {reason(error)}",
             hint="look at the port of base_url; a proxy may have to be named in HTTPS_PROXY",
         ) from None
     end = ssl.cert_time_to_seconds(str(certificate["notAfter"]))
@@ -280,10 +275,10 @@ def _credentials(subject: Subject) -> Found:
     """Accepted when any operation answers something else than that they are not."""
     errors = list(subject.answers.values())
     if any(not isinstance(error, CredentialsError | NotFound | Unavailable) or _is_ours(error) for error in errors):
-        return Found(f"the {'signature' if subject.profile.method() == 'signature' else 'token'} is accepted")
+        return Found(f"the {'signature' if subject.profile.method == 'signature' else 'token'} is accepted")
     for error in errors:
         if isinstance(error, CredentialsError):
-            error.hint = error.hint or CREDENTIAL_HINTS[subject.profile.method()]
+            error.hint = error.hint or CREDENTIAL_HINTS[subject.profile.method]
             raise error
     error = errors[0]
     assert error is not None
@@ -384,7 +379,7 @@ def _next_hop(subject: Subject) -> tuple[str, int, str]:
     return parts.hostname or "", parts.port or 80, " (the proxy that the environment names)"
 
 
-def _certificate_hint(error: ssl.SSLCertVerificationError, profile: profiles.Profile) -> str:
+def _certificate_hint(error: ssl.SSLCertVerificationError, profile: Profile) -> str:
     message = error.verify_message.lower()
     if "expired" in message or "not yet valid" in message:
         return "it must be renewed where the service runs, unless this machine's clock is wrong"
@@ -397,9 +392,3 @@ def _part(certificate: Mapping[str, object], whose: str) -> str:
     """The common name, or the organisation, of a certificate's subject or issuer."""
     names = {key: value for entry in certificate.get(whose) or () for key, value in entry}  # type: ignore[attr-defined]
     return str(names.get("commonName") or names.get("organizationName") or "nobody named")
-
-
-def _reason(error: Exception) -> str:
-    code = getattr(error, "errno", None)
-    known = os.strerror(code) if isinstance(code, int) and code > 0 else None
-    return getattr(error, "strerror", None) or known or str(error)

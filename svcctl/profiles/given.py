@@ -1,0 +1,116 @@
+"""The fields that `profile set` is given: as arguments, by the environment, in a file, or typed by a person."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Protocol
+
+from svcctl.errors import UsageError
+from svcctl.profiles.settings import SETTINGS
+from svcctl.profiles.store import Fields
+
+_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z_.]*)=(.*)")
+
+
+def assigned(pairs: list[str], secret: Callable[[str], str]) -> dict[str, str]:
+    """`FIELD=VALUE` words as fields; `secret` gives the value of a field for which the words say `-`.
+
+    A secret as a word is refused, because other users can see command lines.
+    """
+    fields: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals:
+            raise UsageError(f"'{pair}' is not of the form FIELD=VALUE")
+        if key in SETTINGS and SETTINGS[key].secret and text not in ("", "-"):
+            raise UsageError(
+                f"{key} is a secret, and other users can see command lines",
+                hint=f"write {key}=- to read it from standard input, or set {key}_file or {key}_command",
+            )
+        fields[key] = text
+    return {key: secret(key) if text == "-" else text for key, text in fields.items()}
+
+
+def in_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The fields that the environment gives. UsageError when it gives none."""
+    found = {
+        setting.name: environment[setting.environment]
+        for setting in SETTINGS.values()
+        if setting.environment and environment.get(setting.environment)
+    }
+    if not found:
+        names = ", ".join(setting.environment for setting in SETTINGS.values() if setting.environment)
+        raise UsageError("the environment gives nothing for a profile", hint=f"it would be one of {names}")
+    return found
+
+
+def in_text(text: str, source: str) -> dict[str, str]:
+    """The fields in a file's text: a mapping in YAML or JSON, or lines `NAME=VALUE`.
+
+    Names are those of fields or of environment variables. UsageError names the source when it holds no fields.
+    """
+    import yaml
+
+    lines = [line.strip() for line in text.split("\n") if line.strip() and not line.strip().startswith("#")]
+    matches = [match for match in map(_LINE.fullmatch, lines) if match]
+    given: Any = None
+    if lines and len(matches) == len(lines):
+        given = {match[1]: match[2].strip().strip("\"'") for match in matches}
+    else:
+        with suppress(yaml.YAMLError):
+            given = yaml.safe_load(text)
+    if not isinstance(given, dict) or not given:
+        raise UsageError(f"{source} holds no fields of a profile", hint="give YAML, JSON or lines NAME=VALUE")
+    by_environment = {setting.environment: setting.name for setting in SETTINGS.values() if setting.environment}
+    fields: dict[str, str] = {}
+    for key, value in given.items():
+        name = by_environment.get(str(key), str(key))
+        inner = {f"{name}.{part}": one for part, one in value.items()} if isinstance(value, dict) else {name: value}
+        fields |= {key: "" if one is None else str(one) for key, one in inner.items()}
+    return fields
+
+
+class Ask(Protocol):
+    """How a person is asked: the prompt's text, and whether what they type is hidden."""
+
+    def __call__(self, what: str, *, hidden: bool) -> str: ...
+
+
+def typed(stored: Fields, changes: Mapping[str, str], ask: Ask, note: Callable[[str], None]) -> dict[str, str]:
+    """The fields that a connection needs and that are neither stored nor given, as a person types them.
+
+    A field for which nothing is typed is left out; `note` says why a value cannot be used, before the next prompt.
+    """
+    given = {key for key, text in changes.items() if text}
+    known = {key.removesuffix("_file").removesuffix("_command") for key in (*stored, *given)}
+    answers: dict[str, str] = {}
+
+    def answer(key: str, about: str, default: str = "") -> str:
+        setting = SETTINGS[key]
+        while text := ask(f"{key} ({about})", hidden=setting.secret) or default:
+            try:
+                answers[key] = str(setting.parse(text))
+                break
+            except ValueError as error:
+                note(f"that cannot be used: {error}")
+        return text
+
+    def need(key: str) -> None:
+        if key not in known:
+            answer(key, SETTINGS[key].meaning)
+
+    if not known & {"socket", "base_url"}:
+        answer("base_url", "https://…")
+    if "auth" in known:
+        method = changes.get("auth") or str(stored.get("auth"))
+    elif known & {"api_key", "api_secret"}:
+        method = "signature"
+    elif "token" in known:
+        return answers
+    else:
+        method = answer("auth", "signature, token or jwt; signature unless you say", "signature")
+    for key in ("api_key", "api_secret") if method == "signature" else ("token",):
+        need(key)
+    return answers

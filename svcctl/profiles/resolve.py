@@ -1,0 +1,199 @@
+"""A resolved profile: every setting by precedence (flag, environment, profile, default), with its source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from svcctl.errors import ProfileError
+from svcctl.profiles.secrets import SecretCommand, SecretFile, mask
+from svcctl.profiles.settings import BUILT_IN, LOCAL, MAPPINGS, PROFILE_ENVIRONMENT, SETTINGS, Setting
+from svcctl.profiles.store import Document, Fields, ProfileStore
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A setting's value and its source in words: `flag`, `environment SVCCTL_FORMAT`, `profile prod`, `default`.
+
+    A secret of a file or a command is held unread, so that showing a profile neither runs commands nor prints secrets.
+    """
+
+    setting: Setting
+    value: Any
+    source: str
+
+    def read(self) -> Any:
+        """The value itself; ProfileError when a secret's file or command fails."""
+        return self.value.text if isinstance(self.value, SecretFile | SecretCommand) else self.value
+
+    def masked(self) -> str | None:
+        """The value as it may be shown; None when it is not set."""
+        if self.value is None:
+            return None
+        if isinstance(self.value, SecretFile | SecretCommand):
+            return "(not read)"
+        return mask(self.value) if self.setting.secret else str(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Every setting with its source. `name` is None when the environment alone gives the connection.
+
+    A setting that a connection needs raises ProfileError, with how to give it, when it is not set.
+    """
+
+    name: str | None
+    name_source: str
+    values: Mapping[str, Value]
+    mappings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def method(self) -> str:
+        """The authorization method: as set, otherwise by the credentials given."""
+        if (stated := self._read("auth")) is not None:
+            return str(stated)
+        only_token = self.values["token"].value is not None and self.values["api_key"].value is None
+        return "token" if only_token else "signature"
+
+    @property
+    def base_url(self) -> str:
+        return self._required("base_url")
+
+    @property
+    def api_key(self) -> str:
+        return self._required("api_key")
+
+    @property
+    def api_secret(self) -> str:
+        return self._required("api_secret")
+
+    @property
+    def token(self) -> str:
+        return self._required("token")
+
+    @property
+    def socket(self) -> str | None:
+        return self._text("socket")
+
+    @property
+    def provisioning_url(self) -> str | None:
+        return self._text("provisioning_url")
+
+    @property
+    def ca_bundle(self) -> str | None:
+        return self._text("ca_bundle")
+
+    @property
+    def timeout(self) -> float:
+        return float(self._read("timeout"))
+
+    @property
+    def retries(self) -> int:
+        return int(self._read("retries"))
+
+    @property
+    def format(self) -> str:
+        return str(self._read("format"))
+
+    @property
+    def time_zone(self) -> str | None:
+        return self._text("time_zone")
+
+    @property
+    def date_format(self) -> str | None:
+        return self._text("date_format")
+
+    @property
+    def runs_a_command(self) -> bool:
+        """Whether a secret comes from a command, which may prompt for a password."""
+        return any(isinstance(value.value, SecretCommand) for value in self.values.values())
+
+    def check_complete(self) -> None:
+        """ProfileError unless everything is set that a connection needs; it reads the secrets."""
+        credentials = ("api_key", "api_secret") if self.method == "signature" else ("token",)
+        for name in ("base_url", *credentials):
+            self._required(name)
+
+    def _read(self, name: str) -> Any:
+        return self.values[name].read()
+
+    def _text(self, name: str) -> str | None:
+        value = self._read(name)
+        return None if value is None else str(value)
+
+    def _required(self, name: str) -> str:
+        if value := self._text(name):
+            return value
+        setting = SETTINGS[name]
+        where = f"profile {self.name}" if self.name else "the environment"
+        ways = []
+        if self.name:
+            ways.append(f"'svcctl profile set {self.name} {name}{'_file' if setting.secret else ''}=…'")
+        if setting.environment:
+            ways.append(f"the environment variable {setting.environment}")
+        raise ProfileError(f"{where} has no {name}", hint="give it with " + " or ".join(ways))
+
+
+def resolve(
+    store: ProfileStore,
+    *,
+    flags: Mapping[str, Any],
+    environment: Mapping[str, str],
+    local: Callable[[str], Fields],
+) -> Profile:
+    """Every setting of the chosen profile.
+
+    `flags` holds what was given on the command line (`profile`, `timeout`, …; None for not given). `local` yields the
+    fields of a built-in profile, and is called only when one is chosen.
+    """
+    document = store.load()
+    name, source = _choose(document, flags, environment)
+    fields: Fields = {}
+    if name is not None and name in BUILT_IN:
+        fields = local(name)
+    elif name is not None:
+        if name not in document.profiles:
+            raise document.unknown(name)
+        fields = document.fields(name)
+    # A profile named on the command line is a flag, and a flag is never beaten by the environment.
+    named_by_flag = flags.get("profile") is not None
+    values = {}
+    for setting in SETTINGS.values():
+        text = None if setting.environment is None else environment.get(setting.environment) or None
+        if setting.connection and named_by_flag:
+            text = None
+        values[setting.name] = _resolve_one(
+            setting, flags.get(setting.name), text, fields, f"profile {name}", store.path
+        )
+    mappings = {key: dict(fields.get(key) or {}) for key in MAPPINGS}
+    return Profile(name, source, values, mappings)
+
+
+def _choose(document: Document, flags: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[str | None, str]:
+    if name := flags.get("profile"):
+        return name, "flag --profile"
+    if name := environment.get(PROFILE_ENVIRONMENT):
+        return name, f"environment {PROFILE_ENVIRONMENT}"
+    if environment.get("SVCCTL_BASE_URL"):
+        return None, "environment SVCCTL_BASE_URL"
+    if document.default:
+        return document.default, "profiles file"
+    return LOCAL, "built in"
+
+
+def _resolve_one(setting: Setting, flag: Any, text: str | None, fields: Fields, profile: str, path: Path) -> Value:
+    if flag is not None:
+        return Value(setting, flag, f"flag --{setting.name.replace('_', '-')}")
+    if text is not None:
+        source = f"environment {setting.environment}"
+        return Value(setting, setting.value_of(text, source), source)
+    if setting.secret:
+        if (file := fields.get(f"{setting.name}_file")) is not None:
+            return Value(setting, SecretFile(path.parent / Path(file).expanduser()), f"{profile}, file {file}")
+        if (command := fields.get(f"{setting.name}_command")) is not None:
+            return Value(setting, SecretCommand(command), f"{profile}, command {command}")
+    if fields.get(setting.name) is not None:
+        return Value(setting, setting.value_of(str(fields[setting.name]), profile), profile)
+    return Value(setting, setting.default, "default" if setting.default is not None else "not set")

@@ -1,0 +1,52 @@
+"""Secrets: shown masked, and read from their file or command only when they are used.
+
+A command may prompt for a password, so it runs once: what it printed is remembered with the resolved profile.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from svcctl.errors import ProfileError, reason
+
+COMMAND_SECONDS = 60
+
+
+def mask(secret: str) -> str:
+    """Four stars, and the last four characters of a secret that is long enough."""
+    return "****" + (secret[-4:] if len(secret) >= 16 else "")
+
+
+@dataclass(frozen=True, eq=False)
+class SecretFile:
+    path: Path
+
+    @cached_property
+    def text(self) -> str:
+        """The file's text without blanks around it; ProfileError when it cannot be read."""
+        try:
+            return self.path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ProfileError(f"secret file {self.path} cannot be read: {reason(error)}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class SecretCommand:
+    command: str = field(repr=False)
+
+    @cached_property
+    def text(self) -> str:
+        """What the command printed, without blanks around it; ProfileError when it fails."""
+        try:
+            done = subprocess.run(
+                self.command, shell=True, stdout=subprocess.PIPE, text=True, timeout=COMMAND_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise ProfileError(f"secret command '{self.command}' did not end in {COMMAND_SECONDS} s") from None
+        if done.returncode != 0 or not done.stdout.strip():
+            what = f"exited {done.returncode}" if done.returncode else "printed nothing"
+            raise ProfileError(f"secret command '{self.command}' {what}")
+        return done.stdout.strip()

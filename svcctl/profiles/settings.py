@@ -1,0 +1,114 @@
+"""The settings of a profile: a row for each, and how its text becomes a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from svcctl.api.suggest import did_you_mean
+from svcctl.errors import ProfileError
+from svcctl.profiles.secrets import mask
+
+LOCAL = "local"
+"""The built-in profile of the local service."""
+
+BUILT_IN = (LOCAL, "local-reseller")
+"""The built-in profiles; the second has a reseller's credentials at the local service, to try domains with."""
+
+PROFILE_ENVIRONMENT = "SVCCTL_PROFILE"
+CONFIG_ENVIRONMENT = "SVCCTL_CONFIG"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One thing a profile can set. `parse` turns text into the value or raises ValueError with the reason."""
+
+    name: str
+    meaning: str
+    parse: Callable[[str], Any] = str
+    environment: str | None = None
+    default: Any = None
+    secret: bool = False
+    connection: bool = False
+    """Whether it decides where requests go and with which credentials: `--profile` keeps the environment out of it."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields of a profile that can give it: a secret may also be in a file, or be printed by a command."""
+        return (self.name, f"{self.name}_file", f"{self.name}_command") if self.secret else (self.name,)
+
+    def value_of(self, text: str, source: str) -> Any:
+        """The value of a text; ProfileError names its source when it cannot be used."""
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            shown = mask(text) if self.secret else text
+            raise ProfileError(f"{self.name} '{shown}' ({source}) cannot be used: {error}") from None
+
+
+def _url(text: str) -> str:
+    if not text.startswith(("http://", "https://")):
+        raise ValueError("it must begin with https:// or http://")
+    return text.rstrip("/")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise ValueError("it is not a number of seconds") from None
+    if not 0 < seconds <= 86400:
+        raise ValueError("it must be more than 0 and at most 86400 seconds")
+    return seconds
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError("it is not a whole number")
+    return int(text)
+
+
+def _method(text: str) -> str:
+    if text not in AUTH_METHODS:
+        raise ValueError(f"it must be one of {', '.join(AUTH_METHODS)}")
+    return text
+
+
+AUTH_METHODS = ("signature", "token", "jwt")
+
+SETTINGS = {
+    setting.name: setting
+    for setting in (
+        Setting("base_url", "where the service answers", _url, "SVCCTL_BASE_URL", connection=True),
+        Setting("socket", "path of a Unix socket to connect to instead of the host", connection=True),
+        Setting("auth", "signature, token or jwt", _method, "SVCCTL_AUTH", connection=True),
+        Setting("api_key", "API key of the domain", environment="SVCCTL_API_KEY", connection=True),
+        Setting("api_secret", "API secret", environment="SVCCTL_API_SECRET", secret=True, connection=True),
+        Setting("token", "token for token and jwt", environment="SVCCTL_TOKEN", secret=True, connection=True),
+        Setting("provisioning_url", "where domains and roles answer, if elsewhere", _url, connection=True),
+        Setting("ca_bundle", "file of certificates to trust", connection=True),
+        Setting("timeout", "seconds to wait for the network", _seconds, "SVCCTL_TIMEOUT", default=60.0),
+        Setting("retries", "times a failed request is tried again", _count, "SVCCTL_RETRIES", default=4),
+        Setting("format", "output format", environment="SVCCTL_FORMAT", default="auto"),
+        Setting("time_zone", "time zone of dates, as GMT+2"),
+        Setting("date_format", "date format of csv and tsv: default, sql or iso"),
+    )
+}
+MAPPINGS = {
+    "headers": ("apikey", "sign", "timestamp", "reseller_apikey"),
+    "paths": ("query", "job", "jobs", "domain"),
+}
+"""Settings that rename what a deployment names differently: `headers.<name>` and `paths.<name>`."""
+
+
+def known_fields() -> list[str]:
+    """Every field name a profile may hold, `headers` and `paths` by their dotted names."""
+    dotted = [f"{group}.{key}" for group, keys in MAPPINGS.items() for key in keys]
+    return [name for setting in SETTINGS.values() for name in setting.fields] + dotted
+
+
+def unknown_field(key: str, where: str) -> ProfileError:
+    known = known_fields()
+    hint = did_you_mean(key, known) or f"fields are: {', '.join(known)}"
+    return ProfileError(f"{where} has an unknown field '{key}'", hint=hint)

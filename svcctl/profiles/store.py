@@ -1,0 +1,186 @@
+"""The profiles file: YAML with `default:` and `profiles:` by name, mode 0600, refused when others can read it."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from svcctl.errors import ProfileError, reason
+from svcctl.files import write
+from svcctl.profiles.settings import (
+    BUILT_IN,
+    CONFIG_ENVIRONMENT,
+    MAPPINGS,
+    SETTINGS,
+    Setting,
+    known_fields,
+    unknown_field,
+)
+
+Fields = Mapping[str, Any]
+"""A profile as the file has it: single values by the names of settings, and a mapping for each of MAPPINGS."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What the profiles file holds; keys that svcctl does not know are kept in `extra`."""
+
+    profiles: Mapping[str, Fields] = field(default_factory=dict)
+    default: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """The stored profiles, then the built-in ones."""
+        return [*self.profiles, *BUILT_IN]
+
+    def fields(self, name: str) -> Fields:
+        """A profile's fields; none for one that is new or built in."""
+        return self.profiles.get(name, {})
+
+    def unknown(self, name: str) -> ProfileError:
+        return ProfileError(
+            f"no profile '{name}'",
+            hint=f"there are: {', '.join(self.names)}; make one with 'svcctl profile set {name}'",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileStore:
+    """The profiles file at a path."""
+
+    path: Path
+
+    def load(self) -> Document:
+        """The file's content, empty without a file; ProfileError when it cannot be trusted or understood."""
+        try:
+            mode = self.path.stat().st_mode
+            text = self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return Document()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ProfileError(f"profiles file {self.path} cannot be read: {reason(error)}") from None
+        if stat.S_IMODE(mode) & 0o077:
+            raise ProfileError(
+                f"profiles file {self.path} can be read by others (mode {stat.S_IMODE(mode):04o})",
+                hint=f"close it with: chmod 600 '{self.path}'",
+            )
+        return _parsed(text, self.path)
+
+    def set(self, name: str, changes: Mapping[str, str]) -> None:
+        """Change fields of a profile, or make a new one; an empty value removes its field."""
+        if name in BUILT_IN or not name or not name.isprintable() or "/" in name:
+            why = ": it is built in" if name in BUILT_IN else ""
+            raise ProfileError(f"profile name '{name}' cannot be used{why}")
+        document = self.load()
+        fields = dict(document.fields(name))
+        for key, text in changes.items():
+            _change(fields, key, text)
+        _check_fields(fields, f"profile {name}")
+        self._save(replace(document, profiles={**document.profiles, name: fields}))
+
+    def use(self, name: str) -> None:
+        """Make a profile the default one."""
+        document = self.load()
+        if name not in document.names:
+            raise document.unknown(name)
+        self._save(replace(document, default=name))
+
+    def remove(self, name: str) -> None:
+        """Delete a profile."""
+        document = self.load()
+        if name not in document.profiles:
+            raise document.unknown(name)
+        left = {other: fields for other, fields in document.profiles.items() if other != name}
+        default = None if document.default == name else document.default
+        self._save(replace(document, profiles=left, default=default))
+
+    def _save(self, document: Document) -> None:
+        import yaml
+
+        content = {
+            **document.extra,
+            **({} if document.default is None else {"default": document.default}),
+            "profiles": dict(document.profiles),
+        }
+        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write(self.path, text.encode(), private=True)
+        except OSError as error:
+            raise ProfileError(f"profiles file {self.path} cannot be written: {reason(error)}") from None
+
+
+def default_store(environment: Mapping[str, str], config: Path | None) -> ProfileStore:
+    """The store at `--config`, else SVCCTL_CONFIG, else the platform's config directory."""
+    if config is None and (named := environment.get(CONFIG_ENVIRONMENT)):
+        config = Path(named)
+    if config is None:
+        import platformdirs
+
+        config = platformdirs.user_config_path("svcctl") / "config.yaml"
+    return ProfileStore(config.expanduser())
+
+
+def _parsed(text: str, path: Path) -> Document:
+    import yaml
+
+    try:
+        content = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark else ""
+        raise ProfileError(f"profiles file {path}{where} is not YAML") from None
+    if not isinstance(content, dict) or not isinstance(content.get("profiles") or {}, dict):
+        raise ProfileError(f"profiles file {path} must hold 'profiles:' with a name and its fields each")
+    profiles = content.pop("profiles", None) or {}
+    default = content.pop("default", None)
+    for name, fields in profiles.items():
+        if not isinstance(fields or {}, dict):
+            raise ProfileError(f"profile {name} in {path} must be a mapping of fields")
+        _check_fields(fields or {}, f"profile {name} in {path}")
+    return Document({name: fields or {} for name, fields in profiles.items()}, default, content)
+
+
+def _check_fields(fields: Fields, where: str) -> None:
+    known = set(known_fields())
+    for key, value in fields.items():
+        if key in MAPPINGS:
+            if not isinstance(value, dict):
+                raise ProfileError(f"{where}: '{key}' must be a mapping of names")
+            for inner in value:
+                if inner not in MAPPINGS[key]:
+                    raise unknown_field(f"{key}.{inner}", where)
+        elif key not in known:
+            raise unknown_field(key, where)
+        elif not isinstance(value, str | int | float):
+            raise ProfileError(f"{where}: '{key}' must be a single value")
+    for setting in SETTINGS.values():
+        given = [key for key in setting.fields if key in fields]
+        if len(given) > 1:
+            raise ProfileError(f"{where} sets both {given[0]} and {given[1]}", hint="keep one of them")
+        if setting.name in fields:
+            setting.value_of(str(fields[setting.name]), where)
+
+
+def _change(fields: dict[str, Any], key: str, text: str) -> None:
+    if key not in known_fields():
+        raise unknown_field(key, "a profile")
+    group, _, inner = key.partition(".")
+    target = fields
+    if inner:
+        target = fields[group] = dict(fields.get(group) or {})
+    if text:
+        for setting in SETTINGS.values():
+            if setting.secret and key in setting.fields:
+                for field_ in setting.fields:
+                    fields.pop(field_, None)
+        setting = SETTINGS.get(key, Setting(key, ""))
+        target[inner or key] = setting.value_of(text, f"{key}={text}" if not setting.secret else key)
+    else:
+        target.pop(inner or key, None)
+        if inner and not target:
+            del fields[group]

@@ -1,0 +1,75 @@
+"""The fields that `profile set` is given."""
+
+import pytest
+
+from svcctl.errors import UsageError
+from svcctl.profiles.given import assigned, typed
+
+
+def no_secret(key: str) -> str:
+    raise AssertionError(f"{key} was asked for")
+
+
+def test_a_secret_is_never_an_argument() -> None:
+    words = ["base_url=https://a", "api_secret=-", "token=", "api_secret_file=x=y"]
+    assert assigned(words, lambda key: f"the {key}") == {
+        "base_url": "https://a",
+        "api_secret": "the api_secret",
+        "token": "",
+        "api_secret_file": "x=y",
+    }
+    with pytest.raises(UsageError) as caught:
+        assigned(["api_secret=hunter2"], no_secret)
+    assert caught.value.message == "api_secret is a secret, and other users can see command lines"
+
+
+def test_no_secret_is_asked_for_before_all_words_are_right() -> None:
+    with pytest.raises(UsageError) as caught:
+        assigned(["api_secret=-", "base_url"], no_secret)
+    assert caught.value.message == "'base_url' is not of the form FIELD=VALUE"
+
+
+class Person:
+    """Types the given answers in turn, and remembers the prompts; those of secrets are marked."""
+
+    def __init__(self, *answers: str) -> None:
+        self.answers = list(answers)
+        self.prompts: list[str] = []
+        self.notes: list[str] = []
+
+    def ask(self, what: str, *, hidden: bool) -> str:
+        self.prompts.append(what + " (hidden)" * hidden)
+        return self.answers.pop(0)
+
+
+def test_a_person_types_what_a_connection_needs() -> None:
+    person = Person("api.example.com", "https://api.example.com/", "", "KEY", "SECRET")
+    assert typed({}, {}, person.ask, person.notes.append) == {
+        "base_url": "https://api.example.com",
+        "auth": "signature",
+        "api_key": "KEY",
+        "api_secret": "SECRET",
+    }
+    assert person.prompts == [
+        "base_url (https://…)",
+        "base_url (https://…)",
+        "auth (signature, token or jwt; signature unless you say)",
+        "api_key (API key of the domain)",
+        "api_secret (API secret) (hidden)",
+    ]
+    assert person.notes == ["that cannot be used: it must begin with https:// or http://"]
+
+
+@pytest.mark.parametrize(
+    ("stored", "changes", "prompts"),
+    [
+        ({"base_url": "https://a", "api_key": "k", "api_secret_command": "c"}, {}, []),
+        ({"base_url": "https://a", "token": "t"}, {}, []),
+        ({"socket": "/s", "auth": "jwt"}, {}, ["token (token for token and jwt) (hidden)"]),
+        ({"base_url": "https://a"}, {"api_key": "k"}, ["api_secret (API secret) (hidden)"]),
+    ],
+)
+def test_only_what_is_missing_is_asked_for(stored: dict[str, str], changes: dict[str, str], prompts: list[str]) -> None:
+    person = Person("typed")
+    typed(stored, changes, person.ask, person.notes.append)
+    assert person.prompts == prompts

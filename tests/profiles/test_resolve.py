@@ -1,0 +1,98 @@
+"""Precedence and sources of settings."""
+
+from typing import Any
+
+import pytest
+from support.profiles import PROD, look_up
+
+from svcctl.errors import ProfileError
+from svcctl.profiles.resolve import Value
+from svcctl.profiles.settings import SETTINGS
+from svcctl.profiles.store import ProfileStore
+
+
+def test_with_nothing_configured_the_local_service_is_used(store: ProfileStore) -> None:
+    profile = look_up(store)
+    assert (profile.name, profile.name_source) == ("local", "built in")
+    assert profile.socket == "/run/s.sock"
+    assert not store.path.exists()
+
+
+def test_a_flag_beats_the_environment_beats_the_profile_beats_the_default(store: ProfileStore) -> None:
+    def timeout(*given: Any) -> Value:
+        return look_up(store, *given).values["timeout"]
+
+    store.set("prod", PROD)
+    store.use("prod")
+    assert (timeout().value, timeout().source) == (60.0, "default")
+    store.set("prod", {"timeout": "20"})
+    assert (timeout().value, timeout().source) == (20.0, "profile prod")
+    environment = {"SVCCTL_TIMEOUT": "30"}
+    assert (timeout({}, environment).value, timeout({}, environment).source) == (30.0, "environment SVCCTL_TIMEOUT")
+    flags = {"timeout": 40.0}
+    assert (timeout(flags, environment).value, timeout(flags, environment).source) == (40.0, "flag --timeout")
+
+
+def test_the_profile_is_chosen_by_flag_then_environment_then_file(store: ProfileStore) -> None:
+    for name in ("one", "two", "three"):
+        store.set(name, {**PROD, "api_key": name})
+    store.use("one")
+    chosen = [
+        look_up(store),
+        look_up(store, {}, {"SVCCTL_PROFILE": "two"}),
+        look_up(store, {"profile": "three"}, {"SVCCTL_PROFILE": "two"}),
+    ]
+    assert [(profile.name, profile.name_source) for profile in chosen] == [
+        ("one", "profiles file"),
+        ("two", "environment SVCCTL_PROFILE"),
+        ("three", "flag --profile"),
+    ]
+
+
+def test_a_profile_named_by_flag_is_not_redirected_by_the_environment(store: ProfileStore) -> None:
+    store.set("prod", PROD)
+    environment = {"SVCCTL_BASE_URL": "https://other.example.com", "SVCCTL_API_KEY": "other", "SVCCTL_TIMEOUT": "5"}
+    profile = look_up(store, {"profile": "prod"}, environment)
+    assert profile.base_url == "https://api.example.com"
+    assert profile.api_key == "key-1"
+    assert profile.timeout == 5.0
+
+
+def test_the_environment_alone_is_enough(store: ProfileStore) -> None:
+    profile = look_up(store, {}, {"SVCCTL_BASE_URL": "https://api.example.com/", "SVCCTL_TOKEN": "abc"})
+    assert (profile.name, profile.base_url, profile.token, profile.method) == (
+        None,
+        "https://api.example.com",
+        "abc",
+        "token",
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "reason"),
+    [
+        ("base_url", "api.example.com", "it must begin with https:// or http://"),
+        ("auth", "basic", "it must be one of signature, token, jwt"),
+        ("timeout", "0", "it must be more than 0 and at most 86400 seconds"),
+        ("retries", "-1", "it is not a whole number"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_refused_with_its_source(
+    store: ProfileStore, field: str, text: str, reason: str
+) -> None:
+    environment = {str(SETTINGS[field].environment): text}
+    with pytest.raises(ProfileError) as caught:
+        look_up(store, {}, environment)
+    assert (
+        caught.value.message == f"{field} '{text}' (environment {SETTINGS[field].environment}) cannot be used: {reason}"
+    )
+
+
+def test_a_missing_setting_says_how_to_give_it(store: ProfileStore) -> None:
+    store.set("p", {"base_url": "https://a.example"})
+    with pytest.raises(ProfileError) as caught:
+        _ = look_up(store, {"profile": "p"}).api_secret
+    assert (caught.value.message, caught.value.hint) == (
+        "profile p has no api_secret",
+        "give it with 'svcctl profile set p api_secret_file=…' or the environment variable SVCCTL_API_SECRET",
+    )

@@ -29,7 +29,7 @@ def version_of(connection: Connection) -> str | None:
 
 def create(connection: Connection) -> None:
     """The tables of VERSION, in an empty database."""
-    schema.metadata.create_all(connection)
+    schema.metadata.create_all(connection, checkfirst=False)
     connection.execute(insert(schema.version).values(version_num=VERSION))
 
 

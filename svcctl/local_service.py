@@ -229,7 +229,7 @@ def start(files: Files, notify: Callable[[str], None]) -> bool:
     if process.wait() == LOCKED_EXIT:
         _wait_until_it_answers(files)
         return False
-    raise SvcctlError(f"the local service did not start: {_last_line(files.log)}", hint=f"its log is {files.log}")
+    raise _did_not_start(files)
 
 
 def reset(files: Files) -> None:
@@ -259,12 +259,13 @@ def _wait_until_it_answers(files: Files) -> None:
     deadline = time.monotonic() + START_SECONDS
     while not answers(files):
         if running(files) is None or time.monotonic() > deadline:
-            raise SvcctlError(
-                f"the local service did not start: {_last_line(files.log)}", hint=f"its log is {files.log}"
-            )
+            raise _did_not_start(files)
         time.sleep(0.05)
 
 
-def _last_line(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().split("\n")
-    return lines[-1] or "it wrote nothing to its log"
+def _did_not_start(files: Files) -> SvcctlError:
+    """The error that the service ended with: its message, and the hint where it has one, are the end of its log."""
+    *_, line, last = ["", *files.log.read_text(encoding="utf-8", errors="replace").strip().split("\n")]
+    reason, hint = (line, last) if last.startswith("hint: ") else (last, f"its log is {files.log}")
+    reason = reason.removeprefix("svcctl: error: ") or "it wrote nothing to its log"
+    return SvcctlError(f"the local service did not start: {reason}", hint=hint.removeprefix("hint: "))

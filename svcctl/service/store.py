@@ -29,6 +29,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from svcctl import __version__, files
@@ -44,21 +45,28 @@ _log = logging.getLogger("svcctl.service")
 class Store:
     """One connection, guarded by a lock: statements are short, and callers come from several threads."""
 
-    def __init__(self, path: Path, *, before_upgrade: Callable[[], None] = lambda: None) -> None:
-        """Open the file, or make a new one. A file of an older version is copied and upgraded; `before_upgrade` raises
-        what speaks against it. UsageError when a newer svcctl wrote the file."""
+    def __init__(
+        self, path: Path, *, before_upgrade: Callable[[], None] = lambda: None, lock_seconds: float = LOCK_SECONDS
+    ) -> None:
+        """Open the file, or make a new one. A file of an older version is copied and upgraded, unless `before_upgrade`
+        raises a reason against it. UsageError when a newer svcctl wrote the file, or it is damaged.
+        """
         os.close(os.open(path, os.O_CREAT | os.O_CLOEXEC, 0o600))
         self._path = path
         self._lock = RLock()
-        self._connection = _engine(path).connect()
         try:
-            with self.reading() as connection:
-                version = migrations.version_of(connection)
-            if version != migrations.VERSION:
-                self._upgrade(before_upgrade)
-        except BaseException:
-            self.close()
-            raise
+            self._connection = _engine(path, lock_seconds).connect()
+            try:
+                self._open(before_upgrade)
+            except BaseException:
+                self.close()
+                raise
+        except DatabaseError as error:
+            damaged = not isinstance(error, OperationalError)  # which is about locks, the disk and permissions
+            raise UsageError(
+                f"state file {path} cannot be opened: {error.orig}",
+                hint="restore it from a backup, or start over with 'svcctl service reset'" if damaged else None,
+            ) from None
 
     def close(self) -> None:
         self._connection.close()
@@ -74,6 +82,12 @@ class Store:
         """One state of the file for all of the block's queries."""
         with self._lock, self._connection.execution_options(begin="begin").begin():
             yield self._connection
+
+    def _open(self, before_upgrade: Callable[[], None]) -> None:
+        with self.reading() as connection:
+            version = migrations.version_of(connection)
+        if version != migrations.VERSION:
+            self._upgrade(before_upgrade)
 
     def _upgrade(self, before_upgrade: Callable[[], None]) -> None:
         """Bring the file to this version, in one transaction: a process that is killed in it leaves the file as it was.
@@ -114,11 +128,11 @@ def is_there(connection: Connection, *conditions: ColumnElement[bool]) -> bool:
     return bool(connection.scalar(select(exists().where(*conditions))))
 
 
-def _engine(path: Path) -> Engine:
+def _engine(path: Path, lock_seconds: float) -> Engine:
     """SQLite, with transactions that begin when the store says so, and the guarantees that the store gives."""
     engine = create_engine(
         "sqlite://",
-        creator=partial(sqlite3.connect, path, timeout=LOCK_SECONDS, check_same_thread=False, isolation_level=None),
+        creator=partial(sqlite3.connect, path, timeout=lock_seconds, check_same_thread=False, isolation_level=None),
         poolclass=NullPool,
     )
 

@@ -52,7 +52,7 @@ def test_ctrl_c_while_a_file_is_being_written_leaves_none(service: Shell, tmp_pa
 
 def test_a_service_with_a_limit_that_is_no_time_does_not_start_and_says_why(shell: Shell) -> None:
     done = shell("service", "start", SVCCTL_QUERY_SECONDS="soon")
-    said = "svcctl: error: SVCCTL_QUERY_SECONDS is 'soon', which is not a number above 0"
+    said = "SVCCTL_QUERY_SECONDS is 'soon', which is not a number above 0"
     assert (done.returncode, done.stdout, done.stderr) == (
         1,
         "",

@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import Connection, func, insert, select
 from sqlalchemy.exc import IntegrityError, ResourceClosedError
 
+from svcctl.errors import UsageError
 from svcctl.service.schema import queries
 from svcctl.service.store import Store, is_there, replace
 
@@ -109,3 +110,25 @@ def test_replace_adds_a_row_or_changes_the_one_with_its_key(store: Store) -> Non
         there = [is_there(connection, queries.c.id == "mine", queries.c.text == text) for text in ("from a", "from c")]
     assert rows == [("mine", "from c"), ("other", "from b")]
     assert there == [False, True]
+
+
+def test_a_damaged_file_is_refused_in_one_line(file: Path) -> None:
+    file.write_text("not a database at all, not a database at all")
+    with pytest.raises(UsageError) as caught:
+        Store(file)
+    assert (caught.value.message, caught.value.hint) == (
+        f"state file {file} cannot be opened: file is not a database",
+        "restore it from a backup, or start over with 'svcctl service reset'",
+    )
+
+
+def test_a_file_that_cannot_be_changed_is_no_reason_to_start_over(store: Store, file: Path) -> None:
+    with closing(sqlite3.connect(file)) as other:
+        other.execute("update alembic_version set version_num = '0001'")
+        other.commit()
+    with store.transaction(), pytest.raises(UsageError) as caught:
+        Store(file, lock_seconds=0.01)
+    assert (caught.value.message, caught.value.hint) == (
+        f"state file {file} cannot be opened: database is locked",
+        None,
+    )

@@ -50,7 +50,7 @@ def _require_no_other_service(files: local_service.Files) -> None:
     pid = local_service.running(files)
     if pid not in (None, os.getpid()):
         raise Locked(
-            f"state file {files.state} must be upgraded, and the local service of an older svcctl is using it",
+            f"state file {files.state} needs an upgrade, and the local service of an older svcctl is running",
             hint="stop it first: svcctl service stop",
         )
 

@@ -29,7 +29,7 @@ Rows = dict[str, list[tuple[Any, ...]]]
 
 
 def rows(file: Path) -> Rows:
-    """Everything in a file but its version; SQLite's number of a row first, which is a job's number in both versions."""
+    """Everything in a file but its version; the rowid first, which is a job's number in both versions."""
     with closing(sqlite3.connect(file)) as connection:
         assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
         assert connection.execute("pragma foreign_key_check").fetchall() == []
@@ -177,8 +177,8 @@ def test_the_copy_has_what_a_crash_left_in_the_log_of_the_file(tmp_path: Path) -
         for name in ("state.db", "state.db-wal"):
             (crashed / name).write_bytes((tmp_path / "running" / name).read_bytes())
     opened(crashed / "state.db")
-    assert ("last", "from t") in rows(crashed / "state.db")["queries"]
-    assert ("last", "from t") in rows(crashed / "state.db.before-0002")["queries"]
+    assert (3, "last", "from t") in rows(crashed / "state.db")["queries"]
+    assert (3, "last", "from t") in rows(crashed / "state.db.before-0002")["queries"]
 
 
 def test_an_upgraded_file_has_the_tables_of_a_new_one(tmp_path: Path) -> None:

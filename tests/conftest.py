@@ -7,9 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from support.shells import SAMPLE, Shell
 
 pytest_plugins = ["peers.fixtures", "support.reseller", "support.scripted"]
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from svcctl.service.queries.asked import AskedQuery
 
 
 def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any], saved: Callable[[str], str]) -> AskedQuery:
-    """The query in a request's bytes; `saved` gives the text of a queryId.
+    """Read the query in a request's body. `saved` returns the text of a queryId, or raises NotFound.
 
-    ServiceError names the field that cannot be used; NotFound is `saved`'s.
+    ServiceError names the field that is wrong.
     """
     fields = json_object(body)
     zone = _zone(fields.get("timeZone"))
@@ -85,7 +85,7 @@ def _zone(text: Any) -> timezone:
 
 
 def _destination(value: Any) -> Destination | None:
-    """Its type as it is written; `params` may be an object or a list of objects, which are taken together."""
+    """The destination, its type as written. `params` may be an object, or a list of objects that are merged."""
     if value is None:
         return None
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""A query's answer on its way out: the engine in a thread, the encoder's bytes, padding while nothing comes."""
+"""Streams the answer to a query: the engine works in a thread, and padding is sent while there are no rows."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from svcctl.service.rendering import ENCODERS, Dates, Encoder, Rendering
 from svcctl.service.service import Service
 
 POLL_SECONDS = 0.2
-"""How often a query that goes on looks for new events."""
+"""How often a continuous query looks for new events."""
 INTERRUPT_SECONDS = 0.1
-"""How often the engine is told again to stop: told before it has begun, it would go on."""
+"""How often an interrupt is repeated: an engine may miss one that is sent while it starts."""
 
 
 class StreamedAnswer:
-    """One query's rows on their way out: the engine works a batch ahead while the wire takes the last one.
+    """The rows of one query as they are sent; the engine reads one batch ahead of the connection.
 
-    The engine's part runs in a thread. Nothing is sent before the first batch (or the padding time), so that an early
-    failure is an envelope of its own; a later one ends the stream in the way of its format.
+    Nothing is sent before the first batch is there, or the padding time has passed. So an early failure is answered by
+    an error envelope; a later one ends the stream in the way of its format.
     """
 
     def __init__(self, service: Service, asked: AskedQuery, cid: str, steps: Steps) -> None:
@@ -49,13 +49,11 @@ class StreamedAnswer:
         self._encoder: Encoder
 
     async def begin(self) -> None:
-        """Plan, and wait for the first batch, but not longer than a client should wait for a byte."""
+        """Start the first step, and wait for its first batch, but no longer than the padding time."""
         step = await self._service.run(self._steps.next, None, 0)
         encoder = ENCODERS[self._asked.mode]
         if not encoder.streams and self._asked.range.end is None:
-            raise ServiceError(
-                f"mode.type {self._asked.mode} cannot be written before its end, and this query has none"
-            )
+            raise ServiceError(f"mode.type {self._asked.mode} cannot be streamed, so the query needs a to")
         shape = self._steps.shape
         dates = Dates(self._asked.date_format, self._asked.zone)
         response = Rendering(self._cid, int(self._service.clock() * 1000), shape.table, dates)
@@ -82,11 +80,11 @@ class StreamedAnswer:
                 async for padding in self._idle():
                     yield padding
             tail = self._encoder.tail()
-            while chunk := await asyncio.to_thread(next, tail, b""):  # packing a workbook takes its time
+            while chunk := await asyncio.to_thread(next, tail, b""):  # packing a workbook takes long
                 yield chunk
         except SvcctlError as error:
             if not self._encoder.streams:
-                raise  # nothing was sent yet: closing the connection is the one way left to say it
+                raise  # HTTP 200 was sent, and no row: only a broken connection can tell the client
             yield self._encoder.error(http_status(error), error.message)
 
     @property
@@ -94,7 +92,7 @@ class StreamedAnswer:
         return self._steps.over(self._step, self._rows)
 
     async def _step_chunks(self) -> AsyncIterator[bytes | memoryview]:
-        """The chunks of the step that runs, and padding while they take long."""
+        """The chunks of the running step, and padding while the next one takes long."""
         while self._next is not None:
             while not self._next.done():
                 await self._wait()
@@ -107,7 +105,7 @@ class StreamedAnswer:
         self._end_stream()
 
     async def _idle(self) -> AsyncIterator[bytes]:
-        """Padding until there is a step to run, or the query is over."""
+        """Start the next step as soon as there is one, and send padding until then."""
         quiet_since = time.monotonic()
         while not self._over:
             step = await self._service.run(self._steps.next, self._step, self._rows)
@@ -126,7 +124,7 @@ class StreamedAnswer:
         self._next = self._service.run(self._encode_first, step)
 
     def _encode_first(self, step: Step) -> bytes | memoryview | None:
-        # The engine plans here, which takes seconds for the largest of queries.
+        # The engine plans the query here, which takes seconds for the largest ones.
         plan = self._steps.plan(step)
         expressions = self._encoder.expressions()
         rows = rendering.stream(self._service.engine, plan, expressions, since=step.since, until=step.until)
@@ -142,17 +140,17 @@ class StreamedAnswer:
         return self._encoder.chunk(batch)
 
     async def _wait(self) -> None:
-        """Wait for the next batch for at most the padding time; past the time limit the engine is stopped."""
+        """Wait for the next batch, but no longer than the padding time. Past its time limit the query is stopped."""
         assert self._next is not None
         before, left = time.monotonic(), self._left
         await asyncio.wait({self._next}, timeout=max(0.0, min(self._service.padding_seconds, left)))
         self._left -= time.monotonic() - before
         if left <= self._service.padding_seconds:
             limit = f"{self._service.query_seconds:g} s"
-            await self._stop(ServiceError(f"the query needs more than {limit} of work; narrow it", code=500))
+            await self._stop(ServiceError(f"the query ran for more than {limit}; narrow its range", code=500))
 
     async def _stop(self, reason: ServiceError | None = None) -> None:
-        """Stop the engine's work and wait until its thread is free."""
+        """Interrupt the engine, and wait until its thread is free."""
         while self._next is not None and not self._next.done():
             if self._stream is not None:
                 self._stream.interrupt(reason)
@@ -164,7 +162,7 @@ class StreamedAnswer:
             self._stream = None
 
     async def close(self) -> None:
-        """Stop whatever still works for this answer, and give back what it holds."""
+        """Stop what still runs for this answer, and release what it holds."""
         with anyio.CancelScope(shield=True):
             await self._stop()
         if self._next is not None and not self._next.cancelled():
@@ -174,7 +172,7 @@ class StreamedAnswer:
 
 
 class AnswerResponse(StreamingResponse):
-    """Sends an answer and closes it, however that ends: a client may leave before the first byte was asked for."""
+    """Sends an answer and always closes it, even when the client leaves before the first byte."""
 
     def __init__(self, answer: StreamedAnswer, content_type: str) -> None:
         super().__init__(answer.chunks(), media_type=content_type)

@@ -38,14 +38,13 @@ from svcctl.service.rendering import Dates, arrow
 POLL_SECONDS = 0.5
 """How often a job that has delivered everything looks for new events."""
 PIECE_BYTES = 1 << 18
-"""Rows are handed on in pieces of about this size, so that a stop is heard soon."""
-
+"""Rows go to the destination in pieces of about this size, so that a stop takes effect soon."""
 FIRST_SECONDS = 3.0
-"""How long the first rows after a connection wait at most: whether the destination takes them should show soon."""
+"""The first rows after connecting wait no longer for their commit, so that a destination that refuses shows soon."""
 
 
 class Connect(Protocol):
-    """What makes a destination of a job's type, ID and parameters."""
+    """Makes the destination of a job from its type, ID and parameters."""
 
     def __call__(self, type_: str, job_id: str, params: Mapping[str, Any], /, *, endless: bool) -> Destination: ...
 
@@ -58,9 +57,9 @@ def deliver(
     *,
     connect: Connect = kinds.destination,
 ) -> bool:
-    """Deliver a job until it is complete, or stopped (False). ServiceError when its query cannot go on.
+    """Deliver a job until it is complete (True) or stopped (False). ServiceError when its query fails.
 
-    While the destination does not answer, it is tried again and again, from what it has committed.
+    While the destination does not answer, the delivery is retried from the last commit.
     """
     query = StoredQuery.from_json(job.request)
     steps = Steps(engine, query.asked, clock, launched=query.launched, repeatable=True)
@@ -81,9 +80,9 @@ def deliver(
 
 
 def check(engine: Engine, asked: AskedQuery, now: datetime) -> api.Destination:
-    """A query's destination, with the name that its type has here.
+    """Check that a query can be delivered, and return its destination with the canonical name of the type.
 
-    QueryError, or ServiceError for type and parameters, when it could never be delivered.
+    QueryError names what is wrong with the query, ServiceError what is wrong with the type or a parameter.
     """
     assert asked.destination is not None
     Steps(engine, asked, lambda: now, launched=now)
@@ -93,13 +92,13 @@ def check(engine: Engine, asked: AskedQuery, now: datetime) -> api.Destination:
 
 
 class _Delivery:
-    """One way from a job's last commit to its end, to a stop, or to a failure of the destination."""
+    """One attempt to deliver a job, from its last commit until it is complete or stopped, or the destination fails."""
 
     def __init__(
         self, engine: Engine, asked: AskedQuery, steps: Steps, job: StoredJob, run: Run, destination: Destination
     ) -> None:
         self.job = job
-        """As it was last saved."""
+        """The job as it was last saved."""
         self._engine = engine
         self._steps = steps
         self._run = run
@@ -114,7 +113,7 @@ class _Delivery:
         self._patience = min(destination.patience, FIRST_SECONDS)
 
     def work(self) -> bool:
-        """True when all of the job is delivered."""
+        """Deliver the job until it is complete (True) or stopped (False)."""
         head = self._destination.rows.head(self._steps.shape.columns)
         self._written = self._run.generated = self._destination.open(self.job.sent, self._memo, head)
         if self._written > self.job.sent:
@@ -137,7 +136,7 @@ class _Delivery:
                 self._commit_in_time()
 
     def _read(self, step: Step) -> None:
-        """Hand on the rows of a step, but for those that were before."""
+        """Deliver the rows of a step, except those that were delivered before."""
         plan = self._steps.plan(step, dated=True)
         with rendering.stream(
             self._engine,
@@ -159,12 +158,12 @@ class _Delivery:
                 self._run.interrupt = None
 
     def _expressions(self, plan: Plan) -> list[str]:
-        """Each row as the destination takes it, and its date."""
+        """The text of each row, as the destination wants it, and its date."""
         row = self._destination.rows.text(plan.columns, self._dates)
         return [f"{row} AS line", f"epoch_ms(c{len(plan.columns)}) AS date"]
 
     def _hand_on(self, step: Step, lines: pa.StringArray, dates: pa.Int64Array) -> None:
-        """Rows in pieces, each as large as the batch at the destination still takes."""
+        """Write rows to the destination in pieces, each as large as the room that is left in the batch."""
         bounds = arrow.offsets(lines)
         at = 0
         while at < len(lines) and not self._run.stopping.is_set():
@@ -183,7 +182,7 @@ class _Delivery:
             at = end
 
     def _begin(self, step: Step) -> None:
-        """Before a row: note whose it is; where the destination counts rows, in the store and in a batch of its own."""
+        """Note the step of the next row. For a destination that `counts`, save it and begin a new batch."""
         if self._destination.counts and step != self._step:
             self._commit()
             self._step = step
@@ -218,6 +217,7 @@ class _Delivery:
 
 
 def _without_secrets(text: str, params: Mapping[str, Any]) -> str:
+    """A destination's error without the secrets among its parameters."""
     for key, value in params.items():
         if api.is_secret(key) and value:
             text = text.replace(str(value), api.REDACTED)

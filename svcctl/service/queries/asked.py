@@ -1,4 +1,4 @@
-"""The query as it was asked: what a response, a continuous query and a job are made from."""
+"""A query as a client asked it: what answers and jobs start from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from svcctl.api.destinations import Destination
 
 @dataclass(frozen=True, slots=True)
 class AskedQuery:
-    """A query as it was asked, with its dates resolved; with a destination it is a job."""
+    """The fields of POST /query, checked, with their dates resolved. A query with a destination becomes a job."""
 
     query: str
     range: Range

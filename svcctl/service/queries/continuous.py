@@ -85,7 +85,7 @@ class Step:
 def next_step(schedule: Schedule, before: Step | None, rows: int, now: int, mark: Mark | None) -> Step | None:
     """The step after `before`, at the moment `now`; None while there is nothing new, and when the query is over.
 
-    `rows` is how many rows the query has returned so far, `mark` the end of the table.
+    `rows` is how many rows the query has returned so far, `mark` the present end of the table.
     """
     if schedule.over(before, rows):
         return None
@@ -117,9 +117,9 @@ def next_step(schedule: Schedule, before: Step | None, rows: int, now: int, mark
 class Steps:
     """A query on an engine: its steps, and the plan of each.
 
-    `launched` is when the query was asked: it waits for the end of its range if that was in the future then. The steps
-    of a `repeatable` query return the same rows each time they run; other queries need no mark.
-    QueryError when the query cannot run, or not without an end.
+    `launched` is when the query was asked. If its range ended in the future then, the last step waits for that end. A
+    step of a `repeatable` query returns the same rows in the same order each time it runs. QueryError when the query
+    cannot run, or cannot run without an end.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ def _scheduled(query: tree.Query, asked: AskedQuery, launched: datetime) -> tupl
 
 
 def _without_bounds(query: tree.Query) -> tuple[tree.Query, int | None, int]:
-    """A query without the limits and offsets at its end, and their limit and offset taken together."""
+    """A query without the limits and offsets at its end, and the limit and offset they add up to."""
     clauses = list(query.clauses)
     limit: int | None = None
     offset = 0

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from svcctl.api.destinations import Destination
 from svcctl.errors import ServiceError
 from svcctl.service.destinations import kinds
-from svcctl.service.http.query_body import read_query
 
 KAFKA = {"topic": "t", "bootstrap.servers": "b:9092"}
 S3 = {"aws.bucket": "b"}
@@ -86,38 +82,3 @@ def test_an_error_names_the_key_and_not_its_value(type_: str, params: dict[str, 
     with pytest.raises(ServiceError) as caught:
         kinds.destination(type_, "job", params)
     assert caught.value.message == f"destination.params: {message}"
-
-
-def asked(destination: Any) -> Destination | None:
-    body = json.dumps({"query": "from t", "from": 0, "to": 1, "destination": destination}).encode()
-    return read_query(body, now=datetime.now(UTC), modes={"json": None}, saved=str).destination
-
-
-@pytest.mark.parametrize(
-    ("given", "read"),
-    [
-        (None, None),
-        ({"type": "S3"}, Destination("S3", {})),
-        ({"type": "s3", "params": None}, Destination("s3", {})),
-        ({"type": "s3", "params": {"a": 1, "b": "c"}}, Destination("s3", {"a": 1, "b": "c"})),
-        ({"type": "s3", "params": [{"a": 1}, {"b": "c"}]}, Destination("s3", {"a": 1, "b": "c"})),
-    ],
-)
-def test_parameters_are_an_object_or_a_list_of_objects(given: Any, read: Destination | None) -> None:
-    assert asked(given) == read
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("s3", "destination is not an object"),
-        ({}, "destination.type is missing"),
-        ({"type": 3}, "destination.type is not a string"),
-        ({"type": "s3", "params": "a=b"}, "destination.params is neither an object nor a list of objects"),
-        ({"type": "s3", "params": ["a"]}, "destination.params is neither an object nor a list of objects"),
-    ],
-)
-def test_any_other_destination_is_refused(given: Any, message: str) -> None:
-    with pytest.raises(ServiceError) as caught:
-        asked(given)
-    assert caught.value.message == message

@@ -3,6 +3,8 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Callable
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -90,6 +92,24 @@ def test_a_module_imports_only_what_its_place_allows(name: str) -> None:
         if found.startswith("svcctl")
     }
     assert {found for found in ours if not any(within(found, part) for part in allowed)} == set()
+
+
+def arrows(room: Callable[[str], str]) -> dict[str, set[str]]:
+    """Which rooms each room imports from; `room` names the one that a module is in, "" where it has none."""
+    found: dict[str, set[str]] = {}
+    for name, path in modules().items():
+        ours = {one.removeprefix("svcctl.") for one in imports(path) if one.startswith("svcctl.")}
+        found.setdefault(room(name), set()).update(room(one) for one in ours)
+    return {name: others - {name, ""} for name, others in found.items() if name}
+
+
+def test_modules_never_import_each_other_in_a_circle() -> None:
+    TopologicalSorter(arrows(lambda name: name)).prepare()
+
+
+def test_folders_of_the_service_never_import_each_other_in_a_circle() -> None:
+    folders = {"service." + path.name for path in (ROOT / "service").iterdir() if path.is_dir()}
+    TopologicalSorter(arrows(lambda name: next((one for one in folders if within(name, one)), ""))).prepare()
 
 
 @pytest.mark.parametrize("name", [name for name in modules() if within(name, "api")])

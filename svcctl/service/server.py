@@ -21,6 +21,7 @@ import uvicorn
 from svcctl import local_service
 from svcctl.errors import UsageError
 from svcctl.local_service import DEMO_DAYS, PADDING_SECONDS, QUERY_SECONDS
+from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.events import demo
 from svcctl.service.http.app import build
@@ -125,7 +126,7 @@ def _where(listen: str | None, files: local_service.Files) -> dict[str, Any]:
 
 
 @contextmanager
-def _growing(engine: DuckDBEngine, log: AccessLog, history: timedelta, is_ours: Callable[[], bool]) -> Iterator[None]:
+def _growing(engine: Engine, log: AccessLog, history: timedelta, is_ours: Callable[[], bool]) -> Iterator[None]:
     """A thread that keeps the live tables up to date, for as long as the block runs."""
     stopping = threading.Event()
     thread = threading.Thread(target=_grow, args=(engine, log, history, is_ours, stopping), daemon=True)
@@ -138,7 +139,7 @@ def _growing(engine: DuckDBEngine, log: AccessLog, history: timedelta, is_ours: 
 
 
 def _grow(
-    engine: DuckDBEngine, log: AccessLog, history: timedelta, is_ours: Callable[[], bool], stopping: threading.Event
+    engine: Engine, log: AccessLog, history: timedelta, is_ours: Callable[[], bool], stopping: threading.Event
 ) -> None:
     """Extend the live tables until `stopping` is set; end the process when its files were deleted."""
     grown = 0.0

@@ -17,6 +17,7 @@ from support.shells import Shell
 
 from svcctl.api.client import Client
 from svcctl.api.query import QueryRequest
+from svcctl.service.engines.duckdb.demo_events import SELECTS
 from svcctl.service.events import demo
 
 START = datetime(2024, 1, 31, 10, tzinfo=UTC)
@@ -109,10 +110,10 @@ def reference(query: str, start: datetime, end: datetime) -> list[tuple[Any, ...
         )
         for name, select in MADE.items():
             connection.execute(f'CREATE TABLE "{name}" AS {select}')
-        for table in demo.TABLES:
-            names = ", ".join(f'"{column.name}"' for column in table.columns)
-            events = table.events.format(start=int(start.timestamp()), end=int(end.timestamp()))
-            connection.execute(f'CREATE TABLE "{table.name}" AS SELECT {names} FROM ({events})')
+        for table, columns in demo.TABLES.items():
+            names = ", ".join(f'"{column.name}"' for column in columns)
+            events = SELECTS[table].format(start=int(start.timestamp()), end=int(end.timestamp()))
+            connection.execute(f'CREATE TABLE "{table}" AS SELECT {names} FROM ({events})')
         return connection.execute(EXAMPLES[query]).fetchall()
 
 

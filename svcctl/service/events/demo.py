@@ -1,8 +1,8 @@
-"""Demo events: a web shop, its logins and its firewall, made in SQL as a function of time.
+"""Demo events: a web shop, its logins and its firewall, made as a function of time.
 
-Every second of the calendar has its events, and they are the same whenever they are made: everything about an event is
-a hash of its second, its lane (several events may share a second) and a name. So a table can be extended at any time
-from where it ends, and two laptops show the same shop. (The hash is DuckDB's; another release may bring other events.)
+Every second of the calendar has its events, and they are the same whenever they are made. So a table can be extended
+at any time from where it ends, and two laptops show the same shop. DuckDB makes the events, see
+`engines/duckdb/demo_events.py`; this module owns the tables and when which seconds are made.
 
 Traffic follows the day and the week. Three incidents recur by the number of the day since 1970, so that any 30 days
 hold some of each:
@@ -16,33 +16,21 @@ Addresses are private or from the ranges reserved for documentation.
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from svcctl.local_service import DEMO_DAYS
-from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.engines import Engine
+from svcctl.service.engines.duckdb.demo_events import made
 from svcctl.service.language.types import Column, Type
 
 HISTORY = timedelta(days=DEMO_DAYS.default)
 STRETCH = 5 * 86_400
 """Seconds made in one transaction: a stop in between loses little, and memory stays low."""
 
-Item = str | int | None
-
-
-@dataclass(frozen=True, slots=True)
-class DemoTable:
-    """A table, and the SELECT that makes its events of the seconds `{start}` (included) to `{end}` (not)."""
-
-    name: str
-    columns: tuple[Column, ...]
-    events: str
-
 
 def extend(
-    engine: DuckDBEngine,
+    engine: Engine,
     until: datetime,
     progress: Callable[[str, float], None] | None = None,
     history: timedelta = HISTORY,
@@ -58,206 +46,36 @@ def extend(
     return sum(_extend(engine, table, end, history, progress or (lambda name, share: None)) for table in TABLES)
 
 
-def _extend(
-    engine: DuckDBEngine, table: DemoTable, end: int, history: timedelta, progress: Callable[[str, float], None]
-) -> int:
-    if table.name not in engine.tables():
-        engine.create(table.name, table.columns)
-    newest = engine.newest(table.name)
+def _extend(engine: Engine, table: str, end: int, history: timedelta, progress: Callable[[str, float], None]) -> int:
+    if table not in engine.tables():
+        engine.create(table, TABLES[table])
+    newest = engine.newest(table)
     # Whole seconds only are ever made, so the second of the newest event is complete.
     start = int(newest.replace(tzinfo=UTC).timestamp()) + 1 if newest else end - int(history.total_seconds())
     added = 0
     for at in range(start, end, STRETCH):
         stop = min(at + STRETCH, end)
-        added += engine.append(table.name, table.events.replace("{start}", str(at)).replace("{end}", str(stop)))
-        progress(table.name, (stop - start) / (end - start))
+        with made(table, at, stop) as events:
+            added += engine.append(table, events)
+        progress(table, (stop - start) / (end - start))
     return added
 
 
-def _seconds(name: str, per_second: float, lanes: int) -> str:
-    """The seconds and lanes that have an event, each with its hash `h`; `per_second` is the busiest hour's rate."""
-    rhythm = "(0.3 + 0.7 * pow(sin(pi() * (s % 86400 - 7200) / 86400), 2))"
-    weekday = "CASE WHEN (s // 86400 + 4) % 7 IN (0, 6) THEN 0.6 ELSE 1 END"
-    return _moments(name, lanes, f"{_chance('rate')} < {per_second / lanes} * {rhythm} * {weekday}")
+def _columns(text: str) -> tuple[Column, ...]:
+    """The columns of `name type, name type, …`."""
+    pairs = (definition.split() for definition in text.split(", "))
+    return tuple(Column(name, Type(type_)) for name, type_ in pairs)
 
 
-def _moments(name: str, lanes: int, when: str) -> str:
-    return f"""
-        SELECT s, s // 86400 AS day, s % 86400 AS second, {_hash(name, f"s * {lanes} + lane")} AS h,
-            make_timestamp(s * 1000000 + ({_hash("ms")} % 1000)::BIGINT * 1000) AS eventdate
-        FROM range({{start}}, {{end}}) seconds(s), range({lanes}) lanes(lane)
-        WHERE {when}
-    """
-
-
-def _hash(name: str, of: str = "h") -> str:
-    """A hash that belongs to a value and a name. DuckDB's hash of several values does not mix them enough for this."""
-    return f"hash(xor(hash({of}), {zlib.crc32(name.encode())}::UBIGINT))"
-
-
-def _chance(name: str, of: str = "h") -> str:
-    """A number from 0 to 1 that belongs to a value and a name."""
-    return f"(({_hash(name, of)} >> 11)::DOUBLE / {1 << 53})"
-
-
-def _pick(items: Sequence[Item], name: str, *, of: str = "h", skew: float = 1) -> str:
-    """One of the items; a larger skew prefers the first ones."""
-    values = ", ".join(
-        "NULL" if item is None else f"'{item}'" if isinstance(item, str) else str(item) for item in items
-    )
-    return f"[{values}][1 + floor(pow({_chance(name, of)}, {skew}) * {len(items)})::INTEGER]"
-
-
-def _amount(low: float, high: float, name: str, type_: str = "BIGINT") -> str:
-    """A number between two bounds, small ones much more often than large ones."""
-    return f"floor({low} * pow({high / low}, pow({_chance(name)}, 1.6)))::{type_}"
-
-
-def _ip(*octets: str | int) -> str:
-    return "(" + " + ".join(f"({o})::BIGINT * {256 ** (3 - i)}" for i, o in enumerate(octets)) + ")::UINTEGER"
-
-
-def _host(name: str, of: str = "h") -> str:
-    return f"(1 + {_hash(name, of)} % 254)"
-
-
-def _outside(name: str, of: str = "h") -> str:
-    """An address from the three documentation ranges."""
-    nets = [(192 << 16) + 2, (198 << 16) + (51 << 8) + 100, (203 << 16) + 113]
-    return f"({_pick(nets, name + ' net', of=of, skew=1.5)}::BIGINT * 256 + {_host(name, of)})::UINTEGER"
-
-
-_USERS = ("amara", "brook", "chidi", "dalia", "emil", "farid", "greta", "hana", "idris", "kira", "liam", "mina", "zoe")
-_COUNTRIES = ("ES", "US", "DE", "FR", "GB", "IN", "BR", "JP", "MX", "IT", "NL", "PL", "SE", "ZA", None)
-_AGENTS = (
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36",
-    "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148",
-    "Mozilla/5.0 (X11; Linux x86_64; rv:127.0) Gecko/20100101 Firefox/127.0",
-    "Mozilla/5.0 (Linux; Android 14; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Mobile Safari/537.36",
-    "curl/8.8.0",
-    "shop-monitor/2.1",
-    None,
-)
-_PAGES = ("/", "/products", "/search", "/cart", "/login", "/offers", "/account", "/checkout", "/help", "/old/catalogue")
-_KINDS = ("books", "shoes", "garden", "music", "toys", "coffee", "lamps", "bikes")
-_REFERRERS = (
-    "https://shop.example.com/",
-    "https://search.example.net/?q=shoes",
-    "https://news.example.org/deals",
-    None,
-)
-_FAILURES = ("bad password", "bad password", "unknown user", "account locked", "expired password")
-_PORTS = (443, 53, 80, 123, 22, 25, 8443, 3389, 5432, 445)
-
-_BURST = "(day % 7 = 3 AND second BETWEEN 50400 AND 51119)"
-_GUESSING = "day % 9 = 4 AND second BETWEEN 8220 AND 8940"
-_LEAK = "day % 11 = 6 AND second BETWEEN 3600 AND 14399 AND second % 20 = 0"
-
-# A visit: in every ten minutes some forty visitors are about, and each event is one of theirs.
-_WEB = f"""
-    WITH events AS ({_seconds("web", 0.8, 2)}),
-    visits AS (
-        SELECT *, floor(pow({_chance("user", "s // 600 * 40 + h % 40")}, 2) * 4000)::INTEGER AS visitor,
-            {_chance("page")} < 0.55 AS product, {_chance("status")} AS luck,
-            {_BURST} AND {_chance("burst")} < 0.7 AS broken
-        FROM events
+TABLES: Mapping[str, tuple[Column, ...]] = {
+    "demo.ecommerce.data": _columns(
+        "eventdate timestamp, clientIpAddress ip4, clientPort int4, method str, uri str, protocol str, "
+        "statusCode int4, bytesTransferred int8, timeTaken int4, referralUri str, userAgent str, userId str, "
+        "country str"
     ),
-    pages AS (
-        SELECT *, CASE WHEN product THEN concat('/products/', {_pick(_KINDS, "kind", skew=1.7)}, '/',
-                100 + floor(pow({_chance("item")}, 2.5) * 900)::INTEGER)
-            ELSE {_pick(_PAGES, "path", skew=1.5)} END AS path
-        FROM visits
-    )
-    SELECT eventdate, {_outside("client", "visitor")} AS "clientIpAddress",
-        (1024 + {_hash("port", "visitor + s // 600 * 4000")} % 64000)::INTEGER AS "clientPort",
-        CASE WHEN path IN ('/cart', '/login', '/checkout') AND {_chance("method")} < 0.7 THEN 'POST'
-            WHEN {_chance("method")} < 0.02 THEN 'HEAD' ELSE 'GET' END AS method,
-        CASE WHEN path = '/search' THEN concat(path, '?q=', {_pick(_KINDS, "term", skew=1.5)}, ',new')
-            ELSE path END AS uri,
-        CASE WHEN {_hash("protocol", "visitor")} % 4 = 0 THEN 'HTTP/1.1' ELSE 'HTTP/2.0' END AS protocol,
-        CASE WHEN broken THEN {_pick((503, 500, 504), "5xx", skew=2)} WHEN path LIKE '/old%' THEN 301
-            WHEN luck < 0.9 THEN 200 WHEN luck < 0.94 THEN 304 WHEN luck < 0.975 THEN 404 WHEN luck < 0.99 THEN 302
-            WHEN luck < 0.997 THEN 403 ELSE 500 END::INTEGER AS "statusCode",
-        {_amount(180, 900_000, "bytes")} AS "bytesTransferred",
-        ({_amount(3, 4_000, "time", "INTEGER")} * CASE WHEN broken THEN 15 ELSE 1 END)::INTEGER AS "timeTaken",
-        {_pick(_REFERRERS, "referrer")} AS "referralUri",
-        {_pick(_AGENTS, "agent", of="visitor", skew=1.8)} AS "userAgent",
-        CASE WHEN {_hash("known", "visitor")} % 4 > 0 THEN concat('user', visitor) END AS "userId",
-        {_pick(_COUNTRIES, "country", of="visitor", skew=1.6)} AS country
-    FROM pages
-"""
-
-_AUTH = f"""
-    WITH events AS ({_seconds("auth", 0.1, 1)}),
-    logins AS (
-        SELECT *, floor(pow({_chance("user")}, 1.4) * 260)::INTEGER AS person, {_chance("result")} < 0.06 AS failed
-        FROM events
+    "auth.all": _columns("eventdate timestamp, user str, srcIp ip4, method str, result str, reason str"),
+    "firewall.all": _columns(
+        "eventdate timestamp, srcIp ip4, srcPort int4, dstIp ip4, dstPort int4, proto str, action str, bytesIn int8, "
+        "bytesOut int8"
     ),
-    guesses AS ({_moments("guess", 1, _GUESSING)})
-    SELECT eventdate, concat({_pick(_USERS, "name", of="person")}, '.', person) AS user,
-        {_ip(10, 0, _hash("floor", "person") + " % 8", _host("desk", "person"))} AS "srcIp",
-        {_pick(("password", "sso", "key"), "method", of="person", skew=1.5)} AS method,
-        CASE WHEN failed THEN 'FAIL' ELSE 'OK' END AS result,
-        CASE WHEN failed THEN {_pick(_FAILURES, "reason")} END AS reason
-    FROM logins
-    UNION ALL
-    SELECT eventdate, 'admin', {_ip(203, 0, 113, _host("attacker", "day"))}, 'password',
-        CASE WHEN second = 8940 THEN 'OK' ELSE 'FAIL' END, CASE WHEN second < 8940 THEN 'bad password' END
-    FROM guesses
-"""
-
-_FIREWALL = f"""
-    WITH events AS ({_seconds("firewall", 0.6, 2)}),
-    leaks AS ({_moments("leak", 1, _LEAK)}),
-    flows AS (
-        SELECT *, {_chance("deny")} < 0.07 AS denied, {_pick(_PORTS, "port", skew=2.2)} AS port FROM events
-    )
-    SELECT eventdate, {_ip(10, 0, _hash("net") + " % 8", "1 + floor(pow(" + _chance("host") + ", 1.8) * 254)::INTEGER")}
-            AS "srcIp",
-        (32768 + {_hash("source port")} % 28000)::INTEGER AS "srcPort", {_outside("target")} AS "dstIp",
-        port::INTEGER AS "dstPort", CASE WHEN port IN (53, 123) THEN 'udp' ELSE 'tcp' END AS proto,
-        CASE WHEN denied THEN 'DENY' ELSE 'ALLOW' END AS action,
-        CASE WHEN denied THEN 0 ELSE {_amount(120, 3_000_000, "in")} END AS "bytesIn",
-        CASE WHEN denied THEN 60 ELSE {_amount(60, 400_000, "out")} END AS "bytesOut"
-    FROM flows
-    UNION ALL
-    SELECT eventdate, {_ip(10, 0, 3, 77)}, (32768 + {_hash("source port")} % 28000)::INTEGER, {_ip(198, 51, 100, 23)},
-        443, 'tcp', 'ALLOW', {_amount(2_000, 9_000, "in")}, {_amount(30_000_000, 60_000_000, "out")}
-    FROM leaks
-"""
-
-
-def _columns(text: str) -> Iterator[Column]:
-    for definition in text.split(", "):
-        name, type_ = definition.split()
-        yield Column(name, Type(type_))
-
-
-TABLES = (
-    DemoTable(
-        "demo.ecommerce.data",
-        tuple(
-            _columns(
-                "eventdate timestamp, clientIpAddress ip4, clientPort int4, method str, uri str, protocol str, "
-                "statusCode int4, bytesTransferred int8, timeTaken int4, referralUri str, userAgent str, userId str, "
-                "country str"
-            )
-        ),
-        _WEB,
-    ),
-    DemoTable(
-        "auth.all",
-        tuple(_columns("eventdate timestamp, user str, srcIp ip4, method str, result str, reason str")),
-        _AUTH,
-    ),
-    DemoTable(
-        "firewall.all",
-        tuple(
-            _columns(
-                "eventdate timestamp, srcIp ip4, srcPort int4, dstIp ip4, dstPort int4, proto str, action str, "
-                "bytesIn int8, bytesOut int8"
-            )
-        ),
-        _FIREWALL,
-    ),
-)
+}

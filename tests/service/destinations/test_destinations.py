@@ -20,6 +20,7 @@ import pyzipper
 from peers.hdfs import HdfsPeer
 from peers.kafka import KafkaPeer
 from peers.s3 import S3Peer
+from support.events import selected
 
 from svcctl.api.dates import Range
 from svcctl.api.destinations import Destination
@@ -87,8 +88,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
     with DuckDBEngine() as engine:
         store = Store(tmp_path / "state.db")
         engine.create("t", COLUMNS)
-        engine.append("t", EVENTS.format(rows=20_000))
-        engine.append("t", EVENTS.format(rows=20_000))
+        engine.append("t", selected(EVENTS.format(rows=20_000)))
+        engine.append("t", selected(EVENTS.format(rows=20_000)))
         assert not engine.table("t").ordered
         site = Site(engine, store)
         yield site

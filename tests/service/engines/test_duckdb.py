@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from support.events import selected
 
 from svcctl.errors import Locked, NotFound, ServiceError, SvcctlError, UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
@@ -70,17 +71,17 @@ def test_a_table_that_cannot_be_is_refused(
 
 def test_rows_are_stored_in_eventdate_order_whatever_order_they_come_in(engine: DuckDBEngine) -> None:
     engine.create("t", COLUMNS)
-    assert engine.append("t", COUNTING.format(0, 5) + " ORDER BY i DESC") == 5
+    assert engine.append("t", selected(COUNTING.format(0, 5) + " ORDER BY i DESC")) == 5
     assert numbers(engine, "SELECT n FROM events.t") == [0, 1, 2, 3, 4]
     assert engine.newest("t") == datetime(2024, 1, 1, 0, 0, 4)
 
 
 def test_a_table_stays_ordered_until_older_rows_come(engine: DuckDBEngine) -> None:
     engine.create("t", COLUMNS)
-    engine.append("t", COUNTING.format(5, 10))
-    engine.append("t", COUNTING.format(9, 12))
+    engine.append("t", selected(COUNTING.format(5, 10)))
+    engine.append("t", selected(COUNTING.format(9, 12)))
     assert engine.table("t").ordered
-    engine.append("t", COUNTING.format(0, 3))
+    engine.append("t", selected(COUNTING.format(0, 3)))
     assert not engine.table("t").ordered
     assert numbers(engine, "SELECT n FROM events.t") == [5, 6, 7, 8, 9, 9, 10, 11, 0, 1, 2]
 
@@ -89,8 +90,8 @@ def test_tables_and_their_order_survive_a_restart(tmp_path: Path) -> None:
     with DuckDBEngine(tmp_path / "new" / "events.db") as engine:
         for name in ("sorted", "mixed"):
             engine.create(name, COLUMNS)
-            engine.append(name, COUNTING.format(5, 10))
-        engine.append("mixed", COUNTING.format(0, 3))
+            engine.append(name, selected(COUNTING.format(5, 10)))
+        engine.append("mixed", selected(COUNTING.format(0, 3)))
     with DuckDBEngine(tmp_path / "new" / "events.db") as engine:
         assert {name: table.ordered for name, table in engine.tables().items()} == {"mixed": False, "sorted": True}
 
@@ -108,7 +109,7 @@ def test_columns_go_by_name_and_missing_ones_are_null(engine: DuckDBEngine) -> N
 def test_unknown_columns_are_refused_and_leave_nothing(engine: DuckDBEngine) -> None:
     engine.create("t", COLUMNS)
     with pytest.raises(UsageError) as caught:
-        engine.append("t", "SELECT now()::TIMESTAMP AS eventdate, 1 AS other")
+        engine.append("t", selected("SELECT now()::TIMESTAMP AS eventdate, 1 AS other"))
     assert (caught.value.message, caught.value.hint) == ("table 't' has no column 'other'", "it has eventdate, n")
     assert engine.newest("t") is None
 
@@ -116,23 +117,23 @@ def test_unknown_columns_are_refused_and_leave_nothing(engine: DuckDBEngine) -> 
 def test_an_append_that_fails_midway_leaves_neither_rows_nor_the_table_it_made(engine: DuckDBEngine) -> None:
     broken = "SELECT CASE WHEN i < 9000 THEN now()::TIMESTAMP END AS eventdate, i AS n FROM range(9001) r(i)"
     with pytest.raises(ServiceError):
-        engine.append("t", broken, create=COLUMNS)
+        engine.append("t", selected(broken), create=COLUMNS)
     assert dict(engine.tables()) == {}
     engine.create("t", COLUMNS)
     with pytest.raises(ServiceError) as caught:
-        engine.append("t", broken)
+        engine.append("t", selected(broken))
     assert caught.value.message == "NOT NULL constraint failed: t.eventdate"
     assert numbers(engine, "SELECT count(*) FROM events.t") == [0]
 
 
 def test_a_table_that_is_not_there_is_not_found(engine: DuckDBEngine) -> None:
     with pytest.raises(NotFound, match="no table 'nope'"):
-        engine.append("nope", "SELECT 1")
+        engine.append("nope", selected("SELECT 1"))
 
 
 def test_a_plain_scan_comes_in_stored_order_though_threads_share_it(engine: DuckDBEngine) -> None:
     engine.create("t", COLUMNS)
-    engine.append("t", COUNTING.format(0, 600_000))
+    engine.append("t", selected(COUNTING.format(0, 600_000)))
     assert numbers(engine, "SELECT n FROM events.t") == list(range(600_000))
     even = numbers(
         engine, "SELECT line::BIGINT FROM (SELECT concat(n, '') AS line FROM (SELECT n FROM events.t WHERE n % 2 = 0))"
@@ -142,7 +143,7 @@ def test_a_plain_scan_comes_in_stored_order_though_threads_share_it(engine: Duck
 
 def test_an_order_inside_survives_a_select_around_it(engine: DuckDBEngine) -> None:
     engine.create("t", COLUMNS)
-    engine.append("t", COUNTING.format(0, 300_000))
+    engine.append("t", selected(COUNTING.format(0, 300_000)))
     backwards = numbers(engine, "SELECT c0 + 0 FROM (SELECT n FROM events.t ORDER BY n DESC) AS plan(c0)")
     assert backwards == list(range(299_999, -1, -1))
 
@@ -229,13 +230,14 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 OPEN_AND_APPEND = """
 import sys
 from pathlib import Path
+import duckdb
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Type
 engine = DuckDBEngine(Path(sys.argv[1]))
 engine.create("t", [Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)])
 for turn in range(1000000):
-    engine.append("t", f"SELECT TIMESTAMP '2024-01-01' + to_seconds(i) AS eventdate, i AS n "
-                       f"FROM range({turn} * 1000, {turn} * 1000 + 1000) r(i)")
+    engine.append("t", duckdb.sql(f"SELECT TIMESTAMP '2024-01-01' + to_seconds(i) AS eventdate, i AS n "
+                                  f"FROM range({turn} * 1000, {turn} * 1000 + 1000) r(i)").to_arrow_reader())
     print(turn, flush=True)
 """
 

@@ -252,7 +252,7 @@ def test_the_time_is_found_by_name_or_because_only_one_column_is_a_time(
         (
             "a,b\n1,2\n",
             {"format": "yaml"},
-            "format 'yaml' is not one",
+            "unknown format 'yaml'",
             "formats are parquet, ndjson, access, log, tsv, csv",
         ),
         ("a,b\n1,2\n", {"format": "ndjson"}, "a.csv has no line that is a JSON object", None),

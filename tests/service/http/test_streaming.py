@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from support.events import selected
 
 from svcctl.api.auth import Bearer
 from svcctl.api.client import Client
@@ -75,7 +76,7 @@ def running(directory: Path, threads: int = 1, **patience: Any) -> Iterator[Serv
             " 'text ' || i AS text FROM range(1000000000000000) r(i);"
             " INSERT INTO main.stored VALUES ('endless', true)"
         )
-        engine.append("few", FEW, create=COLUMNS)
+        engine.append("few", selected(FEW), create=COLUMNS)
         store = Store(directory / "state.db")
         closing.callback(store.close)
         accounts.put(store, Account("key", "secret", "token", "", reseller="none"))
@@ -226,7 +227,7 @@ def test_twenty_clients_at_once_on_eight_threads_all_get_their_rows(serve: Serve
     counting = (
         "SELECT TIMESTAMP '2024-01-01 11:00:00' + to_milliseconds(i) AS eventdate, i AS n FROM range(100000) r(i)"
     )
-    served.engine.append("many", counting, create=COLUMNS[:2])
+    served.engine.append("many", selected(counting), create=COLUMNS[:2])
     together = threading.Barrier(20)
 
     def ask(number: int) -> list[tuple[Any, ...]]:
@@ -248,7 +249,8 @@ def test_queries_without_an_end_hold_no_thread_while_they_wait(serve: Serve) -> 
             arriving.append(following.enter_context(client.query(asked)).rows())
         assert [[next(rows) for _ in ROWS] for rows in arriving] == [[(0,), (1,), (2,)]] * 4
         assert served.ask("from few") == ROWS
-        served.engine.append("few", "SELECT TIMESTAMP '2024-01-01 11:59:30' AS eventdate, 99 AS n, 'late' AS text")
+        late = "SELECT TIMESTAMP '2024-01-01 11:59:30' AS eventdate, 99 AS n, 'late' AS text"
+        served.engine.append("few", selected(late))
         assert [next(rows) for rows in arriving] == [(99,)] * 4
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.events import selected
 
 from svcctl.api.dates import Range
 from svcctl.errors import Unavailable
@@ -138,11 +139,9 @@ class Idle(threading.Event):
 def append(engine: DuckDBEngine, seconds: list[int], first: int) -> None:
     """Events at so many seconds after FIRST, numbered from `first`."""
     values = ", ".join(f"({second}, {first + index})" for index, second in enumerate(seconds))
-    engine.append(
-        "t",
-        f"SELECT TIMESTAMP '2024-01-01' + to_seconds(s) AS eventdate, n, repeat('x', n % 7) AS text"
-        f" FROM (VALUES {values}) AS v(s, n)",
-    )
+    events = f"""SELECT TIMESTAMP '2024-01-01' + to_seconds(s) AS eventdate, n, repeat('x', n % 7) AS text
+        FROM (VALUES {values}) AS v(s, n)"""
+    engine.append("t", selected(events))
 
 
 def run_to_the_end(

@@ -117,20 +117,12 @@ class DuckDBEngine:
             self._create(cursor, name, columns)
         return self._tables[name]
 
-    def append(self, name: str, source: str | pa.RecordBatchReader, *, create: Sequence[Column] | None = None) -> int:
-        """Add the rows of a SELECT or of Arrow batches, sorted by eventdate, all or none; how many there were.
-
-        Columns go by name; those the source lacks become null, those the table lacks are a UsageError. Timestamps
-        are cut to milliseconds. With `create` the table is made first, and only stays if the rows do.
-        """
+    def append(self, name: str, rows: pa.RecordBatchReader, *, create: Sequence[Column] | None = None) -> int:
         with self._write() as cursor:
             table = self.table(name) if create is None else self._create(cursor, name, create)
             relation = _relation(table)
-            if isinstance(source, str):
-                names, origin = cursor.sql(source).columns, f"({source})"
-            else:
-                names, origin = source.schema.names, "incoming"
-                cursor.register("incoming", source)
+            cursor.register("incoming", rows)
+            names = rows.schema.names
             unknown = [given for given in names if given not in {column.name for column in table.columns}]
             if unknown:
                 raise UsageError(
@@ -141,14 +133,14 @@ class DuckDBEngine:
             last = self._one(cursor, f"SELECT max(eventdate) FROM {relation}")
             later = f"SELECT count(*) FROM {relation} WHERE eventdate >= ?"
             before = self._one(cursor, later, [last]) if last else 0
-            rows: int = self._one(
+            added: int = self._one(
                 cursor,
                 f"INSERT INTO {relation} ({', '.join(quote(column.name) for column in given)}) "
-                f"SELECT {', '.join(map(_as_stored, given))} FROM {origin} ORDER BY eventdate",
+                f"SELECT {', '.join(map(_as_stored, given))} FROM incoming ORDER BY eventdate",
             )
-            if table.ordered and last and self._one(cursor, later, [last]) - before < rows:
+            if table.ordered and last and self._one(cursor, later, [last]) - before < added:
                 cursor.execute("UPDATE main.stored SET ordered = false WHERE name = ?", [name])
-        return rows
+        return added
 
     @contextmanager
     def stream(

@@ -1,4 +1,4 @@
-"""Fixtures that every test module may use: a clean command line, and one real service a test process."""
+"""Fixtures for all tests: a clean command line, and one real service per test process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def shell(tmp_path: Path) -> Shell:
 
 @pytest.fixture(scope="session")
 def service() -> Iterator[Shell]:
-    """A shell whose local service runs, with the demo events and the table `sample` (see SAMPLE)."""
+    """A shell with a running local service that has the demo events and the table `sample` (see SAMPLE)."""
     with tempfile.TemporaryDirectory(prefix="svcctl-") as home:
         shell = Shell(Path(home), {"SVCCTL_DEMO_DAYS": "30"})
         assert shell("service", "start").returncode == 0

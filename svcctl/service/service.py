@@ -1,4 +1,4 @@
-"""What every route of the service works with."""
+"""The parts of a running service that its routes share."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ T = TypeVar("T")
 
 @dataclass
 class Service:
-    """The parts, the clock and the patience of one running service."""
+    """The engine, the store, the clock and the time limits of one running service."""
 
     engine: Engine
     store: Store
     executor: Executor
     clock: Callable[[], float] = time.time
     query_seconds: float = QUERY_SECONDS.default
-    """How long a query may wait for the engine in all, or a continuous one for its next rows; the time that a reader
-    takes does not count."""
+    """How long a query may wait for the engine in total, or a continuous query for its next rows. The time that the
+    client takes to read does not count."""
     padding_seconds: float = PADDING_SECONDS.default
-    """How long a client waits for the next byte before it gets keep-alive padding."""
+    """How long a client waits for the next byte before keep-alive padding is sent."""
     started: float = field(default_factory=time.time)
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.clock(), UTC)
 
     def run(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
-        """Work of the engine, in a thread of its own kind."""
+        """Run work in one of the engine's threads."""
         return asyncio.get_running_loop().run_in_executor(self.executor, work, *arguments)

@@ -1,7 +1,7 @@
-"""Speed and memory as ratios against a named peer of the same run: `python tests/bench/bench.py [startup|stream|copy]`.
+"""Measures speed and memory as ratios to a peer in the same run: `python tests/bench/bench.py [startup|stream|copy]`.
 
-Machines are noisy, so every figure is the median of several runs, peer and subject in turn; nothing here fails a build.
-`stream` and `copy` load five million events into a service of their own, which takes half a minute.
+Machines are noisy, so every figure is a median of several runs that alternate with the peer's; nothing here fails a
+build. `stream` and `copy` first load five million events into a fresh service, which takes half a minute.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def seconds(command: Sequence[str], environment: dict[str, str]) -> float:
 
 
 def compare(what: str, peer: Callable[[], float], subject: Callable[[], float], runs: int, reach: float) -> None:
-    """Time peer and subject in turn and print the ratio of their medians."""
+    """Time peer and subject alternately and print the ratio of their medians."""
     peer(), subject()
     pairs = [(peer(), subject()) for _ in range(runs)]
     theirs, ours = (statistics.median(times) for times in zip(*pairs, strict=True))
@@ -40,7 +40,7 @@ def compare(what: str, peer: Callable[[], float], subject: Callable[[], float], 
 
 
 def startup(environment: dict[str, str]) -> None:
-    """Whole processes at a prompt, against the imports they cannot do without."""
+    """Compare whole processes with the imports that they need."""
     typer = [sys.executable, "-c", "import typer"]
     both = [sys.executable, "-c", "import typer, httpx"]
     subprocess.run([SVCCTL, "service", "start"], env=environment, check=True, capture_output=True)
@@ -55,7 +55,7 @@ def startup(environment: dict[str, str]) -> None:
 
 
 def stream(environment: dict[str, str], data: Path) -> None:
-    """A gigabyte through the client, against curl with the same request over the same socket."""
+    """Compare a gigabyte through the client with curl on the same request and socket."""
     for mode, format_ in (("csv", "csv"), ("json/simple", "ndjson")):
         body = json.dumps({"query": "from bench", "from": 1790812800, "to": "now", "mode": {"type": mode}})
         token = json.loads((data / "credentials.json").read_text())["local"]["token"]
@@ -78,7 +78,7 @@ def stream(environment: dict[str, str], data: Path) -> None:
 
 
 def copy(environment: dict[str, str], parquet: Path) -> None:
-    """csv from the service to a pipe, against DuckDB's own COPY of the same rows to a pipe."""
+    """Compare csv from the service with DuckDB's COPY of the same rows, both to a pipe."""
     script = f"""
 import duckdb, subprocess, sys, time
 con = duckdb.connect()
@@ -100,7 +100,7 @@ for _ in range(6):
 
 @contextmanager
 def service(events: bool) -> Iterator[tuple[dict[str, str], Path, Path]]:
-    """An environment with a running service, its data directory and a parquet file of events."""
+    """Run a service; yield its environment, its data directory and a parquet file of events."""
     with tempfile.TemporaryDirectory(prefix="svcctl-bench-") as home:
         data, parquet = Path(home) / "data", Path(home) / "bench.parquet"
         environment = {"HOME": home, "PATH": os.environ["PATH"], "SVCCTL_DATA": str(data)}

@@ -1,7 +1,7 @@
-"""Chaos: a job goes on while its service is killed, stopped and started, and its destination goes away and comes back.
+"""Chaos: a job keeps running while its service is killed, stopped and started, and its destination goes away.
 
-A real service runs a job without an end while events arrive in lots. After each lot something bad happens at a moment
-that nobody chose. In the end every event must be at the destination, once.
+A real service runs a continuous job while events arrive in batches. After each batch something bad happens at a random
+moment. In the end every event must be at the destination exactly once.
 
     python tests/bench/chaos.py kafka --kills 60        (or s3, hdfs, old_kafka, donothing; see --help)
 """
@@ -41,9 +41,9 @@ TABLE = "chaos.events"
 
 @dataclass(frozen=True)
 class Target:
-    """A destination under test: its type and parameters, how to see what it holds, how it can be made to go away.
+    """A destination under test: its type, its parameters, and its server.
 
-    `read` gives the number of every event that is there; None where nothing is kept.
+    `read` returns the numbers of all delivered events; it is None where nothing is kept.
     """
 
     type: str
@@ -54,7 +54,7 @@ class Target:
 
 @dataclass
 class Outcome:
-    """What was done and what came of it."""
+    """Counts what was done, and what arrived."""
 
     loaded: int = 0
     sent: int = 0
@@ -73,13 +73,13 @@ class Outcome:
 
 
 def run(shell: Shell, target: Target, *, kills: int, rows: int, dice: random.Random) -> Outcome:
-    """Chaos until the service was killed so often; `rows` is the size of a lot."""
+    """Cause chaos until the service was killed this often; `rows` is the size of a batch."""
     chaos = Chaos(shell, target, rows, dice)
     started = time.monotonic()
     chaos.begin()
     while chaos.outcome.done["kill"] < kills:
         chaos.load()
-        time.sleep(dice.uniform(0, 0.8))  # the moment of what comes is what is being tried
+        time.sleep(dice.uniform(0, 0.8))  # the next act comes at a random moment
         act = dice.choices([chaos.kill, chaos.restart, chaos.stop_and_start, chaos.cut], [8, 1, 2, 2])[0]
         chaos.outcome.done[act.__name__] += 1
         act()
@@ -89,7 +89,7 @@ def run(shell: Shell, target: Target, *, kills: int, rows: int, dice: random.Ran
 
 
 class Chaos:
-    """One service, one job, and what can happen to them."""
+    """One service, one job, and the bad things that can happen to them."""
 
     def __init__(self, shell: Shell, target: Target, rows: int, dice: random.Random) -> None:
         self.outcome = Outcome()
@@ -109,7 +109,7 @@ class Chaos:
         self._job = str(job["id"])
 
     def load(self) -> None:
-        """A lot of events of the last hour, in no order."""
+        """Load a batch of events of the last hour, in random order."""
         file = self._shell.home / "events.csv"
         now = datetime.now(UTC)
         with file.open("w", encoding="utf-8", newline="") as stream:
@@ -122,12 +122,12 @@ class Chaos:
         self.outcome.loaded += self._rows
 
     def kill(self) -> None:
-        """kill -9, and a start."""
+        """Kill the service with SIGKILL and start it again."""
         pid = local_service.running(self._files)
         assert pid
         os.kill(pid, signal.SIGKILL)
         while local_service.running(self._files) is not None:
-            time.sleep(0.005)  # until the kernel has let go of its lock
+            time.sleep(0.005)  # until the kernel has released its lock
         self._must("service", "start")
 
     def restart(self) -> None:
@@ -139,13 +139,13 @@ class Chaos:
         self._must("job", "start", self._job)
 
     def cut(self) -> None:
-        """The destination goes away for a moment."""
+        """Take the destination away for a moment."""
         if self._target.peer is not None:
             with self._target.peer.down():
                 time.sleep(self._dice.uniform(0, 1))
 
     def end(self) -> None:
-        """Wait until everything was read, stop the job, which delivers the rest, and count."""
+        """Wait until everything was read, stop the job, which delivers the rest, and count the events."""
         patience = threading.Event()
         while True:
             [job] = self._ndjson("job", "show", self._job)
@@ -215,7 +215,7 @@ def hdfs_target(peer: hdfs.HdfsPeer) -> Target:
 
 
 def numbers(files: Iterator[bytes]) -> list[int]:
-    """The column n of csv files."""
+    """Return the column n of csv files."""
     return [int(row["n"]) for file in files for row in csv.DictReader(io.StringIO(file.decode("utf-8"), newline=""))]
 
 
@@ -231,14 +231,14 @@ TARGETS: Mapping[str, tuple[Callable[[Path], AbstractContextManager[Any]], Calla
     "hdfs": (hdfs.hadoop, hdfs_target),
     "donothing": (nothing, lambda _: Target("donothing", {})),
 }
-"""By name, what starts the peer and what makes a target of it."""
+"""By name: starts the peer, and makes a target of it."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Kill a service while it delivers a job, and count what arrives.")
     parser.add_argument("target", choices=TARGETS, nargs="+")
     parser.add_argument("--kills", type=int, default=60)
-    parser.add_argument("--rows", type=int, default=5000, help="events of a lot")
+    parser.add_argument("--rows", type=int, default=5000, help="events per batch")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)

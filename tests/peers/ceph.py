@@ -20,7 +20,7 @@ COMMANDS = ("ceph", "ceph-mon", "ceph-osd", "monmaptool", "radosgw", "radosgw-ad
 
 @contextmanager
 def radosgw(directory: Path) -> Iterator[S3Peer]:
-    """A Ceph object gateway. The disk writes itself to files when it is asked to end, so objects survive a stop."""
+    """A Ceph object gateway. The disk writes its memory to files when it is stopped, so objects survive."""
     cluster, disk = str(uuid.uuid4()), str(uuid.uuid4())
     monitor_address, port = f"{HOST}:{free_port()}", free_port()
     settings = {
@@ -30,7 +30,7 @@ def radosgw(directory: Path) -> Iterator[S3Peer]:
         "public network": f"{HOST}/32",
         "osd objectstore": "memstore",
         "osd fast shutdown": "false",  # a fast one does not write the memory to files
-        # A disk that says where it is may do so before it has learnt the cluster's id, and is then turned away.
+        # A disk may report its place before it knows the cluster's ID, and is refused then.
         "osd crush update on start": "false",
         "osd class update on start": "false",
         "osd crush chooseleaf type": "0",
@@ -63,7 +63,7 @@ def radosgw(directory: Path) -> Iterator[S3Peer]:
             done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False, timeout=60)
             if not done.returncode:
                 return done.stdout
-            # A monitor that has just come up may still refuse to say which commands it has; nothing was done then.
+            # A monitor that has just started may refuse to list its commands; then nothing was done yet.
             if "command descriptions" not in done.stderr or time.monotonic() > deadline:
                 raise OSError(f"{words[0]}: {done.stderr}")
             time.sleep(0.2)

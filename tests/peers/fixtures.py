@@ -1,4 +1,4 @@
-"""The peers as fixtures of the whole session: a server starts when the first test asks for it."""
+"""The peers as session fixtures: a server starts when the first test needs it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SLOW = {"ceph_peer", "hdfs_peer", "old_kafka_peer"}
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that asks for a slow peer is a slow test."""
+    """Mark tests that use a slow peer as slow."""
     for item in items:
         if SLOW & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def kafka_peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.KafkaPeer]:
-    """A Kafka broker that knows transactions."""
+    """A Kafka broker with transactions."""
     with kafka.tansu(tmp_path_factory.mktemp("tansu")) as peer:
         yield peer
 

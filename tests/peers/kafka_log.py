@@ -1,7 +1,7 @@
-"""What a topic holds, read from the broker's own record batches and by no client library.
+"""Reads a topic from the broker's record batches, without a client library.
 
-A reader of committed records normally trusts the broker's list of aborted transactions. Tansu sends none, so its
-readers see aborted records too. The markers in the log say the same thing and are there: this reader goes by them.
+A reader of committed records normally trusts the broker's list of aborted transactions. Tansu sends no such list, so
+its readers see aborted records too. This reader uses the markers in the log instead, which say the same.
 
 Message formats before record batches (Kafka < 0.11) are not read here.
 """

@@ -1,4 +1,4 @@
-"""Server processes of peers: started in order, ready when they answer their own protocol, gone when the tests are."""
+"""Server processes of peers: started in order, ready when they answer their own protocol, stopped with the tests."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ LOG_TAIL = 4000
 
 
 class PeerFailed(Exception):
-    """A server that did not come up; the message ends with what it logged last."""
+    """A server did not start; the message ends with its last log lines."""
 
 
 class Server(Protocol):
-    """What can be stopped and started again at the same address; what is so already is left as it is."""
+    """Can be stopped and started again at the same address; a second start or stop does nothing."""
 
     def start(self) -> None: ...
 
@@ -31,10 +31,10 @@ class Server(Protocol):
 
 
 def free_port() -> int:
-    """A port that nobody listens on now and that the system never hands out by itself.
+    """Return a free port outside the range that the system hands out by itself.
 
-    A port from the system's own range could be taken by any outgoing connection while its server is down, even by a
-    client that tries that very port: it would then be connected to itself.
+    While a server is down, an outgoing connection could take a port of that range, even the client that tries this very
+    port: it would then be connected to itself.
     """
     bottom = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
     while True:
@@ -50,7 +50,7 @@ def free_port() -> int:
 
 @dataclass(slots=True)
 class Process:
-    """One server process in a process group of its own; its output goes to `<directory>/<name>.log`.
+    """A server process in its own process group; its output goes to `<directory>/<name>.log`.
 
     It ends with the thread that started it, at the latest.
     `ready` asks the server something over its own protocol and raises one of `not_yet` while there is no answer.
@@ -75,7 +75,7 @@ class Process:
             return
         with self.log.open("ab") as log:
             self._child = subprocess.Popen(
-                # Of this process being killed, the server is told by the system alone.
+                # When this process is killed, only the system can end the server.
                 ["setpriv", "--pdeathsig", "KILL", *self.arguments],
                 cwd=self.directory,
                 env={**os.environ, **self.environment},
@@ -94,7 +94,7 @@ class Process:
                 if code is not None or time.monotonic() > deadline:
                     self.stop()
                     raise PeerFailed(f"{self.name} did not start: {reason}\n{self._tail()}") from problem
-            time.sleep(0.02)  # between two questions to the server; there is no event to wait for
+            time.sleep(0.02)  # between two requests to the server; no event says that it is ready
 
     def stop(self) -> None:
         if self._child is None:
@@ -117,7 +117,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Servers that make one peer: started in order, stopped in reverse."""
+    """Servers that make up one peer: starts them in order, stops them in reverse."""
 
     servers: Sequence[Server]
 
@@ -132,7 +132,7 @@ class Together:
 
 @contextmanager
 def running(server: Server) -> Iterator[None]:
-    """The server from its start to the end of the block, whichever way that ends."""
+    """Start the server, and stop it at the end of the block, however the block ends."""
     try:
         server.start()
         yield
@@ -142,7 +142,7 @@ def running(server: Server) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """What every peer can do: go away, and come back at the same address with what it held."""
+    """A server that can go away, and come back at the same address with its data."""
 
     server: Server
 
@@ -154,7 +154,7 @@ class Peer:
 
     @contextmanager
     def down(self) -> Iterator[None]:
-        """The peer is away inside the block and back behind it, for the tests after this one too."""
+        """Stop the peer inside the block and start it again afterwards, for the next tests too."""
         self.stop()
         try:
             yield

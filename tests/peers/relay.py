@@ -1,4 +1,4 @@
-"""A TCP relay, for a peer that would forget everything if its process were stopped: the way to it is cut instead."""
+"""A TCP relay, for a peer that would lose its data if its process were stopped: only the connection is cut."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from peers.processes import HOST
 class Relay:
     """Listens on `port` and passes every connection on to `target`, both on 127.0.0.1.
 
-    While it is stopped, connecting is refused and the connections that were there are gone, as with a dead server.
+    While it is stopped, it refuses connections, and existing ones are closed, as with a dead server.
     """
 
     port: int
@@ -41,7 +41,7 @@ class Relay:
         self._running = None
 
     def _run(self, loop: asyncio.AbstractEventLoop, cut: asyncio.Event, listener: socket.socket) -> None:
-        # Leaving the runner cancels every connection that is still there.
+        # Leaving the runner cancels all open connections.
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
             runner.run(self._listen(cut, listener))
 

@@ -1,4 +1,4 @@
-"""S3 servers, and how a test reads what they hold: through rclone, which signs and lists by its own reading of S3."""
+"""S3 servers; tests read their objects through rclone, which implements signing and listing independently."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEY, SECRET, REGION = "PEERKEY", "peersecret", "us-east-1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Peer(Peer):
-    """An S3 server with one bucket of the test's own; the bucket stands in the path, not in the host name."""
+    """An S3 server and a bucket; the bucket is part of the path, not of the host name."""
 
     endpoint: str
     bucket: str = ""
@@ -31,24 +31,24 @@ class S3Peer(Peer):
     region: str = REGION
 
     def fresh_bucket(self) -> S3Peer:
-        """The same server with a new bucket, which no other test has."""
+        """Return the same server with a new bucket that no other test uses."""
         fresh = replace(self, bucket=f"bucket-{uuid.uuid4().hex[:12]}")
         fresh._rclone("mkdir", f":s3:{fresh.bucket}")
         return fresh
 
     def objects(self, prefix: str = "") -> dict[str, bytes]:
-        """Every object of the bucket below a prefix that ends at a slash, by its whole key."""
+        """Return the bucket's objects below a prefix that ends with a slash, by their full keys."""
         with tempfile.TemporaryDirectory() as copy:
             self._rclone("copy", f":s3:{self.bucket}/{prefix}", copy)
             files = [path for path in Path(copy).rglob("*") if path.is_file()]
             return {f"{prefix}{path.relative_to(copy).as_posix()}": path.read_bytes() for path in sorted(files)}
 
     def uploads(self) -> list[str]:
-        """The keys of the uploads to the bucket that were neither completed nor aborted."""
+        """Return the keys of uploads that were neither completed nor aborted."""
         try:
             found = json.loads(self._rclone("backend", "list-multipart-uploads", f":s3:{self.bucket}"))
         except OSError as error:
-            if "NoSuchUpload" in str(error):  # how rclone's own server says that a bucket never had an upload
+            if "NoSuchUpload" in str(error):  # rclone's own server says this of a bucket that never had an upload
                 return []
             raise
         return sorted(upload["Key"] for upload in found[self.bucket])

@@ -1,4 +1,4 @@
-"""What tests share: shells, terminals, clients, a reseller at a service in the same process; and where files are."""
+"""Shared by the tests: shells, terminals, clients, a service in the same process, and the places of files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Requests to the service's application in this process, without a server and a socket in between."""
+"""Sends requests to the service's application in this process, without a server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 def answered(
     app: ASGIApp, method: str, path: str, content: bytes = b"", headers: Mapping[str, str] | None = None
 ) -> httpx.Response:
-    """The whole answer; the application's own errors are answers too."""
+    """Send a request and return the whole answer, an internal error's too."""
 
     async def ask() -> httpx.Response:
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)

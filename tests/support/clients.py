@@ -1,4 +1,4 @@
-"""The client library on the service that a test's shell runs, without the command line in between."""
+"""The client library, connected to the service of a test's shell."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from svcctl.api.client import Client
 
 
 def client_of(shell: Shell, socket: Path | None = None, **options: Any) -> Client:
-    """A client with the local profile's credentials, on the service's socket or another one."""
+    """Make a client with the local profile's credentials, on the service's socket or another one."""
     credentials = json.loads((shell.home / "data" / "credentials.json").read_text())["local"]
     transport = httpx.HTTPTransport(uds=str(socket or shell.home / "data" / "service.sock"))
     signature = Signature(credentials["api_key"], credentials["api_secret"])
@@ -23,5 +23,5 @@ def client_of(shell: Shell, socket: Path | None = None, **options: Any) -> Clien
 
 
 def without_cid(stderr: str) -> str:
-    """What was said, without the identifier that every request gets anew."""
+    """Return stderr without the request IDs, which differ each time."""
     return re.sub(r"(, cid [0-9a-f]{12})(?=\))", "", stderr)

@@ -1,4 +1,4 @@
-"""svcctl as a user's shell runs it, and the table that most tests of the command line ask about."""
+"""Runs svcctl as a user's shell does; and the table that most tests of the command line query."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SVCCTL = [sys.executable, "-m", "svcctl"]
 
 @dataclass(frozen=True)
 class Shell:
-    """Runs svcctl as a user with this home would, and with an environment that holds nothing else."""
+    """Runs svcctl with this home directory and an otherwise clean environment."""
 
     home: Path
     variables: dict[str, str] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Shell:
         }
 
     def __call__(self, *arguments: str, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
-        """One command; stdout and stderr as text, newlines untouched."""
+        """Run a command; stdout and stderr are text with untouched newlines."""
         done = subprocess.run(
             [*SVCCTL, *arguments],
             input=stdin.encode("utf-8", "surrogateescape"),
@@ -48,14 +48,14 @@ class Shell:
         )
 
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
-        """A command that goes on; the caller ends it."""
+        """Start a command in the background; the caller must end it."""
         process: subprocess.Popen[bytes] = subprocess.Popen(
             [*SVCCTL, *arguments], env=self.environment, cwd=self.home, **options
         )
         return process
 
     def ndjson(self, *arguments: str) -> list[dict[str, object]]:
-        """The rows of a command that prints ndjson."""
+        """Run a command with `-f ndjson` and return its rows."""
         done = self(*arguments, "-f", "ndjson")
         assert done.returncode == 0, done.stderr
         return [json.loads(line) for line in done.stdout.split("\n")[:-1]]

@@ -1,4 +1,4 @@
-"""A shell in a terminal that a test types into, and whose screen it reads: tmux is the terminal."""
+"""A shell in a tmux terminal; tests type into it and read its screen."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROMPTS = {
 
 
 def need(*programs: str) -> None:
-    """Skip the test where a program is missing, unless everything is said to be there."""
+    """Skip the test when a program is missing; fail it with SVCCTL_REQUIRE_PEERS=1."""
     for program in programs:
         if shutil.which(program) is None:
             if os.environ.get("SVCCTL_REQUIRE_PEERS") == "1":
@@ -35,31 +35,31 @@ def need(*programs: str) -> None:
 
 @dataclass(frozen=True)
 class Terminal:
-    """A terminal of its own; `type` presses keys, `wait_for` reads the screen until it shows something."""
+    """A terminal: `type` presses keys, `wait_for` reads the screen until it shows a text."""
 
     socket: Path
 
     def type(self, *keys: str) -> None:
-        """Words as they are, and keys by their names in tmux: Tab, Enter, C-c."""
+        """Type words literally, and keys by their tmux names: Tab, Enter, C-c."""
         for key in keys:
             literal = [] if key in ("Tab", "Enter", "Escape") or key.startswith("C-") else ["-l"]
             self._tmux("send-keys", *literal, "--", key)
 
     def screen(self) -> str:
-        """What is seen, without the blanks at the ends of lines."""
+        """Return the screen without trailing blanks."""
         seen = self._tmux("capture-pane", "-p").stdout
         return "\n".join(line.rstrip() for line in seen.rstrip().split("\n"))
 
     def wait_for(self, *texts: str, seconds: float = 20) -> str:
-        """The screen once it shows all the texts."""
+        """Return the screen once it shows all the texts."""
         deadline = time.monotonic() + seconds
         while not all(text in (screen := self.screen()) for text in texts):
             assert time.monotonic() < deadline, f"no {texts!r} on:\n{screen}"
-            time.sleep(0.02)  # a screen tells nobody that it has changed
+            time.sleep(0.02)  # no event says that a screen has changed
         return screen
 
     def clear(self) -> None:
-        """An empty command line on an empty screen."""
+        """Clear the command line and the screen."""
         self.type("C-e", "C-u", "C-l")
         deadline = time.monotonic() + 20
         while (screen := self.screen()).strip() != PROMPT:
@@ -86,7 +86,7 @@ def open_terminal(
     columns: int = 100,
     lines: int = 40,
 ) -> Terminal:
-    """A terminal that runs a command with this environment and no other."""
+    """Open a terminal that runs a command in exactly this environment."""
     socket = directory / "tmux"
     variables = [f"{name}={value}" for name, value in environment.items()]
     subprocess.run(
@@ -104,10 +104,10 @@ def open_terminal(
 def open_shell(
     name: str, directory: Path, environment: dict[str, str], *setup: str, command: list[str] | None = None
 ) -> Terminal:
-    """A terminal with a shell that has run the lines of `setup` and shows an empty prompt."""
+    """Open a terminal with a shell that has run the lines of `setup` and shows an empty prompt."""
     need("tmux", name)
     terminal = open_terminal(directory, command or COMMANDS[name], environment)
-    ready = "rea''dy"  # typed like this, it is seen like this only when it was printed
+    ready = "rea''dy"  # the typed text differs from the printed one
     terminal.type("; ".join([*setup, PROMPTS[name], f"echo {ready}"]), "Enter")
     terminal.wait_for("\nready\n")
     terminal.clear()

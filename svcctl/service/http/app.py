@@ -1,7 +1,7 @@
-"""The service's routes, and how their errors are answered.
+"""The service's routes, and the answers to their errors.
 
-A route is a function of a request; plain ones run in a thread, because they wait for the disk. Authentication has left
-`account` and `body` in the request's state. What a route does is in the modules beside this one and below.
+A route is a function of a request. Those without `async` run in a thread, because they wait for the disk.
+Authentication puts `account` and `body` into the request's state before a route is called.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _broken(request: Request, error: Exception) -> Response:
-    """The answer to a request that met a defect; Starlette raises the error again, and the server logs it."""
+    """Answer a request that hit a defect. Starlette raises the error again, so the server logs its traceback."""
     _log.error("request %s failed: %r", request.state.cid, error)
     return failed(request, ServiceError("the service failed on this request; its log has the reason", code=500))
 
@@ -91,7 +91,7 @@ async def _query(request: Request) -> Response:
 
 
 def _launch(request: Request, asked: AskedQuery) -> str:
-    """Make a job of a query with a destination; return its ID."""
+    """Launch a query with a destination as a job and return its ID."""
     service: Service = request.app.state.service
     launched = service.now()
     destination = delivery.check(service.engine, asked, launched)
@@ -144,7 +144,7 @@ def _status(request: Request) -> Response:
 
 
 async def _load(request: Request) -> Response:
-    """Load a file of this machine into a table: for administrators, since the service reads the file itself."""
+    """Load a file of this machine into a table. The service reads the file itself, so only administrators may ask."""
     account: Account = request.state.account
     if not account.operates:
         raise CredentialsError("only an administrator of the service may load events")
@@ -167,7 +167,7 @@ async def _load(request: Request) -> Response:
 
 
 async def _padded(request: Request, work: Callable[[], Any]) -> Response:
-    """The result of work that may take long; meanwhile the client gets padding, so that it keeps waiting."""
+    """Answer with the result of work that may take long; padding keeps the client waiting meanwhile."""
     service: Service = request.app.state.service
     result = service.run(work)
     await asyncio.wait({result}, timeout=service.padding_seconds)

@@ -1,11 +1,11 @@
-"""Who is asking: the interface's authorization methods, verified by the service's own reading of them.
+"""Verifies the interface's three authorization methods, without sharing code with the client that signs.
 
 - `x-svc-apikey`, `x-svc-timestamp` (milliseconds) and `x-svc-sign`: HMAC-SHA256 with the API secret over key, body and
   timestamp, in lower-case hexadecimal, at most CLOCK_WINDOW_MS away from this clock.
 - `Authorization: Bearer <token>`: the account's token.
 - `Authorization: jwt <token>`: a JWT signed HS256 with the API secret, its `iss` the API key, its `exp` in the future.
 
-What the interface leaves open (how a token is made, what a JWT holds) is decided in these lines.
+The interface does not say how a token is made or what a JWT holds; that is decided here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CLOCK_WINDOW_MS = 5 * 60 * 1000
 
 
 def authorize(headers: Mapping[str, str], body: bytes, store: Store, clock: Callable[[], float]) -> Account:
-    """The account that signed these bytes. CredentialsError says what was not accepted, never what was expected."""
+    """Return the account that signed these bytes. CredentialsError says what was refused, never what was expected."""
     authorization = headers.get("authorization", "")
     scheme, _, token = authorization.partition(" ")
     match scheme.lower():
@@ -33,7 +33,7 @@ def authorize(headers: Mapping[str, str], body: bytes, store: Store, clock: Call
             return _by_jwt(token.strip(), store)
         case "":
             return _by_signature(headers, body, store, clock)
-    raise CredentialsError(f"authorization scheme '{scheme}' is not Bearer or jwt")
+    raise CredentialsError(f"unknown authorization scheme '{scheme}'; use Bearer or jwt")
 
 
 def _by_signature(headers: Mapping[str, str], body: bytes, store: Store, clock: Callable[[], float]) -> Account:
@@ -43,9 +43,9 @@ def _by_signature(headers: Mapping[str, str], body: bytes, store: Store, clock: 
     if not (stamp.isascii() and stamp.isdigit() and len(stamp) < 20):
         raise CredentialsError("x-svc-timestamp is not a number of milliseconds")
     if abs(int(stamp) - clock() * 1000) > CLOCK_WINDOW_MS:
-        raise CredentialsError("x-svc-timestamp is more than 5 minutes away from the clock of the service")
+        raise CredentialsError("x-svc-timestamp is more than 5 minutes off the service's clock")
     account = accounts.with_key(store, key)
-    # An unknown key takes as long as a wrong signature, and gets the same answer.
+    # An unknown key takes as long as a wrong signature and is answered alike.
     secret = account.api_secret if account else ""
     expected = hmac.digest(secret.encode(), key.encode() + body + stamp.encode(), hashlib.sha256).hex()
     if not hmac.compare_digest(expected.encode(), signature.encode()) or account is None:

@@ -16,7 +16,7 @@ _HTTP_STATUS: tuple[tuple[type[SvcctlError], int], ...] = ((CredentialsError, 40
 
 
 def json_object(body: bytes) -> dict[str, Any]:
-    """The JSON object in a request's body. ServiceError when the body holds anything else."""
+    """Return the JSON object in a request's body. ServiceError when the body holds anything else."""
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError):
@@ -27,13 +27,13 @@ def json_object(body: bytes) -> dict[str, Any]:
 
 
 def envelope(cid: str, seconds: float, content: Any) -> dict[str, Any]:
-    """The envelope of a result at a moment in epoch seconds; None is no result."""
+    """Make the envelope of a result, at a time in epoch seconds. None leaves the result out."""
     made = {"success": True, "msg": "", "status": 0, "cid": cid, "timestamp": int(seconds * 1000)}
     return made if content is None else made | {"object": content}
 
 
 def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, Any]:
-    """The envelope of an error: the status of a refused job operation, else 1, and the place in the query if known."""
+    """Make the envelope of an error: `status` is the code of a refused job operation, else 1."""
     status = error.code if isinstance(error, ServiceError) and error.code in STATUSES else 1
     made = envelope(cid, seconds, None) | {"success": False, "status": status}
     if isinstance(error, QueryError):
@@ -42,7 +42,7 @@ def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, An
 
 
 def http_status(error: SvcctlError) -> int:
-    """The HTTP status of an error: by its class, else the code of a ServiceError where it is an HTTP status."""
+    """Return the HTTP status of an error: by its class, else the code of a ServiceError that is an HTTP status."""
     for kind, status in _HTTP_STATUS:
         if isinstance(error, kind):
             return status
@@ -51,12 +51,12 @@ def http_status(error: SvcctlError) -> int:
 
 
 def succeeded(request: Request, content: Any) -> Response:
-    """The answer to a request that succeeded."""
+    """Answer a request that succeeded."""
     return json_response(envelope(request.state.cid, request.app.state.service.clock(), content))
 
 
 def failed(request: Request, error: SvcctlError) -> Response:
-    """The answer to a request that failed."""
+    """Answer a request that failed."""
     content = error_envelope(request.state.cid, request.app.state.service.clock(), error)
     return json_response(content, http_status(error))
 

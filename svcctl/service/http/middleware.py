@@ -1,7 +1,7 @@
-"""What happens to a request around its route: it gets an ID, it is authenticated, and its answer is logged.
+"""ASGI middleware: gives each request an ID, authenticates it, and logs its answer.
 
-All three are ASGI middleware. RequestId and AccessLog wrap the application, Authentication wraps single routes, so that
-a path without a route is a 404 for everybody.
+RequestId and AccessLog wrap the application. Authentication wraps single routes, so a path without a route is a 404 for
+everybody.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from svcctl.service.provisioning import domains
 from svcctl.service.service import Service
 
 CID = "x-svc-cid"
-"""The header with a request's ID; some formats have no place for it in the body."""
+"""The header that holds a request's ID; some formats have no place for it in the body."""
 
 MAX_BODY_BYTES = 2**20
 """A request body is a query and a few fields; a larger one is refused with 413."""
@@ -68,9 +68,9 @@ class RequestId:
 
 
 class Authentication:
-    """Lets only signed requests through to a route, which finds `request.state.account` and `request.state.body`.
+    """Lets only signed requests reach a route, and gives it `request.state.account` and `request.state.body`.
 
-    The body is read here, once, because the signature is over its bytes.
+    The body is read here, once, because the signature covers its bytes.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -86,7 +86,7 @@ class Authentication:
 
 
 def signed(method: str, path: str, endpoint: Callable[[Request], object]) -> Route:
-    """A route for signed requests."""
+    """Make a route that only signed requests reach."""
     return Route(path, endpoint, methods=[method], middleware=[Middleware(Authentication)])
 
 

@@ -1,8 +1,8 @@
-"""The routes of domains and roles: who may ask, what the body holds, and the interface's error object.
+"""The routes of domains and roles: they check who asks, read the body, and answer refusals with the interface's error.
 
-Every answer is the domain or role object concerned (or a list of them), also where the interface shows none: enable,
-disable and delete return the domain, the role operations the role. Every refusal is `{"error": {"code", "message"}}`,
-for roles too. Additions to the interface: reading, listing and deleting roles, and `users` in a single domain's object.
+Every answer is the domain or role object (or a list of them), even where the interface shows none: enable, disable and
+delete return the domain, the role operations return the role. Every refusal is `{"error": {"code", "message"}}`, for
+roles too. Additions to the interface: reading, listing and deleting roles, and `users` in a single domain's object.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from svcctl.service.store import Store
 Path = Mapping[str, str]
 """The parameters of a request's path."""
 Operation = Callable[[Store, Account, Path, bytes], Any]
-"""What a route does; it returns the content of the answer."""
+"""Does the work of a route and returns the content of the answer."""
 
 
 def _list_domains(store: Store, account: Account, path: Path, body: bytes) -> Any:
@@ -76,7 +76,6 @@ def _delete_role(store: Store, account: Account, path: Path, body: bytes) -> Any
 
 def _route(method: str, path: str, operation: Operation) -> Route:
     def endpoint(request: Request) -> Response:
-        """The answer to an authorized request, or its refusal."""
         state, service = request.state, request.app.state.service
         try:
             return json_response(operation(service.store, state.account, request.path_params, state.body))
@@ -89,7 +88,7 @@ def _route(method: str, path: str, operation: Operation) -> Route:
     return signed(method, path, endpoint)
 
 
-# A role's name may hold a slash, so it is the rest of its path.
+# A role's name may contain a slash, so it takes the rest of the path.
 ROUTES = (
     _route("GET", "/domain", _list_domains),
     _route("POST", "/domain", _create_domain),
@@ -112,7 +111,7 @@ def _reseller(account: Account) -> str:
 
 
 def _fields(body: bytes) -> dict[str, Any]:
-    """The JSON object in a body, its text storable."""
+    """Return the JSON object in a body; its text must be storable, so lone surrogates are refused."""
     try:
         fields = json_object(body)
         json.dumps(fields, ensure_ascii=False).encode()

@@ -1,4 +1,4 @@
-"""Whose signature or token is accepted, and what is said of every other."""
+"""Which signatures and tokens are accepted, and how the others are refused."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ NO_TOKEN = "the token is not valid"
         (signature() | {"x-svc-timestamp": "١٢"}, "x-svc-timestamp is not a number of milliseconds"),
         (
             signature(late=5 * MINUTE + 1),
-            "x-svc-timestamp is more than 5 minutes away from the clock of the service",
+            "x-svc-timestamp is more than 5 minutes off the service's clock",
         ),
         (signature(secret="guessed"), WRONG),
         (signature(key="nobody", secret=""), WRONG),
@@ -100,11 +100,11 @@ NO_TOKEN = "the token is not valid"
         (signed_jwt(exp=None), NO_TOKEN),
         (signed_jwt("", "none"), NO_TOKEN),
         ({"authorization": "jwt a.b.c"}, NO_TOKEN),
-        ({"authorization": "Basic a2V5"}, "authorization scheme 'Basic' is not Bearer or jwt"),
-        (signature() | {"authorization": "Basic a2V5"}, "authorization scheme 'Basic' is not Bearer or jwt"),
+        ({"authorization": "Basic a2V5"}, "unknown authorization scheme 'Basic'; use Bearer or jwt"),
+        (signature() | {"authorization": "Basic a2V5"}, "unknown authorization scheme 'Basic'; use Bearer or jwt"),
     ],
 )
-def test_any_other_request_is_refused_without_a_word_of_what_was_expected(
+def test_any_other_request_is_refused_without_saying_what_was_expected(
     authorized: Authorize, headers: dict[str, str], message: str
 ) -> None:
     with pytest.raises(CredentialsError) as caught:

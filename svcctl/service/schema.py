@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 from sqlalchemy import (
+    DDL,
     REAL,
     BigInteger,
     Boolean,
@@ -26,6 +27,7 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    event,
     false,
     true,
 )
@@ -121,13 +123,9 @@ domains = _table(
     Column("status", TEXT, nullable=False),
     Column("deleted_at", INTEGER),
 )
-Index(
-    "one_living_domain_per_name",
-    domains.c.name,
-    unique=True,
-    sqlite_where=domains.c.deleted_at.is_(None),
-    postgresql_where=domains.c.deleted_at.is_(None),
-)
+# As text, since a partial index makes SQLAlchemy load every dialect that is named for it: 80 ms for PostgreSQL's.
+_ONE_LIVING = DDL("create unique index one_living_domain_per_name on domains (name) where deleted_at is null")
+event.listen(domains, "after_create", _ONE_LIVING)
 domain_applications = _table(
     "domain_applications",
     Column("domain", ForeignKey("domains.id"), primary_key=True),

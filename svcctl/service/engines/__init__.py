@@ -19,6 +19,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from svcctl.errors import SvcctlError, UsageError
+from svcctl.service.language.dialect import Dialect
 from svcctl.service.language.types import Column, Plan, Table, Type
 
 Mark = int | str
@@ -64,6 +65,9 @@ class Stream(Protocol):
 
 class Engine(Protocol):
     """Stored tables of events. Every method may be called from any thread; reads run side by side with a write."""
+
+    dialect: Dialect
+    """What plans for this engine are compiled with."""
 
     def tables(self) -> Mapping[str, Table]:
         """The stored tables by name, as of the last write."""

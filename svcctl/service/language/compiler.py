@@ -18,10 +18,11 @@ from sqlglot import exp
 
 from svcctl.api.suggest import did_you_mean
 from svcctl.service.language import tree
-from svcctl.service.language.errors import NOWHERE, Place, QueryError
+from svcctl.service.language.dialect import Dialect, write
+from svcctl.service.language.errors import NOWHERE, Place, QueryError, Refused
 from svcctl.service.language.expressions import Scope, aggregates_in
 from svcctl.service.language.printer import expression_text
-from svcctl.service.language.sql import Context, Special, Sql, Value, bucket, cast, joined, moment, number
+from svcctl.service.language.sql import Context, Special, Sql, Value, bucket, joined, moment, number
 from svcctl.service.language.types import Catalog, Column, Plan, Table, Type
 
 EVENTDATE = "eventdate"
@@ -36,6 +37,7 @@ def compile(
     query: tree.Query,
     catalog: Catalog,
     *,
+    dialect: Dialect,
     start: datetime,
     end: datetime | None,
     now: datetime,
@@ -44,17 +46,18 @@ def compile(
     limit: int | None = None,
     dated: bool = False,
 ) -> Plan:
-    """The plan of a query over `start <= eventdate < end`, all aware; without `end` the window is open.
+    """The plan of a query for an engine's dialect over `start <= eventdate < end`; without `end` the window is open.
 
     Events of one date come in the order they were stored, so a plan that runs again returns the same rows in the same
     order. With `dated` each row's date is a last column DATED that is not among the plan's: its eventdate, or its
     period, or null. `zone` decides where today() and yesterday() begin. `skip` and `limit` are the request's: they
-    count the rows that the query itself leaves. QueryError names the place of a name or type that does not fit.
+    count the rows that the query itself leaves. Moments are aware. QueryError names the place of a name or type that
+    does not fit, or of what the dialect cannot express.
     """
     table = catalog.get(query.table)
     if table is None:
         raise QueryError(f"no table '{query.table}'", query.at, hint=did_you_mean(query.table, catalog))
-    rows = _Rows.of_table(table, Context(now, zone), start, end)
+    rows = _Rows.of_table(table, Context(dialect, now, zone), start, end)
     for index, clause in enumerate(query.clauses):
         match clause:
             case tree.Where():
@@ -77,7 +80,12 @@ def compile(
     rows.offset += skip
     if limit is not None:
         rows.limit = limit if rows.limit is None else min(rows.limit, limit)
-    return rows.plan(table, dated=dated)
+    plan = rows.plan(table, dated=dated)
+    try:
+        write(plan.select, dialect)
+    except Refused as refused:
+        raise QueryError(refused.message, query.at, hint=refused.hint) from None
+    return plan
 
 
 def _aggregates(clauses: Sequence[tree.Clause]) -> dict[tree.Call, None]:
@@ -120,7 +128,9 @@ class _Rows:
             this=exp.to_identifier(table.name, quoted=True),
             alias=exp.TableAlias(this=exp.to_identifier("t", quoted=True)),
         )
-        order = [] if table.ordered else [time, Value(_column("rowid"), Type.INT8)]
+        order = [] if table.ordered else [time]
+        if order and (position := context.dialect.position()):
+            order.append(Value(position, Type.INT8))
         rows = cls(exp.Select().from_(source, copy=False), context, columns, time, order)
         rows.conditions.append(exp.GTE(this=time.sql.copy(), expression=moment(start)))
         if end is not None:
@@ -182,9 +192,10 @@ class _Rows:
     def plan(self, table: Table, *, dated: bool) -> Plan:
         """The finished SELECT, with the names of the query."""
         columns = tuple(Column(name, _type(value)) for name, value in self.columns.items())
-        projection: list[Sql] = [_alias(_stored(value), name) for name, value in self.columns.items()]
+        projection: list[Sql] = [_alias(_stored(self.context, value), name) for name, value in self.columns.items()]
         if dated:
-            projection.append(_alias(self.time.sql if self.time else cast(exp.null(), Type.TIMESTAMP), DATED))
+            date = self.time.sql if self.time else self.context.cast(exp.null(), Type.TIMESTAMP)
+            projection.append(_alias(date, DATED))
         return Plan(self._finish(projection), columns, table.name, dated)
 
     def _own(self, item: tree.Item) -> Value:
@@ -194,7 +205,7 @@ class _Rows:
             raise QueryError(f"a {value.type} is no value of a column", item.expr.at)
         if _name_of(item) == EVENTDATE and self.aggregates is None and not _is_key(item, {EVENTDATE}):
             raise QueryError("eventdate is the date of the event", item.at, hint="give the column another name")
-        return Value(_stored(value), _type(value))
+        return Value(_stored(self.context, value), _type(value))
 
     def _replace(self, columns: dict[str, Value]) -> None:
         self.gone = (self.gone | self.columns.keys()) - columns.keys()
@@ -263,9 +274,9 @@ def _type(value: Value) -> Type:
     return Type.STR if isinstance(value.type, Special) else value.type
 
 
-def _stored(value: Value) -> Sql:
+def _stored(context: Context, value: Value) -> Sql:
     """Null alone has no type to be stored as; it is a str."""
-    return cast(value.sql, Type.STR) if value.type is Special.NULL else value.sql
+    return context.cast(value.sql, Type.STR) if value.type is Special.NULL else value.sql
 
 
 def _name_of(item: tree.Item | tree.Star) -> str:

@@ -49,3 +49,11 @@ def one_of(names: Iterable[str]) -> str:
     """`a`, `a or b`, `a, b or c`."""
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
+
+
+class Refused(Exception):
+    """What is wrong with a call; `argument` is the index of the argument at fault, None for the call itself."""
+
+    def __init__(self, message: str, *, argument: int | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message, self.argument, self.hint = message, argument, hint

@@ -15,18 +15,15 @@ from sqlglot import exp
 
 from svcctl.api.suggest import did_you_mean
 from svcctl.service.language import tree
-from svcctl.service.language.errors import QueryError, one_of
+from svcctl.service.language.errors import QueryError, Refused, one_of
 from svcctl.service.language.functions import FUNCTIONS, Function, common
 from svcctl.service.language.sql import (
     INTEGERS,
     NUMBERS,
     Context,
-    Refused,
     Special,
     Sql,
     Value,
-    attempt,
-    cast,
     contains,
     contains_any_case,
     joined,
@@ -90,7 +87,7 @@ class Scope:
         """SQL and type of an expression; QueryError at the node that makes no sense."""
         match expr:
             case tree.Literal():
-                return _literal(expr)
+                return _literal(self.context, expr)
             case tree.Column():
                 return self._column(expr)
             case tree.Call():
@@ -157,7 +154,7 @@ class Scope:
     def _minus(self, expr: tree.Minus) -> Value:
         value = self.value(expr.operand)
         if value.type in INTEGERS:
-            return Value(attempt(exp.Neg(this=paren(_as(value, Type.INT8)))), Type.INT8)
+            return Value(self.context.attempt(exp.Neg(this=paren(_as(self.context, value, Type.INT8)))), Type.INT8)
         if value.type is Type.FLOAT8:
             return Value(exp.Neg(this=paren(value.sql)), Type.FLOAT8)
         raise QueryError(f"- takes a number, not {value.type}", expr.at)
@@ -202,8 +199,8 @@ class Scope:
         low = expr.network // size * size
         with _placed(expr):
             one, other = self.context.copies(paren(value.sql), 2)  # engines write BETWEEN out as this
-        above = exp.GTE(this=one, expression=cast(number(low), Type.IP4))
-        below = exp.LTE(this=other, expression=cast(number(low + size - 1), Type.IP4))
+        above = exp.GTE(this=one, expression=self.context.cast(number(low), Type.IP4))
+        below = exp.LTE(this=other, expression=self.context.cast(number(low + size - 1), Type.IP4))
         return Value(joined(exp.And, [above, below]), Type.BOOL)
 
 
@@ -230,7 +227,7 @@ def _placed(node: tree.Expr) -> Iterator[None]:
         raise QueryError(refused.message, node.at, hint=refused.hint) from None
 
 
-def _literal(literal: tree.Literal) -> Value:
+def _literal(context: Context, literal: tree.Literal) -> Value:
     written = literal.value
     match literal.type:
         case None:
@@ -242,14 +239,14 @@ def _literal(literal: tree.Literal) -> Value:
         case Type.INT4 if int(written or 0) >= 0:
             return Value(number(int(written or 0)), Type.INT4, written)
         case Type.FLOAT8:
-            return Value(cast(string(repr(written)), Type.FLOAT8), Type.FLOAT8, written)
-    return Value(cast(number(int(written or 0)), literal.type), literal.type)
+            return Value(context.cast(string(repr(written)), Type.FLOAT8), Type.FLOAT8, written)
+    return Value(context.cast(number(int(written or 0)), literal.type), literal.type)
 
 
 def _calculate(context: Context, left: Value, operator: str, right: Value, at: tree.Expr) -> Value:
     """One link of a sum or product; `left` is what stands before it and needs no parentheses."""
     if operator == "+" and _both(left, right, (Type.STR,)):
-        joins = exp.DPipe(this=_as(left, Type.STR), expression=paren(_as(right, Type.STR)))
+        joins = exp.DPipe(this=_as(context, left, Type.STR), expression=paren(_as(context, right, Type.STR)))
         return Value(joins, Type.STR)
     if not _both(left, right, NUMBERS):
         hint = None
@@ -260,13 +257,13 @@ def _calculate(context: Context, left: Value, operator: str, right: Value, at: t
         raise QueryError(f"{operator} cannot take {left.type} and {right.type}", at.at, hint=hint)
     whole = operator != "/" and left.type in (*INTEGERS, Special.NULL) and right.type in (*INTEGERS, Special.NULL)
     result = Type.INT8 if whole else Type.FLOAT8
-    one, other = _as(left, result), paren(_as(right, result))
+    one, other = _as(context, left, result), paren(_as(context, right, result))
     if whole and isinstance(one, exp.Try):
         one = one.this  # one attempt for the whole chain
     if operator in "/%" and not whole and not right.written:
         other = null_if(context, other, number(0))
     calculated = _CALCULATE[operator](this=one, expression=other)
-    return Value(attempt(calculated) if whole else calculated, result)
+    return Value(context.attempt(calculated) if whole else calculated, result)
 
 
 def _both(left: Value, right: Value, types: tuple[Type, ...]) -> bool:
@@ -275,8 +272,8 @@ def _both(left: Value, right: Value, types: tuple[Type, ...]) -> bool:
     return left.type in allowed and right.type in allowed and not left.type is right.type is Special.NULL
 
 
-def _as(value: Value, to: Type) -> Sql:
-    return value.sql if value.type is to else cast(value.sql, to)
+def _as(context: Context, value: Value, to: Type) -> Sql:
+    return value.sql if value.type is to else context.cast(value.sql, to)
 
 
 def _compare(left: Value, operator: str, right: Value, at: tree.Expr) -> Sql:

@@ -20,18 +20,16 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address
 
-import duckdb
 from sqlglot import exp
 
+from svcctl.service.language.dialect import DatePart, DatePattern
+from svcctl.service.language.errors import Refused
 from svcctl.service.language.sql import (
     NUMBERS,
     Context,
-    Refused,
     Special,
     Sql,
     Value,
-    attempt,
-    cast,
     choose,
     contains,
     contains_any_case,
@@ -46,7 +44,6 @@ from svcctl.service.language.sql import (
     number,
     paren,
     string,
-    try_cast,
 )
 from svcctl.service.language.types import Type
 
@@ -101,7 +98,7 @@ class Overload:
         arguments = [
             value.written
             if kind in _WRITTEN
-            else cast(value.sql, types.get(kind) or KINDS.get(kind, (Type.STR,))[0])
+            else context.cast(value.sql, types.get(kind) or KINDS.get(kind, (Type.STR,))[0])
             if value.type is Special.NULL
             else value.sql
             for kind, value in zip(kinds, values, strict=True)
@@ -160,25 +157,9 @@ PATTERN_COST = 50
 """In SQL nodes: making a pattern ready takes as long as writing about this many."""
 
 
-@lru_cache(maxsize=256)
-def _regex_fault(pattern: str) -> str | None:
-    """What the engine has against a regular expression: RE2 has no reader in Python, so the engine is asked."""
-    with _engine().cursor() as cursor:
-        try:
-            cursor.execute("SELECT regexp_matches('', $1)", [pattern])
-        except duckdb.Error as error:
-            return str(error).split("\n", 1)[0].partition(": ")[2]
-    return None
-
-
-@lru_cache(maxsize=1)
-def _engine() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(config={"threads": 1})
-
-
 def _regex(context: Context, pattern: str) -> Value:
     context.spend(PATTERN_COST)
-    if fault := _regex_fault(pattern):
+    if fault := context.dialect.check_pattern(pattern):
         raise Refused(f"not a regular expression: {fault}", argument=0)
     return Value(string(pattern), Special.REGEX, pattern)
 
@@ -211,35 +192,33 @@ def _peek(context: Context, text: Sql, pattern: str, group: int = 0) -> Sql:
 
 # Dates ---------------------------------------------------------------------------------------------------------------
 
-DATE_PARTS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "SSS": "%g"}
 DATE_FORMAT = "yyyy-MM-dd HH:mm:ss.SSS"
+DATE_PARTS = " ".join(part.value for part in DatePart)
 _DATE_PIECE = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+|'")
 
 
-def _strftime(pattern: str) -> Sql:
-    """A date pattern such as yyyy-MM-dd'T'HH:mm in the codes of strftime."""
-
-    def translate(match: re.Match[str]) -> str:
+def _date_pattern(text: str) -> DatePattern:
+    """The parts of a date pattern such as yyyy-MM-dd'T'HH:mm."""
+    known = {part.value: part for part in DatePart}
+    pattern: list[DatePart | str] = []
+    for match in _DATE_PIECE.finditer(text):
         quoted, letter, piece = match[1], match[2], match[0]
-        if letter:
-            if piece not in DATE_PARTS:
-                hint = f"parts are {' '.join(DATE_PARTS)}; other letters stand in 'quotes'"
-                raise Refused(f"unknown part '{piece}' in a date pattern", argument=1, hint=hint)
-            return DATE_PARTS[piece]
+        if letter and piece not in known:
+            hint = f"parts are {DATE_PARTS}; other letters stand in 'quotes'"
+            raise Refused(f"unknown part '{piece}' in a date pattern", argument=1, hint=hint)
         if piece == "'":
             raise Refused("a quote in a date pattern is not closed", argument=1)
         literal = piece if quoted is None else (quoted.replace("''", "'") or "'")
-        return literal.replace("%", "%%")
-
-    return string(_DATE_PIECE.sub(translate, pattern))
+        pattern.append(known[piece] if letter else literal)
+    return tuple(pattern)
 
 
 def _format(context: Context, value: Sql, pattern: str = DATE_FORMAT) -> Sql:
-    return exp.TimeToStr(this=value, format=_strftime(pattern))
+    return context.dialect.format_date(value, _date_pattern(pattern))
 
 
 def _parse(context: Context, text: Sql, pattern: str = DATE_FORMAT) -> Sql:
-    return attempt(exp.StrToTime(this=text, format=_strftime(pattern)))
+    return context.dialect.parse_date(text, _date_pattern(pattern))
 
 
 def _midnight(days_ago: int) -> Build:
@@ -251,7 +230,7 @@ def _midnight(days_ago: int) -> Build:
 
 
 def _part(part: str) -> Build:
-    return lambda context, value: cast(exp.Extract(this=exp.var(part), expression=value), Type.INT4)
+    return lambda context, value: context.cast(exp.Extract(this=exp.var(part), expression=value), Type.INT4)
 
 
 # Conversions ---------------------------------------------------------------------------------------------------------
@@ -263,15 +242,15 @@ _ADDRESS = r"\A" + r"\.".join(["(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"] * 4) + r"\
 
 def _read(pattern: str, to: Type) -> Build:
     """Text as a number, by one pattern: engines differ in which texts they take for numbers."""
-    return lambda context, text: try_cast(_peek(context, text, pattern, 1), to)
+    return lambda context, text: context.try_cast(_peek(context, text, pattern, 1), to)
 
 
 def _whole(to: Type) -> tuple[Overload, ...]:
     return (
         Overload(f"str -> {to}", _read(_DIGITS, to)),
-        Overload(f"float8 -> {to}", lambda context, value: try_cast(exp.Trunc(this=value), to)),
-        Overload(f"int -> {to}", lambda context, value: try_cast(value, to)),
-        Overload(f"bool -> {to}", lambda context, value: cast(value, to)),
+        Overload(f"float8 -> {to}", lambda context, value: context.try_cast(exp.Trunc(this=value), to)),
+        Overload(f"int -> {to}", lambda context, value: context.try_cast(value, to)),
+        Overload(f"bool -> {to}", lambda context, value: context.cast(value, to)),
     )
 
 
@@ -285,34 +264,41 @@ def _ip_of_text(context: Context, text: Sql) -> Sql:
     for group, copy in enumerate(context.copies(text, 4), start=1):
         # no address has no octet, an empty text is no number, and null stays null in the sum
         found = exp.RegexpExtract(this=copy, expression=string(_ADDRESS), group=number(group))
-        octet = try_cast(found, Type.INT8)
+        octet = context.try_cast(found, Type.INT8)
         above = exp.Mul(this=paren(total), expression=number(256)) if total else None
         total = exp.Add(this=above, expression=octet) if above else octet
     assert total is not None
-    return cast(total, Type.IP4)
+    return context.cast(total, Type.IP4)
 
 
 def _ip_of_written(context: Context, text: str) -> Sql:
     try:
-        return cast(number(int(IPv4Address(text))), Type.IP4)
+        return context.cast(number(int(IPv4Address(text))), Type.IP4)
     except AddressValueError:
         raise Refused(f"'{text}' is no address", argument=0, hint="write 10.0.0.1") from None
+
+
+def _ip_of_number(context: Context, value: Sql) -> Sql:
+    low, high, kept = context.copies(paren(value), 3)
+    fits = joined(exp.And, [exp.GTE(this=low, expression=number(0)), exp.LTE(this=high, expression=number(2**32 - 1))])
+    return choose((fits, context.cast(kept, Type.IP4)))
 
 
 def _ip_text(context: Context, address: Sql) -> Sql:
     text: Sql | None = None
     for copy, size in zip(context.copies(address, 4), (256**3, 256**2, 256, 1), strict=True):
-        above = cast(exp.Floor(this=exp.Div(this=cast(copy, Type.FLOAT8), expression=number(size))), Type.INT8)
-        octet = cast(exp.Mod(this=above, expression=number(256)), Type.STR)
+        above = exp.Floor(this=exp.Div(this=context.cast(copy, Type.FLOAT8), expression=number(size)))
+        octet = exp.Mod(this=context.cast(above, Type.INT8), expression=number(256))
+        dotted = context.cast(octet, Type.STR)
         dot = exp.DPipe(this=text, expression=string(".")) if text else None
-        text = exp.DPipe(this=dot, expression=octet) if dot else octet
+        text = exp.DPipe(this=dot, expression=dotted) if dot else dotted
     return exp.Paren(this=text)
 
 
 TEXT_OF = (
     Overload("timestamp -> str", _format),
     Overload("ip4 -> str", _ip_text),
-    Overload("any -> str", lambda context, value: cast(value, Type.STR)),
+    Overload("any -> str", lambda context, value: context.cast(value, Type.STR)),
 )
 
 
@@ -348,7 +334,15 @@ def _collect(text_of: Overload) -> Overload:
 
 
 def _double(wrap: type[exp.Func]) -> Build:
-    return lambda context, value: wrap(this=cast(value, Type.FLOAT8))
+    return lambda context, value: wrap(this=context.cast(value, Type.FLOAT8))
+
+
+def _round(context: Context, value: Sql, digits: int = 0) -> Sql:
+    return exp.Round(this=context.cast(value, Type.FLOAT8), decimals=number(digits))
+
+
+def _abs_whole(context: Context, value: Sql) -> Sql:
+    return context.attempt(exp.Abs(this=context.cast(value, Type.INT8)))
 
 
 def _measure(wrap: type[exp.Func]) -> tuple[Overload, ...]:
@@ -484,7 +478,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function("upper", _one("str -> str", _of(exp.Upper)), "in upper case", 'upper("Ann")', "ANN"),
         Function(
             "length",
-            _one("str -> int8", lambda context, text: cast(exp.Length(this=text), Type.INT8)),
+            _one("str -> int8", lambda context, text: context.cast(exp.Length(this=text), Type.INT8)),
             "the number of characters",
             'length("Zoë")',
             3,
@@ -525,7 +519,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             "round",
             _one(
                 "number, digits? -> float8",
-                lambda context, value, digits=0: exp.Round(this=cast(value, Type.FLOAT8), decimals=number(digits)),
+                _round,
             ),
             "rounded to this many decimal places, halves away from zero",
             "round(2.345, 1)",
@@ -536,7 +530,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "abs",
             (
-                Overload("int -> int8", lambda context, value: attempt(exp.Abs(this=cast(value, Type.INT8)))),
+                Overload("int -> int8", _abs_whole),
                 Overload("float8 -> float8", _of(exp.Abs)),
             ),
             "without its sign",
@@ -568,7 +562,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         ),
         Function(
             "timestamp",
-            _one("int -> timestamp", lambda context, ms: attempt(from_epoch_ms(cast(ms, Type.INT8)))),
+            _one("int -> timestamp", lambda context, ms: context.attempt(from_epoch_ms(context.cast(ms, Type.INT8)))),
             "the moment this many milliseconds after 1970; null outside the calendar",
             "timestamp(1704067200000)",
             datetime(2024, 1, 1),
@@ -583,7 +577,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "formatdate",
             _one("timestamp, text? -> str", _format),
-            f"as text, by a pattern of {' '.join(DATE_PARTS)} and 'quoted text'; {DATE_FORMAT} without one",
+            f"as text, by a pattern of {DATE_PARTS} and 'quoted text'; {DATE_FORMAT} without one",
             "formatdate(timestamp(0), \"yyyy-MM-dd'T'HH:mm\")",
             "1970-01-01T00:00",
         ),
@@ -624,7 +618,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             "int8",
             (
                 *_whole(Type.INT8),
-                Overload("ip4 -> int8", lambda context, address: cast(address, Type.INT8)),
+                Overload("ip4 -> int8", lambda context, address: context.cast(address, Type.INT8)),
             ),
             "as int8, fractions cut off; null when it is no number or too large",
             'int8("12345678901")',
@@ -634,7 +628,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             "float8",
             (
                 Overload("str -> float8", _read(_DECIMAL, Type.FLOAT8)),
-                Overload("number -> float8", lambda context, value: cast(value, Type.FLOAT8)),
+                Overload("number -> float8", lambda context, value: context.cast(value, Type.FLOAT8)),
             ),
             "as float8; null when it is no number",
             'float8("1.5e3")',
@@ -655,7 +649,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             (
                 Overload("text -> ip4", _ip_of_written),
                 Overload("str -> ip4", _ip_of_text),
-                Overload("int -> ip4", lambda context, value: try_cast(value, Type.IP4)),
+                Overload("int -> ip4", _ip_of_number),
             ),
             "as an address; null when it is none",
             'ip4("10.0.0.1") = 10.0.0.1',
@@ -678,7 +672,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             (
                 "sum",
                 (
-                    Overload("int -> int8", lambda context, value: try_cast(exp.Sum(this=value), Type.INT8)),
+                    Overload("int -> int8", lambda context, value: context.dialect.sum_whole(value)),
                     Overload("float8 -> float8", _of(exp.Sum)),
                     _measure(exp.Sum)[1],
                 ),

@@ -1,7 +1,7 @@
 """The pieces of SQL that expressions are built from, and what is known of each while it is built.
 
 Nothing here writes SQL text: strings and numbers of a query enter as literals of sqlglot, names as its identifiers.
-What an engine would do in its own way (overflow, casts that fail, moments) is pinned down here, once.
+What an engine would do in its own way is asked of its Dialect, through the Context.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from enum import StrEnum
 
 from sqlglot import exp
 
+from svcctl.service.language.dialect import Dialect
+from svcctl.service.language.errors import Refused
 from svcctl.service.language.types import Type
 
 Sql = exp.Expr
@@ -34,22 +36,15 @@ class Value:
     written: str | float | None = None
 
 
-class Refused(Exception):
-    """What is wrong with a call; `argument` is the index of the argument at fault, None for the call itself."""
-
-    def __init__(self, message: str, *, argument: int | None = None, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message, self.argument, self.hint = message, argument, hint
-
-
 @dataclass(slots=True)
 class Context:
-    """What an expression may depend on beside its arguments.
+    """What an expression may depend on beside its arguments, and the engine's ways to say it.
 
     `time` is the eventdate of a row, where rows have one. `spare` bounds what costs more than the text it is written
     with, in SQL nodes: without a bound, calls inside calls would double at every level what they repeat.
     """
 
+    dialect: Dialect
     now: datetime
     zone: tzinfo
     time: Sql | None = None
@@ -65,6 +60,20 @@ class Context:
         self.spend(sum(1 for _ in sql.walk()) * (count - 1))
         return [sql, *(sql.copy() for _ in range(count - 1))]
 
+    def cast(self, sql: Sql, to: Type) -> Sql:
+        return exp.Cast(this=sql, to=self.stored(to))
+
+    def try_cast(self, sql: Sql, to: Type) -> Sql:
+        """Null where the value does not fit."""
+        return self.dialect.try_cast(sql, self.stored(to))
+
+    def attempt(self, sql: Sql) -> Sql:
+        """Null where the engine would fail, on overflow for example."""
+        return self.dialect.attempt(sql)
+
+    def stored(self, type_: Type) -> exp.DataType:
+        return exp.DataType(this=self.dialect.ip4 if type_ is Type.IP4 else STORED[type_])
+
 
 STORED = {
     Type.TIMESTAMP: exp.DType.TIMESTAMP,
@@ -73,8 +82,8 @@ STORED = {
     Type.INT8: exp.DType.BIGINT,
     Type.FLOAT8: exp.DType.DOUBLE,
     Type.BOOL: exp.DType.BOOLEAN,
-    Type.IP4: exp.DType.UINT,
 }
+"""The types that mean the same in every SQL; an address has the dialect's."""
 INTEGERS = (Type.INT4, Type.INT8)
 NUMBERS = (*INTEGERS, Type.FLOAT8)
 
@@ -87,20 +96,6 @@ def number(value: int) -> Sql:
     return exp.Literal.number(value) if value >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(-value)))
 
 
-def cast(sql: Sql, to: Type) -> Sql:
-    return exp.Cast(this=sql, to=exp.DataType(this=STORED[to]))
-
-
-def try_cast(sql: Sql, to: Type) -> Sql:
-    """Null where the value does not fit."""
-    return exp.TryCast(this=sql, to=exp.DataType(this=STORED[to]))
-
-
-def attempt(sql: Sql) -> Sql:
-    """Null where the engine would fail, on overflow for example."""
-    return exp.Try(this=sql)
-
-
 def paren(sql: Sql) -> Sql:
     """An operand that keeps its meaning next to any operator."""
     loose = isinstance(sql, exp.Binary | exp.Unary | exp.Between | exp.In) and not isinstance(sql, exp.Paren)
@@ -110,7 +105,8 @@ def paren(sql: Sql) -> Sql:
 def moment(value: datetime) -> Sql:
     """A moment as events hold theirs: in UTC, without a zone."""
     value = value.astimezone(UTC).replace(tzinfo=None)
-    return cast(string(value.isoformat(sep=" ", timespec="microseconds")), Type.TIMESTAMP)
+    text = string(value.isoformat(sep=" ", timespec="microseconds"))
+    return exp.Cast(this=text, to=exp.DataType(this=STORED[Type.TIMESTAMP]))
 
 
 def choose(*pairs: tuple[Sql, Sql], default: Sql | None = None) -> Sql:

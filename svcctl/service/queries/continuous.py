@@ -161,6 +161,7 @@ class Steps:
         return compile(
             self._query,
             self._engine.tables(),
+            dialect=self._engine.dialect,
             start=from_ms(step.start),
             end=None if step.end is None else from_ms(step.end),
             now=from_ms(step.now),

@@ -77,7 +77,7 @@ class Site:
 
     def answer(self, query: str, mode: str) -> list[bytes]:
         """The rows of the query's own answer as a client gets them, those of one date in the order of their arrival."""
-        plan = compile(parse(query), self.engine.tables(), start=FIRST, end=NOW, now=NOW)
+        plan = compile(parse(query), self.engine.tables(), dialect=self.engine.dialect, start=FIRST, end=NOW, now=NOW)
         encoder = ENCODERS[mode](plan.columns, Rendering("", 0, "t"))
         with rendering.stream(self.engine, plan, encoder.expressions()) as stream:
             return [row.encode() for batch in stream for row in batch.column(0).to_pylist()]
@@ -169,7 +169,7 @@ def test_s3_holds_the_csv_of_the_query(site: Site, s3_peer: S3Peer, query: str, 
 
 
 def columns_of(site: Site, query: str) -> list[str]:
-    plan = compile(parse(query), site.engine.tables(), start=FIRST, end=NOW, now=NOW)
+    plan = compile(parse(query), site.engine.tables(), dialect=site.engine.dialect, start=FIRST, end=NOW, now=NOW)
     return [column.name for column in plan.columns]
 
 

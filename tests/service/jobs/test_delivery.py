@@ -181,7 +181,7 @@ def run_to_the_end(
             break
         job = stored.get(store, job_id)
         assert job is not None
-        plan = compile(parse(query), engine.tables(), start=FIRST, end=END, now=LAUNCH)
+        plan = compile(parse(query), engine.tables(), dialect=engine.dialect, start=FIRST, end=END, now=LAUNCH)
         with rendering.stream(engine, plan, [CSV.text(plan.columns, Dates())]) as stream:
             answer = [row.encode() for batch in stream for row in batch.column(0).to_pylist()]
         store.close()

@@ -11,6 +11,7 @@ from support.events import store
 
 from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.engines.duckdb.dialect import DuckDBDialect
 from svcctl.service.language import Column, Plan, Table, Type, compile, parse
 
 Run = Callable[..., list[tuple[Any, ...]]]
@@ -41,7 +42,7 @@ ROWS = (
 
 
 def plan(query: str, **options: Any) -> Plan:
-    given: dict[str, Any] = {"start": START, "end": None, "now": NOW} | options
+    given: dict[str, Any] = {"dialect": DuckDBDialect(), "start": START, "end": None, "now": NOW} | options
     catalog = given.pop("catalog", {EVENTS.name: EVENTS})
     return compile(parse(query), catalog, **given)
 

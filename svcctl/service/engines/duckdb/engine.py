@@ -27,8 +27,10 @@ from sqlglot import exp
 
 from svcctl.errors import Locked, NotFound, UsageError
 from svcctl.service.engines import ROWS_PER_BATCH, Mark, check_table
+from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
 from svcctl.service.engines.duckdb.statement import Statement, explained, first_line
 from svcctl.service.engines.duckdb.text import SQL_TYPES, TYPES, quote
+from svcctl.service.language.dialect import Dialect, write
 from svcctl.service.language.types import Column, Plan, Table, Type
 
 SCHEMA = "events"
@@ -59,6 +61,8 @@ class DuckDBEngine:
 
     `memory_limit` is what DuckDB may hold; sorts and groups beyond it go to `spill`, by default beside the file.
     """
+
+    dialect: Dialect = DuckDBDialect()
 
     def __init__(self, path: Path | None = None, *, memory_limit: str = "1GB", spill: Path | None = None) -> None:
         if path is not None:
@@ -203,14 +207,14 @@ class DuckDBEngine:
         for compare, mark in bounds:
             if mark is not None:
                 position = compare(
-                    this=exp.column("rowid", table="t", quoted=True), expression=exp.Literal.number(mark)
+                    this=exp.column(POSITION, table="t", quoted=True), expression=exp.Literal.number(mark)
                 )
                 within.where(position, copy=False)
         if since is not None or until is not None:
             for limit in select.find_all(exp.Limit):
                 # DuckDB 2.0 fails when it sees that it must sort few rows out of those between two rowids
                 limit.set("expression", exp.Subquery(this=exp.Select(expressions=[limit.expression])))
-        return select.sql(dialect="duckdb")
+        return write(select, self.dialect)
 
     def _create(self, cursor: duckdb.DuckDBPyConnection, name: str, columns: Sequence[Column]) -> Table:
         check_table(name, columns, self._tables)

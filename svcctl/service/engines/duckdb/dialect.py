@@ -1,0 +1,69 @@
+"""DuckDB's ways to say what SQL leaves to each engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import duckdb
+from sqlglot import exp
+
+from svcctl.service.engines.duckdb.scratch import scratch
+from svcctl.service.language.dialect import DatePart, DatePattern
+
+POSITION = "rowid"
+"""DuckDB's own column of positions: rows are only ever added, so it counts them from 0."""
+
+_CODES: Mapping[DatePart, str] = {
+    DatePart.YEAR: "%Y",
+    DatePart.MONTH: "%m",
+    DatePart.DAY: "%d",
+    DatePart.HOUR: "%H",
+    DatePart.MINUTE: "%M",
+    DatePart.SECOND: "%S",
+    DatePart.MILLISECOND: "%g",
+}
+
+
+class DuckDBDialect:
+    name = "duckdb"
+    ip4 = exp.DType.UINT
+
+    def attempt(self, sql: exp.Expr) -> exp.Expr:
+        return exp.Try(this=sql)
+
+    def sum_whole(self, sql: exp.Expr) -> exp.Expr:
+        # DuckDB adds them up in 128 bits
+        return self.try_cast(exp.Sum(this=sql), exp.DataType(this=exp.DType.BIGINT))
+
+    def try_cast(self, sql: exp.Expr, to: exp.DataType) -> exp.Expr:
+        return exp.TryCast(this=sql, to=to)
+
+    def format_date(self, value: exp.Expr, pattern: DatePattern) -> exp.Expr:
+        return exp.TimeToStr(this=value, format=_codes(pattern))
+
+    def parse_date(self, text: exp.Expr, pattern: DatePattern) -> exp.Expr:
+        return exp.Try(this=exp.StrToTime(this=text, format=_codes(pattern)))
+
+    def position(self) -> exp.Expr:
+        return exp.column(POSITION, table="t", quoted=True)
+
+    def check_pattern(self, pattern: str) -> str | None:
+        return _fault(pattern)
+
+
+def _codes(pattern: DatePattern) -> exp.Expr:
+    """A date pattern as a format of strftime."""
+    pieces = (_CODES[part] if isinstance(part, DatePart) else part.replace("%", "%%") for part in pattern)
+    return exp.Literal.string("".join(pieces))
+
+
+@lru_cache(maxsize=256)
+def _fault(pattern: str) -> str | None:
+    # RE2 has no reader in Python, so DuckDB is asked.
+    with scratch() as connection:
+        try:
+            connection.execute("SELECT regexp_matches('', $1)", [pattern])
+        except duckdb.Error as error:
+            return str(error).split("\n", 1)[0].partition(": ")[2]
+    return None

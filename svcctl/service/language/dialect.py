@@ -1,0 +1,78 @@
+"""What engines say differently: the Dialect that an engine brings along.
+
+The compiler writes everything that means the same in every SQL itself, as nodes of sqlglot, and asks the engine's
+Dialect for the rest. A method that has no way to express what it is asked for raises Refused; `write` refuses whatever
+sqlglot cannot translate. So a query that an engine cannot run is an error when its plan is made, and never a wrong
+statement.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Protocol
+
+from sqlglot import ErrorLevel, exp
+from sqlglot.errors import UnsupportedError
+
+from svcctl.service.language.errors import Refused
+
+
+class DatePart(Enum):
+    """A part of a date pattern; all have a fixed number of digits."""
+
+    YEAR = "yyyy"
+    MONTH = "MM"
+    DAY = "dd"
+    HOUR = "HH"
+    MINUTE = "mm"
+    SECOND = "ss"
+    MILLISECOND = "SSS"
+
+
+DatePattern = tuple[DatePart | str, ...]
+"""The parts and the texts between them, in order."""
+
+
+class Dialect(Protocol):
+    """How one engine says what SQL leaves to each."""
+
+    name: str
+    """sqlglot's name of the dialect that the engine reads."""
+    ip4: exp.DType
+    """The type of an address: a whole number that holds 0 to 2^32 - 1."""
+
+    def attempt(self, sql: exp.Expr) -> exp.Expr:
+        """The value of an expression, or null where the engine would raise an error or wrap around.
+
+        The outermost operation of `sql` is +, -, * or % of two int8 (and so may be their operands), the negation or
+        absolute value of an int8, or a timestamp made of epoch milliseconds. A zero divisor gives null.
+        """
+
+    def sum_whole(self, sql: exp.Expr) -> exp.Expr:
+        """The sum of whole numbers as an int8, or null when an int8 cannot hold it."""
+
+    def try_cast(self, sql: exp.Expr, to: exp.DataType) -> exp.Expr:
+        """A text or number as another type, or null where its value does not fit."""
+
+    def format_date(self, value: exp.Expr, pattern: DatePattern) -> exp.Expr:
+        """A timestamp as text."""
+
+    def parse_date(self, text: exp.Expr, pattern: DatePattern) -> exp.Expr:
+        """The timestamp that a text is by a pattern, or null when the text does not fit."""
+
+    def position(self) -> exp.Expr | None:
+        """A number that grows in the order in which the rows of a plan's table `t` were stored.
+
+        None when every table of the engine is ordered by eventdate.
+        """
+
+    def check_pattern(self, pattern: str) -> str | None:
+        """What is wrong with a regular expression, or None."""
+
+
+def write(select: exp.Select, dialect: Dialect) -> str:
+    """A statement as text. Refused when the dialect cannot express a part of it."""
+    try:
+        return select.sql(dialect=dialect.name, unsupported_level=ErrorLevel.RAISE)
+    except UnsupportedError as error:
+        raise Refused(f"this engine cannot run the query: {str(error).partition(chr(10))[0]}") from None

@@ -56,6 +56,19 @@ ALLOWED = {
     },
     "__main__": {"cli"},
 }
+# Where each library is used; a library that is not named here may be used anywhere.
+LIBRARIES = {
+    "duckdb": {"service.engines.duckdb", "service.rendering", "service.language.functions"},
+    "jwt": {"service.http.auth"},
+    "lark": {"service.language"},
+    "platformdirs": {"completion.names", "local_service", "profiles"},
+    "rich": {"terminal"},
+    "sqlglot": {"service.engines", "service.language"},
+    "starlette": {"service.http"},
+    "typer": {"cli", "options", "commands", "completion.scripts", "context", "terminal.diagnostics"},
+    "uvicorn": {"service.server"},
+    "yaml": {"inputs", "profiles"},
+}
 
 
 def modules() -> dict[str, Path]:
@@ -92,6 +105,23 @@ def test_a_module_imports_only_what_its_place_allows(name: str) -> None:
         if found.startswith("svcctl")
     }
     assert {found for found in ours if not any(within(found, part) for part in allowed)} == set()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_library_is_used_only_where_it_belongs(library: str) -> None:
+    users = {name for name, path in modules().items() if library in {one.split(".")[0] for one in imports(path)}}
+    assert {name for name in users if not any(within(name, room) for room in LIBRARIES[library])} == set()
+
+
+def test_requests_jobs_and_destinations_know_an_engine_by_its_protocol_only() -> None:
+    engines = {name for name in modules() if within(name, "service.engines") and name != "service.engines"}
+    users = {
+        name
+        for name, path in modules().items()
+        if any(within(one.removeprefix("svcctl."), engine) for one in imports(path) for engine in engines)
+    }
+    rooms = ("service.engines", "service.server", "service.rendering", "service.events")
+    assert {name for name in users if not any(within(name, room) for room in rooms)} == set()
 
 
 def arrows(room: Callable[[str], str]) -> dict[str, set[str]]:

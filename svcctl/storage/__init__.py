@@ -12,8 +12,8 @@ An object appears under its name when it is complete, and never before:
             sink.write(chunk)
         sink.complete()
 
-A writer that abandons an object, fails or is killed leaves no object, and where there was one before, the old one
-stays. What a killed writer leaves out of sight (a part file, an unfinished upload) is in nobody's way.
+A writer that abandons the object, fails or is killed leaves no object under the name, or the old one if there was one.
+What a killed writer leaves behind (a part file, an unfinished upload) is hidden and does not block the next writer.
 
 A name is a path with `/` between its folders: `2024/01/31.csv`. Folders are made as needed. Sizes are in bytes.
 

@@ -2,17 +2,17 @@
 
 A small object is one request. A larger one is uploaded in parts by a thread of its own while it is written: the library
 aborts an upload only when its source of bytes raises, so the source is a generator that waits for what `write` brings.
-Parts of an upload that was neither completed nor aborted, because the writer was killed, cost space until a rule of the
-bucket removes them (AbortIncompleteMultipartUpload); nobody sees them.
+When a writer is killed, the parts of its upload stay, hidden, until a rule of the bucket removes them
+(AbortIncompleteMultipartUpload).
 
 `from_environment` takes the credentials from the variables that other S3 clients know:
 
     AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY   required
     AWS_SESSION_TOKEN                          for temporary keys
     AWS_REGION, or AWS_DEFAULT_REGION          us-east-1 unless given
-    AWS_ENDPOINT_URL_S3, or AWS_ENDPOINT_URL   another service than Amazon's
+    AWS_ENDPOINT_URL_S3, or AWS_ENDPOINT_URL   URL of another S3 service
 
-There is no option for any of them: arguments are visible to every user of a machine.
+There is no option for them, since every user of a machine can see the arguments of a process.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ ABANDON_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Who signs the requests."""
+    """The credentials that sign the requests."""
 
     access_key: str
     secret_key: str
@@ -64,7 +64,7 @@ def from_environment(bucket: str, environment: Mapping[str, str]) -> S3:
     if missing := [name for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY") if not environment.get(name)]:
         raise UsageError(
             f"no credentials for s3://{bucket}: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set",
-            hint="set the AWS_* variables in the environment (AWS_ENDPOINT_URL for other services than Amazon's)",
+            hint="set the AWS_* variables in the environment (AWS_ENDPOINT_URL too, for another S3 service)",
         )
     return S3(
         bucket,
@@ -79,7 +79,7 @@ def from_environment(bucket: str, environment: Mapping[str, str]) -> S3:
 
 
 class S3(Storage):
-    """A bucket. Without `keys`, requests are not signed. `endpoint` is the URL of another service than Amazon's."""
+    """A bucket. Without `keys`, requests are not signed. `endpoint` is the URL of another S3 service."""
 
     def __init__(
         self, bucket: str, *, keys: Keys | None, region: str = DEFAULT_REGION, endpoint: str | None = None

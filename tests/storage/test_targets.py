@@ -52,13 +52,13 @@ def test_a_target_names_a_storage_and_an_object_in_it(target: str, kind: type, n
             "s3://bucket/rows.csv",
             {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": ""},
             "no credentials for s3://bucket: AWS_SECRET_ACCESS_KEY is not set",
-            "set the AWS_* variables in the environment (AWS_ENDPOINT_URL for other services than Amazon's)",
+            "set the AWS_* variables in the environment (AWS_ENDPOINT_URL too, for another S3 service)",
         ),
         (
             "s3://bucket/rows.csv",
             {},
             "no credentials for s3://bucket: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set",
-            "set the AWS_* variables in the environment (AWS_ENDPOINT_URL for other services than Amazon's)",
+            "set the AWS_* variables in the environment (AWS_ENDPOINT_URL too, for another S3 service)",
         ),
         (
             "s3://bucket/rows.csv",

@@ -20,8 +20,8 @@ UNLIMITED_SIZE, UNLIMITED_AGE = 1 << 62, float("inf")
 def s3(job_id: str, params: Params) -> Parts:
     """Objects `<s3.fileName>_<nnn>.csv`, and `.gz` or `.zip`; just `<s3.fileName>.csv` with `multiplefile` false.
 
-    The name is the job's ID unless given. `aws.endpoint` is the URL of a service other than Amazon's. Requests are
-    signed with `aws.accesskey`, or not at all: a job never uses credentials of the machine that the service runs on.
+    The name is the job's ID unless given. `aws.endpoint` is the URL of another S3 service. Requests are signed
+    with `aws.accesskey`, or not at all: a job never uses credentials of the machine that the service runs on.
     """
     from svcctl.storage.s3 import DEFAULT_REGION, S3, Keys
 

@@ -70,7 +70,7 @@ class Hdfs(Storage):
 
     def names(self, folder: str = "") -> Iterator[str]:
         with self._explained(folder), suppress(FileNotFoundError):
-            for found in self._client.list_status(_path(folder), recursive=True):
+            for found in self._client.list_status(_path(folder.rstrip("/")), recursive=True):
                 if not found.isdir and not _is_part(found.path):
                     yield found.path.removeprefix("/")
 

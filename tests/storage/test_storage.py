@@ -189,6 +189,7 @@ def test_names_are_taken_literally_and_listed_below_their_folder(place: Place) -
         store(storage, top + name, name.encode())
     assert sorted(storage.names(top.rstrip("/"))) == sorted(top + name for name in NAMES)
     assert sorted(storage.names(f"{top}2024/01")) == [top + name for name in NAMES[3:]]
+    assert sorted(storage.names(f"{top}2024/01/")) == [top + name for name in NAMES[3:]]
     assert [content(storage, top + name) for name in NAMES] == [name.encode() for name in NAMES]
 
 

@@ -51,7 +51,8 @@ class Relay:
         server.close()
 
     async def _connect(self, reader: StreamReader, writer: StreamWriter) -> None:
-        with closing(writer), suppress(OSError):
+        # A connection that `stop` cancels just ends: asyncio prints a traceback for a cancelled one.
+        with closing(writer), suppress(OSError, asyncio.CancelledError):
             far_reader, far_writer = await asyncio.open_connection(HOST, self.target)
             with closing(far_writer):
                 ways = [

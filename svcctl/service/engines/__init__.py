@@ -102,7 +102,7 @@ class Engine(Protocol):
     ) -> AbstractContextManager[Stream]:
         """Run a plan over the rows stored after `since` (None: all) and up to `until` (None: now); leaving stops it.
 
-        Batches hold the plan's columns in its order, in the types of ARROW, under any names. With both marks given, the
+        Batches hold the plan's columns in its order, in the types of ARROW, under any names. With `until` given, the
         same call returns the same rows in the same order, whatever was stored in the meantime. ServiceError when the
         plan cannot run.
         """

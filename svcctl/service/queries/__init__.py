@@ -1,1 +1,1 @@
-"""Queries as they are asked, saved and continued."""
+"""Queries: as they are asked, the steps that answer them, and the ones that are saved."""

@@ -27,7 +27,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-class Kind(StrEnum):
+class StepKind(StrEnum):
     ONCE = "once"
     """One step over the whole range."""
     ARRIVALS = "arrivals"
@@ -43,7 +43,7 @@ class Schedule:
     The last step is due at `due`; without one, the query never ends. `period` is the length of a bucket.
     """
 
-    kind: Kind
+    kind: StepKind
     start: int
     end: int | None
     due: int | None
@@ -60,9 +60,9 @@ class Schedule:
 class Step:
     """One plan of a query: rows stored after `since` and until `until`, in a window of epoch milliseconds.
 
-    `first` is the number of rows that earlier steps returned; `skip` rows of this step are left out. Without `since`
-    the step begins with the first row of the table, without `until` it ends with what is stored when it runs. `now` is
-    the value of now() in the query.
+    `first` is the number of its first row, counted from 0 through all steps; `skip` rows are left out before that.
+    Without `since` it begins with the first row of the table, without `until` it reads up to what is stored when it
+    runs. `now` is the value of now() in the query. No step follows the one that is `last`.
     """
 
     first: int
@@ -93,11 +93,11 @@ def next_step(schedule: Schedule, before: Step | None, rows: int, now: int, mark
     reached = schedule.start if before is None or before.end is None else before.end
     end = schedule.end
     match schedule.kind:
-        case Kind.ONCE:
+        case StepKind.ONCE:
             news = False
-        case Kind.ARRIVALS:
+        case StepKind.ARRIVALS:
             news = before is None or mark != before.until
-        case Kind.BUCKETS:
+        case StepKind.BUCKETS:
             if not last:
                 closed = now - GRACE // _MILLISECOND
                 end = closed - closed % schedule.period
@@ -109,7 +109,7 @@ def next_step(schedule: Schedule, before: Step | None, rows: int, now: int, mark
     if before.skip and rows == before.first:
         # All rows of the step were skipped. It is repeated over a longer part, so nobody has to count skipped rows.
         return replace(before, until=mark, end=end, now=now, last=last)
-    if schedule.kind is Kind.ARRIVALS:
+    if schedule.kind is StepKind.ARRIVALS:
         return Step(rows, 0, before.until, mark, schedule.start, end, now, last)
     return Step(rows, 0, None, mark, reached, end, now, last)
 
@@ -135,7 +135,7 @@ class Steps:
         self._clock = clock
         self._zone = asked.zone
         self._query, self.schedule = _scheduled(parse(asked.query), asked, launched)
-        self._marked = repeatable or self.schedule.kind is Kind.ARRIVALS
+        self._marked = repeatable or self.schedule.kind is StepKind.ARRIVALS
         start, end = self.schedule.start, self.schedule.end
         self.shape = self.plan(Step(0, 0, None, None, start, end, to_ms(launched), False))
         """A plan with the table and the columns of every step."""
@@ -177,7 +177,7 @@ def _scheduled(query: tree.Query, asked: AskedQuery, launched: datetime) -> tupl
     start, end = to_ms(asked.range.start), asked.range.end
     over = end is not None and end <= launched
     due = None if end is None else to_ms(end if over else end + GRACE)
-    once = Schedule(Kind.ONCE, start, None if end is None else to_ms(end), due, asked.skip, asked.limit)
+    once = Schedule(StepKind.ONCE, start, None if end is None else to_ms(end), due, asked.skip, asked.limit)
     if over:
         return query, once
     groups = [clause for clause in query.clauses if isinstance(clause, tree.Group)]
@@ -193,9 +193,9 @@ def _scheduled(query: tree.Query, asked: AskedQuery, launched: datetime) -> tupl
     query, limit, offset = _without_bounds(query)
     limits = [] if limit is None else [max(0, limit - asked.skip)]
     limits += [] if asked.limit is None else [asked.limit]
-    schedule = replace(once, kind=Kind.ARRIVALS, skip=offset + asked.skip, limit=min(limits, default=None))
+    schedule = replace(once, kind=StepKind.ARRIVALS, skip=offset + asked.skip, limit=min(limits, default=None))
     if every is not None:
-        schedule = replace(schedule, kind=Kind.BUCKETS, period=every * 1000)
+        schedule = replace(schedule, kind=StepKind.BUCKETS, period=every * 1000)
     return query, schedule
 
 

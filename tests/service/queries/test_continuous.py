@@ -17,13 +17,13 @@ from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language import Column, QueryError, Type
 from svcctl.service.queries.asked import AskedQuery
-from svcctl.service.queries.continuous import GRACE, Kind, Schedule, Step, Steps, next_step
+from svcctl.service.queries.continuous import GRACE, Schedule, Step, StepKind, Steps, next_step
 
 START, END, PERIOD, GRACE_MS = 10_500, 60_200, 7_000, 2_000
 """In epoch milliseconds; neither end of the range is a multiple of the period."""
-ARRIVALS = Schedule(Kind.ARRIVALS, START, END, END + GRACE_MS)
-BUCKETS = Schedule(Kind.BUCKETS, START, END, END + GRACE_MS, period=PERIOD)
-ONCE = Schedule(Kind.ONCE, START, END, END + GRACE_MS)
+ARRIVALS = Schedule(StepKind.ARRIVALS, START, END, END + GRACE_MS)
+BUCKETS = Schedule(StepKind.BUCKETS, START, END, END + GRACE_MS, period=PERIOD)
+ONCE = Schedule(StepKind.ONCE, START, END, END + GRACE_MS)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Answered:
         places = range(int(step.since or 0), step.until)
         assert step.end is not None
         rows = sorted((self.stored[n], n) for n in places if step.start <= self.stored[n] < step.end)
-        if self.schedule.kind is Kind.BUCKETS:
+        if self.schedule.kind is StepKind.BUCKETS:
             rows = sorted(Counter(date - date % PERIOD for date, _ in rows).items())
         rows = rows[step.skip :]
         return rows if self.schedule.limit is None else rows[: self.schedule.limit - step.first]
@@ -133,7 +133,7 @@ def test_a_query_without_an_end_has_no_last_step(schedule: Schedule, lots: list[
     step = answered.look(END + 1_000_000)
     assert step is not None
     assert not step.last
-    assert step.end == (None if schedule.kind is Kind.ARRIVALS else (END + 1_000_000 - GRACE_MS) // PERIOD * PERIOD)
+    assert step.end == (None if schedule.kind is StepKind.ARRIVALS else (END + 1_000_000 - GRACE_MS) // PERIOD * PERIOD)
 
 
 bounds = {"skip": st.integers(0, 30), "limit": st.none() | st.integers(0, 30)}
@@ -201,20 +201,20 @@ FIRST_MS, NOON_MS = 1_704_067_200_000, 1_704_110_400_000
 
 @pytest.mark.parametrize("text", ["from t", "from t group every 1m", "from t group by n select count()"])
 def test_a_query_whose_range_is_over_has_one_step_at_once(engine: Engine, text: str) -> None:
-    assert schedule(engine, text, NOON) == Schedule(Kind.ONCE, FIRST_MS, NOON_MS, NOON_MS)
+    assert schedule(engine, text, NOON) == Schedule(StepKind.ONCE, FIRST_MS, NOON_MS, NOON_MS)
 
 
 @pytest.mark.parametrize(
     ("text", "kind", "period"),
     [
-        ("from t where n > 1", Kind.ARRIVALS, 0),
-        ("from t group every 90s by n", Kind.BUCKETS, 90_000),
-        ("from t group by n select count()", Kind.ONCE, 0),
-        ("from t group every 1m by n group every 1h", Kind.ONCE, 0),
+        ("from t where n > 1", StepKind.ARRIVALS, 0),
+        ("from t group every 90s by n", StepKind.BUCKETS, 90_000),
+        ("from t group by n select count()", StepKind.ONCE, 0),
+        ("from t group every 1m by n group every 1h", StepKind.ONCE, 0),
     ],
 )
 def test_what_a_query_groups_by_decides_the_steps_of_a_range_that_is_not_over(
-    engine: Engine, text: str, kind: Kind, period: int
+    engine: Engine, text: str, kind: StepKind, period: int
 ) -> None:
     end = NOON + timedelta(seconds=1)
     due = NOON_MS + 1000 + GRACE // timedelta(milliseconds=1)

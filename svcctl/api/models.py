@@ -131,6 +131,15 @@ class Job:
         ) | dict(self.extra)
 
 
+class DomainStatus(StrEnum):
+    """The states of a domain; the interface shows only the first one's name."""
+
+    ACTIVE = "Active"
+    DISABLED = "Disabled"
+    PENDING = "Pending"
+    DELETED = "Deleted"
+
+
 @dataclass(frozen=True, slots=True)
 class Domain:
     """A reseller's customer domain; `name` is in full form, `<domain>@<reseller>`."""

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from svcctl.api.models import DomainStatus
 from svcctl.service.provisioning import domains
 
 HEADING = "name,plan,time,volume,status\n"
@@ -106,7 +107,7 @@ def two(reseller: Any, machine: Any) -> None:
         domains.create(machine.store, "demo", {"name": name, "plan": "basic"})
         domains.assign(machine.store, f"{name}@demo", "ann@acme.example", "OWNER")
     domains.assign(machine.store, "acme@demo", "bob@acme.example", "USER")
-    domains.set_status(machine.store, "waiting@demo", domains.Status.PENDING)
+    domains.set_status(machine.store, "waiting@demo", DomainStatus.PENDING)
 
 
 @pytest.mark.usefixtures("two")

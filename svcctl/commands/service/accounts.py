@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from svcctl.api.models import DomainStatus
 from svcctl.completion.words import Completes
 from svcctl.context import Context
 from svcctl.errors import UsageError
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from svcctl.service.provisioning.offers import Kind as FeatureKind
     from svcctl.service.store import Store
 
-STATES = ("Active", "Disabled", "Pending")
+STATES = tuple(status.value for status in DomainStatus if status is not DomainStatus.DELETED)
 
 NameArg = Annotated[str, typer.Argument(metavar="NAME")]
 DomainArg = Annotated[str, typer.Argument(metavar="DOMAIN", help="Full name of a domain."), Completes("domains")]
@@ -157,7 +158,7 @@ def status(
 
     if status not in STATES:
         raise UsageError(f"status '{status}' is not one of {', '.join(STATES)}")
-    domains.set_status(_store(svc), domain, domains.Status(status))
+    domains.set_status(_store(svc), domain, DomainStatus(status))
 
 
 @app.command()

@@ -20,7 +20,7 @@ from svcctl.service.http.envelope import json_object, json_response
 from svcctl.service.http.middleware import signed
 from svcctl.service.provisioning import domains, roles
 from svcctl.service.provisioning.accounts import Account
-from svcctl.service.provisioning.codes import REFUSALS, Code, refused
+from svcctl.service.provisioning.codes import Reason, reason_of, refused
 from svcctl.service.store import Store
 
 Path = Mapping[str, str]
@@ -80,10 +80,9 @@ def _route(method: str, path: str, operation: Operation) -> Route:
         try:
             return json_response(operation(service.store, state.account, request.path_params, state.body))
         except ServiceError as error:
-            if error.code not in REFUSALS:
+            if (reason := reason_of(error)) is None:
                 raise
-            content = {"error": {"code": error.code, "message": error.message}}
-            return json_response(content, REFUSALS[Code(error.code)].status)
+            return json_response({"error": {"code": int(reason), "message": error.message}}, reason.status)
 
     return signed(method, path, endpoint)
 
@@ -106,7 +105,7 @@ ROUTES = (
 
 def _reseller(account: Account) -> str:
     if account.reseller is None:
-        raise refused(Code.NOT_RESELLER, "domain operations need the credentials of a reseller")
+        raise refused(Reason.NOT_RESELLER, "domain operations need the credentials of a reseller")
     return account.reseller
 
 
@@ -116,7 +115,7 @@ def _fields(body: bytes) -> dict[str, Any]:
         fields = json_object(body)
         json.dumps(fields, ensure_ascii=False).encode()
     except ServiceError as error:
-        raise refused(Code.BODY, error.message) from None
+        raise refused(Reason.BODY, error.message) from None
     except UnicodeEncodeError:
-        raise refused(Code.BODY, "the body is not JSON") from None
+        raise refused(Reason.BODY, "the body is not JSON") from None
     return fields

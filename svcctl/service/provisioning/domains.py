@@ -13,16 +13,16 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 from sqlalchemy import delete as delete_
 
+from svcctl.api.models import DomainStatus
 from svcctl.errors import UsageError
 from svcctl.service import schema
 from svcctl.service.provisioning import offers
-from svcctl.service.provisioning.codes import Code, refused
+from svcctl.service.provisioning.codes import Reason, refused
 from svcctl.service.store import Store, is_there
 from svcctl.service.store import replace as put
 
@@ -35,22 +35,15 @@ _DOMAINS, _MEMBERS = schema.domains.c, schema.members.c
 _LABEL = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
 
 
-class Status(StrEnum):
-    ACTIVE = "Active"
-    DISABLED = "Disabled"
-    PENDING = "Pending"
-    DELETED = "Deleted"
-
-
 @dataclass(frozen=True, slots=True)
-class Domain:
+class StoredDomain:
     id: int
     name: str
     reseller: str | None
     plan: str | None
     time: float | None
     volume: float | None
-    status: Status
+    status: DomainStatus
 
     def to_json(self) -> dict[str, Any]:
         """The interface's reseller domain object; time and volume only where the plan has them."""
@@ -74,49 +67,49 @@ class Member:
 # What a reseller does
 
 
-def listed(store: Store, reseller: str) -> list[Domain]:
+def listed(store: Store, reseller: str) -> list[StoredDomain]:
     """The reseller's domains by name."""
     with store.reading() as connection:
         return _select(connection, _DOMAINS.reseller == reseller)
 
 
-def get(store: Store, reseller: str, name: str) -> tuple[Domain, list[Member]]:
+def get(store: Store, reseller: str, name: str) -> tuple[StoredDomain, list[Member]]:
     """A domain and its users; 106 when it does not exist or is not this reseller's."""
     with store.reading() as connection:
         domain = own(connection, reseller, name)
         return domain, _members(connection, domain.id)
 
 
-def create(store: Store, reseller: str, fields: Mapping[str, Any]) -> Domain:
+def create(store: Store, reseller: str, fields: Mapping[str, Any]) -> StoredDomain:
     """A new domain, Active, its plan's and all generic applications activated unless the reseller prefers none."""
     unknown = fields.keys() - {"name", "plan", "time", "volume"}
     if unknown:
-        raise refused(Code.BODY, f"a new domain has no field '{min(unknown)}'")
+        raise refused(Reason.BODY, f"a new domain has no field '{min(unknown)}'")
     name = full_name(_required(fields, "name"), reseller)
     plan_name = _required(fields, "plan")
     with store.transaction() as connection:
         plan = offers.plan(connection, reseller, plan_name)
         if plan is None:
-            raise refused(Code.NO_PLAN, f"reseller '{reseller}' has no plan '{plan_name}'")
+            raise refused(Reason.NO_PLAN, f"reseller '{reseller}' has no plan '{plan_name}'")
         amounts = {key: _amount(fields, key, getattr(plan, key), plan_name) for key in ("time", "volume")}
         if _select(connection, _DOMAINS.name == name):
-            raise refused(Code.TAKEN, f"domain {name} exists")
-        domain = _insert(connection, Domain(0, name, reseller, plan_name, **amounts, status=Status.ACTIVE))
+            raise refused(Reason.TAKEN, f"domain {name} exists")
+        domain = _insert(connection, StoredDomain(0, name, reseller, plan_name, **amounts, status=DomainStatus.ACTIVE))
         preference = offers.reseller(connection, reseller)
         if preference is not None and preference.include_all_available_apps:
             _activate(connection, domain, (*plan.applications, *offers.generic(connection, "application")))
     return domain
 
 
-def enable(store: Store, reseller: str, name: str) -> Domain:
-    return _move(store, reseller, name, Status.ACTIVE, "enabled")
+def enable(store: Store, reseller: str, name: str) -> StoredDomain:
+    return _move(store, reseller, name, DomainStatus.ACTIVE, "enabled")
 
 
-def disable(store: Store, reseller: str, name: str) -> Domain:
-    return _move(store, reseller, name, Status.DISABLED, "disabled")
+def disable(store: Store, reseller: str, name: str) -> StoredDomain:
+    return _move(store, reseller, name, DomainStatus.DISABLED, "disabled")
 
 
-def delete(store: Store, reseller: str, name: str) -> Domain:
+def delete(store: Store, reseller: str, name: str) -> StoredDomain:
     """The domain that was deleted: with it go its memberships, users left without a domain, and its accounts."""
     with store.transaction() as connection:
         domain = own(connection, reseller, name)
@@ -125,7 +118,7 @@ def delete(store: Store, reseller: str, name: str) -> Domain:
         connection.execute(delete_(schema.users).where(schema.users.c.email.not_in(select(_MEMBERS.user))))
         # The name becomes free, and whoever takes it must not meet the keys of the domain that had it.
         connection.execute(delete_(schema.accounts).where(schema.accounts.c.domain == domain.name))
-    return replace(domain, status=Status.DELETED)
+    return replace(domain, status=DomainStatus.DELETED)
 
 
 def full_name(name: str, reseller: str) -> str:
@@ -133,12 +126,12 @@ def full_name(name: str, reseller: str) -> str:
     label, at, tail = name.partition("@")
     full = f"{label}@{tail if at else reseller}"
     if at and tail != reseller:
-        raise refused(Code.NAME, f"domain name '{name}' ends in another reseller than '{reseller}'")
+        raise refused(Reason.NAME, f"domain name '{name}' ends in another reseller than '{reseller}'")
     if len(full) > MAX_NAME:
-        raise refused(Code.NAME, f"domain name '{full}' has {len(full)} characters, more than {MAX_NAME}")
+        raise refused(Reason.NAME, f"domain name '{full}' has {len(full)} characters, more than {MAX_NAME}")
     if not _LABEL.fullmatch(label):
         raise refused(
-            Code.NAME,
+            Reason.NAME,
             f"domain name '{label}' must be of a-z, 0-9, '.', '_' and '-', and begin with a letter or digit",
         )
     return full
@@ -157,17 +150,19 @@ def require_access(store: Store, name: str) -> None:
             check_access(connection, domain)
 
 
-def check_access(connection: Connection, domain: Domain) -> None:
+def check_access(connection: Connection, domain: StoredDomain) -> None:
     """Refuse a domain that cannot be accessed now."""
-    if domain.status is Status.PENDING:
-        raise refused(Code.PENDING, f"domain {domain.name} is pending: it cannot be accessed")
-    if domain.status is Status.DISABLED:
-        raise refused(Code.DISABLED, f"domain {domain.name} is disabled: it cannot be accessed")
+    if domain.status is DomainStatus.PENDING:
+        raise refused(Reason.PENDING, f"domain {domain.name} is pending: it cannot be accessed")
+    if domain.status is DomainStatus.DISABLED:
+        raise refused(Reason.DISABLED, f"domain {domain.name} is disabled: it cannot be accessed")
     if not is_there(connection, _MEMBERS.domain == domain.id, _MEMBERS.owner):
-        raise refused(Code.NO_OWNER, f"domain {domain.name} has no owner: it cannot be accessed until one is assigned")
+        raise refused(
+            Reason.NO_OWNER, f"domain {domain.name} has no owner: it cannot be accessed until one is assigned"
+        )
 
 
-def find(connection: Connection, name: str) -> Domain:
+def find(connection: Connection, name: str) -> StoredDomain:
     """A domain by the name as given; 106 when there is none."""
     found = _select(connection, _DOMAINS.name == name)
     if not found:
@@ -175,7 +170,7 @@ def find(connection: Connection, name: str) -> Domain:
     return found[0]
 
 
-def available(connection: Connection, domain: Domain, kind: offers.Kind) -> tuple[str, ...]:
+def available(connection: Connection, domain: StoredDomain, kind: offers.Kind) -> tuple[str, ...]:
     """The policies or applications that the domain's Admin role has: all there are in a domain of the provider."""
     if domain.reseller is None or domain.plan is None:
         return offers.every(connection, kind)
@@ -191,7 +186,7 @@ def available(connection: Connection, domain: Domain, kind: offers.Kind) -> tupl
 # What the provider does, with `svcctl service accounts`
 
 
-def every(store: Store) -> list[tuple[Domain, list[Member]]]:
+def every(store: Store) -> list[tuple[StoredDomain, list[Member]]]:
     with store.reading() as connection:
         return [(domain, _members(connection, domain.id)) for domain in _select(connection)]
 
@@ -200,10 +195,10 @@ def put_own(store: Store, name: str) -> None:
     """Make a domain of the provider's own, unless there is one: without reseller and plan."""
     with store.transaction() as connection:
         if not _select(connection, _DOMAINS.name == name):
-            _insert(connection, Domain(0, name, None, None, None, None, Status.ACTIVE))
+            _insert(connection, StoredDomain(0, name, None, None, None, None, DomainStatus.ACTIVE))
 
 
-def set_status(store: Store, name: str, status: Status) -> None:
+def set_status(store: Store, name: str, status: DomainStatus) -> None:
     """Put a domain into a state, whatever it was: the way into pending and out of it."""
     with store.transaction() as connection:
         _change(connection, find(connection, name), status=str(status))
@@ -230,18 +225,18 @@ def assign(store: Store, name: str, email: str, role: str) -> None:
         put(connection, schema.members, domain=domain.id, user=email, role=ADMIN if owner else role, owner=owner)
 
 
-def _move(store: Store, reseller: str, name: str, target: Status, word: str) -> Domain:
+def _move(store: Store, reseller: str, name: str, target: DomainStatus, word: str) -> StoredDomain:
     with store.transaction() as connection:
         domain = own(connection, reseller, name)
-        if domain.status is Status.PENDING:
-            raise refused(Code.PENDING, f"domain {domain.name} is pending: it cannot be {word}")
+        if domain.status is DomainStatus.PENDING:
+            raise refused(Reason.PENDING, f"domain {domain.name} is pending: it cannot be {word}")
         if domain.status is target:
-            raise refused(Code.ALREADY, f"domain {domain.name} is already {word}")
+            raise refused(Reason.ALREADY, f"domain {domain.name} is already {word}")
         _change(connection, domain, status=str(target))
     return replace(domain, status=target)
 
 
-def own(connection: Connection, reseller: str, name: str) -> Domain:
+def own(connection: Connection, reseller: str, name: str) -> StoredDomain:
     """A domain of this reseller, by its full name or without the tail."""
     full = name if "@" in name else f"{name}@{reseller}"
     found = _select(connection, _DOMAINS.name == full, _DOMAINS.reseller == reseller)
@@ -251,30 +246,30 @@ def own(connection: Connection, reseller: str, name: str) -> Domain:
 
 
 def _unknown(name: str) -> Exception:
-    return refused(Code.NO_DOMAIN, f"invalid domain: there is no {name}")
+    return refused(Reason.NO_DOMAIN, f"invalid domain: there is no {name}")
 
 
-def _select(connection: Connection, *conditions: ColumnElement[bool]) -> list[Domain]:
+def _select(connection: Connection, *conditions: ColumnElement[bool]) -> list[StoredDomain]:
     """The domains that are not deleted and meet the conditions, by name."""
     columns = (_DOMAINS[name] for name in ("id", "name", "reseller", "plan", "time", "volume", "status"))
     rows = connection.execute(
         select(*columns).where(_DOMAINS.deleted_at.is_(None), *conditions).order_by(_DOMAINS.name)
     )
-    return [Domain(*(*row[:6], Status(row[6]))) for row in rows]
+    return [StoredDomain(*(*row[:6], DomainStatus(row[6]))) for row in rows]
 
 
-def _insert(connection: Connection, domain: Domain) -> Domain:
+def _insert(connection: Connection, domain: StoredDomain) -> StoredDomain:
     values = asdict(domain) | {"status": str(domain.status)}
     del values["id"]
     (id,) = connection.execute(insert(schema.domains).values(values)).inserted_primary_key or (0,)
     return replace(domain, id=id)
 
 
-def _change(connection: Connection, domain: Domain, **values: Any) -> None:
+def _change(connection: Connection, domain: StoredDomain, **values: Any) -> None:
     connection.execute(update(schema.domains).where(_DOMAINS.id == domain.id).values(values))
 
 
-def _activate(connection: Connection, domain: Domain, applications: tuple[str, ...]) -> None:
+def _activate(connection: Connection, domain: StoredDomain, applications: tuple[str, ...]) -> None:
     rows = [{"domain": domain.id, "name": name} for name in dict.fromkeys(applications)]
     if rows:
         connection.execute(insert(schema.domain_applications), rows)
@@ -294,7 +289,7 @@ def _members(connection: Connection, domain: int) -> list[Member]:
 def _required(fields: Mapping[str, Any], key: str) -> str:
     value = fields.get(key)
     if not isinstance(value, str) or not value:
-        raise refused(Code.BODY, f"{key} is missing" if value is None else f"{key} is not text")
+        raise refused(Reason.BODY, f"{key} is missing" if value is None else f"{key} is not text")
     return value
 
 
@@ -303,9 +298,9 @@ def _amount(fields: Mapping[str, Any], key: str, most: float | None, plan: str) 
     if value is None:
         return most
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise refused(Code.BODY, f"{key} is not a number")
+        raise refused(Reason.BODY, f"{key} is not a number")
     if most is None:
-        raise refused(Code.AMOUNT, f"plan '{plan}' takes no {key}")
+        raise refused(Reason.AMOUNT, f"plan '{plan}' takes no {key}")
     if not 0 < value <= most:
-        raise refused(Code.AMOUNT, f"{key} {value} is not more than 0 and at most {most:g}, as plan '{plan}' has it")
+        raise refused(Reason.AMOUNT, f"{key} {value} is not more than 0 and at most {most:g}, as plan '{plan}' has it")
     return float(value)

@@ -24,7 +24,7 @@ from sqlalchemy import delete as delete_
 from svcctl.service import schema
 from svcctl.service.provisioning import domains
 from svcctl.service.provisioning.accounts import Account
-from svcctl.service.provisioning.codes import Code, refused
+from svcctl.service.provisioning.codes import Reason, refused
 from svcctl.service.store import Store
 
 ALL = "*"
@@ -41,7 +41,7 @@ Resources = tuple[int, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class CustomRole:
     name: str
     description: str | None
     policies: Names
@@ -89,7 +89,7 @@ def read(fields: Mapping[str, Any]) -> Changes:
     made: dict[str, Any] = {}
     for key, value in fields.items():
         if key not in _READERS:
-            raise refused(Code.BODY, f"a role has no field '{key}'")
+            raise refused(Reason.BODY, f"a role has no field '{key}'")
         attribute, reader = _READERS[key]
         made[attribute] = reader(key, value)
     return Changes(**made)
@@ -99,13 +99,13 @@ def refuse_read_only(fields: Mapping[str, Any]) -> None:
     """Rule 9."""
     for key in READ_ONLY:
         if key in fields:
-            raise refused(Code.READ_ONLY, f"{key} cannot be set")
+            raise refused(Reason.READ_ONLY, f"{key} cannot be set")
 
 
 def role_name(key: str, value: object) -> str:
     """Rule 1: the one field that is required, so it must say something."""
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise refused(Code.NAME_ONLY, "the role's name must be text that can be printed, and not blank")
+        raise refused(Reason.NAME_ONLY, "the role's name must be text that can be printed, and not blank")
     return value
 
 
@@ -113,9 +113,9 @@ def names(key: str, value: object) -> Names:
     """Rules 2 and 3: a list of names, a single one for a list of it, or `*` for all."""
     given = [value] if isinstance(value, str) else value
     if not isinstance(given, list) or not all(isinstance(name, str) and name for name in given):
-        raise refused(Code.SINGLE, f"{key} must be a list of names, or a single name")
+        raise refused(Reason.SINGLE, f"{key} must be a list of names, or a single name")
     if ALL in given and len(given) > 1:
-        raise refused(Code.ALL, f"{key} has names beside '*', which means all")
+        raise refused(Reason.ALL, f"{key} has names beside '*', which means all")
     return tuple(dict.fromkeys(given))
 
 
@@ -124,26 +124,26 @@ def resources(key: str, value: object) -> tuple[Resources]:
     if value == ALL:
         return (None,)
     if not isinstance(value, dict):
-        raise refused(Code.RESOURCES, f"{key} must be an object of labels with a list of integers each")
+        raise refused(Reason.RESOURCES, f"{key} must be an object of labels with a list of integers each")
     for label, ids in value.items():
         if not isinstance(ids, list) or not all(type(one) is int for one in ids):
-            raise refused(Code.RESOURCES, f"{key}.{label} must be a list of integers")
+            raise refused(Reason.RESOURCES, f"{key}.{label} must be a list of integers")
     flat = {one for ids in value.values() for one in ids}
     if ALL in value and (flat or len(value) > 1):
-        raise refused(Code.ALL, f"{key} has more beside '*', which means all")
+        raise refused(Reason.ALL, f"{key} has more beside '*', which means all")
     return (None,) if ALL in value else (tuple(sorted(flat)),)
 
 
 def default_application(key: str, value: object) -> str:
     """Rule 6: a name, or empty for none."""
     if not isinstance(value, str):
-        raise refused(Code.REMOVE_DEFAULT, f"{key} must be a name, or '' for none")
+        raise refused(Reason.REMOVE_DEFAULT, f"{key} must be a name, or '' for none")
     return value
 
 
 def text(key: str, value: object) -> str:
     if not isinstance(value, str):
-        raise refused(Code.BODY, f"{key} must be text")
+        raise refused(Reason.BODY, f"{key} must be text")
     return value
 
 
@@ -168,33 +168,33 @@ def grant_all_to_a_bare_name(changes: Changes) -> Changes:
     return changes
 
 
-def keep_the_application_referred_to(role: Role, changes: Changes, available: Collection[str]) -> Changes:
+def keep_the_application_referred_to(role: CustomRole, changes: Changes, available: Collection[str]) -> Changes:
     """Rule 4, of an update with empty applications that names a default: the role has that application already."""
     wanted = changes.default_application
     if changes.applications != () or not wanted:
         return changes
     if wanted not in (available if role.applications == EVERY else role.applications):
         raise refused(
-            Code.GRANTS_NOTHING, f"applications is empty, and role '{role.name}' does not have application '{wanted}'"
+            Reason.GRANTS_NOTHING, f"applications is empty, and role '{role.name}' does not have application '{wanted}'"
         )
     return replace(changes, applications=(wanted,))
 
 
-def require_a_grant(role: Role) -> None:
+def require_a_grant(role: CustomRole) -> None:
     """Rule 4."""
     if not role.policies and not role.applications:
         raise refused(
-            Code.GRANTS_NOTHING, f"role '{role.name}' has no policies, so it must have at least one application"
+            Reason.GRANTS_NOTHING, f"role '{role.name}' has no policies, so it must have at least one application"
         )
 
 
-def require_the_default_among_applications(role: Role, available: Collection[str]) -> None:
+def require_the_default_among_applications(role: CustomRole, available: Collection[str]) -> None:
     """Rule 5."""
     if role.default_application is None:
         return
     if role.default_application not in (available if role.applications == EVERY else role.applications):
         raise refused(
-            Code.DEFAULT_APPLICATION,
+            Reason.DEFAULT_APPLICATION,
             f"defaultApplicationName '{role.default_application}' is not among the applications of role '{role.name}'",
         )
 
@@ -203,7 +203,7 @@ def require_available(kind: str, wanted: Names | None, available: Collection[str
     """Rule 7."""
     missing = [name for name in wanted or () if name not in (*available, ALL)]
     if missing:
-        code = Code.POLICY if kind == "policy" else Code.APPLICATION
+        code = Reason.POLICY if kind == "policy" else Reason.APPLICATION
         raise refused(code, f"{kind} '{missing[0]}' does not exist or is not available in the domain")
 
 
@@ -215,20 +215,20 @@ class Available:
     applications: Collection[str]
 
 
-def made(changes: Changes, available: Available) -> Role:
+def made(changes: Changes, available: Available) -> CustomRole:
     """The role that a create makes; ServiceError with the code of the rule that forbids it."""
     if changes.name is None:
-        raise refused(Code.NAME_ONLY, "the role's name is missing")
-    bare = Role(changes.name, None, (), (), (), None, None)
+        raise refused(Reason.NAME_ONLY, "the role's name is missing")
+    bare = CustomRole(changes.name, None, (), (), (), None, None)
     return _checked(bare, grant_all_to_a_bare_name(changes), available)
 
 
-def changed(role: Role, changes: Changes, available: Available) -> Role:
+def changed(role: CustomRole, changes: Changes, available: Available) -> CustomRole:
     """The role that an update makes of one; what the request does not touch is not held against it."""
     return _checked(role, keep_the_application_referred_to(role, changes, available.applications), available)
 
 
-def _checked(current: Role, changes: Changes, available: Available) -> Role:
+def _checked(current: CustomRole, changes: Changes, available: Available) -> CustomRole:
     role = _merged(current, changes)
     require_available("policy", changes.policies, available.policies)
     require_available("application", changes.applications, available.applications)
@@ -238,9 +238,9 @@ def _checked(current: Role, changes: Changes, available: Available) -> Role:
     return role
 
 
-def _merged(role: Role, changes: Changes) -> Role:
+def _merged(role: CustomRole, changes: Changes) -> CustomRole:
     """The role with what is mentioned; an empty text takes a field away (for the default application by rule 6)."""
-    return Role(
+    return CustomRole(
         role.name if changes.name is None else changes.name,
         role.description if changes.description is None else changes.description or None,
         role.policies if changes.policies is None else changes.policies,
@@ -254,7 +254,7 @@ def _merged(role: Role, changes: Changes) -> Role:
 # The roles of a domain
 
 
-def create(store: Store, account: Account, domain_name: str, fields: Mapping[str, Any]) -> Role:
+def create(store: Store, account: Account, domain_name: str, fields: Mapping[str, Any]) -> CustomRole:
     changes = read(fields)
     with store.transaction() as connection:
         domain = _administrated(connection, account, domain_name)
@@ -264,7 +264,7 @@ def create(store: Store, account: Account, domain_name: str, fields: Mapping[str
     return role
 
 
-def update(store: Store, account: Account, domain_name: str, name: str, fields: Mapping[str, Any]) -> Role:
+def update(store: Store, account: Account, domain_name: str, name: str, fields: Mapping[str, Any]) -> CustomRole:
     """Change what the fields mention. A name among them is the role's new one."""
     changes = read(fields)
     with store.transaction() as connection:
@@ -276,18 +276,18 @@ def update(store: Store, account: Account, domain_name: str, name: str, fields: 
     return role
 
 
-def get(store: Store, account: Account, domain_name: str, name: str) -> Role:
+def get(store: Store, account: Account, domain_name: str, name: str) -> CustomRole:
     with store.reading() as connection:
         return _get(connection, _administrated(connection, account, domain_name), name)
 
 
-def listed(store: Store, account: Account, domain_name: str) -> list[Role]:
+def listed(store: Store, account: Account, domain_name: str) -> list[CustomRole]:
     """The domain's roles by name."""
     with store.reading() as connection:
         return _select(connection, _administrated(connection, account, domain_name))
 
 
-def delete(store: Store, account: Account, domain_name: str, name: str) -> Role:
+def delete(store: Store, account: Account, domain_name: str, name: str) -> CustomRole:
     """The role that was deleted."""
     with store.transaction() as connection:
         domain = _administrated(connection, account, domain_name)
@@ -296,41 +296,41 @@ def delete(store: Store, account: Account, domain_name: str, name: str) -> Role:
     return role
 
 
-def _administrated(connection: Connection, account: Account, name: str) -> domains.Domain:
+def _administrated(connection: Connection, account: Account, name: str) -> domains.StoredDomain:
     """The domain, when the account administrates it: its own, or a reseller's customer; and when it can be accessed."""
     if account.reseller is not None:
         domain = domains.own(connection, account.reseller, name)
     elif name not in (account.domain, account.domain.partition("@")[0]):
         raise refused(
-            Code.NOT_ADMINISTRATOR, f"the account belongs to domain {account.domain}; it does not administrate {name}"
+            Reason.NOT_ADMINISTRATOR, f"the account belongs to domain {account.domain}; it does not administrate {name}"
         )
     elif not account.administrator:
-        raise refused(Code.NOT_ADMINISTRATOR, f"the account does not administrate domain {account.domain}")
+        raise refused(Reason.NOT_ADMINISTRATOR, f"the account does not administrate domain {account.domain}")
     else:
         domain = domains.find(connection, account.domain)
     domains.check_access(connection, domain)
     return domain
 
 
-def _available(connection: Connection, domain: domains.Domain) -> Available:
+def _available(connection: Connection, domain: domains.StoredDomain) -> Available:
     return Available(
         domains.available(connection, domain, "policy"), domains.available(connection, domain, "application")
     )
 
 
-def _require_free(connection: Connection, domain: domains.Domain, name: str) -> None:
+def _require_free(connection: Connection, domain: domains.StoredDomain, name: str) -> None:
     if _select(connection, domain, name):
-        raise refused(Code.ROLE_TAKEN, f"domain {domain.name} has a role '{name}'")
+        raise refused(Reason.ROLE_TAKEN, f"domain {domain.name} has a role '{name}'")
 
 
-def _get(connection: Connection, domain: domains.Domain, name: str) -> Role:
+def _get(connection: Connection, domain: domains.StoredDomain, name: str) -> CustomRole:
     found = _select(connection, domain, name)
     if not found:
-        raise refused(Code.NO_ROLE, f"domain {domain.name} has no role '{name}'")
+        raise refused(Reason.NO_ROLE, f"domain {domain.name} has no role '{name}'")
     return found[0]
 
 
-def _select(connection: Connection, domain: domains.Domain, name: str | None = None) -> list[Role]:
+def _select(connection: Connection, domain: domains.StoredDomain, name: str | None = None) -> list[CustomRole]:
     """The domain's roles by name, or the one of this name."""
     named = [] if name is None else [_ROLES.name == name]
     columns = (column for column in _ROLES if column is not _ROLES.domain)
@@ -338,15 +338,15 @@ def _select(connection: Connection, domain: domains.Domain, name: str | None = N
     return [_role(row) for row in rows.mappings()]
 
 
-def _role(row: RowMapping) -> Role:
+def _role(row: RowMapping) -> CustomRole:
     lists = {name: tuple(row[name]) for name in ("policies", "applications")}
     ids = row["resource_ids"]
-    return Role(**{**row, **lists, "resource_ids": None if ids is None else tuple(ids)})
+    return CustomRole(**{**row, **lists, "resource_ids": None if ids is None else tuple(ids)})
 
 
-def _put(connection: Connection, domain: domains.Domain, role: Role) -> None:
+def _put(connection: Connection, domain: domains.StoredDomain, role: CustomRole) -> None:
     connection.execute(insert(schema.roles).values(domain=domain.id, **asdict(role)))
 
 
-def _delete(connection: Connection, domain: domains.Domain, name: str) -> None:
+def _delete(connection: Connection, domain: domains.StoredDomain, name: str) -> None:
     connection.execute(delete_(schema.roles).where(_ROLES.domain == domain.id, _ROLES.name == name))

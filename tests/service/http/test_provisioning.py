@@ -12,10 +12,10 @@ from typing import Any, cast
 import pytest
 from support.application import answered
 
+from svcctl.api.models import DomainStatus
 from svcctl.service.http.app import build
 from svcctl.service.provisioning import accounts, domains, offers, seed
 from svcctl.service.provisioning.accounts import Account
-from svcctl.service.provisioning.domains import Status
 from svcctl.service.service import Service
 from svcctl.service.store import Store
 
@@ -152,7 +152,7 @@ def test_pending_disabled_and_ownerless_have_errors_of_their_own(ask: Ask, store
         409,
         error(127, "domain acme@demo is disabled: it cannot be accessed"),
     )
-    domains.set_status(store, "acme@demo", Status.PENDING)
+    domains.set_status(store, "acme@demo", DomainStatus.PENDING)
     assert ask("reseller", "POST", "/domain/acme/enable") == (
         409,
         error(118, "domain acme@demo is pending: it cannot be enabled"),

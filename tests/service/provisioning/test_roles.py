@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
+from svcctl.api.models import DomainStatus
 from svcctl.api.role_rules import lint
 from svcctl.errors import ServiceError
 from svcctl.service.provisioning import domains, offers, roles
 from svcctl.service.provisioning.accounts import Account
-from svcctl.service.provisioning.codes import Code
-from svcctl.service.provisioning.domains import Status
+from svcctl.service.provisioning.codes import Reason
 from svcctl.service.provisioning.offers import Feature, PricePlan, Reseller
-from svcctl.service.provisioning.roles import EVERY, Available, Role
+from svcctl.service.provisioning.roles import EVERY, Available, CustomRole
 from svcctl.service.store import Store
 
 AVAILABLE = Available(("Alerts", "Lookups", "Search"), ("dashboards", "explorer"))
@@ -30,7 +30,7 @@ def made(**fields: Any) -> dict[str, Any]:
     return read_of(roles.made(roles.read({"name": "ops", **fields}), AVAILABLE))
 
 
-def read_of(role: Role) -> dict[str, Any]:
+def read_of(role: CustomRole) -> dict[str, Any]:
     return {key: value for key, value in role.to_json().items() if key not in ("name", *READ_ONLY)}
 
 
@@ -393,7 +393,7 @@ def test_roles_are_kept_with_their_domain(store: Store) -> None:
     roles.create(store, ADMIN, "acme", {"name": "b", "policies": "Search", "resourceIds": {"x": [2, 1]}})
     roles.create(store, RESELLER, "acme@north", {"name": "a"})
     assert [role.name for role in roles.listed(store, ADMIN, "acme@north")] == ["a", "b"]
-    assert roles.get(store, RESELLER, "acme", "b") == Role("b", None, ("Search",), (), (1, 2), None, None)
+    assert roles.get(store, RESELLER, "acme", "b") == CustomRole("b", None, ("Search",), (), (1, 2), None, None)
     assert roles.delete(store, ADMIN, "acme", "b").name == "b"
     assert refusal(lambda: roles.get(store, ADMIN, "acme", "b")) == (140, "domain acme@north has no role 'b'")
     domains.delete(store, "north", "acme")
@@ -446,9 +446,10 @@ def test_administrators_of_the_domain_and_its_reseller_may(
 
 
 @pytest.mark.parametrize(
-    ("status", "code"), [(Status.DISABLED, Code.DISABLED), (Status.PENDING, Code.PENDING), (Status.ACTIVE, None)]
+    ("status", "code"),
+    [(DomainStatus.DISABLED, Reason.DISABLED), (DomainStatus.PENDING, Reason.PENDING), (DomainStatus.ACTIVE, None)],
 )
-def test_roles_belong_to_what_cannot_be_accessed_then(store: Store, status: Status, code: Code | None) -> None:
+def test_roles_belong_to_what_cannot_be_accessed_then(store: Store, status: DomainStatus, code: Reason | None) -> None:
     domains.set_status(store, "acme@north", status)
     for account in (ADMIN, RESELLER):
         try:
@@ -525,7 +526,7 @@ def refused_rule(check: Callable[..., object], *given: object) -> int | str | No
     try:
         check(*given)
     except ServiceError as error:
-        return "field" if error.code == Code.BODY else int(error.code or 0) - 130
+        return "field" if error.code == Reason.BODY else int(error.code or 0) - 130
     return None
 
 
@@ -553,10 +554,10 @@ def test_the_offline_rules_and_the_service_agree_on_ten_thousand_random_roles() 
 
 
 CURRENT = [
-    Role("ops", None, EVERY, EVERY, None, None, None),
-    Role("ops", None, ("Search",), (), (), None, None),
-    Role("ops", None, (), ("dashboards", "explorer"), (1,), None, "explorer"),
-    Role("ops", None, ("Alerts",), ("dashboards", "explorer"), None, "f", None),
+    CustomRole("ops", None, EVERY, EVERY, None, None, None),
+    CustomRole("ops", None, ("Search",), (), (), None, None),
+    CustomRole("ops", None, (), ("dashboards", "explorer"), (1,), None, "explorer"),
+    CustomRole("ops", None, ("Alerts",), ("dashboards", "explorer"), None, "f", None),
 ]
 
 

@@ -128,6 +128,14 @@ def read_refusal(payload: Any) -> Refusal | None:
     return None
 
 
+def refusal_in(body: bytes) -> Refusal | None:
+    """What the bytes of a body refuse; None for what is not JSON, and for a body too long to be a refusal."""
+    try:
+        return read_refusal(json.loads(body)) if len(body) <= MAX_BODY else None
+    except (ValueError, RecursionError):
+        return None
+
+
 def is_error_line(payload: Any) -> bool:
     """Whether a lone line of json/simple is an error body and not a row: an error's fields, and enough of them."""
     if not isinstance(payload, Mapping) or not set(payload) <= _ENVELOPE_FIELDS or read_refusal(payload) is None:

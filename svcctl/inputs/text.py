@@ -1,0 +1,43 @@
+"""Text that a command line takes from a file or from standard input; `-` is standard input everywhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from svcctl.errors import UsageError
+
+STDIN = "-"
+
+
+def read(source: Path | str, what: str) -> str:
+    """The text of a file or of standard input, in UTF-8. UsageError says that `what` cannot be read, and why."""
+    try:
+        return sys.stdin.read() if str(source) == STDIN else Path(source).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(source, what, error) from None
+
+
+def read_bytes(source: Path | str, what: str) -> bytes:
+    """The bytes of a file or of standard input. UsageError says that `what` cannot be read, and why."""
+    try:
+        return sys.stdin.buffer.read() if str(source) == STDIN else Path(source).read_bytes()
+    except OSError as error:
+        raise _unreadable(source, what, error) from None
+
+
+def words(given: Iterable[str]) -> list[str]:
+    """The given words, each once; the words of standard input replace `-`."""
+    expanded = [word for one in given for word in (sys.stdin.read().split() if one == STDIN else [one])]
+    return list(dict.fromkeys(expanded))
+
+
+def name(source: Path | str) -> str:
+    """A source as messages name it."""
+    return "standard input" if str(source) == STDIN else str(source)
+
+
+def _unreadable(source: Path | str, what: str, error: Exception) -> UsageError:
+    reason = getattr(error, "strerror", None) or error
+    return UsageError(f"{what} cannot be read from {name(source)}: {reason}")

@@ -1,0 +1,31 @@
+"""A limit on how long a block runs, whatever it is waiting for; the process's alarm clock keeps it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def time_limit(seconds: float | None) -> Iterator[None]:
+    """Leave the block after `seconds`, wherever it is then; without a number it may run for ever."""
+
+    class TimeIsUp(Exception):
+        pass
+
+    def interrupt(*_: object) -> None:
+        raise TimeIsUp
+
+    if seconds is None:
+        yield
+        return
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    except TimeIsUp:
+        pass
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)

@@ -17,8 +17,8 @@ import typer
 from svcctl import __version__
 from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
-from svcctl.errors import UsageError
-from svcctl.terminal.diagnostics import EXIT_CODES, Diagnostics, ReaderClosed, wants_color
+from svcctl.errors import ReaderClosed, UsageError
+from svcctl.terminal.diagnostics import EXIT_CODES, exit_code, wants_color
 
 NOUNS = {
     "query": "Run a query over the events of a range.",
@@ -153,17 +153,15 @@ def root(
     verbose: VerboseOpt = False,
     version: VersionOpt = False,
 ) -> None:
-    """Take the global options into the context that every command finds in `ctx.obj`."""
+    """Put the global options into the context that every command finds in `ctx.obj`."""
     if color not in COLORS:
         raise UsageError(f"color '{color}' is not one of {', '.join(COLORS)}")
-    context: Context = ctx.obj
-    context.flags = {"profile": profile, "config": config, "timeout": timeout, "retries": retries}
-    context.color = color
-    context.diagnostics.quiet = quiet
-    context.diagnostics.verbose = verbose
-    context.diagnostics.color = wants_color(color, sys.stderr, context.environment)
+    svc: Context = ctx.obj
+    colored = wants_color(color, svc.diagnostics.stream, svc.environment)
+    svc.diagnostics.configure(quiet=quiet, verbose=verbose, color=colored)
+    ctx.obj = svc.with_flags(profile=profile, config=config, timeout=timeout, retries=retries, color=color)
     if ctx.invoked_subcommand is None:
-        context.output.text(START)
+        ctx.obj.output.text(START)
 
 
 def app_with(nouns: Iterable[str], context: Context | None = None) -> typer.Typer:
@@ -209,23 +207,48 @@ def _noun(arguments: Sequence[str]) -> str | None:
     return None
 
 
-def run(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str], context: Context | None = None) -> int:
     """Run one command line; returns its exit code."""
-    diagnostics = Diagnostics(sys.stderr, moving=os.environ.get("TERM") != "dumb")
-    context = Context({}, diagnostics)
+    context = context or Context()
+    diagnostics = context.diagnostics
     arguments = hoist(arguments)
     try:
         with context.closing:
             code = build(arguments, context)(list(arguments), prog_name="svcctl", standalone_mode=False)
-        if code == INTERRUPTED:  # Typer takes the KeyboardInterrupt and leaves its number
+        if code == INTERRUPTED:  # Typer catches the KeyboardInterrupt and returns this number
             return diagnostics.report(KeyboardInterrupt())
         return code if isinstance(code, int) else 0
+    except typer.TyperException as error:
+        if page := _page_of(error):
+            diagnostics.page(page)
+            return exit_code(UsageError(""))
+        return diagnostics.report(_usage_error(error))
     except BrokenPipeError:  # from a help page, which Typer prints
         return diagnostics.report(ReaderClosed())
     except (Exception, KeyboardInterrupt) as error:
         return diagnostics.report(error)
     finally:
         diagnostics.clear_progress()
+
+
+def _page_of(error: typer.TyperException) -> str | None:
+    """The help page of a noun that was named without a verb: Typer raises it as an error."""
+    context = getattr(error, "ctx", None)
+    return error.format_message() if context is not None and error.format_message() == context.get_help() else None
+
+
+def _usage_error(error: typer.TyperException) -> UsageError:
+    """Typer's own error in one line, with a hint where to look."""
+    context = getattr(error, "ctx", None)
+    message = " ".join(error.format_message().split())
+    message = message[:1].lower() + message[1:].rstrip(".")
+    hints = [f"see '{context.command_path} --help'"] if context else []
+    if message.startswith("got unexpected extra argument"):
+        hints.insert(0, "put an argument that contains spaces in quotes, as in: svcctl query 'from …' --from 1h")
+    about = getattr(getattr(error, "param", None), "help", None)
+    if about and message.startswith("missing"):
+        hints.insert(0, str(about).rstrip("."))
+    return UsageError(message, hint="; ".join(hints) or None)
 
 
 def main() -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 import time
@@ -13,35 +14,64 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from svcctl import profiles
-from svcctl.errors import UsageError
+from svcctl.errors import Declined, UsageError
 from svcctl.terminal.diagnostics import Diagnostics, wants_color
 from svcctl.terminal.formats import Format, find_format
 from svcctl.terminal.output import Output
+from svcctl.terminal.prompt import Prompt, TerminalPrompt
 
 if TYPE_CHECKING:
     from svcctl import local_service
     from svcctl.api.client import Client
+    from svcctl.api.transport import Exchange, Retry
+
+    Observe = Callable[[Exchange | Retry], None]
+    ClientFactory = Callable[[profiles.Profile, Diagnostics, Callable[[], float], Observe], Client]
 
 
-@dataclass
-class Context:
-    """Built once a run by the root command, from the global options; commands find it in `ctx.obj`."""
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The global options that decide what a command works with, as the command line gives them; None: not given."""
 
-    flags: Mapping[str, Any]
-    diagnostics: Diagnostics
+    profile: str | None = None
+    config: str | None = None
+    timeout: float | None = None
+    retries: int | None = None
     color: str = "auto"
+
+
+def _connect(
+    profile: profiles.Profile, diagnostics: Diagnostics, clock: Callable[[], float], observe: Observe
+) -> Client:
+    """A client over the network, loaded when the first one is made: most commands that need none start sooner."""
+    from svcctl.client_factory import connect
+
+    return connect(profile, diagnostics, clock, observe)
+
+
+@dataclass(frozen=True)
+class Context:
+    """Built once per run from the global options; commands find it in `ctx.obj`. Tests pass parts of their own."""
+
+    flags: Flags = Flags()
+    diagnostics: Diagnostics = field(
+        default_factory=lambda: Diagnostics(sys.stderr, moving=os.environ.get("TERM") != "dumb")
+    )
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     clock: Callable[[], float] = time.time
+    client_factory: ClientFactory = _connect
+    prompt: Prompt | None = None
+    """Who answers questions; None is the person at the terminal."""
     closing: ExitStack = field(default_factory=ExitStack)
-    activity: Callable[[], str] = lambda: "waiting for the service"
-    """What is going on, for whom it takes long."""
+
+    def with_flags(self, **changes: Any) -> Context:
+        """The same context with other flags: what depends on them is built anew, the rest is shared."""
+        return dataclasses.replace(self, flags=dataclasses.replace(self.flags, **changes))
 
     @cached_property
     def store(self) -> profiles.ProfileStore:
-        config = self.flags.get("config")
+        config = self.flags.config
         return profiles.default_store(self.environment, Path(config) if config else None)
 
     @cached_property
@@ -52,44 +82,30 @@ class Context:
 
     @cached_property
     def profile(self) -> profiles.Profile:
-        return self._resolve(self.flags)
+        from svcctl import local_service
+
+        return profiles.resolve(
+            self.store,
+            flags=dataclasses.asdict(self.flags),
+            environment=self.environment,
+            local=lambda name: local_service.profile_fields(self.files, name),
+        )
 
     @cached_property
     def output(self) -> Output:
-        return Output(sys.stdout, self.diagnostics, color=wants_color(self.color, sys.stdout, self.environment))
+        return Output(sys.stdout, self.diagnostics, color=wants_color(self.flags.color, sys.stdout, self.environment))
 
     @cached_property
     def client(self) -> Client:
         """The client of the profile; the built-in profile's service is started if it does not run."""
         if self.profile.name in profiles.BUILT_IN:
             self.start_local()
-        self.closing.enter_context(self.diagnostics.working(self._tell))
+        self.closing.enter_context(self.diagnostics.working(lambda: "waiting for the service"))
         return self.connect()
 
-    @cached_property
-    def local_client(self) -> Client:
-        """The client of the local service, whatever the profile is."""
-        self.start_local()
-        return self.connect(self._resolve({**self.flags, "profile": profiles.LOCAL}))
-
-    def _resolve(self, flags: Mapping[str, Any]) -> profiles.Profile:
-        from svcctl import local_service
-
-        return profiles.resolve(
-            self.store,
-            flags=flags,
-            environment=self.environment,
-            local=lambda name: local_service.profile_fields(self.files, name),
-        )
-
-    def _tell(self) -> str:
-        return self.activity()
-
-    def connect(self, profile: profiles.Profile | None = None) -> Client:
-        """A client of a profile, by default the chosen one; nothing is started and nothing sent."""
-        from svcctl.connect import connect
-
-        return self.closing.enter_context(connect(profile or self.profile, self.diagnostics, self.clock))
+    def connect(self, observe: Observe = lambda event: None) -> Client:
+        """A client of the profile; nothing is started and nothing sent."""
+        return self.closing.enter_context(self.client_factory(self.profile, self.diagnostics, self.clock, observe))
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.clock(), UTC)
@@ -99,42 +115,31 @@ class Context:
         chosen = name or self.profile.format
         return find_format(chosen, is_terminal=self.output.is_terminal, lists=lists)
 
-    def ask(self, question: str) -> None:
-        """Go on only when a person says yes; Abort when they do not, UsageError when there is nobody to ask."""
-        if self._answer(question, " [y/N]: ").strip().lower() not in ("y", "yes"):
-            raise typer.Abort
-
-    def ask_word(self, question: str, expected: str) -> None:
-        """Go on only when a person types the expected word."""
-        if self._answer(question, ": ").strip() != expected:
-            raise UsageError(f"that was not '{expected}'; nothing was done")
+    @cached_property
+    def _prompt(self) -> Prompt:
+        return self.prompt or TerminalPrompt(sys.stdin, self.diagnostics)
 
     @property
     def is_attended(self) -> bool:
-        """Whether there is somebody to ask."""
-        return sys.stdin.isatty() and self.diagnostics.is_terminal
+        """Whether somebody is there to answer questions."""
+        return self._prompt.is_attended
+
+    def ask(self, question: str) -> None:
+        """Return only when the answer is yes; Declined otherwise, UsageError when nobody can be asked."""
+        if self._prompt.answer(question, " [y/N]: ").strip().lower() not in ("y", "yes"):
+            raise Declined
+
+    def ask_word(self, question: str, expected: str) -> None:
+        """Return only when the answer is the expected word; UsageError otherwise."""
+        if self._prompt.answer(question, ": ").strip() != expected:
+            raise UsageError(f"that was not '{expected}'; nothing was done")
 
     def ask_for(self, what: str, *, hidden: bool = False) -> str:
-        """What a person types, unseen when it is a secret; empty for nothing."""
-        if not hidden:
-            return self._answer(what, ": ").strip()
-        import getpass
-
-        try:
-            return getpass.getpass(f"{what} (not shown): ").strip()
-        except EOFError:
-            raise typer.Abort from None
-
-    def _answer(self, question: str, ending: str) -> str:
-        if not self.is_attended:
-            raise UsageError(f"{question} There is no terminal to ask on", hint="say it with --yes")
-        self.diagnostics.prompt(question + ending)
-        if not (answer := sys.stdin.readline()):
-            raise typer.Abort
-        return answer
+        """The text that a person types, not shown when it is a secret; empty when nothing is typed."""
+        return self._prompt.answer(what, " (not shown): " if hidden else ": ", hidden=hidden).strip()
 
     def start_local(self) -> bool:
-        """Start the local service unless it runs, and say so; False when it did."""
+        """Start the local service unless it runs, and say so; False when it already ran."""
         from svcctl import local_service
 
         if local_service.answers(self.files):

@@ -13,8 +13,10 @@
     ├── EmptyResult             no rows, where the caller asked for that to be a failure
     └── Locked                  another run holds the lock
 
-The exit code of each stands in `svcctl.diagnostics`; this tree knows nothing of processes, so that the client can be
-used as a library.
+Two endings are no errors, and stand beside the tree: Declined and ReaderClosed.
+
+`svcctl.terminal.diagnostics` maps each class to its exit code; this tree knows nothing of processes, so that the client
+can be used as a library.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ class Place:
 class ServiceError(SvcctlError):
     """A refusal by the service: its message, its code (`code`, `status` or the HTTP status) and the request's cid.
 
-    `place` is set when the service says where in the query it stumbled.
+    `place` is set when the service says where in the query the mistake is; `query` is the text it refers to.
     """
 
     def __init__(
@@ -71,11 +73,13 @@ class ServiceError(SvcctlError):
         cid: str | None = None,
         hint: str | None = None,
         place: Place | None = None,
+        query: str | None = None,
     ) -> None:
         super().__init__(message, hint=hint)
         self.code = code
         self.cid = cid
         self.place = place
+        self.query = query
 
 
 class CredentialsError(ServiceError):
@@ -118,3 +122,11 @@ def reason(error: Exception) -> str:
     code = getattr(error, "errno", None)
     known = os.strerror(code) if isinstance(code, int) and code > 0 else None
     return getattr(error, "strerror", None) or known or str(error)
+
+
+class Declined(Exception):
+    """The person who was asked said no, or nothing."""
+
+
+class ReaderClosed(Exception):
+    """Whoever read stdout has closed it, as `head` does: there is nobody left to write for."""

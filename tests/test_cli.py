@@ -45,6 +45,30 @@ def test_an_unknown_command_is_refused_with_the_nearest(shell: Shell) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["range", "--from", "1h", "--retries", "x"], "invalid value for '--retries': 'x' is not a valid int range"),
+        (["range"], "missing option '--from'"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_one_line_and_a_hint(arguments: list[str], said: str, shell: Shell) -> None:
+    done = shell(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"svcctl: error: {said}")
+    assert [line.partition(": ")[0] for line in done.stderr.splitlines()] == ["svcctl", "hint"]
+
+
+def test_a_query_without_quotes_is_answered_with_quotes(shell: Shell) -> None:
+    done = shell("query", "from", "auth.all", "--from", "1h")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "svcctl: error: got unexpected extra argument(s) (auth.all)\n"
+        "hint: put an argument that contains spaces in quotes, as in: svcctl query 'from …' --from 1h; "
+        "see 'svcctl query --help'\n",
+    )
+
+
 def test_the_version_is_the_changelogs(shell: Shell) -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     versions = re.findall(r"^## \[(\d.*)\]", changelog, re.MULTILINE)

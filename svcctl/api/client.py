@@ -93,7 +93,7 @@ class Client:
         if request.destination is not None:
             raise UsageError("a query with a destination is launched, not read")
         call = self._query_call(request, repeatable=True)
-        with self._answer(call) as response:
+        with _naming(request.query), self._answer(call) as response:
             head = response.headers
             yield QueryResponse(MODES[request.mode], head.get("content-type", ""), _body(response), head.get(CID))
 
@@ -101,7 +101,8 @@ class Client:
         """Forwards a query to its destination and returns the ID of the job."""
         if request.destination is None:
             raise UsageError("a query without a destination is read, not launched")
-        payload = self._payload(self._query_call(request, repeatable=False))
+        with _naming(request.query):
+            payload = self._payload(self._query_call(request, repeatable=False))
         job = _job(payload)
         _raise_job_failure(job)
         if not job.id:
@@ -275,6 +276,16 @@ class Client:
             yield response
         finally:
             response.close()
+
+
+@contextmanager
+def _naming(query: str | None) -> Iterator[None]:
+    """An error that names a place in the query gets the query's text too: whoever reports it can show both."""
+    try:
+        yield
+    except ServiceError as error:
+        error.query = query
+        raise
 
 
 def _encoded(fields: Mapping[str, Any]) -> bytes:

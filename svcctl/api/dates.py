@@ -20,8 +20,6 @@ from svcctl.errors import UsageError
 Moment = int | str
 """A date as the interface takes it: epoch seconds, or an operator or absolute date as text."""
 
-DATE_FORMATS = ("default", "sql", "iso")
-"""The names of dateFormat."""
 ABSOLUTE_FORMAT = "%d/%m/%Y %H:%M:%S"
 DATE_FORMATS = ("default", "sql", "iso")
 """The values of `dateFormat`: how dates are printed."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +11,7 @@ import typer
 from svcctl.completion.words import Completes
 from svcctl.context import Context
 from svcctl.errors import UsageError
+from svcctl.inputs.text import read_bytes
 from svcctl.options import ForceOpt, OutputOpt
 from svcctl.terminal.formats import FORMATS
 from svcctl.terminal.tables import visible
@@ -63,7 +62,7 @@ def api(
     svcctl api POST /search/query -d @request.json -o answer.json
     svcctl -p local-reseller api GET /domain --include
     """
-    from svcctl.api.refusals import MAX_BODY, read_refusal
+    from svcctl.api.refusals import MAX_BODY, refusal_in
 
     svc: Context = ctx.obj
     if method.upper() not in METHODS:
@@ -89,21 +88,14 @@ def api(
                 sink.line(f"{name}: {visible(value)}")
             sink.line("")
         svc.output.stream(watched(answer.body), sink)
-    try:
-        payload = json.loads(head) if len(head) <= MAX_BODY else None
-    except (ValueError, RecursionError):
-        return  # whatever it is, it is not one of the interface's errors
-    if refusal := read_refusal(payload):
+    if refusal := refusal_in(bytes(head)):
         raise refusal.as_error(answer.status)
 
 
 def _body(data: str | None) -> bytes:
     if data is None or not data.startswith("@"):
         return (data or "").encode("utf-8", "surrogateescape")
-    try:
-        return sys.stdin.buffer.read() if data == "@-" else Path(data[1:]).expanduser().read_bytes()
-    except OSError as error:
-        raise UsageError(f"the body cannot be read from {data[1:]}: {error.strerror}") from None
+    return read_bytes(Path(data[1:]).expanduser(), "the body")
 
 
 def _header(text: str) -> tuple[str, str]:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from svcctl.api.if_needed import already_so, create_domain, done_if, no_domain
 from svcctl.api.models import Domain
-from svcctl.api.refusals import Code
 from svcctl.completion.words import Completes
 from svcctl.context import Context
-from svcctl.errors import Conflict, NotFound, ServiceError
 from svcctl.options import FormatOpt, YesOpt
-from svcctl.terminal.tables import TableColumn
+from svcctl.terminal.records import DOMAINS
 
 _NAME = typer.Argument(metavar="NAME", help="Name of a domain; @RESELLER at its end may be left out.")
 DomainArg = Annotated[str, _NAME, Completes("domains")]
@@ -41,14 +38,16 @@ def register(app: typer.Typer) -> None:
 def list_(ctx: typer.Context, format: FormatOpt = None) -> None:
     """List the domains"""
     svc: Context = ctx.obj
-    _print(svc, svc.client.domains(), format)
+    chosen = svc.format(format, lists=True)
+    svc.output.records(DOMAINS, svc.client.domains(), chosen)
 
 
 @_app.command()
 def show(ctx: typer.Context, name: DomainArg, format: FormatOpt = None) -> None:
     """Show a domain"""
     svc: Context = ctx.obj
-    _print(svc, [svc.client.domain(name)], format)
+    chosen = svc.format(format, lists=True)
+    svc.output.records(DOMAINS, [svc.client.domain(name)], chosen)
 
 
 @_app.command()
@@ -66,20 +65,19 @@ def create(
     Nobody can use the domain until it has an owner.
     """
     svc: Context = ctx.obj
-    try:
+    chosen = svc.format(format, lists=True)
+    if if_needed:
+        domain = create_domain(svc.client, name, plan, time, volume, svc.diagnostics.note)
+    else:
         domain = svc.client.create_domain(name, plan, time=time, volume=volume)
-    except ServiceError:
-        if not if_needed or (existing := _existing(svc, name, plan, time, volume)) is None:
-            raise
-        domain = existing
-    _print(svc, [domain], format)
+    svc.output.records(DOMAINS, [domain], chosen)
 
 
 @_app.command()
 def enable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False) -> None:
     """Enable a disabled domain"""
     svc: Context = ctx.obj
-    with _needed(svc, Code.ALREADY_SO, if_needed):
+    with done_if(if_needed, already_so, svc.diagnostics.note):
         svc.client.enable_domain(name)
 
 
@@ -87,7 +85,7 @@ def enable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False) 
 def disable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False) -> None:
     """Disable a domain: nobody can use it until it is enabled again"""
     svc: Context = ctx.obj
-    with _needed(svc, Code.ALREADY_SO, if_needed):
+    with done_if(if_needed, already_so, svc.diagnostics.note):
         svc.client.disable_domain(name)
 
 
@@ -98,71 +96,12 @@ def rm(ctx: typer.Context, name: DomainArg, yes: YesOpt = False, if_needed: IfNe
     Users who have no other domain are deleted altogether. The name must be typed, or --yes given.
     """
     svc: Context = ctx.obj
-    with _needed(svc, Code.NO_DOMAIN, if_needed):
+    with done_if(if_needed, no_domain, svc.diagnostics.note):
         domain = svc.client.domain(name)
         svc.diagnostics.note(f"deleting {_about(domain)} deletes {_users(domain)}")
         if not yes:
             svc.ask_word(f"Delete {domain.name}? (type its name)", domain.name)
         svc.client.delete_domain(domain.name)
-
-
-@contextmanager
-def _needed(svc: Context, code: int, if_needed: bool) -> Iterator[None]:
-    """With --if-needed, the error that says there is nothing to do is a note."""
-    try:
-        yield
-    except ServiceError as error:
-        if not if_needed or error.code != code:
-            raise
-        svc.diagnostics.note(f"nothing to do: {error.message}")
-
-
-def _existing(svc: Context, name: str, plan: str, time: float | None, volume: float | None) -> Domain | None:
-    """The domain if it is there as asked for; Conflict when it differs."""
-    try:
-        domain = svc.client.domain(name)
-    except NotFound:
-        return None
-    for what, wanted, found in (
-        ("plan", plan, domain.plan),
-        ("time", time, domain.time),
-        ("volume", volume, domain.volume),
-    ):
-        if wanted is not None and wanted != found:
-            raise Conflict(f"domain {domain.name} exists with {what} {found}, not {wanted}")
-    svc.diagnostics.note(f"nothing to do: domain {domain.name} exists")
-    return domain
-
-
-def _print(svc: Context, domains: Sequence[Domain], format: str | None) -> None:
-    """The interface's fields, then those that this service adds."""
-    chosen = svc.format(format, lists=True)
-    extra = list(dict.fromkeys(key for domain in domains for key in domain.extra))
-    rows: list[list[Any]] = [
-        [
-            *(domain.name, domain.plan, domain.time, domain.volume, domain.status),
-            *(domain.extra.get(key) if chosen.raw else _in_words(domain.extra.get(key)) for key in extra),
-        ]
-        for domain in domains
-    ]
-    columns = [
-        TableColumn("name"),
-        TableColumn("plan"),
-        TableColumn("time", "float8"),
-        TableColumn("volume", "float8"),
-        *map(TableColumn, ["status", *extra]),
-    ]
-    svc.output.records(columns, rows, chosen)
-
-
-def _in_words(value: Any) -> Any:
-    """A list as a table shows it: users by who they are."""
-    if not isinstance(value, list):
-        return value
-    return ", ".join(
-        str(one.get("email", one)) + " (owner)" * bool(one.get("owner")) if isinstance(one, dict) else str(one)
-        for one in value
-    )
 
 
 def _about(domain: Domain) -> str:

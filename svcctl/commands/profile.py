@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,7 +16,7 @@ from svcctl.errors import SvcctlError, UsageError, reason
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.profiles import given
 from svcctl.terminal.formats import find_format
-from svcctl.terminal.tables import TableColumn, visible
+from svcctl.terminal.records import PROFILES, SETTINGS, STEPS
 
 NameArg = Annotated[str, typer.Argument(metavar="NAME", help="Name of a profile."), Completes("profiles")]
 OptionalNameArg = Annotated[
@@ -58,8 +56,7 @@ def list_(ctx: typer.Context, format: FormatOpt = None) -> None:
     used = svc.profile.name
     stored = svc.store.load()
     rows = [[name, name == used, stored.fields(name).get("base_url")] for name in stored.names]
-    columns = [TableColumn("name"), TableColumn("used"), TableColumn("base_url")]
-    svc.output.records(columns, rows, svc.format(format, lists=True))
+    svc.output.records(PROFILES, rows, svc.format(format, lists=True))
 
 
 @_app.command()
@@ -67,7 +64,7 @@ def show(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = N
     """Show every setting and where it comes from, secrets masked"""
     svc: Context = ctx.obj
     if name is not None:
-        svc.flags = {**svc.flags, "profile": name}
+        svc = svc.with_flags(profile=name)
     profile = svc.profile
     rows = [["profile", profile.name, profile.name_source]]
     rows += [[value.setting.name, value.masked(), value.source] for value in profile.values.values()]
@@ -76,8 +73,7 @@ def show(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = N
         for group, names in profile.mappings.items()
         for key, text in names.items()
     ]
-    columns = [TableColumn("setting"), TableColumn("value"), TableColumn("source")]
-    svc.output.records(columns, rows, svc.format(format, lists=True))
+    svc.output.records(SETTINGS, rows, svc.format(format, lists=True))
 
 
 @_app.command("set")
@@ -117,32 +113,19 @@ def check(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = 
 
     The exit code is that of the first step that failed.
     """
-    from svcctl.connect import connect
     from svcctl.profiles import diagnosis
 
     svc: Context = ctx.obj
-    svc.flags = {**svc.flags, "retries": svc.flags.get("retries") or 0}
-    if name is not None:
-        svc.flags["profile"] = name
+    svc = svc.with_flags(profile=name or svc.flags.profile, retries=svc.flags.retries or 0)
     chosen = find_format(format or "auto", is_terminal=svc.output.is_terminal, lists=True)
     subject = diagnosis.Subject(
         svc.store,
         resolve=lambda: svc.profile,
-        connect=lambda profile, observe: svc.closing.enter_context(
-            connect(profile, svc.diagnostics, svc.clock, observe)
-        ),
+        connect=lambda profile, observe: svc.connect(observe),
         clock=svc.clock,
     )
     failures: list[SvcctlError] = []
-    results = _noting(diagnosis.run(subject), failures)
-    if chosen.name == "table":
-        width = min(shutil.get_terminal_size().columns, 100)
-        for result in results:
-            svc.output.text(_lines(result, width))
-    else:
-        columns = [TableColumn(column) for column in ("step", "result", "found", "next")]
-        rows = ([result.step, result.outcome, result.text, result.next or None] for result in results)
-        svc.output.records(columns, rows, chosen)
+    svc.output.records(STEPS, _noting(diagnosis.run(subject), failures), chosen)
     if failures:
         raise failures[0]
 
@@ -185,16 +168,3 @@ def _noting(results: Iterator[Result], failures: list[SvcctlError]) -> Iterator[
         if result.error is not None:
             failures.append(result.error)
         yield result
-
-
-def _lines(result: Result, width: int) -> str:
-    """A step for a person, its text beside it as far as there is room; an error says what to do at the end."""
-    indent = " " * 21 if width >= 60 else " " * 4
-    text = visible(f"{result.text}; {result.next}" if result.next and result.error is None else result.text)
-    return textwrap.fill(
-        text,
-        width,
-        initial_indent=f"{result.outcome:<8}{result.step:<13}",
-        subsequent_indent=indent,
-        break_on_hyphens=False,
-    )

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import csv
-import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from svcctl.api.dates import DATE_FORMATS, depends_on_zone, parse_zone, resolve
+from svcctl.api import jobs
+from svcctl.api.dates import DATE_FORMATS, parse_zone, resolve
 from svcctl.api.destinations import TYPES
 from svcctl.completion import words
 from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
-from svcctl.errors import EmptyResult, SvcctlError, UsageError
-from svcctl.inputs import destination, query_text
+from svcctl.errors import EmptyResult, UsageError
+from svcctl.inputs import dates, destination, query_text
 from svcctl.options import ForceOpt, FromOpt, OutputOpt, QueryFileOpt, QueryFormatOpt, QueryTextArg, TimeZoneOpt, ToOpt
 from svcctl.terminal.formats import FORMATS, Format
-from svcctl.terminal.output import Sink
+from svcctl.terminal.records import LAUNCHED
+from svcctl.terminal.tables import Style
+from svcctl.time_limit import time_limit
 
 if TYPE_CHECKING:
     from svcctl.api.events import QueryResponse
+    from svcctl.api.follow import Follow
     from svcctl.api.query import QueryRequest
 
 
@@ -114,49 +117,35 @@ def query(
 
     svc: Context = ctx.obj
     target = destination.read(dest, dest_param or [], dest_json, svc.diagnostics.note)
+    request = QueryRequest(
+        from_=from_,
+        to=_end(follow, to),
+        query=query_text.given(text, file, query_id, var or []),
+        query_id=query_id,
+        skip=skip,
+        limit=limit,
+    )
     if target is not None:
         _refuse_reading(output=output, fail_on_empty=fail_on_empty, columns=columns, chart=chart, max_time=max_time)
-        _launch(
-            svc,
-            QueryRequest(
-                from_=from_,
-                to=_end(follow, to),
-                query=_text(text, file, query_id, var or []),
-                query_id=query_id,
-                mode="csv" if date_format or time_zone else "json",
-                destination=target,
-                date_format=date_format,
-                time_zone=time_zone,
-                skip=skip,
-                limit=limit,
-            ),
-            format,
-            dry_run=dry_run,
-        )
+        # A job's rows are written as its destination has them; a text mode is named only where the interface wants
+        # one, for a date format and a zone.
+        mode = "csv" if date_format or time_zone else "json"
+        launched = replace(request, mode=mode, destination=target, date_format=date_format, time_zone=time_zone)
+        _launch(svc, launched, format, dry_run=dry_run)
         return
     chosen = _format(svc, format, output, chart=chart)
     names = _names(chosen, columns)
     _check_follow(chosen, follow=follow, max_time=max_time)
-    request = QueryRequest(
-        from_=from_,
-        to=_end(follow, to),
-        query=_text(text, file, query_id, var or []),
-        query_id=query_id,
-        mode=chosen.mode,
-        limit=limit,
-        skip=skip,
-    )
-    request = _with_dates(svc, request, chosen, date_format, time_zone)
-    svc.diagnostics.query_text = request.query
+    request, style = _dated(svc, replace(request, mode=chosen.mode), chosen, date_format, time_zone)
     if dry_run:
         svc.output.text(svc.connect().preview(request))
         return
     with svc.output.target(output, chosen, force=force) as sink:
-        rows: int | None
         if follow:
-            rows = _follow(svc, request, chosen, sink, names, max_time)
+            live = partial(svc.output.live, format=chosen, sink=sink, names=names, style=style)
+            rows = _follow(svc, request, live, max_time)
         else:
-            rows = _print(svc, request, chosen, sink, names)
+            rows = _print(svc, request, partial(svc.output.query, format=chosen, sink=sink, names=names, style=style))
         if fail_on_empty and not rows:
             raise EmptyResult("the query has no rows", hint="without --fail-on-empty this is a success")
     if limit and rows == limit:
@@ -165,18 +154,20 @@ def query(
 
 
 def _end(follow: bool, to: Any) -> Any:
-    """The end of the range, by default now; none for a query that goes on."""
+    """The end of the range, by default now; None for a query that does not end."""
     if follow and to is not None:
         raise UsageError("--follow has no end: leave out --to", hint="end it with --max-time or --limit")
     return None if follow else "now" if to is None else to
 
 
-def _print(svc: Context, request: QueryRequest, format: Format, sink: Sink, names: Sequence[str]) -> int | None:
-    """Print the answer; returns its rows where the format shows them."""
+def _print(svc: Context, request: QueryRequest, show: Callable[[QueryResponse], None]) -> int | None:
+    """Print the answer; returns the number of its rows where the format shows them."""
     started = svc.clock()
-    with svc.client.query(request) as answer:
-        svc.activity = lambda: _so_far(answer, svc.clock() - started)
-        svc.output.query(answer, format, sink, names)
+    with (
+        svc.client.query(request) as answer,
+        svc.diagnostics.working(lambda: _so_far(answer, svc.clock() - started)),
+    ):
+        show(answer)
     svc.diagnostics.detail(
         f"cid {answer.cid or '-'}, {'-' if answer.row_count is None else answer.row_count} rows, {answer.bytes} bytes, "
         f"{svc.clock() - started:.3f} s"
@@ -191,41 +182,18 @@ def _so_far(answer: QueryResponse, seconds: float) -> str:
     return f"{rows}{answer.bytes / 1e6:.1f} MB in {seconds:.0f} s"
 
 
-def _follow(
-    svc: Context, request: QueryRequest, format: Format, sink: Sink, names: Sequence[str], max_time: float | None
-) -> int:
-    """Print rows as they arrive until the time is up, the limit is reached or somebody interrupts."""
-    from svcctl.api.follow import Follow
+def _follow(svc: Context, request: QueryRequest, show: Callable[[Follow], None], max_time: float | None) -> int | None:
+    """Print rows until the time is up, the limit is reached or somebody interrupts; returns their number."""
+    from svcctl.api.follow import Follow as Following
 
     request = replace(request, mode="json/simple/compact", date_format=None, time_zone=None)
-    with time_limit(max_time), Follow(svc.client, request, notify=svc.diagnostics.note) as following:
-        svc.activity = lambda: f"{following.row_count} rows"
-        svc.output.live(following.columns, following.rows(), format, sink, names)
+    with (
+        time_limit(max_time),
+        Following(svc.client, request, notify=svc.diagnostics.note) as following,
+        svc.diagnostics.working(lambda: f"{following.row_count} rows"),
+    ):
+        show(following)
     return following.row_count
-
-
-@contextmanager
-def time_limit(seconds: float | None) -> Iterator[None]:
-    """Leave the block after `seconds`, from wherever it is."""
-
-    class TimeIsUp(Exception):
-        pass
-
-    def interrupt(*_: object) -> None:
-        raise TimeIsUp
-
-    if seconds is None:
-        yield
-        return
-    previous = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    except TimeIsUp:
-        pass
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
 
 
 def _check_follow(format: Format, *, follow: bool, max_time: float | None) -> None:
@@ -247,7 +215,7 @@ def _format(svc: Context, name: str | None, output: Path | None, *, chart: bool)
 
 
 def _names(format: Format, columns: str | None) -> Sequence[str]:
-    """The columns to show, none for all; a name that holds a comma stands in double quotes, as in csv."""
+    """The columns to show, none for all; a name that holds a comma is put in double quotes, as in csv."""
     if columns is None:
         return ()
     if format.raw:
@@ -262,79 +230,47 @@ def _names(format: Format, columns: str | None) -> Sequence[str]:
     return names
 
 
-def _text(text: str | None, file: Path | None, query_id: str | None, var: list[str]) -> str | None:
-    """The query's text, None where a saved query is run instead."""
-    if query_id is None:
-        return query_text.fill(query_text.read(text, file), var)
-    if text is not None or file is not None or var:
-        raise UsageError("--query-id runs a saved query as it is", hint="leave out the text, --file and --var")
-    return None
-
-
 def _refuse_reading(**options: object) -> None:
-    """Options of an answer that is read here make no sense for one that goes elsewhere."""
+    """Refuse options that only make sense when rows come back."""
     for name, value in options.items():
         if value not in (None, False):
             raise UsageError(f"--{name.replace('_', '-')} does not go with --dest: no rows come back")
 
 
 def _launch(svc: Context, request: QueryRequest, format: str | None, *, dry_run: bool) -> None:
-    """Launch a job and print it; its ID at least, when it cannot be read back."""
-    from svcctl.api.models import Job
-    from svcctl.terminal.tables import TableColumn
-
+    """Launch a job and print it."""
     chosen = svc.format(format, lists=True)
     resolve(request.from_, request.to, now=svc.now(), zone=parse_zone(request.time_zone or "GMT"))
-    svc.diagnostics.query_text = request.query
     if dry_run:
         svc.output.text(svc.connect().preview(request))
         return
-    job_id = svc.client.launch(request)
-    try:
-        job = svc.client.job(job_id)
-    except SvcctlError as error:
-        svc.diagnostics.note(f"the job is launched, but {error.message}")
-        job = Job(job_id, "")
-    names = ("id", "status", "type", "friendlyName")
-    fields = job.to_json()
-    svc.output.records([TableColumn(name) for name in names], [[fields.get(name) for name in names]], chosen)
+    svc.output.records(LAUNCHED, [jobs.launch(svc.client, request, svc.diagnostics.note)], chosen)
 
 
-def _with_dates(
+def _dated(
     svc: Context, request: QueryRequest, format: Format, date_format: str | None, time_zone: str | None
-) -> QueryRequest:
-    """The request with dates and zone as this format takes them, and the range checked before it is sent.
-
-    Formats in which the service prints dates get both as they are. In the JSON formats the interface has neither:
-    asked for explicitly they are refused, and where dates are printed here (tables, --follow) zone-dependent ends
-    become epoch seconds.
-    """
+) -> tuple[QueryRequest, Style]:
+    """The request with its dates as this format takes them, and how dates are shown where they are printed here."""
     if format.raw and not format.dates and (date_format or time_zone):
         option = "--date-format" if date_format else "--time-zone"
         raise UsageError(
             f"{option} does not apply to {format.name}: its timestamps are epoch milliseconds",
             hint="use it with csv, tsv, xml, xls, table or vertical",
         )
-    date_format = date_format or svc.profile.date_format
-    if date_format not in (None, *DATE_FORMATS):
-        raise UsageError(f"date format '{date_format}' is not one of {', '.join(DATE_FORMATS)}")
-    time_zone = time_zone or svc.profile.time_zone
-    zone = parse_zone(time_zone or "GMT")
-    now = svc.now()
-    resolved = resolve(request.from_, request.to, now=now, zone=zone)
-    until = "" if resolved.end is None else f" to {resolved.end:%Y-%m-%d %H:%M:%S}"
-    svc.diagnostics.detail(f"range {resolved.start:%Y-%m-%d %H:%M:%S}{until} (UTC)")
-    if resolved.end is not None and resolved.end > now:
-        svc.diagnostics.note(f"the range ends in the future,{until[3:]} UTC: the answer ends then")
-    if format.dates and request.to is not None:
-        return replace(request, date_format=date_format, time_zone=time_zone)
-
-    svc.output.style = replace(
-        svc.output.style, zone=zone, zone_label=time_zone or "", date_format=date_format or "default"
+    written = format.dates and request.to is not None
+    chosen = dates.choose(
+        request.from_,
+        request.to,
+        date_format or svc.profile.date_format,
+        time_zone or svc.profile.time_zone,
+        now=svc.now(),
+        written=written,
     )
-    # A query that goes on may be asked again, and must then mean the same; `to` counts from `from`.
-    fixed = request.to is None or (time_zone and (depends_on_zone(request.from_) or depends_on_zone(request.to)))
-    if not fixed:
-        return request
-    end = None if resolved.end is None else int(resolved.end.timestamp())
-    return replace(request, from_=int(resolved.start.timestamp()), to=end)
+    svc.diagnostics.detail(f"range {chosen.label}")
+    if chosen.range.end is not None and chosen.range.end > svc.now():
+        end = f"{chosen.range.end:%Y-%m-%d %H:%M:%S} UTC"
+        svc.diagnostics.note(f"--to is in the future: waiting for events until {end} (--to now ends at once)")
+    if written:
+        return replace(request, date_format=chosen.date_format, time_zone=chosen.time_zone), Style()
+    style = Style(zone=chosen.zone, zone_label=chosen.time_zone or "", date_format=chosen.date_format or "default")
+    return replace(request, from_=chosen.from_, to=chosen.to), style

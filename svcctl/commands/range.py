@@ -11,7 +11,7 @@ from svcctl.api.dates import Range, parse_moment, parse_zone, resolve
 from svcctl.context import Context
 from svcctl.errors import UsageError
 from svcctl.options import FormatOpt, FromOpt, TimeZoneOpt, ToOpt
-from svcctl.terminal.tables import TableColumn
+from svcctl.terminal.records import RANGE
 
 AtOpt = Annotated[
     Any, typer.Option("--at", parser=parse_moment, metavar="TIME", help="The moment to take for now (not an operator).")
@@ -39,8 +39,7 @@ def preview(
     now = svc.now() if at is None else _at(at, svc.now())
     zone = parse_zone(time_zone or svc.profile.time_zone or "GMT")
     resolved = resolve(from_, to, now=now, zone=zone)
-    columns = [TableColumn(name) for name in ("as", "from", "to")]
-    svc.output.records(columns, _rows(resolved, zone), svc.format(format, lists=True))
+    svc.output.records(RANGE, _rows(resolved, zone), svc.format(format, lists=True))
 
 
 def _at(moment: Any, now: datetime) -> datetime:

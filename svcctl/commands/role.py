@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from svcctl.api.if_needed import done_if, no_role
 from svcctl.api.models import ALL, Role
-from svcctl.api.refusals import Code
+from svcctl.api.role_changes import Change, make, plan
 from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
-from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, UsageError
+from svcctl.errors import UsageError
 from svcctl.inputs import role_files
 from svcctl.inputs.role_files import WrittenRole
 from svcctl.options import FormatOpt, YesOpt
-from svcctl.terminal.tables import TableColumn, visible
+from svcctl.terminal.records import FINDINGS, ROLE, ROLES
+from svcctl.terminal.tables import visible
 
 DomainArg = Annotated[str, typer.Argument(metavar="DOMAIN", help="Name of a domain."), Completes("domains")]
 RoleArg = Annotated[str, typer.Argument(metavar="ROLE", help="Name of a role.")]
@@ -64,15 +67,16 @@ def register(app: typer.Typer) -> None:
 def list_(ctx: typer.Context, domain: DomainArg, format: FormatOpt = None) -> None:
     """List the roles of a domain"""
     svc: Context = ctx.obj
-    _print(svc, svc.client.roles(domain), format, ("description",))
+    chosen = svc.format(format, lists=True)
+    svc.output.records(ROLES, svc.client.roles(domain), chosen)
 
 
 @_app.command()
 def show(ctx: typer.Context, domain: DomainArg, role: RoleArg, format: FormatOpt = None) -> None:
     """Show a role, the fields that cannot be set too"""
     svc: Context = ctx.obj
-    read_only = ("alertPermissions", "defVault", "maxVault")
-    _print(svc, [svc.client.role(domain, role)], format, ("description", "finderName", *read_only))
+    chosen = svc.format(format, lists=True)
+    svc.output.records(ROLE, [svc.client.role(domain, role)], chosen)
 
 
 @_app.command()
@@ -169,19 +173,19 @@ def apply(
     svc: Context = ctx.obj
     written = role_files.read_roles(file)
     role_files.require_sound(written, update=True)
-    steps = [step for one in written if (step := _plan(svc, domain, one)) is not None]
-    role_files.require_sound([step.written for step in steps if step.creates])
-    for step in steps:
-        _show(svc, domain, step)
-    if not steps:
+    changes = [(one, change) for one in written if (change := _plan(svc, domain, one)) is not None]
+    role_files.require_sound([one for one, change in changes if change.creates])
+    for _, change in changes:
+        _show(svc, domain, change)
+    if not changes:
         svc.diagnostics.note(f"nothing to do: the roles of {domain} are as {file} has them")
-    if not steps or dry_run:
+    if not changes or dry_run:
         return
     if not yes:
-        grants = [text for step in steps for text in _grants(step.written, domain, step.creates)]
+        grants = [text for one, change in changes for text in _grants(one, domain, change.creates)]
         svc.ask(" ".join([*grants, "Apply this?"]))
-    for step in steps:
-        _take(svc, domain, step)
+    for one, change in changes:
+        make(svc.client, domain, change, before_creating=partial(role_files.require_sound, [one]))
 
 
 @_app.command()
@@ -192,12 +196,8 @@ def rm(
     svc: Context = ctx.obj
     if not yes:
         svc.ask(f"Delete role '{role}' of {domain}?")
-    try:
+    with done_if(if_needed, no_role, svc.diagnostics.note):
         svc.client.delete_role(domain, role)
-    except NotFound as error:
-        if not if_needed or error.code == Code.NO_DOMAIN:
-            raise
-        svc.diagnostics.note(f"nothing to do: {error.message}")
 
 
 @_app.command("lint")
@@ -218,22 +218,10 @@ def lint_(ctx: typer.Context, files: FilesArg, format: FormatOpt = None) -> None
       defaultApplicationName: explorer   one of the applications
     """
     svc: Context = ctx.obj
-    found = [(role, one) for file in files for role in role_files.read_roles(file) for one in role.lint()]
-    rows = [
-        [
-            role.source,
-            role.lines.get(one.key or "", role.line),
-            role.fields.get("name"),
-            one.level,
-            one.rule,
-            one.message,
-        ]
-        for role, one in found
-    ]
-    columns = [TableColumn("file"), TableColumn("line", "int4"), TableColumn("role"), TableColumn("level")]
-    columns += [TableColumn("rule", "int4"), TableColumn("message")]
-    svc.output.records(columns, rows, svc.format(format, lists=True))
-    if errors := sum(one.level == "error" for _, one in found):
+    chosen = svc.format(format, lists=True)
+    found = [one for file in files for role in role_files.read_roles(file) for one in role.findings()]
+    svc.output.records(FINDINGS, found, chosen)
+    if errors := sum(one.level == "error" for one in found):
         raise UsageError(f"{errors} error{'s' if errors > 1 else ''} in {', '.join(map(str, files))}")
 
 
@@ -304,96 +292,20 @@ def _grants(written: WrittenRole, domain: str, creates: bool) -> list[str]:
 # Applying
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """What one role of a file needs: `current` is None for a role to be created, or where it could not be read."""
-
-    written: WrittenRole
-    current: Role | None
-    readable: bool = True
-
-    @property
-    def creates(self) -> bool:
-        return self.readable and self.current is None
-
-
-def _plan(svc: Context, domain: str, written: WrittenRole) -> _Step | None:
-    """The step to take; None when the role is as it should be."""
+def _plan(svc: Context, domain: str, written: WrittenRole) -> Change | None:
+    """The change that a role in a file needs; None when it needs none."""
     name = written.role.name
     if name is None:
         raise UsageError(f"{written.place()}: the name is missing (rule 1)")
-    try:
-        current = svc.client.role(domain, name)
-    except ServiceError as error:
-        if not _may_lack(error):
-            raise
-        return _Step(written, None, _reads_roles(svc, domain))
-    return _Step(written, current) if role_files.differences(current, written.role) else None
+    return plan(svc.client, domain, name, written.role)
 
 
-def _reads_roles(svc: Context, domain: str) -> bool:
-    """Whether the service reads roles at all: then the role that it did not find is not there."""
-    try:
-        svc.client.roles(domain)
-    except ServiceError as error:
-        if not _may_lack(error):
-            raise
-        return False
-    return True
-
-
-def _may_lack(error: ServiceError) -> bool:
-    """Whether a refusal may mean that there is no such operation; services say that in many ways."""
-    return error.code != Code.NO_DOMAIN and not isinstance(error, CredentialsError | Conflict)
-
-
-def _show(svc: Context, domain: str, step: _Step) -> None:
+def _show(svc: Context, domain: str, change: Change) -> None:
     """The difference, as lines with - and +."""
-    about = "" if step.readable else " (this service does not read roles: what it has now is not known)"
-    what = "new role" if step.creates else "role"
-    svc.output.text(f"{what} '{visible(str(step.written.role.name))}' in {visible(domain)}{about}")
-    for one in role_files.differences(step.current, replace(step.written.role, name=None)):
-        if step.current is not None:
-            _line(svc, "-", one.key, one.before)
-        _line(svc, "+", one.key, one.after)
-
-
-def _line(svc: Context, sign: str, key: str, value: str | None) -> None:
-    text = f"{sign} {key}: {visible(value or 'none')}"
-    color = {"-": 31, "+": 32}[sign]
-    svc.output.text(f"\x1b[{color}m{text}\x1b[0m" if svc.output.style.color else text)
-
-
-def _take(svc: Context, domain: str, step: _Step) -> None:
-    wanted = step.written.role
-    name = str(wanted.name)
-    changes = replace(wanted, name=None)
-    if step.creates:
-        svc.client.create_role(domain, wanted)
-    elif step.readable:
-        svc.client.update_role(domain, name, changes)
-    else:
-        try:
-            svc.client.update_role(domain, name, changes)
-        except NotFound as error:
-            if error.code == Code.NO_DOMAIN:
-                raise
-            role_files.require_sound([step.written])
-            svc.client.create_role(domain, wanted)
-
-
-# Printing
-
-
-def _print(svc: Context, found: Sequence[Role], format: str | None, more: tuple[str, ...]) -> None:
-    """The roles with the interface's fields; `more` are those beside the ones that say what a role may."""
-    names = ("name", "policies", "applications", "resourceIds", "defaultApplicationName", *more)
-    chosen = svc.format(format, lists=True)
-    objects = [role.to_json() if chosen.raw else _in_words(role) for role in found]
-    rows = [[one.get(name) for name in names] for one in objects]
-    svc.output.records([TableColumn(name) for name in names], rows, chosen)
-
-
-def _in_words(role: Role) -> dict[str, Any]:
-    """The role as a table shows it: what is granted in words, nothing as nothing."""
-    return {key: value if value != [] else None for key, value in role.to_json().items()} | role_files.in_words(role)
+    about = "" if change.readable else " (this service does not read roles: what it has now is not known)"
+    what = "new role" if change.creates else "role"
+    svc.output.text(f"{what} '{visible(change.name)}' in {visible(domain)}{about}")
+    for one in change.differences:
+        if change.current is not None:
+            svc.output.change("-", f"{one.key}: {one.before or 'none'}")
+        svc.output.change("+", f"{one.key}: {one.after or 'none'}")

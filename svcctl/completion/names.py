@@ -129,8 +129,7 @@ def _read(svc: Context, path: Path) -> tuple[float, Pairs]:
 
 def _ask(svc: Context, kind: Kind, path: Path, known: Iterable[tuple[str, str]]) -> None:
     """Ask in a child process, and wait for it as long as a prompt may. What failed is not asked again at once."""
-    svc.flags = {**svc.flags, "timeout": float(ASKING), "retries": 0}
-    svc.__dict__.pop("profile", None)
+    svc = svc.with_flags(timeout=float(ASKING), retries=0)
     reader, writer = os.pipe()
     if os.fork():
         os.close(writer)

@@ -6,12 +6,12 @@ A value that is a secret is never taken from the command line, where other users
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from svcctl.errors import UsageError
+from svcctl.inputs import text
 
 if TYPE_CHECKING:
     from svcctl.api.destinations import Destination
@@ -33,7 +33,7 @@ def read(
     if not isinstance(kind, str):
         raise UsageError(f"{file} names no type", hint="name it with --dest TYPE")
     params = dict(given["params"]) if whole else {key: value for key, value in given.items() if key != "type"}
-    params |= dict(_assignment(text) for text in assignments)
+    params |= dict(map(_assignment, assignments))
     destination = destinations.Destination(kind, params)
     if meant := destinations.suggest_type(kind):
         note(f"destination '{kind}' is not known here: is it '{meant}'?")
@@ -43,14 +43,14 @@ def read(
     return destination
 
 
-def _assignment(text: str) -> tuple[str, str]:
+def _assignment(assignment: str) -> tuple[str, str]:
     from svcctl.api.destinations import is_secret
 
-    key, equals, value = text.partition("=")
+    key, equals, value = assignment.partition("=")
     if not equals or not key:
         raise UsageError("a --dest-param is not of the form K=V")  # it may be a secret, so it is not repeated
     if value.startswith("@"):
-        return key, _contents(Path(value[1:])).rstrip("\r\n")
+        return key, text.read(value[1:], f"the value of {key}").rstrip("\r\n")
     if is_secret(key):
         raise UsageError(
             f"--dest-param {key} would show a secret in the list of processes",
@@ -61,7 +61,7 @@ def _assignment(text: str) -> tuple[str, str]:
 
 def _json_of(file: Path) -> dict[str, Any]:
     try:
-        given = json.loads(_contents(file))
+        given = json.loads(text.read(file, "the destination"))
     except (ValueError, RecursionError):
         given = None
     if not isinstance(given, dict) or not isinstance(given.get("params", {}), dict):
@@ -69,10 +69,3 @@ def _json_of(file: Path) -> dict[str, Any]:
             f"{file} is not a destination in JSON", hint='it is {"type": "kafka", "params": {"topic": "…"}}'
         )
     return given
-
-
-def _contents(file: Path) -> str:
-    try:
-        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"file {file} cannot be read: {getattr(error, 'strerror', None) or error}") from None

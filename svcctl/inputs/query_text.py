@@ -6,11 +6,12 @@ Commands that take a query share this, so that each of them takes it in the same
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from svcctl.errors import UsageError
+from svcctl.inputs.text import STDIN
+from svcctl.inputs.text import read as read_text
 
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}")
 
@@ -22,15 +23,18 @@ def read(text: str | None, file: Path | None) -> str:
         raise UsageError(
             f"the query is given {both}", hint="give it as an argument, as - for standard input, or with -F FILE"
         )
-    try:
-        if file is not None:
-            return file.read_text(encoding="utf-8-sig")
-        return sys.stdin.read() if text == "-" else str(text)
-    except (OSError, UnicodeDecodeError) as error:
-        source = file or "standard input"
-        raise UsageError(
-            f"the query cannot be read from {source}: {getattr(error, 'strerror', None) or error}"
-        ) from None
+    if file is not None:
+        return read_text(file, "the query")
+    return read_text(STDIN, "the query") if text == STDIN else str(text)
+
+
+def given(text: str | None, file: Path | None, query_id: str | None, var: Sequence[str]) -> str | None:
+    """The query's text with its variables filled in; None where a saved query is run instead."""
+    if query_id is None:
+        return fill(read(text, file), var)
+    if text is not None or file is not None or var:
+        raise UsageError("--query-id runs a saved query as it is", hint="leave out the text, --file and --var")
+    return None
 
 
 def fill(text: str, assignments: Sequence[str]) -> str:

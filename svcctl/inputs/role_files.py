@@ -14,21 +14,33 @@ is a mapping of the interface's fields:
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from svcctl.api.models import ALL, Role
-from svcctl.api.role_rules import Finding, flat, grants_all, lint
+from svcctl.api.models import Role
+from svcctl.api.role_rules import Finding, grants_all, lint
 from svcctl.errors import UsageError
+from svcctl.inputs import text
 
 if TYPE_CHECKING:
     import yaml
 
 COMMAND_LINE = "the options"
 """Where a role comes from that no file holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A finding of the rules, with the file, line and role that it is about."""
+
+    file: str
+    line: int | None
+    role: Any
+    level: str
+    rule: int | None
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +70,20 @@ class WrittenRole:
     def lint(self, *, update: bool = False) -> list[Finding]:
         return lint(self.fields, update=update)
 
+    def findings(self) -> list[Located]:
+        """What the rules find, with the place of each."""
+        return [
+            Located(
+                self.source,
+                self.lines.get(one.key or "", self.line),
+                self.fields.get("name"),
+                one.level,
+                one.rule,
+                one.message,
+            )
+            for one in self.lint()
+        ]
+
     def grants_all(self, *, update: bool = False) -> str | None:
         """What the role grants without a bound, in words; None when it grants only what is written down."""
         words = [f"all {word}" for word in grants_all(self.fields, update=update)]
@@ -81,22 +107,18 @@ def require_sound(roles: Sequence[WrittenRole], *, update: bool = False) -> None
 
 def read_roles(path: Path) -> list[WrittenRole]:
     """The roles in a file, or in standard input for `-`. UsageError names the file, and line and key where it can."""
-    source = "standard input" if str(path) == "-" else str(path)
-    try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"roles cannot be read from {source}: {getattr(error, 'strerror', None) or error}") from None
-    roles = parse_roles(text, source)
+    source = text.name(path)
+    roles = parse_roles(text.read(path, "roles"), source)
     if not roles:
         raise UsageError(f"{source} holds no role", hint="a role is a mapping with a name")
     return roles
 
 
-def parse_roles(text: str, source: str) -> list[WrittenRole]:
+def parse_roles(written: str, source: str) -> list[WrittenRole]:
     """The roles in a text."""
     import yaml
 
-    loader = yaml.SafeLoader(text)
+    loader = yaml.SafeLoader(written)
     try:
         roles = [role for node in _documents(loader) for role in _roles(loader, node, source)]
     except yaml.YAMLError as error:
@@ -169,51 +191,3 @@ def _not_yaml(error: yaml.YAMLError, source: str) -> UsageError:
         f"{where}: not YAML: {problem}",
         hint="write '*' in quotes: YAML gives a bare * another meaning" if alias else None,
     )
-
-
-# What would change
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A field that is not as written, both values in words; None where there is no value."""
-
-    key: str
-    before: str | None
-    after: str | None
-
-
-def differences(current: Role | None, wanted: Role) -> list[Difference]:
-    """What a role must change to be as written; fields that are not written down stay as they are.
-
-    Order and repetition do not count, nor do the labels of resource IDs (rule 8) or which of two ways says nothing.
-    """
-    before = {} if current is None else _comparable(current)
-    return [
-        Difference(key, _words(before.get(key)), _words(after))
-        for key, after in _comparable(wanted).items()
-        if before.get(key) != after and (before.get(key) or after)
-    ]
-
-
-def in_words(role: Role) -> dict[str, str | None]:
-    """The fields that a request may send, as a person reads them."""
-    return {key: _words(value) for key, value in _comparable(role).items()}
-
-
-def _comparable(role: Role) -> dict[str, str | frozenset[str] | frozenset[int]]:
-    values = role.body()
-    for key in ("policies", "applications"):
-        if isinstance(values.get(key), list):
-            values[key] = frozenset(values[key])
-    if "resourceIds" in values:
-        values["resourceIds"] = ALL if ALL in values["resourceIds"] else frozenset(flat(values["resourceIds"]))
-    return values
-
-
-def _words(value: str | frozenset[str] | frozenset[int] | None) -> str | None:
-    if value == ALL:
-        return "all"
-    if isinstance(value, frozenset):
-        return ", ".join(map(str, sorted(value))) or None
-    return value or None

@@ -6,23 +6,19 @@ import errno
 import os
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle
-from typing import TextIO
-
-import typer
+from typing import TextIO, TypeVar
 
 from svcctl import errors
+
+T = TypeVar("T")
 
 PATIENCE = 0.3
 """Seconds without an answer before a terminal is told that something is going on."""
 TURN = 0.1
-
-
-class ReaderClosed(Exception):
-    """Whoever read our stdout has gone: the end of the work, not an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +33,7 @@ class ExitCode:
 EXIT_CODES = (
     ExitCode(0, "done (also with zero rows)"),
     ExitCode(1, "the service refused", (errors.ServiceError, errors.SvcctlError)),
-    ExitCode(
-        2, "usage: an option, argument, file or profile cannot be used", (errors.UsageError, typer.TyperException)
-    ),
+    ExitCode(2, "usage: an option, argument, file or profile cannot be used", (errors.UsageError,)),
     ExitCode(3, "credentials refused", (errors.CredentialsError,)),
     ExitCode(4, "not found (a job, domain, role or saved query)", (errors.NotFound,)),
     ExitCode(5, "conflicting state (already stopped, already enabled, …)", (errors.Conflict,)),
@@ -47,10 +41,18 @@ EXIT_CODES = (
     ExitCode(7, "incomplete result (stream cut, error inside it, output not written)", (errors.IncompleteResult,)),
     ExitCode(8, "empty result, with --fail-on-empty", (errors.EmptyResult,)),
     ExitCode(9, "another run holds the lock", (errors.Locked,)),
-    ExitCode(130, "interrupted", (KeyboardInterrupt, typer.Abort)),
-    ExitCode(141, "the reader closed the pipe (nothing is printed)", (ReaderClosed,)),
+    ExitCode(130, "interrupted", (KeyboardInterrupt, errors.Declined)),
+    ExitCode(141, "the reader closed the pipe (nothing is printed)", (errors.ReaderClosed,)),
 )
 _CODES = {kind: row.code for row in EXIT_CODES for kind in row.errors}
+
+
+class Reported(Exception):
+    """Some of several things failed, and each failure was reported as it came; `code` is the exit code of them all."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
 
 
 def exit_code(error: BaseException) -> int:
@@ -59,7 +61,7 @@ def exit_code(error: BaseException) -> int:
 
 
 class Diagnostics:
-    """Writes everything that is not data. `query_text` is what a place in an error refers to.
+    """Writes everything that is not data.
 
     `moving` says that the terminal, if it is one, can take a line back: progress is shown on no other.
     """
@@ -78,10 +80,15 @@ class Diagnostics:
         self.verbose = verbose
         self.color = color
         self.moving = moving
-        self.query_text: str | None = None
         self._line_open = False
         self._lock = threading.RLock()
         self._worker: tuple[threading.Thread, threading.Event] | None = None
+
+    def configure(self, *, quiet: bool, verbose: bool, color: bool) -> None:
+        """Take over what the command line says, once it is known; errors in the command line itself come before."""
+        self.quiet = quiet
+        self.verbose = verbose
+        self.color = color
 
     @property
     def is_terminal(self) -> bool:
@@ -96,6 +103,10 @@ class Diagnostics:
         """Something only --verbose asks for."""
         if self.verbose:
             self._print(f"svcctl: {text}")
+
+    def page(self, text: str) -> None:
+        """A help page that takes the place of an error."""
+        self._print(text)
 
     def prompt(self, question: str) -> None:
         """A question whose answer is typed behind it."""
@@ -158,9 +169,11 @@ class Diagnostics:
     def report(self, error: BaseException) -> int:
         """Say what happened and what to do, in lines; returns the exit code."""
         code = exit_code(error)
-        if isinstance(error, ReaderClosed):
+        if isinstance(error, errors.ReaderClosed):
             return code
-        if isinstance(error, KeyboardInterrupt | typer.Abort):
+        if isinstance(error, Reported):
+            return error.code
+        if isinstance(error, KeyboardInterrupt | errors.Declined):
             self._print("svcctl: interrupted" if isinstance(error, KeyboardInterrupt) else "svcctl: nothing was done")
             return code
         if isinstance(error, errors.SvcctlError):
@@ -169,9 +182,6 @@ class Diagnostics:
             hint = error.hint
             if hint is None and isinstance(error, errors.CredentialsError):
                 hint = "'svcctl profile check' says what is accepted of these credentials"
-        elif isinstance(error, typer.TyperException):
-            message, hint = _usage(error)
-            self._print(message if "\n" in message else f"{self._label('error')} {message}")
         elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             self._print(f"{self._label('error')} {os.strerror(error.errno)}")
             code, hint = exit_code(errors.IncompleteResult("")), None
@@ -184,14 +194,26 @@ class Diagnostics:
             self._print(f"hint: {printable(hint)}")
         return code
 
+    def each(self, names: Iterable[str], act: Callable[[str], T]) -> Iterator[T]:
+        """What `act` returns for each name. A failure is reported and the next name follows; then Reported."""
+        codes = []
+        for name in names:
+            try:
+                found = act(name)
+            except errors.SvcctlError as error:
+                codes.append(self.report(error))
+            else:
+                yield found
+        if codes:
+            raise Reported(max(codes))
+
     def _label(self, word: str) -> str:
         return f"svcctl: \x1b[31m{word}:\x1b[0m" if self.color else f"svcctl: {word}:"
 
     def _show_place(self, error: errors.SvcctlError) -> None:
-        place = getattr(error, "place", None)
-        if place is None or self.query_text is None:
+        if not isinstance(error, errors.ServiceError) or error.place is None or error.query is None:
             return
-        lines = self.query_text.split("\n")
+        place, lines = error.place, error.query.split("\n")
         if 1 <= place.line <= len(lines):
             line, column = lines[place.line - 1].replace("\t", " "), place.column - 1
             start = max(0, column - 60)
@@ -223,22 +245,6 @@ def _message(error: errors.SvcctlError) -> str:
             about.append(f"cid {error.cid}")
     text = printable(error.message)
     return f"{text} ({', '.join(about)})" if about else text
-
-
-def _usage(error: typer.TyperException) -> tuple[str, str | None]:
-    """What is wrong in one line and where to look, or the help page of a noun that was named without a verb."""
-    context = getattr(error, "ctx", None)
-    if context is not None and error.format_message() == context.get_help():
-        return error.format_message(), None
-    message = " ".join(error.format_message().split())
-    message = message[:1].lower() + message[1:].rstrip(".")
-    hints = [f"see '{context.command_path} --help'"] if context else []
-    if message.startswith("got unexpected extra argument"):
-        hints.insert(0, "what has blanks in it, as a query has, stands in quotes")
-    about = getattr(getattr(error, "param", None), "help", None)
-    if about and message.startswith("missing"):
-        hints.insert(0, str(about).rstrip("."))
-    return message, "; ".join(hints) or None
 
 
 def printable(text: str) -> str:

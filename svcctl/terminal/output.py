@@ -10,24 +10,34 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
 from svcctl import files
 from svcctl.api.suggest import by_likeness
-from svcctl.errors import IncompleteResult, UsageError
-from svcctl.terminal import tables
-from svcctl.terminal.diagnostics import Diagnostics, ReaderClosed
-from svcctl.terminal.formats import Format
+from svcctl.errors import IncompleteResult, ReaderClosed, UsageError
+from svcctl.terminal import screen, tables
+from svcctl.terminal.diagnostics import Diagnostics
+from svcctl.terminal.formats import FORMATS, Format
+from svcctl.terminal.tables import Style, TableColumn
+
+if TYPE_CHECKING:
+    from svcctl.api.jobs import Look, Watched
+    from svcctl.terminal.records import Listing
 
 T = TypeVar("T")
 
 
 class Rows(Protocol):
-    """What a query's answer offers to be printed."""
+    """Rows that can be printed, such as those of a followed query."""
 
     @property
     def columns(self) -> Sequence[Any]: ...
     def rows(self) -> Iterator[tuple[Any, ...]]: ...
+
+
+class Answer(Rows, Protocol):
+    """A query's answer: rows, and the bytes they came in."""
+
     def raw(self) -> Iterator[bytes]: ...
 
 
@@ -104,16 +114,19 @@ def _opened(path: Path, opening: Callable[[], T]) -> T:
         raise UsageError(f"file {path} cannot be written: {os.strerror(error.errno or 0)}") from None
 
 
+_PLAIN = Style()
+_LIVE = Style(sample=0)
+_LIST = Style(null="-")
+
+
 class Output:
     """The one owner of stdout."""
 
-    def __init__(
-        self, stdout: TextIO, diagnostics: Diagnostics, *, color: bool, style: tables.Style | None = None
-    ) -> None:
+    def __init__(self, stdout: TextIO, diagnostics: Diagnostics, *, color: bool) -> None:
         self._stdout = stdout
         self._diagnostics = diagnostics
-        width = shutil.get_terminal_size().columns if stdout.isatty() else None
-        self.style = replace(style or tables.Style(), width=width, color=color)
+        self._width = shutil.get_terminal_size().columns if stdout.isatty() else None
+        self._color = color
         # Data that may come to stand on the same terminal ends the progress line; a file goes on being counted.
         before = None if _is_file(stdout) else diagnostics.clear_progress
         self.sink = Sink(getattr(stdout.buffer, "raw", stdout.buffer), "standard output", before)
@@ -133,43 +146,65 @@ class Output:
             raise UsageError(f"{format.name} is binary", hint="write it to a file with --output FILE, or pipe it")
         yield self.sink
 
-    def query(self, answer: Rows, format: Format, sink: Sink, names: Sequence[str] = ()) -> None:
-        """Print a query's answer as it arrives; in the formats laid out here only the named columns, if any are."""
+    def query(
+        self, answer: Answer, format: Format, sink: Sink, names: Sequence[str] = (), style: Style = _PLAIN
+    ) -> None:
+        """Print a query's answer as it arrives; in the formats laid out here only the named columns, if any are.
+
+        `style` says how dates are shown; how wide and how colourful the lines are is known here.
+        """
         if format.raw:
             for chunk in answer.raw():
                 sink.write(chunk)
             return
         values = answer.rows()
         columns, rows = _pick(_table_columns(answer.columns), values, names)
-        self._write(columns, rows, format, sink, self.style)
+        self._write(columns, rows, format, sink, style)
 
-    def records(self, columns: Sequence[tables.TableColumn], rows: Iterable[Sequence[Any]], format: Format) -> None:
-        """Print a list in one of the list formats; what is not there is a dash in a table."""
-        self._write(columns, rows, format, self.sink, replace(self.style, null="-"))
+    def records(self, listing: Listing[T], models: Iterable[T], format: Format) -> None:
+        """Print models in one of the list formats; a table has a dash where there is no value."""
+        if format is FORMATS["table"] and listing.paragraph is not None:
+            width = shutil.get_terminal_size().columns
+            for model in models:
+                self.text(listing.paragraph(model, width))
+            return
+        if format is FORMATS["table"] and listing.whole:
+            format = FORMATS["vertical"]
+        columns, rows = listing.laid_out(models, shown=not format.raw)
+        self._write(columns, rows, format, self.sink, _LIST)
 
-    def live(
-        self,
-        columns: Sequence[Any],
-        rows: Iterable[Sequence[Any]],
-        format: Format,
-        sink: Sink,
-        names: Sequence[str] = (),
-    ) -> None:
+    def watch(self, listing: Listing[Watched], looks: Iterable[Look], format: Format) -> None:
+        """Print jobs at each look: on a terminal a table that stays in place, elsewhere rows with their time."""
+        if format is FORMATS["table"] and self.is_terminal:
+            style = replace(_LIST, color=self._color)
+            screen.show((_frame(listing, look, style) for look in looks), self.sink.write)
+            return
+        if not format.lines:
+            raise UsageError(f"{format.name} has an end, and watching has none", hint="watch in csv, tsv or ndjson")
+        columns, _ = listing.laid_out([], shown=False)
+        rows = ([look.at, *row] for look in looks for row in listing.laid_out(look.jobs, shown=False)[1])
+        self._write([TableColumn("time", "int8"), *columns], rows, format, self.sink, _LIVE)
+
+    def change(self, sign: str, text: str) -> None:
+        """A line of a difference, `-` or `+`."""
+        self.text(screen.change(sign, tables.visible(text), color=self._color))
+
+    def live(self, answer: Rows, format: Format, sink: Sink, names: Sequence[str] = (), style: Style = _PLAIN) -> None:
         """Print rows as they arrive, from a query that may never end; only the named columns, if any are."""
-        picked, values = _pick(_table_columns(columns), rows, names)
-        self._write(picked, values, format, sink, replace(self.style, sample=0))
+        columns, rows = _pick(_table_columns(answer.columns), answer.rows(), names)
+        self._write(columns, rows, format, sink, replace(style, sample=0))
 
     def _write(
         self,
-        columns: Sequence[tables.TableColumn],
+        columns: Sequence[TableColumn],
         rows: Iterable[Sequence[Any]],
         format: Format,
         sink: Sink,
-        style: tables.Style,
+        style: Style,
     ) -> None:
-        """Write rows line by line; a file is not as wide as the terminal, and not coloured."""
-        if sink is not self.sink:
-            style = replace(style, width=None, color=False)
+        """Write rows line by line, as wide as the terminal and in its colours; a file has neither."""
+        if sink is self.sink:
+            style = replace(style, width=self._width, color=self._color)
         for line in format.write(columns, rows, style, self._diagnostics.note):
             sink.line(line)
 
@@ -194,6 +229,13 @@ class Output:
             sink.line(_shown(rest))
 
 
+def _frame(listing: Listing[Watched], look: Look, style: Style) -> str:
+    columns, rows = listing.laid_out(look.jobs, shown=True)
+    count = "1 job" if len(look.jobs) == 1 else f"{len(look.jobs)} jobs"
+    footer = f"{look.failure or count}, {tables.format_moment(look.at, style, fraction=False)}"
+    return screen.frame(columns, rows, footer, style)
+
+
 def _shown(text: str) -> str:
     return "".join(part if part in ("\n", "\t") else tables.visible(part) for part in re.split("([\n\t])", text))
 
@@ -205,13 +247,13 @@ def _is_file(stream: TextIO) -> bool:
         return False
 
 
-def _table_columns(columns: Sequence[Any]) -> list[tables.TableColumn]:
-    return [tables.TableColumn(column.name, column.type) for column in columns]
+def _table_columns(columns: Sequence[Any]) -> list[TableColumn]:
+    return [TableColumn(column.name, column.type) for column in columns]
 
 
 def _pick(
-    columns: Sequence[tables.TableColumn], rows: Iterable[Sequence[Any]], names: Sequence[str]
-) -> tuple[Sequence[tables.TableColumn], Iterable[Sequence[Any]]]:
+    columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], names: Sequence[str]
+) -> tuple[Sequence[TableColumn], Iterable[Sequence[Any]]]:
     """The named columns in the order of the names, with their values; all columns when none is named."""
     if not names:
         return columns, rows

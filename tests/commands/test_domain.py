@@ -177,8 +177,7 @@ def test_a_deletion_shows_who_goes_and_wants_the_name_typed(reseller: Any) -> No
     refused = reseller("domain", "rm", "acme")
     assert (refused.code, refused.stderr) == (
         2,
-        GOING + "svcctl: error: Delete acme@demo? (type its name) There is no terminal to ask on\n"
-        "hint: say it with --yes\n",
+        GOING + "svcctl: error: this needs confirmation: Delete acme@demo? (type its name)\nhint: add --yes\n",
     )
     wrong = reseller("domain", "rm", "acme", answers=["acme"])
     assert (wrong.code, wrong.stderr, wrong.questions) == (

@@ -118,7 +118,7 @@ def test_removing_asks_and_without_a_terminal_removes_nothing(jobs: Shell) -> No
     job_id = launch(jobs)
     done = jobs("job", "rm", job_id)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (f"svcctl: error: Remove {job_id}? There is no terminal to ask on\nhint: say it with --yes\n")
+    assert done.stderr == (f"svcctl: error: this needs confirmation: Remove {job_id}?\nhint: add --yes\n")
     done = jobs("job", "rm", "-", stdin=f"{job_id}\n{launch(jobs)}\n")
     assert (done.returncode, done.stderr.split("?")[0]) == (2, "svcctl: error: Remove 2 jobs")
     assert jobs("job", "show", job_id).returncode == 0
@@ -277,7 +277,7 @@ def test_what_looks_like_a_mistake_is_noted_and_sent(jobs: Shell) -> None:
         (["--dest", "donothing", "--output", "x"], "--output does not go with --dest: no rows come back"),
         (["--dest", "donothing", "--fail-on-empty"], "--fail-on-empty does not go with --dest: no rows come back"),
         (["--dest", "donothing", "--follow", "--to", "now"], "--follow has no end: leave out --to"),
-        (["--dest-json", "absent"], "file absent cannot be read: No such file or directory"),
+        (["--dest-json", "absent"], "the destination cannot be read from absent: No such file or directory"),
         (["--dest-json", "/dev/null"], "/dev/null is not a destination in JSON"),
         (["--dest", "donothing", "--to", "1"], "the range ends before it starts: from "),
     ],

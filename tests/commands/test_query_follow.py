@@ -102,8 +102,8 @@ def test_a_range_that_ends_in_the_future_is_waited_for(service: Shell) -> None:
     assert time.time() >= end
     assert done.stdout == 'n\n1\n9007199254740993\n-3\n""\n'
     assert done.stderr == (
-        f"svcctl: the range ends in the future, {datetime.fromtimestamp(end, UTC):%Y-%m-%d %H:%M:%S} UTC: "
-        "the answer ends then\n"
+        "svcctl: --to is in the future: waiting for events until "
+        f"{datetime.fromtimestamp(end, UTC):%Y-%m-%d %H:%M:%S} UTC (--to now ends at once)\n"
     )
 
 

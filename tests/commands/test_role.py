@@ -125,10 +125,10 @@ def test_a_role_that_grants_everything_is_asked_about(reseller: Any, arguments: 
     assert (alone.code, alone.sent, alone.stderr) == (
         2,
         [],
-        f"svcctl: error: {question} There is no terminal to ask on\nhint: say it with --yes\n",
+        f"svcctl: error: this needs confirmation: {question}\nhint: add --yes\n",
     )
     no = reseller("role", *arguments, answer=accepting, answers=["n"])
-    assert (no.code, no.sent, no.questions) == (2, [], [question])
+    assert (no.code, no.sent, no.questions, no.stderr) == (130, [], [question], "svcctl: nothing was done\n")
     yes = reseller("role", *arguments, answer=accepting, answers=["y"])
     assert (yes.code, len(yes.sent), yes.questions) == (0, 1, [question])
     assert reseller("role", *arguments, "--yes", answer=accepting).sent == yes.sent
@@ -291,7 +291,7 @@ def test_apply_asks_once_about_everything_and_a_dry_run_changes_nothing(reseller
     alone = reseller(*apply)
     assert (alone.code, alone.stderr) == (
         2,
-        f"svcctl: error: {question} There is no terminal to ask on\nhint: say it with --yes\n",
+        f"svcctl: error: this needs confirmation: {question}\nhint: add --yes\n",
     )
     yes = reseller(*apply, answers=["y"])
     assert (yes.code, yes.questions, yes.stdout) == (0, [question], shown)
@@ -382,7 +382,7 @@ def test_roles_are_listed_shown_and_removed(reseller: Any, file: Path) -> None:
     alone = reseller("role", "rm", "acme", "Readers")
     assert (alone.code, alone.stderr) == (
         2,
-        "svcctl: error: Delete role 'Readers' of acme? There is no terminal to ask on\nhint: say it with --yes\n",
+        "svcctl: error: this needs confirmation: Delete role 'Readers' of acme?\nhint: add --yes\n",
     )
     assert reseller("role", "rm", "acme", "Readers", answers=["y"]).code == 0
     gone = reseller("role", "rm", "acme", "Readers", "--yes")

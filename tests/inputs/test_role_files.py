@@ -1,13 +1,11 @@
 """Role files: their shapes, their errors with file, line and key, and how a role differs from what there is."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from svcctl.api.models import Role
 from svcctl.errors import UsageError
-from svcctl.inputs.role_files import Difference, WrittenRole, differences, parse_roles, read_roles, require_sound
+from svcctl.inputs.role_files import WrittenRole, parse_roles, read_roles, require_sound
 
 WHOLE = """\
 # a comment
@@ -159,43 +157,3 @@ def test_a_file_that_cannot_be_read_or_holds_nothing_is_an_error(tmp_path: Path)
         with pytest.raises(UsageError) as caught:
             read_roles(path)
         assert caught.value.message == message
-
-
-CURRENT = Role.from_json(
-    {
-        "name": "a",
-        "policies": ["Search", "Alerts"],
-        "applications": "*",
-        "resourceIds": {"ids": [1, 2, 3]},
-        "defaultApplicationName": "explorer",
-        "alertPermissions": [],
-        "maxVault": 1,
-    }
-)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "found"),
-    [
-        ({"name": "a"}, []),
-        ({"policies": ["Alerts", "Search", "Alerts"]}, []),
-        ({"applications": ["*"]}, []),
-        ({"resourceIds": {"x": [3, 1], "y": [2, 1], "z": []}}, []),
-        ({"description": "", "finderName": ""}, []),
-        ({"policies": "Search"}, [Difference("policies", "Alerts, Search", "Search")]),
-        ({"policies": "*"}, [Difference("policies", "Alerts, Search", "all")]),
-        ({"policies": []}, [Difference("policies", "Alerts, Search", None)]),
-        ({"applications": ["all"]}, [Difference("applications", "all", "all")]),
-        ({"resourceIds": {"*": []}}, [Difference("resourceIds", "1, 2, 3", "all")]),
-        ({"resourceIds": {"x": [1, 2]}}, [Difference("resourceIds", "1, 2, 3", "1, 2")]),
-        ({"defaultApplicationName": ""}, [Difference("defaultApplicationName", "explorer", None)]),
-        ({"description": "d"}, [Difference("description", None, "d")]),
-    ],
-)
-def test_only_what_a_service_would_change_is_a_difference(wanted: dict[str, Any], found: list[Difference]) -> None:
-    assert differences(CURRENT, Role.from_json(wanted)) == found
-
-
-def test_everything_that_says_something_differs_from_no_role() -> None:
-    wanted = Role.from_json({"name": "a", "policies": "*", "applications": [], "resourceIds": {}})
-    assert differences(None, wanted) == [Difference("name", None, "a"), Difference("policies", None, "all")]

@@ -14,18 +14,18 @@ import httpx
 import pytest
 
 from support.clients import without_cid
+from svcctl import cli
 from svcctl.api.addresses import Paths
 from svcctl.api.auth import Signature
 from svcctl.api.client import Client
-from svcctl.cli import build, hoist
 from svcctl.context import Context
-from svcctl.errors import UsageError
 from svcctl.service.http import app as service_app
 from svcctl.service.provisioning import accounts, seed
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.service import Service
 from svcctl.service.store import Store
 from svcctl.terminal.diagnostics import Diagnostics
+from svcctl.terminal.prompt import unattended
 
 KEY, SECRET = "reseller-key", "reseller-secret"
 
@@ -60,26 +60,22 @@ class Recording(httpx.BaseTransport):
         return self.inner(request)
 
 
-class Answering(Context):
-    """A context with somebody there, who types what the test says; without answers there is no terminal."""
+class Scripted:
+    """A prompt at which somebody types what the test says; without answers nobody is there."""
 
-    answers: Sequence[str] = ()
-    questions: list[str]
+    def __init__(self, answers: Sequence[str]) -> None:
+        self._answers = list(answers)
+        self.questions: list[str] = []
 
-    def ask(self, question: str) -> None:
-        if self._answer(question) != "y":
-            raise UsageError("no")
+    @property
+    def is_attended(self) -> bool:
+        return bool(self._answers)
 
-    def ask_word(self, question: str, expected: str) -> None:
-        if self._answer(question) != expected:
-            raise UsageError(f"that was not '{expected}'; nothing was done")
-
-    def _answer(self, question: str) -> str:
-        if not self.answers:
-            raise UsageError(f"{question} There is no terminal to ask on", hint="say it with --yes")
+    def answer(self, question: str, ending: str, *, hidden: bool = False) -> str:
+        if not self._answers:
+            raise unattended(question)
         self.questions.append(question)
-        answer, *self.answers = self.answers
-        return answer
+        return self._answers.pop(0)
 
 
 @dataclass(frozen=True)
@@ -116,6 +112,12 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 @pytest.fixture
 def reseller(machine: Machine, capsys: pytest.CaptureFixture[str]) -> Reseller:
     """Runs a command as the demo reseller; `answer` takes the place of the service, `paths` of its paths."""
+    # A base URL keeps the context from starting the local service; the client is the test's own.
+    environment = {
+        "SVCCTL_DATA": str(machine.directory),
+        "SVCCTL_CONFIG": str(machine.directory / "none.yaml"),
+        "SVCCTL_BASE_URL": "http://localhost",
+    }
     in_process = InProcess(service_app.build(Service(cast(Any, None), machine.store, cast(Any, None))))
 
     def run(
@@ -124,21 +126,18 @@ def reseller(machine: Machine, capsys: pytest.CaptureFixture[str]) -> Reseller:
         answer: Callable[[httpx.Request], httpx.Response] | None = None,
         paths: Mapping[str, str] | None = None,
     ) -> Done:
-        stderr = io.StringIO()
-        environment = {"SVCCTL_DATA": str(machine.directory), "SVCCTL_CONFIG": str(machine.directory / "none.yaml")}
-        context = Answering({}, Diagnostics(stderr), environment=environment)
-        context.answers, context.questions = answers, []
+        stderr, prompt = io.StringIO(), Scripted(answers)
         transport = Recording(answer or in_process.handle_request)
-        context.__dict__["client"] = Client(
+        client = Client(
             "http://localhost", Signature(KEY, SECRET), transport=transport, paths=Paths(**(paths or {})), retries=0
         )
-        hoisted = hoist(arguments)
-        try:
-            with context.closing:
-                build(hoisted, context)(hoisted, prog_name="svcctl", standalone_mode=False)
-            code = 0
-        except Exception as error:
-            code = context.diagnostics.report(error)
-        return Done(code, capsys.readouterr().out, without_cid(stderr.getvalue()), transport.sent, context.questions)
+        context = Context(
+            diagnostics=Diagnostics(stderr),
+            environment=environment,
+            client_factory=lambda *_: client,
+            prompt=prompt,
+        )
+        code = cli.run(arguments, context)
+        return Done(code, capsys.readouterr().out, without_cid(stderr.getvalue()), transport.sent, prompt.questions)
 
     return run

@@ -23,7 +23,7 @@ from support.shells import Shell
 from svcctl.api.client import Client
 from svcctl.api.events import MODES
 from svcctl.api.query import QueryRequest
-from svcctl.cli import build, hoist
+from svcctl.cli import run
 from svcctl.context import Context
 from svcctl.errors import IncompleteResult
 from svcctl.service.rendering import ENCODERS
@@ -154,18 +154,16 @@ def asked(mode: str) -> QueryRequest:
     return QueryRequest(query=QUERY, from_=WINDOW[0], to=WINDOW[1], mode=mode)
 
 
-def query(client: Client, home: Path, *arguments: str) -> tuple[int, str]:
+def query(proxy: Proxy, home: Path, *arguments: str) -> tuple[int, str]:
     """The exit code and stderr of `svcctl query QUERY`, in this process."""
     stderr = io.StringIO()
-    context = Context({}, Diagnostics(stderr), environment={"SVCCTL_DATA": str(home), "SVCCTL_CONFIG": "none.yaml"})
-    context.__dict__["client"] = client
-    command = hoist(["query", QUERY, "--from", str(WINDOW[0]), "--to", WINDOW[1], *arguments])
-    try:
-        with context.closing:
-            build(command, context)(command, prog_name="svcctl", standalone_mode=False)
-    except Exception as error:
-        return context.diagnostics.report(error), stderr.getvalue()
-    return 0, stderr.getvalue()
+    context = Context(
+        diagnostics=Diagnostics(stderr),
+        environment={"SVCCTL_CONFIG": str(home / "none.yaml"), "SVCCTL_BASE_URL": "http://localhost"},
+        client_factory=lambda *_: client_of_proxy(proxy),
+    )
+    code = run(["query", QUERY, "--from", str(WINDOW[0]), "--to", WINDOW[1], *arguments], context)
+    return code, stderr.getvalue()
 
 
 def typed(row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -216,17 +214,16 @@ def test_a_file_of_an_answer_cut_anywhere_is_right_or_not_there(proxy: Proxy, tm
     (target := tmp_path / "there" / "rows").parent.mkdir()
     whole = {} if mode == "xls" else seemingly_whole(mode, body)
     ends = set()
-    with client_of_proxy(proxy) as client:
-        for at in range(0, len(body), 50 if mode == "xls" else 3):
-            proxy.deliver = cut("close", begin("close", body) + at)
-            code, stderr = query(client, tmp_path, "-f", format, "-o", str(target))
-            if code == 0:
-                ends.add(at)
-                assert target.read_bytes() == body[:at]
-                target.unlink()
-            else:
-                assert (code, stderr.startswith("svcctl: error: the result is incomplete: ")) == (7, True), stderr
-            assert list(target.parent.iterdir()) == [], at
+    for at in range(0, len(body), 50 if mode == "xls" else 3):
+        proxy.deliver = cut("close", begin("close", body) + at)
+        code, stderr = query(proxy, tmp_path, "-f", format, "-o", str(target))
+        if code == 0:
+            ends.add(at)
+            assert target.read_bytes() == body[:at]
+            target.unlink()
+        else:
+            assert (code, stderr.startswith("svcctl: error: the result is incomplete: ")) == (7, True), stderr
+        assert list(target.parent.iterdir()) == [], at
     assert ends == {at for at in whole if at % 3 == 0 and at < len(body)}
 
 

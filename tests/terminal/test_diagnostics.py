@@ -3,17 +3,14 @@
 import io
 
 import pytest
-import typer
 
 from svcctl import errors
-from svcctl.terminal.diagnostics import Diagnostics, ReaderClosed, wants_color
+from svcctl.terminal.diagnostics import Diagnostics, Reported, wants_color
 
 
-def report(error: BaseException, query_text: str | None = None) -> tuple[int, str]:
+def report(error: BaseException) -> tuple[int, str]:
     stream = io.StringIO()
-    diagnostics = Diagnostics(stream)
-    diagnostics.query_text = query_text
-    return diagnostics.report(error), stream.getvalue()
+    return Diagnostics(stream).report(error), stream.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -44,10 +41,10 @@ def report(error: BaseException, query_text: str | None = None) -> tuple[int, st
         (errors.IncompleteResult("cut"), 7, "svcctl: error: cut\n"),
         (errors.EmptyResult("none"), 8, "svcctl: error: none\n"),
         (errors.Locked("busy"), 9, "svcctl: error: busy\n"),
-        (typer.BadParameter("it is odd."), 2, "svcctl: error: invalid value: it is odd\n"),
         (KeyboardInterrupt(), 130, "svcctl: interrupted\n"),
-        (typer.Abort(), 130, "svcctl: nothing was done\n"),
-        (ReaderClosed(), 141, ""),
+        (errors.Declined(), 130, "svcctl: nothing was done\n"),
+        (errors.ReaderClosed(), 141, ""),
+        (Reported(5), 5, ""),
         (
             ZeroDivisionError("x"),
             1,
@@ -60,19 +57,36 @@ def test_every_ending_has_its_words_and_its_code(error: BaseException, code: int
 
 
 def test_a_place_in_the_query_is_shown_with_a_caret() -> None:
-    error = errors.ServiceError("unexpected 'wher'", place=errors.Place(2, 8))
-    assert report(error, "from a\nselect wher")[1] == ("svcctl: error: unexpected 'wher'\n  select wher\n         ^\n")
+    error = errors.ServiceError("unexpected 'wher'", place=errors.Place(2, 8), query="from a\nselect wher")
+    assert report(error)[1] == ("svcctl: error: unexpected 'wher'\n  select wher\n         ^\n")
 
 
 def test_a_place_far_to_the_right_is_shown_in_part() -> None:
-    error = errors.ServiceError("odd", place=errors.Place(1, 301))
-    lines = report(error, "x" * 300 + "!" + "y" * 300)[1].split("\n")
+    error = errors.ServiceError("odd", place=errors.Place(1, 301), query="x" * 300 + "!" + "y" * 300)
+    lines = report(error)[1].split("\n")
     assert lines[1] == "  " + "x" * 60 + "!" + "y" * 39
     assert lines[2] == " " * 62 + "^"
 
 
 def test_what_a_service_says_is_made_visible_on_one_line() -> None:
     assert report(errors.ServiceError("a\nb\x1b[2J"))[1] == "svcctl: error: a\\nb\\x1b[2J\n"
+
+
+def test_each_reports_a_failure_as_it_comes_and_goes_on_to_the_next_name() -> None:
+    stream = io.StringIO()
+
+    def act(name: str) -> str:
+        if name == "a":
+            return "done"
+        raise errors.NotFound(f"no {name}") if name == "b" else errors.Conflict(f"{name} is stopped")
+
+    found = Diagnostics(stream).each("cab", act)
+    assert next(found) == "done"
+    assert stream.getvalue() == "svcctl: error: c is stopped\n"
+    with pytest.raises(Reported) as caught:
+        next(found)
+    assert stream.getvalue() == "svcctl: error: c is stopped\nsvcctl: error: no b\n"
+    assert caught.value.code == 5
 
 
 def test_quiet_silences_notes_and_never_errors() -> None:

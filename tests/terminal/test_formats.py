@@ -8,6 +8,7 @@ from svcctl.errors import UsageError
 from svcctl.terminal.diagnostics import Diagnostics
 from svcctl.terminal.formats import FORMATS, Format, find_format
 from svcctl.terminal.output import Output
+from svcctl.terminal.records import rows
 from svcctl.terminal.tables import Style, TableColumn
 
 
@@ -37,7 +38,7 @@ PRINTED = {
 @pytest.mark.parametrize("name", [row.name for row in FORMATS.values() if row.lists])
 def test_a_list_is_printed_in_every_list_format(name: str) -> None:
     stdout = io.TextIOWrapper(written := io.BytesIO(), encoding="utf-8")
-    Output(stdout, Diagnostics(io.StringIO()), color=False).records(COLUMNS, ROWS, FORMATS[name])
+    Output(stdout, Diagnostics(io.StringIO()), color=False).records(rows("name", "used", "n"), ROWS, FORMATS[name])
     assert written.getvalue().decode() == PRINTED[name]
 
 

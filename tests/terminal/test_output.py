@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from svcctl.errors import IncompleteResult, Locked, UsageError
-from svcctl.terminal.diagnostics import Diagnostics, ReaderClosed
+from svcctl.errors import IncompleteResult, Locked, ReaderClosed, UsageError
+from svcctl.terminal.diagnostics import Diagnostics
 from svcctl.terminal.output import Output, open_file
 
 

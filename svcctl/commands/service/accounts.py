@@ -17,8 +17,7 @@ from svcctl.completion.words import Completes
 from svcctl.context import Context
 from svcctl.errors import UsageError
 from svcctl.options import FormatOpt, YesOpt
-from svcctl.terminal.formats import FORMATS
-from svcctl.terminal.tables import TableColumn
+from svcctl.terminal.records import KEY, rows
 
 if TYPE_CHECKING:
     from svcctl.service.provisioning.offers import Kind as FeatureKind
@@ -58,8 +57,8 @@ def list_(
     """List keys, resellers, plans, policies, applications, domains or users; secrets are not shown"""
     svc: Context = ctx.obj
     listing = _kind(kind)
-    rows = listing.rows(_store(svc))
-    svc.output.records([TableColumn(name) for name in listing.columns], rows, svc.format(format, lists=True))
+    found = listing.rows(_store(svc))
+    svc.output.records(rows(*listing.columns), found, svc.format(format, lists=True))
 
 
 @app.command()
@@ -77,11 +76,7 @@ def key(
     if (domain is None) == (reseller is None):
         raise UsageError("a key is for a domain or for a reseller", hint="give --domain NAME or --reseller NAME")
     made = issue(_store(svc), domain=domain, reseller=reseller, administrator=admin)
-    columns = [TableColumn(name, "id") for name in ("api_key", "api_secret", "token")]
-    chosen = svc.format(format, lists=True)
-    if chosen is FORMATS["table"]:  # too narrow for a secret that is shown once
-        chosen = FORMATS["vertical"]
-    svc.output.records(columns, [[made.api_key, made.api_secret, made.token]], chosen)
+    svc.output.records(KEY, [made], svc.format(format, lists=True))
 
 
 @app.command()

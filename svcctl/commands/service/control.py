@@ -13,7 +13,8 @@ from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
 from svcctl.errors import NotFound, UsageError
 from svcctl.options import FormatOpt, YesOpt
-from svcctl.terminal.tables import TableColumn
+from svcctl.profiles import LOCAL
+from svcctl.terminal.records import STATUS
 
 LOAD_FORMATS = ("csv", "tsv", "ndjson", "parquet", "access", "log")
 
@@ -64,7 +65,7 @@ def status(ctx: typer.Context, format: FormatOpt = None) -> None:
     pid = local_service.running(svc.files)
     if pid is None or not local_service.answers(svc.files):
         raise NotFound("the local service does not run", hint="start it with 'svcctl service start'")
-    answer = svc.local_client.call("GET", "/service/status")
+    answer = svc.with_flags(profile=LOCAL).client.call("GET", "/service/status")
     rows = [
         ["pid", pid],
         ["version", answer["version"]],
@@ -73,7 +74,7 @@ def status(ctx: typer.Context, format: FormatOpt = None) -> None:
         ["data", str(svc.files.directory)],
         *([f"table {table['name']}", ", ".join(table["columns"])] for table in answer["tables"]),
     ]
-    svc.output.records([TableColumn("what"), TableColumn("value")], rows, svc.format(format, lists=True))
+    svc.output.records(STATUS, rows, svc.format(format, lists=True))
 
 
 @app.command()
@@ -127,7 +128,7 @@ def load(
 
 def _load(svc: Context, path: Path, table: str, time_field: str | None, format: str | None) -> Any:
     body = {"path": str(path), "table": table, "timeField": time_field, "format": format}
-    return svc.local_client.call("POST", "/service/load", json.dumps(body).encode())
+    return svc.with_flags(profile=LOCAL).client.call("POST", "/service/load", json.dumps(body).encode())
 
 
 @app.command()

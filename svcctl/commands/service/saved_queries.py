@@ -13,7 +13,7 @@ import typer
 from svcctl.context import Context
 from svcctl.inputs import query_text
 from svcctl.options import FormatOpt, QueryFileOpt, QueryTextArg, YesOpt
-from svcctl.terminal.tables import TableColumn
+from svcctl.terminal.records import SAVED_QUERIES
 
 if TYPE_CHECKING:
     from svcctl.service.store import Store
@@ -29,8 +29,7 @@ def list_(ctx: typer.Context, format: FormatOpt = None) -> None:
     svc: Context = ctx.obj
     from svcctl.service.queries import saved
 
-    rows = [[query.id, query.text] for query in saved.listed(_store(svc))]
-    svc.output.records([TableColumn("id", "id"), TableColumn("query")], rows, svc.format(format, lists=True))
+    svc.output.records(SAVED_QUERIES, saved.listed(_store(svc)), svc.format(format, lists=True))
 
 
 @app.command()
@@ -53,7 +52,6 @@ def set_(ctx: typer.Context, id: IdArg, text: QueryTextArg = None, file: QueryFi
     """
     svc: Context = ctx.obj
     query = query_text.read(text, file).rstrip("\n")
-    svc.diagnostics.query_text = query
     from svcctl.service.queries import saved
 
     saved.put(_store(svc), saved.SavedQuery(id, query))

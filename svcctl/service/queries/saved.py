@@ -51,7 +51,7 @@ def put(store: Store, query: SavedQuery) -> None:
     try:
         parse(query.text)
     except QueryError as error:
-        raise ServiceError(str(error), place=Place(error.line, error.column)) from None
+        raise ServiceError(str(error), place=Place(error.line, error.column), query=query.text) from None
     with store.transaction() as connection:
         replace(connection, queries, id=query.id, text=query.text)
 

@@ -124,7 +124,7 @@ def test_users_and_states_are_the_providers_to_set(reseller: Any, machine: Any) 
         (
             ("rm", "policies", "Search"),
             2,
-            "Remove Search of the policies? There is no terminal to ask on\nhint: say it with --yes",
+            "this needs confirmation: Remove Search of the policies?\nhint: add --yes",
         ),
     ],
 )

@@ -85,8 +85,7 @@ def test_reset_forgets_events_and_asks_first(shell: Shell) -> None:
     refused = shell("service", "reset")
     assert (refused.returncode, refused.stderr) == (
         2,
-        f"svcctl: error: Delete all events and state in {shell.home}/data? There is no terminal to ask on\n"
-        "hint: say it with --yes\n",
+        f"svcctl: error: this needs confirmation: Delete all events and state in {shell.home}/data?\nhint: add --yes\n",
     )
     assert shell("service", "reset", "--yes").returncode == 0
     assert not (shell.home / "data" / "events.duckdb").exists()

@@ -19,7 +19,7 @@ def connect(
     profile: Profile,
     diagnostics: Diagnostics,
     clock: Callable[[], float],
-    observe: Callable[[Exchange | Retry], None] = lambda event: None,
+    observe: Callable[[Exchange | Retry], None],
 ) -> Client:
     """A client of the profile's service. ProfileError when the profile lacks what that needs."""
     socket = profile.socket

@@ -6,7 +6,7 @@ An operation of the service is a method of the client; this file asks again unti
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -92,11 +92,16 @@ class Look:
 
 
 def looks(
-    client: Client, ids: Collection[str], *, interval: float, seconds: float | None, clock: Callable[[], float]
+    read: Callable[[], Iterable[Job]],
+    ids: Collection[str],
+    *,
+    interval: float,
+    seconds: float | None,
+    clock: Callable[[], float],
 ) -> Iterator[Look]:
     """A look every `interval` seconds at the named jobs, at all without a name, until `seconds` have passed.
 
-    While the service does not answer, the jobs are as they were seen last.
+    `read` lists the jobs there are. While the service does not answer, the jobs are as they were seen last.
     """
     deadline = None if seconds is None else time.monotonic() + seconds
     jobs: tuple[Job, ...] = ()
@@ -104,7 +109,7 @@ def looks(
     while True:
         failure = None
         try:
-            found = client.jobs()
+            found = read()
         except Unavailable as error:
             failure = error.message
         else:

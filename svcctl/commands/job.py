@@ -153,7 +153,8 @@ def watch(
     """
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)
-    seen = looks(svc.client, text.words(ids or []), interval=interval, seconds=max_time, clock=svc.clock)
+    # The client is made at the first look, when the screen is there to show what it waits for.
+    seen = looks(lambda: svc.client.jobs(), text.words(ids or []), interval=interval, seconds=max_time, clock=svc.clock)
     svc.output.watch(WATCHED, seen, chosen)
 
 

@@ -120,7 +120,7 @@ def test_removing_asks_and_without_a_terminal_removes_nothing(jobs: Shell) -> No
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (f"svcctl: error: this needs confirmation: Remove {job_id}?\nhint: add --yes\n")
     done = jobs("job", "rm", "-", stdin=f"{job_id}\n{launch(jobs)}\n")
-    assert (done.returncode, done.stderr.split("?")[0]) == (2, "svcctl: error: Remove 2 jobs")
+    assert (done.returncode, done.stderr.split("?")[0]) == (2, "svcctl: error: this needs confirmation: Remove 2 jobs")
     assert jobs("job", "show", job_id).returncode == 0
 
 

@@ -191,7 +191,7 @@ def test_an_empty_answer_is_a_success_unless_told_otherwise(service: Shell, tmp_
             ["from sample"],
             2,
             "svcctl: error: missing option '--from'\n"
-            "hint: Start of the range; 1h is an hour ago (see 'svcctl help dates'); see 'svcctl query --help'\n",
+            "hint: Start of the range; 1h means one hour ago (see 'svcctl help dates'); see 'svcctl query --help'\n",
         ),
         (
             ["--from", "1d"],

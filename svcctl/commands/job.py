@@ -153,8 +153,11 @@ def watch(
     """
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)
-    # The client is made at the first look, when the screen is there to show what it waits for.
-    seen = looks(lambda: svc.client.jobs(), text.words(ids or []), interval=interval, seconds=max_time, clock=svc.clock)
+
+    def read() -> tuple[Job, ...]:
+        return svc.client.jobs()  # the client is made here, when the screen is there to show what it waits for
+
+    seen = looks(read, text.words(ids or []), interval=interval, seconds=max_time, clock=svc.clock)
     svc.output.watch(WATCHED, seen, chosen)
 
 

@@ -39,11 +39,11 @@ def checked_url(url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError(f"'{url}' is not a URL of http or https")
     if parts.username or parts.password:
-        raise UsageError("a base URL must not hold a user or a password")
+        raise UsageError("a base URL must not contain a user name or a password")
     if parts.query or parts.fragment:
         raise UsageError(f"'{url}' has a query or a fragment, which a base URL cannot have")
     if parts.scheme == "http" and not is_loopback(url):
-        raise UsageError(f"'{url}' would carry secrets unencrypted", hint="use https, or http on this machine only")
+        raise UsageError(f"'{url}' would send secrets unencrypted", hint="use https; http is only for this machine")
     return url.rstrip("/")
 
 
@@ -74,5 +74,5 @@ def trust(verify: bool | str, urls: tuple[str, ...]) -> ssl.SSLContext | bool:
 def segment(name: str) -> str:
     """A name as one segment of a path; UsageError for a name that would change the path."""
     if name in ("", ".", ".."):
-        raise UsageError(f"'{name}' is not a name")
+        raise UsageError(f"'{name}' cannot be used as a name")
     return quote(name, safe="@")

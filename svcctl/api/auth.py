@@ -1,7 +1,7 @@
-"""The three authorization methods, as httpx authentication: each send gets headers made from the very bytes it sends.
+"""The three authorization methods, as httpx authentication: the headers are made from the bytes that are sent.
 
-A retry runs through here again, so it has a new timestamp and signature. Nothing here shows a secret: the fields that
-hold one are left out of `repr`.
+A retry passes through here again, so it gets a new timestamp and signature. The fields that hold secrets are left out
+of `repr`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 import httpx
 
 RESELLER = "svcctl.reseller"
-"""Request extension that marks a reseller operation; some deployments want its API key in a header of its own."""
+"""Request extension that marks a reseller operation; some deployments take its API key in a separate header."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderNames:
-    """What a deployment calls the signature's headers; `reseller_apikey` is None where it is the same as `apikey`."""
+    """The names of the signature's headers in a deployment; `reseller_apikey` is None when it equals `apikey`."""
 
     apikey: str = "x-svc-apikey"
     sign: str = "x-svc-sign"
@@ -29,7 +29,7 @@ class HeaderNames:
 
 
 def sign(api_key: str, api_secret: str, body: bytes, timestamp_ms: int) -> str:
-    """HMAC-SHA256 under the API secret over API key, body and timestamp, as 64 lower-case hexadecimal characters."""
+    """HMAC-SHA256 with the API secret over API key, body and timestamp, as 64 lower-case hexadecimal characters."""
     message = api_key.encode() + body + str(timestamp_ms).encode()
     return hmac.new(api_secret.encode(), message, hashlib.sha256).hexdigest()
 

@@ -89,7 +89,7 @@ class Client:
 
     @contextmanager
     def query(self, request: QueryRequest) -> Iterator[QueryResponse]:
-        """The answer to a query, to be read inside `with`. Retried until an answer begins, never after."""
+        """The answer to a query, for reading inside `with`; retried until an answer begins, never after that."""
         if request.destination is not None:
             raise UsageError("a query with a destination is launched, not read")
         call = self._query_call(request, repeatable=True)
@@ -110,7 +110,7 @@ class Client:
         return job.id
 
     def preview(self, request: QueryRequest) -> str:
-        """What a query or launch would send, as text, secrets redacted."""
+        """The request that `query` or `launch` would send, as text with its secrets redacted."""
         return self._sender.preview(self._query_call(request, repeatable=False))
 
     def _query_call(self, request: QueryRequest, *, repeatable: bool) -> Call:
@@ -133,17 +133,17 @@ class Client:
         )
 
     def stop_job(self, job_id: str) -> Job:
-        """Stops a job; after a lost reply, a job that already stands still is success."""
+        """Stops a job. After a lost reply, a job that is stopped or completed counts as success."""
         return self._change_job("GET", "/stop", job_id, (JobStatus.STOPPED, JobStatus.COMPLETED))
 
     def start_job(self, job_id: str) -> Job:
-        """Restarts a stopped job where it stopped; ServiceError when it stands still again with an error of its own."""
+        """Resumes a stopped job where it stopped; ServiceError when it stops again at once with an error."""
         job = self._change_job("GET", "/start", job_id, (JobStatus.RUNNING, JobStatus.COMPLETED))
         _raise_job_failure(job)
         return job
 
     def remove_job(self, job_id: str) -> Job:
-        """Removes a job; one that is gone after a lost reply counts as removed."""
+        """Removes a job. After a lost reply, a job that no longer exists counts as removed."""
         return self._change_job("DELETE", "/remove", job_id, (JobStatus.REMOVED,))
 
     def _job_call(self, method: str, verb: str, job_id: str) -> Call:
@@ -178,11 +178,11 @@ class Client:
         return Domain.from_json(record(self._payload(call)))
 
     def enable_domain(self, name: str) -> None:
-        """Enables a disabled domain; Conflict (117) when it is enabled, unless by this call's own lost request."""
+        """Enables a domain; Conflict (117) when it is already enabled, unless a lost request of this call did it."""
         self._done(self._domain_call("POST", name, "enable"), Conflict)
 
     def disable_domain(self, name: str) -> None:
-        """Disables an enabled domain; Conflict (117) when it is disabled, unless by this call's own lost request."""
+        """Disables a domain; Conflict (117) when it is already disabled, unless a lost request of this call did it."""
         self._done(self._domain_call("POST", name, "disable"), Conflict)
 
     def delete_domain(self, name: str) -> None:
@@ -195,27 +195,27 @@ class Client:
     # Roles
 
     def roles(self, domain: str) -> tuple[Role, ...]:
-        """The roles of a domain. Reading roles is not part of the interface; this is where deployments have it."""
+        """The roles of a domain. The interface shows no path for reading roles; deployments use this one."""
         return tuple(Role.from_json(item) for item in records(self._payload(self._role_call("GET", domain)), "roles"))
 
     def role(self, domain: str, name: str) -> Role:
-        """A full role read, the read-only fields too; its path is not part of the interface either."""
+        """A role with its read-only fields. The interface shows no path for this; deployments use this one."""
         return Role.from_json(record(self._payload(self._role_call("GET", domain, name))))
 
     def create_role(self, domain: str, role: Role) -> Role:
-        """Creates a role and returns it as the service tells it, or as it was given when the service tells nothing."""
+        """Creates a role and returns it as the service describes it, or as given when the service answers nothing."""
         if not role.name:
             raise UsageError("a role needs a name")
         call = replace(self._role_call("POST", domain), body=_encoded(role.body()), repeatable=False)
         return _told_role(self._payload(call), role)
 
     def update_role(self, domain: str, name: str, changes: Role) -> Role:
-        """Sends the given fields of `changes`; fields that are None stay as they are."""
+        """Changes the fields that are set in `changes`; the others stay as they are."""
         call = replace(self._role_call("PUT", domain, name), body=_encoded(changes.body()))
         return _told_role(self._payload(call), replace(changes, name=changes.name or name))
 
     def delete_role(self, domain: str, name: str) -> None:
-        """Deletes a role; its path is not part of the interface, this is where deployments have it."""
+        """Deletes a role. The interface shows no path for this; deployments use this one."""
         self._done(self._role_call("DELETE", domain, name), NotFound)
 
     def _role_call(self, method: str, domain: str, *name: str) -> Call:
@@ -227,12 +227,12 @@ class Client:
     def request(
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> Iterator[RawResponse]:
-        """Any signed request, its answer unread. `path` starts with a slash; those of domains go to provisioning."""
+        """The unread answer to any signed request. `path` starts with a slash; paths of domains go to provisioning."""
         with self._answer(self._any_call(method, path, body, headers)) as response:
             yield RawResponse(response.status_code, response.headers, _body(response))
 
     def call(self, method: str, path: str, body: bytes = b"") -> Any:
-        """The decoded answer of any signed request, out of its envelope when it has one."""
+        """The decoded answer to any signed request, without its envelope."""
         return self._payload(self._any_call(method, path, body, None))
 
     def _any_call(self, method: str, path: str, body: bytes, headers: Mapping[str, str] | None) -> Call:
@@ -256,7 +256,7 @@ class Client:
         return self._sender.send(call, decoded)
 
     def _done(self, call: Call, already: type[ServiceError]) -> None:
-        """Does what may be done twice; after a lost reply, the error `already` means that the first attempt did it."""
+        """Sends a call that may be repeated; after a lost reply, the error `already` means that it was done."""
         lost = False
 
         def note() -> None:

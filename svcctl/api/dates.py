@@ -1,8 +1,8 @@
-"""Dates of the query interface: what may be written in `from` and `to`, and the range a pair resolves to.
+"""Dates of the query interface: the texts that `from` and `to` may have, and the range of a pair.
 
 The operators are rows of `OPERATORS`, taken from the interface's table of relative dates. In `from` an operator counts
-back from now; in `to` it counts forward from `from`. The interface's one sample of `from: 2h` shows a later time than
-now, against its own rule; the rule (subtraction) holds here.
+back from now; in `to` it counts forward from `from`. The interface's one sample of `from: 2h` shows a time after now,
+which contradicts its own rule; here the rule (subtraction) applies.
 
 Client and service share this module: it states facts of the interface and holds no state. All arithmetic is done in a
 fixed offset, so a day is always 24 hours.
@@ -24,7 +24,7 @@ ABSOLUTE_FORMAT = "%d/%m/%Y %H:%M:%S"
 DATE_FORMATS = ("default", "sql", "iso")
 """The values of `dateFormat`: how dates are printed."""
 MAX_EPOCH_SECONDS = 99_999_999_999
-"""Above this a number is taken for milliseconds: as seconds it would be past the year 5138."""
+"""A larger number must be milliseconds: as seconds it would be after the year 5138."""
 
 _ABSOLUTE = re.compile(r"\d{2}/\d{2}/\d{4} \d{2}:\d{2}:\d{2}", re.ASCII)
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?", re.ASCII)
@@ -170,11 +170,11 @@ def parse_zone(text: str) -> timezone:
 
 
 def parse_moment(text: str) -> Moment:
-    """What to send for a date that a person typed.
+    """The date to send for the text that a person typed.
 
-    Operators and absolute dates stay as written and digits become epoch seconds, as the interface takes them. ISO 8601
-    is a convenience of the client, so it becomes epoch seconds too; without an offset it is read as UTC.
-    UsageError for anything else: milliseconds, a day that does not exist, fractions of a second.
+    Operators and absolute dates are sent as written, and digits as epoch seconds, as the interface takes them. ISO 8601
+    is a convenience of the client: it becomes epoch seconds too, and is in UTC without an offset. UsageError for
+    anything else: milliseconds, a day that does not exist, fractions of a second.
     """
     text = text.strip()
     if text.isascii() and text.isdigit():
@@ -186,7 +186,7 @@ def parse_moment(text: str) -> Moment:
 
 
 def check_epoch(seconds: int) -> int:
-    """The same number, or UsageError when it can only be milliseconds: a service would wait for the year 50000."""
+    """The same number; UsageError when it must be milliseconds, for which a service would wait until the year 50000."""
     if seconds < 0:
         raise UsageError(f"date {seconds} is before 1970")
     if seconds > MAX_EPOCH_SECONDS:
@@ -197,10 +197,10 @@ def check_epoch(seconds: int) -> int:
 
 
 def resolve(start: Moment, end: Moment | None, *, now: datetime, zone: timezone = UTC) -> Range:
-    """The range of a pair at the moment `now` (aware), operators read in `zone`; seconds are cut to whole ones.
+    """The range of a pair at the moment `now` (aware), with operators in `zone` and in whole seconds.
 
-    UsageError when a date is not one, when it leaves the calendar, or when the end is before the start (equal is
-    allowed: an empty range).
+    UsageError when a date is not valid or leaves the calendar, or when the end is before the start; an empty range is
+    allowed.
     """
     now = now.astimezone(zone).replace(microsecond=0)
     first = _resolve_one(start, zone, lambda operator, n: operator.in_from(now, n))
@@ -216,7 +216,7 @@ def resolve(start: Moment, end: Moment | None, *, now: datetime, zone: timezone 
 
 
 def depends_on_zone(moment: Moment | None) -> bool:
-    """Whether `timeZone` moves this date."""
+    """Whether the moment of this date depends on `timeZone`."""
     return isinstance(moment, str) and any(
         operator.zoned for operator in OPERATORS if operator.number_in(moment) is not None
     )

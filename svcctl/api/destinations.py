@@ -1,7 +1,7 @@
-"""The destination types, their parameter keys as seen in the field, and which of those are secret.
+"""The destination types, the parameter keys that deployments use, and which of those are secret.
 
-The interface leaves the keys of `destination.params` open, so an unknown key is passed on; this table says what is
-known, suggests a known key for a near miss, and names what must never be shown.
+The interface leaves the keys of `destination.params` open, so an unknown key is passed on. The table has the known
+keys, which are suggested for mistyped ones, and marks the values that must never be shown.
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """A value of `mode.type` and its two readings; `rows` is None where only the bytes can be had.
+    """A value of `mode.type` and its two readers; `rows` is None when a format can only be passed on as bytes.
 
-    `json` says that an answer begins as a JSON error does, so that its own reading tells the two apart.
+    A `json` answer begins as a JSON error does, so its own reader tells the two apart.
     """
 
     name: str
@@ -54,9 +54,9 @@ MODES: Mapping[str, Mode] = {
 
 
 class QueryResponse:
-    """One answer, read once, by `raw()` or by `rows()`; either ends in an error unless the answer was whole.
+    """One answer, read once, with `raw()` or `rows()`; both raise an error unless the answer is whole.
 
-    `IncompleteResult` says that rows may have been handed on before; any other error, that none were.
+    Rows may have been delivered before an IncompleteResult, and none before any other error.
     """
 
     def __init__(self, mode: Mode, content_type: str, body: Iterable[bytes], cid: str | None = None) -> None:
@@ -70,30 +70,30 @@ class QueryResponse:
 
     @property
     def row_count(self) -> int | None:
-        """Rows handed on so far; None for the raw bytes of xml and xls, which do not show them."""
+        """Rows delivered so far; None for the raw bytes of xml and xls, where rows are not counted."""
         return self._delivered.rows
 
     @property
     def cid(self) -> str | None:
-        """The identifier of the request, once the answer has named it in its head or in its body."""
+        """The identifier of the request, once the headers or the body of the answer have named it."""
         return self._delivered.cid
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns, waiting for them when `rows()` was called; empty when the answer does not name any."""
+        """The columns; waits for them after a call of `rows()`; empty when the answer names none."""
         while self._delivered.columns is None and (batch := next(self._batches, None)) is not None:
             self._ahead.append(batch)
         return self._delivered.columns or ()
 
     def raw(self) -> Iterator[bytes]:
-        """The service's own bytes without keep-alive padding, checked, in blocks of whole rows."""
-        return self._told(self.mode.raw(self._body, self._delivered))
+        """The service's bytes without keep-alive padding, checked, in blocks of whole rows."""
+        return self._with_facts(self.mode.raw(self._body, self._delivered))
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The decoded rows, each with a value for each column. UsageError for a format that has no reading as rows."""
+        """The decoded rows, with a value per column. UsageError for a format that cannot be read as rows."""
         if self.mode.rows is None:
             raise UsageError(f"the rows of {self.mode.name} cannot be read", hint="use csv or json/simple/compact")
-        self._batches = self._told(self.mode.rows(self._body, self._delivered))
+        self._batches = self._with_facts(self.mode.rows(self._body, self._delivered))
         return self._flattened()
 
     def _flattened(self) -> Iterator[tuple[Any, ...]]:
@@ -107,8 +107,8 @@ class QueryResponse:
             self.bytes += len(chunk)
             yield chunk
 
-    def _told(self, parts: Iterator[T]) -> Iterator[T]:
-        """The same parts; an error is told what it cannot know: how many rows were handed on, the request's cid."""
+    def _with_facts(self, parts: Iterator[T]) -> Iterator[T]:
+        """The same parts; an error gets the number of delivered rows and the request's cid."""
         try:
             yield from parts
         except IncompleteResult as error:
@@ -122,7 +122,7 @@ class QueryResponse:
 def _without_page_or_error(
     body: Iterator[bytes], content_type: str, mode: Mode, delivered: Delivered
 ) -> Iterator[bytes]:
-    """The same body, unless it begins as a web page or, in a format that is not JSON, as a JSON error."""
+    """The same body; raises the error when it is a web page or, in a format that is not JSON, a JSON error."""
     head = b""
     while not (start := head.lstrip(b" \t\r\n,")):
         chunk = next(body, None)

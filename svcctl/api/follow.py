@@ -1,13 +1,13 @@
-"""A continuous query that outlives its connections: every row once, whatever breaks in between.
+"""A continuous query that survives its connections: every row once, even when connections break.
 
-The rows of the last seconds are remembered by hash. After a break the query is asked again from the oldest remembered
-second, and what was delivered before is left out, so rows that share a moment are neither lost nor repeated. Events
-that are stored during a break with dates older than that are the one thing that can be missed.
+The rows of the last seconds are remembered by hash. After a break the query is sent again from the oldest remembered
+second, and rows that were delivered before are left out, so rows of the same moment are neither lost nor repeated. Only
+events that are stored during a break with older dates can be missed.
 
 A service closes the connection when a limit in the query's text is reached, but proxies and restarts close connections
 too. So a limit at the end of the text is counted here, over all connections, as the request's own limit is; with any
 other limit or offset in the text, a query cannot be resumed. The text of a saved query is not known here, so it is
-always asked again: a limit in it counts for each connection.
+always sent again: a limit in it counts for each connection.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from svcctl.api.query import QueryRequest
 from svcctl.errors import IncompleteResult, Unavailable
 
 OVERLAP = 10
-"""Seconds before the newest event that are asked for again: events arrive a little out of order."""
+"""Seconds before the newest event that are requested again, because events arrive a little out of order."""
 MAX_REMEMBERED = 200_000
-"""Rows remembered; where they are more, fewer seconds are asked for again."""
+"""Rows remembered at most; with more rows, fewer seconds are requested again."""
 
 
 class Memory:
@@ -40,7 +40,7 @@ class Memory:
         self._rows = 0
         self._newest = 0
         self._forgotten = -1
-        """The newest second of which not every row is remembered."""
+        """The newest second of which some rows are not remembered."""
 
     def add(self, second: int, row: tuple[Any, ...]) -> None:
         self._newest = max(self._newest, second)
@@ -56,7 +56,7 @@ class Memory:
                 break
 
     def resume(self) -> tuple[int, dict[int, Counter[int]]] | None:
-        """The second to ask from and the rows to leave out from there on; None before the first row.
+        """The second from which to request rows, and the rows since then to leave out; None before the first row.
 
         IncompleteResult when a single second held more rows than can be remembered.
         """
@@ -71,10 +71,10 @@ class Memory:
 
 
 class Follow:
-    """The rows of a continuous query, connection after connection; used in `with`, which opens the first.
+    """The rows of a continuous query over its connections; `with` opens the first one.
 
-    `request` must be in json/simple/compact and start at epoch seconds, so that it means the same when asked again.
-    `notify` is told of every break and every return. Errors other than a broken connection end it.
+    `request` must be in json/simple/compact and start at epoch seconds, so that it means the same when sent again.
+    `notify` gets a note of every break and every new connection. Errors other than a broken connection end it.
     """
 
     def __init__(
@@ -93,10 +93,10 @@ class Follow:
         self._connection = ExitStack()
         self._arriving: Iterator[tuple[Any, ...]] = iter(())
         self._first = 0
-        """The second from which this connection was asked; older rows of it are parts of groups delivered before."""
+        """The first second that this connection was asked for; older rows are parts of groups delivered before."""
         self._delivered: Mapping[int, Counter[int]] = {}
         self._failures = 0
-        """Breaks since the last row."""
+        """Failures since the last row."""
         self._limit, self._recounted = _limits(request)
         self.columns: Sequence[Column] = ()
         self.row_count = 0
@@ -128,7 +128,7 @@ class Follow:
             self._reconnect(reason)
 
     def _new_rows(self) -> Iterator[tuple[Any, ...]]:
-        """The rows of this connection that none before it delivered."""
+        """The rows of this connection that no earlier one delivered."""
         at = next((index for index, column in enumerate(self.columns) if column.name == "eventdate"), None)
         for row in self._arriving:
             if at is not None and row[at] is not None:
@@ -143,7 +143,7 @@ class Follow:
             yield row
 
     def _connect(self) -> None:
-        # The limit counts over all connections, so it is kept here.
+        # The limit counts over all connections, so the service does not get it.
         request = replace(self._request, limit=None)
         if resumed := self._memory.resume():
             self._first, self._delivered = resumed
@@ -163,19 +163,19 @@ class Follow:
         while True:
             self._failures += 1
             delay = backoff.delay(self._failures)
-            self._notify(f"{reason}; asking again in {delay:.1f} s")
+            self._notify(f"{reason}; reconnecting in {delay:.1f} s")
             self._sleep(delay)
             try:
                 self._connect()
             except (IncompleteResult, Unavailable) as error:
                 reason = error.message
             else:
-                self._notify("connected again")
+                self._notify("reconnected")
                 return
 
 
 def _limits(request: QueryRequest) -> tuple[int | None, list[str]]:
-    """The limit over all connections, and which of limit and offset in the text would count anew for each of them."""
+    """The limit over all connections, and those of limit and offset in the text that would count anew for each one."""
     limits = [] if request.limit is None else [request.limit]
     removing = ("where", "group", "limit", "offset")
     clauses = [clause for clause in outline(request.query or "").clauses if clause.keyword in removing]

@@ -1,6 +1,6 @@
-"""What the interface's answers hold, as frozen dataclasses with the interface's names.
+"""The records of the interface's answers, as frozen dataclasses with the interface's names.
 
-`from_json` takes what a service sent: fields may be absent, and fields and values it does not know are kept, because
+`from_json` takes a record as a service sent it: fields may be absent, and unknown fields and values are kept, because
 deployed services send more than the interface lists. Client and service share this module; it holds facts only.
 """
 
@@ -43,7 +43,7 @@ class Column:
 
 
 def columns_of(m: object) -> tuple[Column, ...]:
-    """The columns of a compact result's `m`, ordered by `index`, whatever the order of the object itself.
+    """The columns of a compact result's `m`, ordered by `index` and not by the order of the object.
 
     ValueError when `m` is not such a map, or its indexes are not 0, 1, 2 …
     """
@@ -221,7 +221,7 @@ class Role:
         )
 
     def body(self) -> dict[str, Any]:
-        """What a create or update sends: the given fields only, never the three that cannot be set (rule 9)."""
+        """The body of a create or update: the given fields, without the three that cannot be set (rule 9)."""
         return _without_none(
             name=self.name,
             description=self.description,
@@ -235,7 +235,7 @@ class Role:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Every field that is known, the read-only ones too."""
+        """All known fields, including the read-only ones."""
         return (
             self.body()
             | _without_none(alertPermissions=self.alert_permissions, defVault=self.def_vault, maxVault=self.max_vault)

@@ -1,4 +1,4 @@
-"""What a small operation answers: the payload, out of its envelope, as the record or the list that was asked for."""
+"""Answers of small operations: the payload without its envelope, as one record or as a list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A query request: its fields, and the one body that is both signed and sent."""
+"""A query request: its fields, and the body that is signed and sent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from svcctl.errors import UsageError
 
 @dataclass(frozen=True)
 class QueryRequest:
-    """What to ask. One of `query` and `query_id`; without `to` the query is continuous and never ends.
+    """A query to run, by its text or by the ID of a saved query; without `to` it is continuous and never ends.
 
     Dates are epoch seconds, or text as `svcctl.api.dates` lists it. UsageError when the fields cannot be a request.
     """

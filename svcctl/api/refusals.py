@@ -1,11 +1,11 @@
-"""The bodies an error can take, and the exception each becomes.
+"""The shapes of error bodies, and the exception that each becomes.
 
-Services of this family put errors into several shapes, with a failing HTTP status or with 200, and proxies in front of
-them answer with pages. Every caller that reads a body asks here what it says, so that one shape has one meaning.
+Services of this family send errors in several shapes, with a failing HTTP status or with 200, and proxies in front of
+them send web pages. Every reader of a body decides here whether it is an error, so that one shape has one meaning.
 
-The class of the exception follows the HTTP status where that is about credentials or about the way to the service, then
-the service's own code, then the HTTP status. A JSON answer with HTTP 500 is a refusal (ServiceError): the service read
-the request and says no, and a second try would hear the same. A page with 500 comes from no service, so it is
+The class of the exception follows the HTTP status when that is about credentials or the path to the service, otherwise
+the service's own code, otherwise the HTTP status. A JSON answer with HTTP 500 is a ServiceError: the service read the
+request and refused it, so a retry would be refused too. A web page with 500 does not come from the service, so it is
 Unavailable, as are 429, 502-504 and 520-524 with any body.
 """
 
@@ -21,10 +21,10 @@ from typing import Any
 from svcctl.errors import Conflict, CredentialsError, NotFound, Place, ServiceError, SvcctlError, Unavailable
 
 UNAVAILABLE = frozenset({429, 502, 503, 504, 520, 521, 522, 523, 524})
-"""The HTTP statuses that may pass by themselves."""
+"""The HTTP statuses that are worth a retry."""
 
 MAX_BODY = 64 * 1024
-"""Bytes of an error body that are read; the rest of a longer one says nothing more."""
+"""Bytes of an error body that are read; a longer one holds nothing more of use."""
 
 
 class Code(IntEnum):
@@ -53,7 +53,7 @@ _CLASSES: Mapping[int, type[ServiceError]] = {
 _ENVELOPE_FIELDS = frozenset(
     {"error", "e", "msg", "status", "timestamp", "cid", "object", "code", "context", "success", "message"}
 )
-# What a lone json/simple line must hold to be taken for an error: a row may well have columns called msg and status.
+# The fields that make a lone json/simple line an error: a row may well have columns called msg and status.
 _MARKS = (
     {"msg", "status", "cid"},
     {"msg", "status", "object"},
@@ -71,16 +71,16 @@ _TAG = re.compile(r"<[^>]*>")
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What an error body says."""
+    """The error that a body states."""
 
     message: str
     code: int | None = None
     cid: str | None = None
     place: Place | None = None
-    """Where in the query, from a `context` of line and column."""
+    """The place in the query, from a `context` of line and column."""
 
     def as_error(self, http_status: int = 200, *, hint: str | None = None) -> SvcctlError:
-        """The exception, given the HTTP status it came with."""
+        """The exception, for the HTTP status of the answer."""
         if http_status in UNAVAILABLE:
             told = f" (cid {self.cid})" if self.cid else ""
             return Unavailable(f"the service answered HTTP {http_status}: {self.message}{told}", hint=hint)
@@ -92,18 +92,18 @@ class Refusal:
         return kind(self.message, code=code, cid=self.cid, hint=hint, place=self.place)
 
     def of(self, cid: str | None) -> Refusal:
-        """The same, with the request's cid from elsewhere where the body has none."""
+        """The same refusal, with this cid unless the body has one."""
         return replace(self, cid=self.cid or cid)
 
     def in_one_line(self) -> str:
-        """Message, code and cid, for an exception that has no fields for them."""
+        """Message, code and cid as text, for exceptions without fields for them."""
         facts = [f"code {self.code}"] if self.code is not None else []
         facts += [f"cid {self.cid}"] if self.cid else []
         return f"{self.message} ({', '.join(facts)})" if facts else self.message
 
 
 def read_refusal(payload: Any) -> Refusal | None:
-    """What a decoded body refuses, whichever of the known shapes it has; None when it refuses nothing."""
+    """The error in a decoded body, in any of the known shapes; None when there is none."""
     if isinstance(payload, list):
         return _listed(payload[1:], None) if payload[:1] == ["error"] else None
     if not isinstance(payload, Mapping):
@@ -137,7 +137,7 @@ def refusal_in(body: bytes) -> Refusal | None:
 
 
 def is_error_line(payload: Any) -> bool:
-    """Whether a lone line of json/simple is an error body and not a row: an error's fields, and enough of them."""
+    """Whether a lone line of json/simple is an error body, not a row: it has enough fields of an error, no other."""
     if not isinstance(payload, Mapping) or not set(payload) <= _ENVELOPE_FIELDS or read_refusal(payload) is None:
         return False
     return isinstance(payload.get("error"), Mapping) or any(marks <= set(payload) for marks in _MARKS)
@@ -146,7 +146,7 @@ def is_error_line(payload: Any) -> bool:
 def error_of(
     http_status: int, content_type: str, body: bytes, *, hint: str | None = None, cid: str | None = None
 ) -> SvcctlError:
-    """The exception for an answer with a failing HTTP status, whatever its body is; `cid` is its head's, if any."""
+    """The exception for an answer with a failing HTTP status and any body; `cid` is from its headers, if there."""
     try:
         payload = json.loads(body)
     except (ValueError, RecursionError):
@@ -160,7 +160,9 @@ def error_of(
     if http_status >= 500 or http_status == 429:
         return Unavailable(f"the service answered HTTP {http_status}" + (f": {line}" if line else ""), hint=hint)
     if is_page(content_type, body):
-        hint = hint or "a web page came instead of the service's answer: check the base URL and any proxy before it"
+        hint = (
+            hint or "this is a web page and not the service's answer: check the base URL, and any proxy in front of it"
+        )
     return Refusal(line or f"HTTP {http_status} with no message", cid=cid).as_error(http_status, hint=hint)
 
 
@@ -170,7 +172,7 @@ def is_page(content_type: str, body: bytes) -> bool:
 
 
 def page_line(body: bytes) -> str:
-    """One short line of a page or a plain text: its title, else its first words; empty when there is nothing."""
+    """One short line of a page or a plain text: the title, otherwise the first words; may be empty."""
     text = body.decode("utf-8", "replace")
     title = _TITLE.search(text)
     line = _line(_TAG.sub(" ", title[2] if title else text))
@@ -184,7 +186,7 @@ def _listed(error: list[Any], cid: str | None) -> Refusal:
 
 
 def _named(error: str, payload: Mapping[str, Any], cid: str | None) -> Refusal:
-    """`{"error": "Bad parameters", "object": ["406 : …"]}`, and an error's name with a status."""
+    """The error of `{"error": "Bad parameters", "object": ["406 : …"]}`, or of a name with a status."""
     causes = payload.get("object")
     if isinstance(causes, list) and causes and (coded := _CODED.fullmatch(str(causes[0]))):
         return Refusal(f"{_line(error)}: {_line(coded[2])}", int(coded[1]), cid)

@@ -1,12 +1,12 @@
-"""The interface's nine rules about roles, as far as they can be checked before anything is sent.
+"""The interface's nine rules about roles, as far as they can be checked before a request is sent.
 
-`lint` looks at a role as it was written: decoded JSON or YAML, with the interface's field names. An error is what a
-service refuses; a warning is a grant that is broader than it looks, or one that services may read in two ways. Rule 7,
-that policies exist and are available, only the service can check.
+`lint` checks a role as it was written: decoded JSON or YAML, with the interface's field names. An error is a role that
+a service refuses; a warning is a grant that is broader than it looks, or that services may read in two ways. Only the
+service can check rule 7, that policies exist and are available.
 
-Where the interface leaves room, this is what is assumed: a create that mentions none of policies, applications and
-resourceIds grants everything, one that mentions some grants nothing of the others; `*` stands alone; a default
-application is never required.
+The interface leaves three questions open, which are answered here: a create that mentions none of policies,
+applications and resourceIds grants everything, and one that mentions some grants nothing of the others; nothing may
+stand beside `*`; a default application is never required.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from svcctl.api.models import ALL
 from svcctl.api.suggest import nearest
 
 GRANTS = {"policies": "policies", "applications": "applications", "resourceIds": "resources"}
-"""The fields that grant something, and what they grant in words."""
+"""The fields that grant something, and the words for what they grant."""
 READ_ONLY = ("alertPermissions", "defVault", "maxVault")
 FIELDS = ("name", "description", *GRANTS, "finderName", "defaultApplicationName")
 """The fields that a create or an update may send."""
@@ -29,7 +29,7 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a rule says about a field (`resourceIds.<label>` for a list in it); `rule` is None for the fields' types."""
+    """A field that breaks a rule (`resourceIds.<label>` for one of its lists); `rule` is None for a wrong type."""
 
     level: Literal["error", "warning"]
     rule: int | None
@@ -38,20 +38,20 @@ class Finding:
 
 
 def lint(fields: Fields, *, update: bool = False) -> list[Finding]:
-    """Everything there is to say about a role that is to be created, or about changes to one, errors first."""
+    """All findings about a new role, or about changes to a role with `update`, errors first."""
     findings = [finding for rule in _RULES for finding in rule(fields, update)]
     return sorted(findings, key=lambda finding: finding.level != "error")
 
 
 def grants_all(fields: Fields, *, update: bool = False) -> list[str]:
-    """Which of policies, applications and resources a role gets all of, those included that come later."""
+    """Those of policies, applications and resources that a role grants completely, including later ones."""
     if not update and _mentions_no_grant(fields):
         return list(GRANTS.values())
     return [word for key, word in GRANTS.items() if _is_all(fields.get(key))]
 
 
 def flat(resource_ids: object) -> set[int]:
-    """The integers of resourceIds, whatever their labels (rule 8)."""
+    """The integers of resourceIds under all labels (rule 8)."""
     lists = resource_ids.values() if isinstance(resource_ids, Mapping) else ()
     return {one for ids in lists if isinstance(ids, list | tuple) for one in ids if type(one) is int}
 
@@ -85,7 +85,7 @@ def _rule_1(fields: Fields, update: bool) -> Iterator[Finding]:
 
 
 def _rule_2(fields: Fields, update: bool) -> Iterator[Finding]:
-    """`*` means all, so nothing stands beside it."""
+    """`*` means all, so nothing else may be beside it."""
     for key, word in GRANTS.items():
         value = fields.get(key)
         if _is_all(value):
@@ -112,7 +112,7 @@ def _rule_4(fields: Fields, update: bool) -> Iterator[Finding]:
     """Without policies there must be an application."""
     policies, applications = fields.get("policies"), fields.get("applications")
     if update:
-        # What an update leaves out stays as it is, and a default application keeps its own.
+        # Fields that an update leaves out stay as they are, and a default application keeps its application.
         empty = policies == [] and applications == [] and not fields.get("defaultApplicationName")
     else:
         empty = not _mentions_no_grant(fields) and policies in (None, []) and applications in (None, [])
@@ -136,7 +136,7 @@ def _rule_5(fields: Fields, update: bool) -> Iterator[Finding]:
 
 
 def _rule_6(fields: Fields, update: bool) -> Iterator[Finding]:
-    """An empty default application removes the one there is."""
+    """An empty default application removes the current one."""
     key = "defaultApplicationName"
     if key not in fields:
         return
@@ -168,7 +168,7 @@ def _rule_8(fields: Fields, update: bool) -> Iterator[Finding]:
 
 
 def _rule_9(fields: Fields, update: bool) -> Iterator[Finding]:
-    """Three fields cannot be set."""
+    """Three fields are read-only."""
     for key in READ_ONLY:
         if key in fields:
             yield Finding("error", 9, key, f"{key} cannot be set")
@@ -182,12 +182,12 @@ def _mentions_no_grant(fields: Fields) -> bool:
 
 
 def _is_all(value: object) -> bool:
-    """Whether this is `*`, alone or as the one element or label."""
+    """Whether a value is `*`, alone or as the only element or label."""
     return value == ALL or (isinstance(value, list | dict) and list(value) == [ALL])
 
 
 def _is_not(wanted: str, value: object) -> str:
-    """What is wrong with a value's type; YAML reads yes, 12 and 2024-01-31 as something else than text."""
+    """The message for a value of a wrong type; YAML does not read yes, 12 and 2024-01-31 as text."""
     if value is None:
         return "has no value"
     quote = ": put it in quotes" if wanted == "text" and not isinstance(value, list | dict) else ""

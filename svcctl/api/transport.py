@@ -24,7 +24,7 @@ from svcctl.api.refusals import MAX_BODY, UNAVAILABLE, error_of
 from svcctl.errors import ServiceError, SvcctlError, Unavailable, UsageError
 
 MAX_RETRY_AFTER = 120.0
-"""Seconds that a Retry-After is followed at most."""
+"""Seconds of the longest Retry-After that is obeyed."""
 SILENCE = 300.0
 """Seconds that a continuous query may be silent: it waits for events, but a dead connection must be noticed."""
 CID = "x-svc-cid"
@@ -36,13 +36,19 @@ _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.
 _NOT_ACCEPTED = frozenset({429, 503})
 _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
 
+_HINTS = {
+    "certificate verify failed": "trust the authority of its certificate: set ca_bundle in the profile to its file",
+    "wrong version number": "this port does not speak TLS: is its URL http://…?",
+}
+"""What to do about a failed connection, by the words of its error."""
+
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request and the head of its answer, secrets redacted; `status` is None when no answer came, and `failure`
-    says why."""
+    """One request and the head of its answer, secrets redacted. `status` is None when there was no answer; `failure`
+    is the reason."""
 
     method: str
     url: str
@@ -56,7 +62,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """An attempt failed and another follows after `delay` seconds; `attempt` is the one to come, of `attempts`."""
+    """An attempt failed; the next one, number `attempt` of `attempts`, follows after `delay` seconds."""
 
     reason: str
     delay: float
@@ -136,7 +142,7 @@ class Sender:
                 hopeless = False
                 retry_after = self._retry_after(response)
             if lost and not call.repeatable:
-                failure.hint = "the service may have done it all the same: look before trying again"
+                failure.hint = "the service may have done it: check before trying again"
                 raise failure
             if hopeless or attempt == self._attempts:
                 raise failure
@@ -269,9 +275,9 @@ def _no_answer(call: Call, error: httpx.RequestError) -> Unavailable:
     host = urlsplit(call.url).netloc
     if isinstance(error, httpx.TimeoutException):
         return Unavailable(f"no answer from {host} in time")
-    reason = re.sub(r"^\[Errno -?\d+\] ", "", " ".join(str(error).split())) or type(error).__name__
-    hint = "give the service's CA bundle" if "certificate" in reason.lower() else None
-    return Unavailable(f"no answer from {host}: {reason}", hint=hint)
+    reason = re.sub(r"^\[(Errno -?\d+|SSL: \w+)\] | \(_ssl\.c:\d+\)$", "", " ".join(str(error).split()))
+    hint = next((hint for words, hint in _HINTS.items() if words in reason), None)
+    return Unavailable(f"no answer from {host}: {reason or type(error).__name__}", hint=hint)
 
 
 def _http_date(text: str) -> float | None:

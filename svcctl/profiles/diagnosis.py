@@ -1,7 +1,7 @@
-"""The diagnosis of a profile: from its file to what its credentials may do, in the order in which things fail.
+"""The steps of `profile check`: from the profiles file to the permissions of the credentials, in the order of failures.
 
-A step is a row of a table: it returns what it found, or raises what is wrong, with the next thing to do as the hint.
-Steps behind a failure would only say the same again, so they are not tried.
+A step is a row of STEPS. It returns its finding, or raises an error with the next thing to do as its hint. After a
+failure the other steps would fail for the same reason, so they are not tried.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from svcctl.profiles.settings import BUILT_IN
 from svcctl.profiles.store import ProfileStore
 
 LONGEST = 10.0
-"""Seconds that one step waits for the network at most."""
+"""Seconds that a step waits for the network at most."""
 RENEW_DAYS = 21
-"""Days before its end at which a certificate should be renewed."""
+"""A certificate that ends within so many days should be renewed."""
 
 OK, WARNING, NO, FAILED, SKIPPED = "ok", "warning", "no", "failed", "-"
-"""How a step ends. `no` is a permission that these credentials lack, which need not be wrong."""
+"""The outcomes of a step. `no` is a permission that the credentials lack, which may be intended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a step found; `next` is what to do about it, when something should be done."""
+    """The finding of a step; `next` is what to do about it, if anything."""
 
     text: str
     next: str = ""
@@ -56,7 +56,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One line of the diagnosis; `error` is there when the step failed."""
+    """One line of the diagnosis; `error` is set when the step failed."""
 
     step: str
     outcome: str
@@ -67,9 +67,9 @@ class Result:
 
 @dataclass
 class Subject:
-    """What is looked at, and what was heard so far.
+    """The profile under test, and the exchanges with its service so far.
 
-    `profile` and `connect` are called when the steps need them, since both fail on a broken profile. `connect` takes
+    `resolve` and `connect` are called when the steps need them, since both fail on a broken profile. `connect` takes
     the observer of the exchanges.
     """
 
@@ -100,7 +100,7 @@ class Subject:
 
     @property
     def proxy(self) -> str | None:
-        """The proxy that the environment puts before the service: its URL."""
+        """The URL of the proxy that the environment sets for the service."""
         host, _, secure = self.where
         if host in ("localhost", "127.0.0.1", "::1") or proxy_bypass(host):
             return None
@@ -113,12 +113,12 @@ class Subject:
 
     @cached_property
     def answers(self) -> dict[str, SvcctlError | None]:
-        """What each kind of operation answers: None for yes, else its error."""
+        """The error of each kind of operation, None for those that succeed."""
         return {name: _error_of(self, ask) for name, ask in PERMISSIONS.items()}
 
 
 def run(subject: Subject) -> Iterator[Result]:
-    """The steps one after another; those behind the first that failed are skipped."""
+    """Run the steps in order; those after the first failure are skipped."""
     failed = False
     for name, step in STEPS.items():
         if failed:
@@ -134,20 +134,20 @@ def run(subject: Subject) -> Iterator[Result]:
                 yield Result(name, found.outcome, found.text, found.next)
 
 
-# The steps; one that returns None has nothing to say about this profile
+# The steps; one that returns None does not apply to this profile
 
 
 def _file(subject: Subject) -> Found:
     path = subject.store.path
     subject.store.load()
     if not path.exists():
-        return Found(f"none at {path}, which is no mistake")
+        return Found(f"no file at {path}, and none is needed")
     return Found(f"{path}, mode {stat.S_IMODE(path.stat().st_mode):04o}")
 
 
 def _profile(subject: Subject) -> Found:
     profile = subject.profile
-    name = profile.name or "none, the environment says it all"
+    name = profile.name or "none, the environment has all settings"
     return Found(f"{name} ({profile.name_source})")
 
 
@@ -171,7 +171,11 @@ def _socket(subject: Subject) -> Found | None:
         try:
             connection.connect(str(path))
         except OSError as error:
-            hint = "a query starts it, and so does 'svcctl service start'" if subject.profile.name in BUILT_IN else None
+            hint = (
+                "start the service with 'svcctl service start', or run a query"
+                if subject.profile.name in BUILT_IN
+                else None
+            )
             raise Unavailable(f"nothing answers at the socket {path}: {reason(error)}", hint=hint) from None
     return Found(f"{path} answers")
 
@@ -185,7 +189,7 @@ def _name(subject: Subject) -> Found | None:
     except (OSError, UnicodeError) as error:
         raise Unavailable(
             f"the host {host}{via} has no address: {reason(error)}",
-            hint="look for a typing error in base_url ('svcctl profile show'), or whether a VPN must be on",
+            hint="check base_url for typos ('svcctl profile show'); the service may also need a VPN",
         ) from None
     return Found(f"{host}{via} is {', '.join(dict.fromkeys(str(row[4][0]) for row in found))}")
 
@@ -200,12 +204,12 @@ def _connection(subject: Subject) -> Found | None:
     except TimeoutError:
         raise Unavailable(
             f"{host} port {port}{via} does not answer in {subject.patience:g} s",
-            hint="a firewall may be between; if there is a proxy, name it in the environment variable HTTPS_PROXY",
+            hint="a firewall may block it; if you need a proxy, set the environment variable HTTPS_PROXY",
         ) from None
     except OSError as error:
         raise Unavailable(
             f"{host} port {port}{via} cannot be reached: {reason(error)}",
-            hint="look at host and port of base_url ('svcctl profile show')",
+            hint="check the host and port in base_url ('svcctl profile show')",
         ) from None
     return Found(f"port {port} after {1000 * (time.monotonic() - started):.0f} ms")
 
@@ -217,7 +221,7 @@ def _tls(subject: Subject) -> Found | None:
     if not secure:
         return Found("none: plain http to this machine")
     if subject.proxy:
-        return Found("left to the requests below: a proxy is between")
+        return Found("not checked here: a proxy is in between")
     bundle = subject.profile.ca_bundle
     try:
         trust = ssl.create_default_context(cafile=bundle) if bundle else httpx.create_ssl_context()
@@ -237,7 +241,7 @@ def _tls(subject: Subject) -> Found | None:
     except OSError as error:
         raise Unavailable(
             f"{host} port {port} does not speak TLS as expected: {reason(error)}",
-            hint="look at the port of base_url; a proxy may have to be named in HTTPS_PROXY",
+            hint="check the port in base_url; if you need a proxy, set the environment variable HTTPS_PROXY",
         ) from None
     end = ssl.cert_time_to_seconds(str(certificate["notAfter"]))
     days = int((end - subject.clock()) // 86400)
@@ -246,12 +250,12 @@ def _tls(subject: Subject) -> Found | None:
         f"until {datetime.fromtimestamp(end, UTC):%Y-%m-%d} ({days} days)"
     )
     if days < RENEW_DAYS:
-        return Found(text, "have it renewed by whoever runs the service", WARNING)
+        return Found(text, "ask whoever runs the service to renew it", WARNING)
     return Found(text)
 
 
 def _answer(subject: Subject) -> Found:
-    """Whether anything answers, whatever it says; refusals are for the steps below."""
+    """Whether there is any answer; its refusals are for the next steps."""
     errors = list(subject.answers.values())
     heard = [exchange for exchange in subject.exchanges if exchange.status is not None]
     if errors[0] is not None and (not heard or all(isinstance(error, Unavailable) for error in errors)):
@@ -262,17 +266,17 @@ def _answer(subject: Subject) -> Found:
 def _clock(subject: Subject) -> Found:
     ahead = _ahead(subject)
     if ahead is None:
-        return Found("the service does not tell its time")
+        return Found("the service does not send its time")
     if abs(ahead) < 2:
         return Found("the same as the service's")
     text = f"{abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} the service's"
     if abs(ahead) <= SKEW:
         return Found(text)
-    return Found(text, "set this machine's clock: a signature holds its time", WARNING)
+    return Found(text, "set this machine's clock: signatures contain the time", WARNING)
 
 
 def _credentials(subject: Subject) -> Found:
-    """Accepted when any operation answers something else than that they are not."""
+    """Credentials are accepted when any operation gets past them."""
     errors = list(subject.answers.values())
     if any(not isinstance(error, CredentialsError | NotFound | Unavailable) or _is_ours(error) for error in errors):
         return Found(f"the {'signature' if subject.profile.method == 'signature' else 'token'} is accepted")
@@ -282,7 +286,10 @@ def _credentials(subject: Subject) -> Found:
             raise error
     error = errors[0]
     assert error is not None
-    error.hint = "if the service has its operations elsewhere, name their paths (see 'svcctl help profiles')"
+    error.hint = (
+        "check base_url, which ends before /search and /domain; if the service has other paths, set them "
+        "(see 'svcctl help profiles')"
+    )
     raise error
 
 
@@ -294,7 +301,7 @@ def _permission(name: str, yes: str, no: str) -> Callable[[Subject], Found]:
         if isinstance(error, CredentialsError):
             return Found(error.message, no, NO)
         if isinstance(error, NotFound) and not _is_ours(error):
-            return Found(f"nothing at this path ({error.message})", "name the path (see 'svcctl help profiles')", NO)
+            return Found(f"nothing at this path ({error.message})", "set the path (see 'svcctl help profiles')", NO)
         return Found(yes)
 
     return step
@@ -311,26 +318,26 @@ STEPS: Mapping[str, Callable[[Subject], Found | None]] = {
     "answer": _answer,
     "clock": _clock,
     "credentials": _credentials,
-    "queries": _permission("queries", "allowed", "ask whoever gave you the key for the right to query"),
-    "jobs": _permission("jobs", "allowed", "ask whoever gave you the key for the right to forward queries"),
+    "queries": _permission("queries", "allowed", "ask the issuer of the key for the right to run queries"),
+    "jobs": _permission("jobs", "allowed", "ask the issuer of the key for the right to forward queries"),
     "domains": _permission(
         "domains",
         "allowed",
-        "only 'svcctl domain' needs them; at the local service the profile local-reseller has them",
+        "only 'svcctl domain' needs this right; for the local service use the profile local-reseller",
     ),
 }
 """The diagnosis, in order."""
 
 CREDENTIAL_HINTS = {
-    "signature": "give key and secret anew with 'svcctl profile set NAME api_key=… api_secret=-'; "
-    "where the headers have other names, name them (see 'svcctl help profiles')",
-    "token": "the token may have expired: give a new one with 'svcctl profile set NAME token=-'",
-    "jwt": "the token may have expired: give a new one with 'svcctl profile set NAME token=-'",
+    "signature": "set the key and secret again: 'svcctl profile set NAME api_key=… api_secret=-'; "
+    "if the service uses other header names, set them (see 'svcctl help profiles')",
+    "token": "the token may have expired: set a new one with 'svcctl profile set NAME token=-'",
+    "jwt": "the token may have expired: set a new one with 'svcctl profile set NAME token=-'",
 }
 
 
 def _query(client: Client, now: float) -> None:
-    """A query that finds nothing, over one second; a service that says why it cannot be run has accepted it."""
+    """A query over one second that finds nothing; a service that refuses this query has accepted the credentials."""
     request = QueryRequest(query="from svcctl.check where false", from_=int(now) - 1, to=int(now), limit=1)
     with client.query(request) as answer:
         for _ in answer.raw():
@@ -342,7 +349,7 @@ PERMISSIONS: Mapping[str, Callable[[Client, float], object]] = {
     "queries": _query,
     "domains": lambda client, now: client.domains(),
 }
-"""An operation of each kind, none of which changes anything."""
+"""An operation of each kind; none changes anything."""
 
 
 def _error_of(subject: Subject, ask: Callable[[Client, float], object]) -> SvcctlError | None:
@@ -354,12 +361,13 @@ def _error_of(subject: Subject, ask: Callable[[Client, float], object]) -> Svcct
 
 
 def _is_ours(error: SvcctlError | None) -> bool:
-    """Whether an error is a refusal in the words of the interface: a page or a bare 404 has no code of its own."""
-    return isinstance(error, ServiceError) and not isinstance(error, CredentialsError) and error.code not in (None, 404)
+    """Whether an operation itself refused, with its own code: a page, an unknown path or a bare 404 has none."""
+    unspecific = (None, 1, 404)
+    return isinstance(error, ServiceError) and not isinstance(error, CredentialsError) and error.code not in unspecific
 
 
 def _ahead(subject: Subject) -> float | None:
-    """Seconds by which this machine's clock is ahead of the service's, whose dates have whole seconds."""
+    """Seconds by which this machine's clock is ahead of the service's, which sends whole seconds."""
     for exchange in subject.exchanges:
         for name, value in exchange.answer_headers:
             if name.lower() == "date":
@@ -371,24 +379,24 @@ def _ahead(subject: Subject) -> float | None:
 
 
 def _next_hop(subject: Subject) -> tuple[str, int, str]:
-    """Where a connection is made to: the service, or the proxy before it, and then a word about that."""
+    """Host and port to connect to, of the service or of a proxy in front of it, and a note when it is the proxy."""
     if (proxy := subject.proxy) is None:
         host, port, _ = subject.where
         return host, port, ""
     parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    return parts.hostname or "", parts.port or 80, " (the proxy that the environment names)"
+    return parts.hostname or "", parts.port or 80, " (the proxy from the environment)"
 
 
 def _certificate_hint(error: ssl.SSLCertVerificationError, profile: Profile) -> str:
     message = error.verify_message.lower()
     if "expired" in message or "not yet valid" in message:
-        return "it must be renewed where the service runs, unless this machine's clock is wrong"
+        return "the service must renew it, unless this machine's clock is wrong"
     if "mismatch" in message or "not valid for" in message:
-        return "look at the host of base_url: the certificate is for another name"
-    return f"name the file of the authority that made it: 'svcctl profile set {profile.name or 'NAME'} ca_bundle=FILE'"
+        return "check the host in base_url: the certificate is for another name"
+    return f"trust its CA: 'svcctl profile set {profile.name or 'NAME'} ca_bundle=FILE'"
 
 
 def _part(certificate: Mapping[str, object], whose: str) -> str:
     """The common name, or the organisation, of a certificate's subject or issuer."""
     names = {key: value for entry in certificate.get(whose) or () for key, value in entry}  # type: ignore[attr-defined]
-    return str(names.get("commonName") or names.get("organizationName") or "nobody named")
+    return str(names.get("commonName") or names.get("organizationName") or "an unnamed authority")

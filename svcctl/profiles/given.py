@@ -34,7 +34,7 @@ def assigned(pairs: list[str], secret: Callable[[str], str]) -> dict[str, str]:
 
 
 def in_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The fields that the environment gives. UsageError when it gives none."""
+    """The fields that the environment sets. UsageError when it sets none."""
     found = {
         setting.name: environment[setting.environment]
         for setting in SETTINGS.values()
@@ -42,7 +42,7 @@ def in_environment(environment: Mapping[str, str]) -> dict[str, str]:
     }
     if not found:
         names = ", ".join(setting.environment for setting in SETTINGS.values() if setting.environment)
-        raise UsageError("the environment gives nothing for a profile", hint=f"it would be one of {names}")
+        raise UsageError("the environment sets no field of a profile", hint=f"set at least one of {names}")
     return found
 
 
@@ -62,7 +62,7 @@ def in_text(text: str, source: str) -> dict[str, str]:
         with suppress(yaml.YAMLError):
             given = yaml.safe_load(text)
     if not isinstance(given, dict) or not given:
-        raise UsageError(f"{source} holds no fields of a profile", hint="give YAML, JSON or lines NAME=VALUE")
+        raise UsageError(f"{source} contains no fields of a profile", hint="write YAML, JSON or NAME=VALUE lines")
     by_environment = {setting.environment: setting.name for setting in SETTINGS.values() if setting.environment}
     fields: dict[str, str] = {}
     for key, value in given.items():
@@ -110,7 +110,7 @@ def typed(stored: Fields, changes: Mapping[str, str], ask: Ask, note: Callable[[
     elif "token" in known:
         return answers
     else:
-        method = answer("auth", "signature, token or jwt; signature unless you say", "signature")
+        method = answer("auth", "signature, token or jwt; default signature", "signature")
     for key in ("api_key", "api_secret") if method == "signature" else ("token",):
         need(key)
     return answers

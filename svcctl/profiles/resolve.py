@@ -127,13 +127,16 @@ class Profile:
         if value := self._text(name):
             return value
         setting = SETTINGS[name]
-        where = f"profile {self.name}" if self.name else "the environment"
-        ways = []
-        if self.name:
-            ways.append(f"'svcctl profile set {self.name} {name}{'_file' if setting.secret else ''}=…'")
-        if setting.environment:
-            ways.append(f"the environment variable {setting.environment}")
-        raise ProfileError(f"{where} has no {name}", hint="give it with " + " or ".join(ways))
+        if self.name is None:
+            raise ProfileError(
+                f"{self.name_source.removeprefix('environment ')} is set but {setting.environment} is not",
+                hint="set it too, or choose a profile with --profile",
+            )
+        command = f"'svcctl profile set {self.name} {name}{'_file' if setting.secret else ''}=…'"
+        raise ProfileError(
+            f"profile {self.name} has no {name}",
+            hint=f"set it with {command} or the environment variable {setting.environment}",
+        )
 
 
 def resolve(

@@ -80,18 +80,18 @@ AUTH_METHODS = ("signature", "token", "jwt")
 SETTINGS = {
     setting.name: setting
     for setting in (
-        Setting("base_url", "where the service answers", _url, "SVCCTL_BASE_URL", connection=True),
-        Setting("socket", "path of a Unix socket to connect to instead of the host", connection=True),
+        Setting("base_url", "URL of the service", _url, "SVCCTL_BASE_URL", connection=True),
+        Setting("socket", "path of a Unix socket to use instead of the host", connection=True),
         Setting("auth", "signature, token or jwt", _method, "SVCCTL_AUTH", connection=True),
         Setting("api_key", "API key of the domain", environment="SVCCTL_API_KEY", connection=True),
         Setting("api_secret", "API secret", environment="SVCCTL_API_SECRET", secret=True, connection=True),
-        Setting("token", "token for token and jwt", environment="SVCCTL_TOKEN", secret=True, connection=True),
-        Setting("provisioning_url", "where domains and roles answer, if elsewhere", _url, connection=True),
-        Setting("ca_bundle", "file of certificates to trust", connection=True),
+        Setting("token", "token, for auth token or jwt", environment="SVCCTL_TOKEN", secret=True, connection=True),
+        Setting("provisioning_url", "URL for domains and roles, if different", _url, connection=True),
+        Setting("ca_bundle", "file of CA certificates to trust", connection=True),
         Setting("timeout", "seconds to wait for the network", _seconds, "SVCCTL_TIMEOUT", default=60.0),
-        Setting("retries", "times a failed request is tried again", _count, "SVCCTL_RETRIES", default=4),
+        Setting("retries", "times a failed request is retried", _count, "SVCCTL_RETRIES", default=4),
         Setting("format", "output format", environment="SVCCTL_FORMAT", default="auto"),
-        Setting("time_zone", "time zone of dates, as GMT+2"),
+        Setting("time_zone", "time zone of dates, such as GMT+2"),
         Setting("date_format", "date format of csv and tsv: default, sql or iso"),
     )
 }
@@ -99,11 +99,11 @@ MAPPINGS = {
     "headers": ("apikey", "sign", "timestamp", "reseller_apikey"),
     "paths": ("query", "job", "jobs", "domain"),
 }
-"""Settings that rename what a deployment names differently: `headers.<name>` and `paths.<name>`."""
+"""Names of headers and paths that differ in a deployment: `headers.<name>` and `paths.<name>`."""
 
 
 def known_fields() -> list[str]:
-    """Every field name a profile may hold, `headers` and `paths` by their dotted names."""
+    """The names of all fields of a profile, with `headers` and `paths` by their dotted names."""
     dotted = [f"{group}.{key}" for group, keys in MAPPINGS.items() for key in keys]
     return [name for setting in SETTINGS.values() for name in setting.fields] + dotted
 

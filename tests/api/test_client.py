@@ -208,11 +208,11 @@ def test_a_refused_signature_is_blamed_on_a_skewed_clock(serve: Serve, date: str
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("http://service.test", "'http://service.test' would carry secrets unencrypted"),
-        ("http://127.0.0.1.service.test", "'http://127.0.0.1.service.test' would carry secrets unencrypted"),
+        ("http://service.test", "'http://service.test' would send secrets unencrypted"),
+        ("http://127.0.0.1.service.test", "'http://127.0.0.1.service.test' would send secrets unencrypted"),
         ("ftp://localhost", "'ftp://localhost' is not a URL of http or https"),
         ("service.test", "'service.test' is not a URL of http or https"),
-        ("https://u:p@service.test", "a base URL must not hold a user or a password"),
+        ("https://u:p@service.test", "a base URL must not contain a user name or a password"),
         ("https://service.test:x", "'https://service.test:x' is not a URL"),
         (
             "https://service.test?a=1",
@@ -304,7 +304,7 @@ def test_a_launch_is_repeated_only_when_the_service_did_not_take_it(serve: Serve
         script = serve(answer)
         error = failure(partial(client(script).launch, LAUNCH))
         assert (type(error), len(script.requests)) == (Unavailable, 1)
-        assert error.hint == "the service may have done it all the same: look before trying again"
+        assert error.hint == "the service may have done it: check before trying again"
 
 
 def test_domain_operations(serve: Serve) -> None:

@@ -54,8 +54,8 @@ def test_a_limit_in_a_string_is_not_a_limit_so_a_closed_connection_is_opened_aga
     with following(script, query='from t where reason = "limit reached" // limit 1', limit=3) as (follow, notes):
         assert texts(follow) == ["a", "b", "c"]
     assert len(script.requests) == 2
-    assert notes[0].startswith("the service closed the connection; asking again in ")
-    assert notes[1:] == ["connected again"]
+    assert notes[0].startswith("the service closed the connection; reconnecting in ")
+    assert notes[1:] == ["reconnected"]
 
 
 @pytest.mark.parametrize("query", ["from t limit 3", "from t where n limit 003 select eventdate, n pragma a: b"])
@@ -110,7 +110,7 @@ def test_a_saved_query_is_asked_again_since_only_the_service_knows_its_limit(ser
     with following(script, query_id="saved", limit=3) as (follow, notes):
         assert texts(follow) == ["a", "b", "c"]
     assert notes[0].startswith(
-        "the service closed the connection, perhaps at a limit in the saved query; asking again in "
+        "the service closed the connection, perhaps at a limit in the saved query; reconnecting in "
     )
 
 

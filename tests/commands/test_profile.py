@@ -41,8 +41,8 @@ def test_an_environment_that_says_nothing_is_a_mistake(shell: Shell) -> None:
     done = shell("profile", "set", "prod", "--from-env")
     assert (done.returncode, done.stderr) == (
         2,
-        "svcctl: error: the environment gives nothing for a profile\n"
-        "hint: it would be one of SVCCTL_BASE_URL, SVCCTL_AUTH, SVCCTL_API_KEY, SVCCTL_API_SECRET, SVCCTL_TOKEN, "
+        "svcctl: error: the environment sets no field of a profile\n"
+        "hint: set at least one of SVCCTL_BASE_URL, SVCCTL_AUTH, SVCCTL_API_KEY, SVCCTL_API_SECRET, SVCCTL_TOKEN, "
         "SVCCTL_TIMEOUT, SVCCTL_RETRIES, SVCCTL_FORMAT\n",
     )
 
@@ -70,9 +70,9 @@ def test_a_file_becomes_a_profile(text: str, source: str, shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("", "file f holds no fields of a profile\nhint: give YAML, JSON or lines NAME=VALUE"),
-        ("- a\n- b\n", "file f holds no fields of a profile\nhint: give YAML, JSON or lines NAME=VALUE"),
-        ("{", "file f holds no fields of a profile\nhint: give YAML, JSON or lines NAME=VALUE"),
+        ("", "file f contains no fields of a profile\nhint: write YAML, JSON or NAME=VALUE lines"),
+        ("- a\n- b\n", "file f contains no fields of a profile\nhint: write YAML, JSON or NAME=VALUE lines"),
+        ("{", "file f contains no fields of a profile\nhint: write YAML, JSON or NAME=VALUE lines"),
         (
             "base_url: ftp://x\n",
             "base_url 'ftp://x' (base_url=ftp://x) cannot be used: it must begin with https:// or http://",
@@ -114,7 +114,7 @@ def test_a_person_is_asked_for_what_is_missing_and_secrets_are_not_seen(shell: S
     terminal.type("events.example.com", "Enter")
     terminal.wait_for("svcctl: that cannot be used: it must begin with https:// or http://")
     terminal.type("https://events.example.com", "Enter")
-    terminal.wait_for("auth (signature, token or jwt; signature unless you say):")
+    terminal.wait_for("auth (signature, token or jwt; default signature):")
     terminal.type("Enter")
     terminal.wait_for("api_key (API key of the domain):")
     terminal.type("key-1", "Enter")
@@ -132,7 +132,7 @@ def test_a_person_is_asked_for_what_is_missing_and_secrets_are_not_seen(shell: S
 
 def test_only_what_is_missing_is_asked_for(shell: Shell, terminal: Terminal) -> None:
     terminal.type(f"clear; {COMMAND} profile set prod base_url=https://events.example.com auth=jwt", "Enter")
-    screen = terminal.wait_for("token (token for token and jwt) (not shown):")
+    screen = terminal.wait_for("token (token, for auth token or jwt) (not shown):")
     assert "base_url (" not in screen
     terminal.type("t", "Enter")
     terminal.wait_for("try it with")

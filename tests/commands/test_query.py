@@ -355,14 +355,14 @@ def test_a_killed_query_leaves_at_most_the_part_file(service: Shell, tmp_path: P
         (
             {"SVCCTL_BASE_URL": "http://192.0.2.1", "SVCCTL_TOKEN": "x"},
             2,
-            "svcctl: error: 'http://192.0.2.1' would carry secrets unencrypted\n"
-            "hint: use https, or http on this machine only\n",
+            "svcctl: error: 'http://192.0.2.1' would send secrets unencrypted\n"
+            "hint: use https; http is only for this machine\n",
         ),
         (
             {"SVCCTL_BASE_URL": "https://nowhere.invalid"},
             2,
-            "svcctl: error: the environment has no api_key\n"
-            "hint: give it with the environment variable SVCCTL_API_KEY\n",
+            "svcctl: error: SVCCTL_BASE_URL is set but SVCCTL_API_KEY is not\n"
+            "hint: set it too, or choose a profile with --profile\n",
         ),
     ],
 )

@@ -161,7 +161,7 @@ def test_every_event_comes_once_though_the_service_is_killed_again_and_again(
         assert process.wait(120) == 0, said.read_text()
     shell("service", "stop")
     assert [json.loads(line)["n"] for line in lines(out)] == list(range(events))
-    assert said.read_text().count("connected again") >= 1
+    assert said.read_text().count("reconnected") >= 1
 
 
 def kill_service(shell: Shell) -> None:

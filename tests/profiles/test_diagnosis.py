@@ -132,8 +132,8 @@ def test_a_person_gets_a_line_a_step_and_what_to_do(shell: Shell) -> None:
     ]
     assert done.stderr == (
         "svcctl: error: wrong signature (code 401, cid 1)\n"
-        "hint: give key and secret anew with 'svcctl profile set NAME api_key=… api_secret=-'; where the headers have "
-        "other names, name them (see 'svcctl help profiles')\n"
+        "hint: set the key and secret again: 'svcctl profile set NAME api_key=… api_secret=-'; if the service uses "
+        "other header names, set them (see 'svcctl help profiles')\n"
     )
 
 
@@ -166,7 +166,7 @@ def test_what_a_profile_lacks_is_named(shell: Shell) -> None:
     code, steps, stderr = check(shell, "prod")
     assert (code, steps["settings"]) == (2, ("failed", "profile prod has no api_secret"))
     assert stderr.endswith(
-        "hint: give it with 'svcctl profile set prod api_secret_file=…' or the environment variable SVCCTL_API_SECRET\n"
+        "hint: set it with 'svcctl profile set prod api_secret_file=…' or the environment variable SVCCTL_API_SECRET\n"
     )
 
 
@@ -174,7 +174,7 @@ def test_settings_are_told_with_their_sources(shell: Shell) -> None:
     with serving(domain_key) as port:
         variables = {"SVCCTL_BASE_URL": f"http://127.0.0.1:{port}", "SVCCTL_TOKEN": "token"}
         code, steps, _ = check(shell, **variables)
-    assert (code, steps["profile"][1]) == (0, "none, the environment says it all (environment SVCCTL_BASE_URL)")
+    assert (code, steps["profile"][1]) == (0, "none, the environment has all settings (environment SVCCTL_BASE_URL)")
     assert steps["settings"][1] == (
         "token: base_url from environment SVCCTL_BASE_URL; token from environment SVCCTL_TOKEN"
     )
@@ -186,7 +186,7 @@ def test_a_host_without_an_address_is_told(shell: Shell) -> None:
     code, steps, stderr = check(shell)
     assert (code, steps["name"][0]) == (6, "failed")
     assert steps["name"][1].startswith("the host no-such-host.invalid has no address: ")
-    assert "hint: look for a typing error in base_url" in stderr
+    assert "hint: check base_url for typos" in stderr
 
 
 def test_a_port_where_nothing_listens_is_told(shell: Shell) -> None:
@@ -204,10 +204,10 @@ def test_a_port_where_nothing_listens_is_told(shell: Shell) -> None:
 def test_a_proxy_is_what_is_connected_to(shell: Shell) -> None:
     profile(shell, "https://events.example.com")
     code, steps, _ = check(shell, HTTPS_PROXY="http://127.0.0.1:1")
-    assert (code, steps["name"]) == (6, ("ok", "127.0.0.1 (the proxy that the environment names) is 127.0.0.1"))
+    assert (code, steps["name"]) == (6, ("ok", "127.0.0.1 (the proxy from the environment) is 127.0.0.1"))
     assert steps["connection"] == (
         "failed",
-        "127.0.0.1 port 1 (the proxy that the environment names) cannot be reached: Connection refused",
+        "127.0.0.1 port 1 (the proxy from the environment) cannot be reached: Connection refused",
     )
 
 
@@ -216,7 +216,22 @@ def test_a_page_where_the_service_should_be_is_not_taken_for_it(shell: Shell) ->
         profile(shell, f"http://127.0.0.1:{port}")
         code, steps, stderr = check(shell)
     assert (code, steps["credentials"]) == (4, ("failed", "Welcome"))
-    assert "name their paths (see 'svcctl help profiles')" in stderr
+    assert "if the service has other paths, set them (see 'svcctl help profiles')" in stderr
+
+
+def test_a_base_url_with_a_path_too_many_is_not_taken_for_the_service(shell: Shell) -> None:
+    def no_route(path: str) -> tuple[int, object]:
+        return 404, {"success": False, "status": 1, "msg": f"no route {path}", "cid": "1"}
+
+    with serving(no_route) as port:
+        profile(shell, f"http://127.0.0.1:{port}/search")
+        code, steps, stderr = check(shell)
+    assert (code, steps["credentials"]) == (4, ("failed", "no route /search/search/jobs"))
+    assert stderr == (
+        "svcctl: error: no route /search/search/jobs (code 1, cid 1)\n"
+        "hint: check base_url, which ends before /search and /domain; if the service has other paths, set them "
+        "(see 'svcctl help profiles')\n"
+    )
 
 
 def test_a_service_that_is_out_of_order_is_told(shell: Shell) -> None:
@@ -229,7 +244,7 @@ def test_a_service_that_is_out_of_order_is_told(shell: Shell) -> None:
 def test_the_local_service_is_looked_at_and_not_started(shell: Shell) -> None:
     code, steps, stderr = check(shell)
     assert (code, steps["socket"][0]) == (6, "failed")
-    assert stderr.endswith("hint: a query starts it, and so does 'svcctl service start'\n")
+    assert stderr.endswith("hint: start the service with 'svcctl service start', or run a query\n")
     assert not (shell.home / "data" / "service.sock").exists()
 
 
@@ -302,9 +317,7 @@ def test_a_certificate_of_nobody_trusted_asks_for_its_authority(
         6,
         ("failed", "the certificate of 127.0.0.1 is not accepted: self-signed certificate"),
     )
-    assert stderr.endswith(
-        "hint: name the file of the authority that made it: 'svcctl profile set prod ca_bundle=FILE'\n"
-    )
+    assert stderr.endswith("hint: trust its CA: 'svcctl profile set prod ca_bundle=FILE'\n")
 
 
 def test_a_certificate_for_another_name_points_at_the_base_url(
@@ -315,7 +328,7 @@ def test_a_certificate_for_another_name_points_at_the_base_url(
         profile(shell, f"https://127.0.0.1:{port}", f"ca_bundle={path}")
         code, steps, stderr = check(shell)
     assert (code, steps["TLS"][0]) == (6, "failed")
-    assert stderr.endswith("hint: look at the host of base_url: the certificate is for another name\n")
+    assert stderr.endswith("hint: check the host in base_url: the certificate is for another name\n")
 
 
 def test_a_port_that_speaks_something_else_than_tls_is_told(shell: Shell) -> None:

@@ -53,7 +53,7 @@ def test_a_person_types_what_a_connection_needs() -> None:
     assert person.prompts == [
         "base_url (https://…)",
         "base_url (https://…)",
-        "auth (signature, token or jwt; signature unless you say)",
+        "auth (signature, token or jwt; default signature)",
         "api_key (API key of the domain)",
         "api_secret (API secret) (hidden)",
     ]
@@ -65,7 +65,7 @@ def test_a_person_types_what_a_connection_needs() -> None:
     [
         ({"base_url": "https://a", "api_key": "k", "api_secret_command": "c"}, {}, []),
         ({"base_url": "https://a", "token": "t"}, {}, []),
-        ({"socket": "/s", "auth": "jwt"}, {}, ["token (token for token and jwt) (hidden)"]),
+        ({"socket": "/s", "auth": "jwt"}, {}, ["token (token, for auth token or jwt) (hidden)"]),
         ({"base_url": "https://a"}, {"api_key": "k"}, ["api_secret (API secret) (hidden)"]),
     ],
 )

@@ -94,5 +94,5 @@ def test_a_missing_setting_says_how_to_give_it(store: ProfileStore) -> None:
         _ = look_up(store, {"profile": "p"}).api_secret
     assert (caught.value.message, caught.value.hint) == (
         "profile p has no api_secret",
-        "give it with 'svcctl profile set p api_secret_file=…' or the environment variable SVCCTL_API_SECRET",
+        "set it with 'svcctl profile set p api_secret_file=…' or the environment variable SVCCTL_API_SECRET",
     )

@@ -1,7 +1,6 @@
-"""The response formats as streams: each module takes the body of an answer in pieces and proves it whole as it goes.
+"""The response formats as streams: each module reads the body of an answer in pieces and checks that it is whole.
 
-A format has two readings: `raw`, the service's own bytes without keep-alive padding, and `rows`, decoded tuples in
-batches. Both hand on whole rows only, and end in IncompleteResult when the body was cut or ended in an error. They
-hold one block or one row at a time, whatever the size of the result. Which mode uses which is the table in
-`svcctl.api.events`.
+A format has two readers: `raw` yields the service's bytes without keep-alive padding, `rows` yields decoded tuples in
+batches. Both deliver whole rows only, and raise IncompleteResult when the body was cut or ended in an error. They hold
+one block or one row at a time, for results of any size. The table in `svcctl.api.events` names the readers of a mode.
 """

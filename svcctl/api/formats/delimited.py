@@ -5,12 +5,12 @@ newlines are kept, then quoted text is taken out. Taking out a pair of neighbour
 inside or outside as it was (the number of quotes before it changes by two), so `replace` does nearly all of it. A whole
 block is right when its skeleton is one row's skeleton repeated, which is one comparison.
 
-A row of separators only, or nothing, is keep-alive padding and is dropped; a row whose every cell is null looks the
-same and is dropped with it, for nothing in the format tells them apart.
+A row of separators only, or an empty one, is keep-alive padding and is dropped. A row in which every cell is null looks
+the same and is dropped too: nothing in the format tells them apart.
 
 The last row is an error when it has the shape `<name>.error,<integer>,…` and another number of cells than the header.
-Where the header has three cells as well, it is an error when its third cell is not a number: a wrong alarm there is
-better than an error taken for data. Only a row of that shape is held back until the next one arrives.
+When the header has three cells as well, it is an error if its third cell is not a number: a false alarm is better than
+an error taken for data. Only a row of that shape is held back until the next one arrives.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ERROR_CELLS = 3
 
 
 class Dialect:
-    """What one separator makes of the format; `CSV` and `TSV` are the two there are."""
+    """The format with one separator: `CSV` or `TSV`."""
 
     def __init__(self, separator: bytes) -> None:
         mark, text_mark = re.escape(separator), re.escape(separator.decode())
@@ -43,7 +43,7 @@ class Dialect:
         self._separator = separator.decode()
 
     def raw(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
-        """The rows as they came, padding dropped, in blocks of whole rows; the first block is the header alone."""
+        """The rows without padding, in blocks of whole rows; the first block is the header alone."""
         shape = usual = held = b""
         for block, marks in self._whole_rows(chunks, delivered):
             if not shape:
@@ -74,7 +74,7 @@ class Dialect:
             raise delivered.incomplete("it has no header")
 
     def rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
-        """The cells as text; an empty cell, which is also how null is written, is the empty string."""
+        """The cells as text; an empty cell, which may also be null, is the empty string."""
         for number, block in enumerate(self.raw(chunks, delivered)):
             yield self._decode(block) if number else []
 
@@ -105,7 +105,7 @@ class Dialect:
             raise delivered.cut()
 
     def _header(self, block: bytes) -> tuple[bytes, bytes]:
-        """The first row that is not padding, and what comes after it."""
+        """The first row that is not padding, and the rest."""
         for row in _ROW.finditer(block):
             if row[0].strip(self._padding):
                 return row[0], block[row.end() :]
@@ -138,11 +138,11 @@ class Dialect:
         return b"".join(good), len(good), b"", wrong[0] if wrong else b""
 
     def _marks(self, block: bytes) -> bytes:
-        """The quotes, separators and newlines of a block."""
+        """The quotes, separators and newlines of a block, in order."""
         return block.translate(None, self._noise)
 
     def _skeleton(self, marks: bytes) -> bytes:
-        """The separators and newlines that stand outside quotes."""
+        """The separators and newlines outside quotes."""
         if b'"' in marks:
             marks = marks.replace(b'""', b"")
             if b'"' in marks:
@@ -175,7 +175,7 @@ class Dialect:
 
 
 def _last_row_end(chunk: bytes, inside: bool) -> int:
-    """Where the last whole row of a chunk ends, 0 when none does; `inside` says whether the chunk ends in quotes."""
+    """The end of the last whole row in a chunk, 0 without one; `inside` is whether the chunk ends within quotes."""
     end = len(chunk)
     while (newline := chunk.rfind(b"\n", 0, end)) >= 0:
         inside ^= bool(chunk.count(b'"', newline, end) & 1)

@@ -1,4 +1,4 @@
-"""What a stream has delivered so far: the one thing that all formats write to while they read."""
+"""The progress of a stream, which all formats update while they read: rows, columns and cid."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from svcctl.api.refusals import Refusal
 from svcctl.errors import IncompleteResult
 
 BLOCK = 64 * 1024
-"""Bytes that are handed on at a time where a format gathers them."""
+"""Bytes per delivered block, in formats that gather them."""
 
 MAX_ROW = 64 * 1024 * 1024
-"""Bytes of the longest row that is taken; a body without an end of row would otherwise fill the memory."""
+"""Bytes of the longest row that is accepted; a body without an end of row would fill the memory."""
 
 
 @dataclass(slots=True)
 class Delivered:
-    """Rows handed on (None where the format's own bytes do not show them), columns once known, the request's cid."""
+    """Rows delivered (None when the format's bytes do not show them), columns when known, the request's cid."""
 
     rows: int | None = 0
     columns: tuple[Column, ...] | None = None

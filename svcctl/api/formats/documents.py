@@ -1,12 +1,11 @@
-"""json, json/compact and msgpack: one envelope, whose `object` holds the rows, read from front to back.
+"""json, json/compact and msgpack: one envelope with the rows in its `object`, read from front to back.
 
-The three have one structure in two encodings, so one walk reads them: it takes an envelope member by member and its
-rows one by one. A source knows an encoding; it pulls pieces of the body as it needs them. Every value is decoded, so
-every row is proved whole, and an envelope counts as success only when it was read to its end: what stands after the
-rows can still say that they are not all.
+The three have one structure in two encodings, so one walk reads them: the envelope member by member, and its rows one
+by one. A Reader knows an encoding and takes pieces of the body as it needs them. Every value is decoded, so every row
+is proved whole. An envelope is a success only when it was read to its end, because an error may follow the rows.
 
-`object` is an array of records, or an object with `m` (the columns) and `d` (the rows as arrays). Which of the two is
-seen from the answer, not from the mode that was asked for.
+`object` is an array of records, or an object with `m` (the columns) and `d` (the rows as arrays). The answer itself
+shows which, not the mode of the request.
 """
 
 from __future__ import annotations
@@ -31,41 +30,41 @@ Source = Callable[[Iterator[bytes], Delivered], "Reader"]
 
 
 class Reader(Protocol):
-    """A body in one encoding, read from front to back; every method may wait for more of it."""
+    """A body in one encoding, read from front to back; every method may wait for more bytes."""
 
     def kind(self) -> Kind:
-        """What comes next."""
+        """The kind of the next value."""
         ...
 
     def members(self) -> Iterator[str]:
-        """The keys of a map; the caller takes the value of each before it asks for the next."""
+        """The keys of a map; the caller reads the value of each before it takes the next key."""
         ...
 
     def elements(self) -> Iterator[list[Any]]:
-        """The elements of an array, as many at a time as can be had at once."""
+        """The elements of an array, in batches of those that have arrived."""
         ...
 
     def value(self) -> Any: ...
 
     def taken(self) -> int:
-        """How much was read and not handed on yet."""
+        """The size of the text or bytes that were read and not taken yet."""
         ...
 
     def drained(self) -> bool:
-        """Whether the next step may have to wait."""
+        """Whether reading on may have to wait for the service."""
         ...
 
     def take(self) -> bytes:
-        """The body's own bytes, up to where it was read, without padding."""
+        """The bytes of the body that were read since the last call, without padding."""
         ...
 
     def end(self) -> None:
-        """Raises when something follows the envelope."""
+        """Raise an error when anything follows the envelope."""
         ...
 
 
 def raw(source: Source) -> Callable[[Iterable[bytes], Delivered], Iterator[bytes]]:
-    """The service's own bytes. Those after the last row come only when the envelope was read and says success."""
+    """The service's bytes. Those after the last row are delivered only after the whole envelope states success."""
 
     def read(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
         return (data for data, _ in _walk(source(iter(chunks), delivered), delivered) if data)
@@ -74,7 +73,7 @@ def raw(source: Source) -> Callable[[Iterable[bytes], Delivered], Iterator[bytes
 
 
 def rows(source: Source) -> Callable[[Iterable[bytes], Delivered], Iterator[list[tuple[Any, ...]]]]:
-    """The rows; their columns are those of `m`, or else the fields of the first record."""
+    """The rows; their columns are those of `m`, otherwise the fields of the first record."""
 
     def read(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
         for _, values in _walk(source(iter(chunks), delivered), delivered):
@@ -109,7 +108,7 @@ def _walk(reader: Reader, delivered: Delivered) -> Iterator[Batch]:
 
 
 def _compact(reader: Reader, delivered: Delivered, envelope: dict[str, Any]) -> Generator[Batch, None, dict[str, Any]]:
-    """An object with `m` and `d`; an error after the rows may stand inside it or beside it. Returns what is neither."""
+    """An object with `m` and `d`; an error may follow the rows inside or outside it. Returns the other members."""
     other: dict[str, Any] = {}
     has_rows = False
     for key in reader.members():
@@ -134,7 +133,7 @@ def _compact(reader: Reader, delivered: Delivered, envelope: dict[str, Any]) -> 
 def _rows(reader: Reader, delivered: Delivered, expected: type) -> Generator[Batch, None, list[Any]]:
     """The rows of an array, each of the expected type, in batches.
 
-    Returns the elements that are not rows, for an error lists its causes in the same place.
+    Returns the elements that are not rows: an error lists its causes in the same array.
     """
     batch: list[Any] = []
     strays: list[Any] = []
@@ -168,15 +167,15 @@ def _rows(reader: Reader, delivered: Delivered, expected: type) -> Generator[Bat
 _PADDING = "    "
 _SPACE = re.compile(r"[ \t\n\r]*")
 _BRACKETS: Mapping[str, Kind] = {"{": "map", "[": "array"}
-# How near to the end of what has arrived an error of the parser is when the rest is only late: the longest word of JSON
-# as Python reads it, or a pair of escapes.
+# A parser error this near to the end of the text may mean that the rest has not arrived: the length of the longest
+# JSON word as Python reads it, or of a pair of escapes.
 _LATE = 16
 _MANY = 1024
 """Characters from which parsing elements together is worth a try."""
 
 
 class JsonReader:
-    """JSON text; runs of four spaces between its parts are padding, inside its strings they are data."""
+    """JSON text; runs of four spaces are padding between values and data inside strings."""
 
     def __init__(self, chunks: Iterator[bytes], delivered: Delivered) -> None:
         self._chunks = chunks
@@ -206,10 +205,10 @@ class JsonReader:
             yield self._many() or [self.value()]
 
     def _many(self) -> list[Any]:
-        """The whole elements that have arrived, parsed at once; none when they must be taken one by one.
+        """The whole elements that have arrived, parsed together; none when they must be read one by one.
 
-        What ends in the last bracket before a comma is tried as an array. It parses only when that bracket ends an
-        element: inside a string or an inner value it would leave them open.
+        The text up to the last bracket before a comma is parsed as an array. That succeeds only when the bracket ends
+        an element: a bracket in a string or an inner value would leave them open.
         """
         if self._tried or self._peek() not in _BRACKETS:
             return []
@@ -240,7 +239,7 @@ class JsonReader:
             except (ValueError, RecursionError):
                 self._wrong()
             else:
-                # A number at the very end of what has arrived may go on.
+                # A number at the end of the text may have more digits to come.
                 if end == len(self._text) and self._text[end - 1] not in '"}]' and self._fill():
                     continue
                 self._at = end
@@ -280,7 +279,7 @@ class JsonReader:
                 self._wrong()
 
     def _peek(self) -> str:
-        """The next character that is not white space, after taking out the padding before it; empty at the end."""
+        """The next character that is not white space, with the padding before it removed; empty at the end."""
         while True:
             end = _space_end(self._text, self._at)
             if end == len(self._text) and self._fill(keep_space=True):
@@ -293,10 +292,10 @@ class JsonReader:
             return self._text[end : end + 1]
 
     def _more(self, size: int) -> None:
-        """More text for a value of which `size` characters are there; raises when there is none, or too much."""
+        """Read more text for a value of which `size` characters are there; raises when there is none, or too much."""
         if size > MAX_ROW:
             raise self._delivered.too_long()
-        # A long value is tried again only when it has grown by half, or trying would take longer than reading.
+        # A long value is parsed again only when it has grown by half; parsing would otherwise take longer than reading.
         wanted = len(self._text) - self._at + (size // 2 if size > BLOCK else 1)
         while len(self._text) - self._at < wanted:
             if not self._fill():
@@ -305,13 +304,13 @@ class JsonReader:
                 raise self._delivered.cut()
 
     def _fill(self, keep_space: bool = False) -> bool:
-        """Adds the next piece of the body, and drops what was handed on; False at the end of the body."""
+        """Add the next piece of the body and drop the text that was taken; False at the end of the body."""
         if self._ended:
             return False
         kept = self._text[self._from :]
         self._at -= self._from
         self._from = 0
-        if keep_space and _PADDING in kept[self._at :]:  # padding must not gather while a query is slow
+        if keep_space and _PADDING in kept[self._at :]:  # padding must not pile up while a query is slow
             kept = kept[: self._at] + kept[self._at :].replace(_PADDING, "")
         chunk = next(self._chunks, None)
         self._ended = chunk is None
@@ -331,7 +330,7 @@ def _space_end(text: str, at: int) -> int:
 
 
 class MsgpackReader:
-    """MessagePack; the unpacker pulls the body through `read`, which keeps the bytes until they are handed on."""
+    """MessagePack; the unpacker reads the body through `read`, which keeps the bytes until they are taken."""
 
     def __init__(self, chunks: Iterator[bytes], delivered: Delivered) -> None:
         self._chunks = chunks
@@ -344,7 +343,7 @@ class MsgpackReader:
         )
 
     def read(self, size: int) -> bytes:
-        """What the unpacker calls: at most `size` bytes, none at the end of the body."""
+        """At most `size` bytes for the unpacker, none at the end of the body."""
         piece = self._next()[:size]
         self._ahead = self._ahead[len(piece) :]
         self._kept += piece

@@ -1,7 +1,7 @@
-"""xml and xls: formats that have an end of their own, and whose inside this client need not understand to pass it on.
+"""xml and xls: formats that mark their own end, and that the client passes on without understanding them.
 
-Their last bytes are held back until the end has been seen to be one: an xml answer ends with the closing tag of its
-root, after which nothing stands but white space; a spreadsheet is a zip file, which ends with a record that says so.
+Their last bytes are held back until the end is found: an xml answer ends with the closing tag of its root and white
+space; a spreadsheet is a zip file, which ends with a record of its own.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SECTOR = 512
 
 
 def xml(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
-    """The document as it came; the rows are not counted."""
+    """The document unchanged; the rows are not counted."""
     delivered.rows = None
     yield from _document(chunks, delivered)
 
@@ -60,9 +60,9 @@ def _document(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
 def xml_rows(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
     """The rows as text. A row is an element below the root whose children are the cells, each a text.
 
-    A cell's column is its `name` attribute, or else its tag; a cell that a row lacks is None. Where a `<columns>`
-    element comes first, as the service of one's own writes it, it names the columns, null is an attribute, and what XML
-    cannot hold is written `_xHHHH_`.
+    The column of a cell is its `name` attribute, otherwise its tag; a cell that a row lacks is None. When a `<columns>`
+    element comes first, as svcctl's own service writes it, it names the columns, null is an attribute, and characters
+    that XML cannot hold are written `_xHHHH_`.
     """
     parser: XMLPullParser[Element] = XMLPullParser(("start", "end"))
     open_elements: list[Element] = []
@@ -107,7 +107,7 @@ def _declared_text(cell: Element) -> str | None:
 
 
 def xls(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
-    """The spreadsheet as it came; the rows are not counted. The older binary kind is only known by its sector size."""
+    """The spreadsheet unchanged; the rows are not counted. Of the older binary format, only the size is checked."""
     delivered.rows = None
     head = held = b""
     size = 0
@@ -138,7 +138,7 @@ def _without_prologue(head: bytes) -> bytes:
 
 
 def _refusal(markup: bytes, tag: bytes) -> Refusal:
-    """What an error element says; its code may be an attribute of its tag or stand in its text."""
+    """The error in an error element; its code may be an attribute of its tag or part of its text."""
     text = " ".join(unescape(_TAG.sub(" ", markup.decode("utf-8", "replace"))).split())
     code = _CODE.search(tag.decode("utf-8", "replace")) or _CODE.search(text)
     return Refusal(text or "the service gave no message", int(code[0]) if code else None)

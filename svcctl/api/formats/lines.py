@@ -1,9 +1,8 @@
-"""json/simple and json/simple/compact: one JSON value a line, ended by a newline, and by nothing else.
+"""json/simple and json/simple/compact: one JSON value per line, each ended by a newline.
 
-The end of the connection is the end of the result, so a cut looks like an end; what tells them apart is the newline
-after the last row. Checked of every row: that its line begins and ends as a row does, three counts a block. Checked in
-full, by parsing: the first line, the last row of every block, and all rows where a block is not plain (padding, other
-spelling, an error). `rows` parses everything in any case.
+The result ends when the connection closes, so a cut looks like an end; the newline after the last row tells them apart.
+Every line is checked to begin and end as a row does, with three counts per block. The first line, the last row of every
+block, and all rows of a block that is not plain (padding, other spelling, an error) are parsed; `rows` parses them all.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _UNREADABLE = object()
 
 @dataclass(frozen=True, slots=True)
 class LineFormat:
-    """How a row's line begins and ends, whether its parsed value is a row, and whether metadata comes first."""
+    """How the line of a row begins and ends, the test for a parsed row, and whether metadata comes first."""
 
     begin: bytes
     end: bytes
@@ -31,7 +30,7 @@ class LineFormat:
     metadata: bool
 
     def raw(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
-        """The lines as they came, padding dropped, in blocks of whole lines."""
+        """The lines without padding, in blocks of whole lines."""
         first = True
         held = b""
         for block in _whole_lines(chunks, delivered):
@@ -65,7 +64,7 @@ class LineFormat:
             raise delivered.incomplete("the line of column names is missing")
 
     def rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
-        """The rows in the order of the columns, which are those of `m`, or of the first row."""
+        """The rows in the order of the columns, which are those of `m` or of the first row."""
         blocks = self.raw(chunks, delivered)
         if self.metadata:
             next(blocks, None)
@@ -84,7 +83,7 @@ class LineFormat:
                 raise delivered.incomplete(f"line {counted + 1} is not a row")
 
     def _count_if_plain(self, rows: bytes) -> int:
-        """The number of rows in a block whose every line begins and ends as a row does, else 0."""
+        """The number of rows in a block if every line begins and ends as a row does, otherwise 0."""
         count = rows.count(b"\n")
         borders = rows.count(self.end + b"\n" + self.begin)
         plain = borders == count - 1 and rows.startswith(self.begin) and rows.endswith(self.end + b"\n")
@@ -94,7 +93,7 @@ class LineFormat:
         return self.is_row(_parse(rows[rows.rfind(b"\n", 0, -1) + 1 :]), delivered)
 
     def _first_value(self, line: bytes, others: bytes, delivered: Delivered) -> Any:
-        """The first line, parsed; raises what it says when it is an error and cannot be a row or metadata."""
+        """The first line, parsed; raises the error that it states when it cannot be a row or metadata."""
         value = _parse(line)
         if value is _UNREADABLE and is_error_line(_parse(line + others)):
             value = _parse(line + others)  # an error body spread over lines
@@ -105,7 +104,7 @@ class LineFormat:
         return value
 
     def _one_by_one(self, block: bytes, delivered: Delivered) -> Iterator[bytes]:
-        """The rows of a block that is not plain, each parsed, up to the error or the line that is none."""
+        """The rows of a block that is not plain, each parsed, up to an error or a line that is not a row."""
         good: list[bytes] = []
         failure: IncompleteResult | None = None
         for line in block.split(b"\n")[:-1]:
@@ -131,7 +130,7 @@ class LineFormat:
 
 
 def rows_of(records: list[dict[str, Any]], delivered: Delivered) -> list[tuple[Any, ...]]:
-    """Records as tuples in the order of the columns; the first record ever names these, for there is no metadata."""
+    """Records as tuples in the order of the columns, which the first record of the result names."""
     if delivered.columns is None and records:
         delivered.columns = tuple(Column(name) for name in records[0])
     names = [column.name for column in delivered.columns or ()]
@@ -140,7 +139,7 @@ def rows_of(records: list[dict[str, Any]], delivered: Delivered) -> list[tuple[A
         if other := record.keys() - names:
             delivered.add(-len(records))
             raise IncompleteResult(
-                f"the result cannot be laid out in columns: a row has the field '{min(other)}', the first has not",
+                f"the result cannot be laid out in columns: a row has the field '{min(other)}', the first row does not",
                 hint="use json/simple/compact, which names all columns first",
             )
         rows.append(tuple([record.get(name) for name in names]))
@@ -148,7 +147,7 @@ def rows_of(records: list[dict[str, Any]], delivered: Delivered) -> list[tuple[A
 
 
 def _whole_lines(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
-    """The body in blocks that end with a newline; raises what a last line without one says."""
+    """The body in blocks that end with a newline; raises the error for a last line without one."""
     pending: list[bytes] = []
     size = 0
     for chunk in chunks:
@@ -173,7 +172,7 @@ def _whole_lines(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[byte
 
 
 def _is_in_stream(value: Any) -> bool:
-    """Whether an error has a form of those that end a stream: `["error", …]` or a member `e`."""
+    """Whether an error has a form that ends a stream: `["error", …]` or a member `e`."""
     return isinstance(value, list) or (isinstance(value, dict) and "e" in value)
 
 
@@ -185,7 +184,7 @@ def _columns(value: Any, delivered: Delivered) -> tuple[Column, ...]:
 
 
 def _first_line(block: bytes) -> tuple[bytes, bytes]:
-    """The first line that is not padding, without its padding, and what comes after it."""
+    """The first line that is not padding, stripped, and the rest."""
     start = 0
     while end := block.find(b"\n", start) + 1:
         if line := block[start : end - 1].strip(b" "):

@@ -73,7 +73,7 @@ def test_a_column_has_the_type_that_each_database_checks(
     table: str, in_sqlite: list[str], in_postgresql: list[str]
 ) -> None:
     found = []
-    for dialect in (sqlite.dialect(), postgresql.dialect()):  # type: ignore[no-untyped-call]
+    for dialect in (sqlite.dialect(), postgresql.dialect()):
         lines = str(CreateTable(metadata.tables[table]).compile(dialect=dialect)).splitlines()
         columns = [line.strip().rstrip(", ") for line in lines if line.startswith("\t")]
         columns = [column.removesuffix(" NOT NULL").split(" DEFAULT ")[0] for column in columns]

@@ -124,7 +124,7 @@ domains = _table(
     Column("deleted_at", INTEGER),
 )
 # As text, since a partial index makes SQLAlchemy load every dialect that is named for it: 80 ms for PostgreSQL's.
-_ONE_LIVING = DDL("create unique index one_living_domain_per_name on domains (name) where deleted_at is null")  # type: ignore[no-untyped-call]
+_ONE_LIVING = DDL("create unique index one_living_domain_per_name on domains (name) where deleted_at is null")
 event.listen(domains, "after_create", _ONE_LIVING)
 domain_applications = _table(
     "domain_applications",

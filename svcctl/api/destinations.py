@@ -1,7 +1,7 @@
-"""The destination types, the parameter keys that deployments use, and which of those are secret.
+"""The known destination types: their parameters, which of those are secret, and what the local service does with each.
 
-The interface leaves the keys of `destination.params` open, so an unknown key is passed on. The table has the known
-keys, which are suggested for mistyped ones, and marks the values that must never be shown.
+The interface leaves the keys of `destination.params` open, so unknown types and keys are sent too. The table is what
+help, completion, suggestions for mistyped names and the masking of secrets go by.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ REDACTED = "***"
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A key of `destination.params`; `required` and `secret` are facts of the destination, not of this client."""
+    """A key of `destination.params`."""
 
     key: str
     meaning: str
@@ -27,7 +27,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a query's rows go: a type, of which the known ones are written in lower case, and its parameters."""
+    """Where a query's rows go: a type, in lower case if it is a known one, and its parameters."""
 
     type: str
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -105,7 +105,7 @@ TYPES: Mapping[str, DestinationType] = {
 _SECRET_KEYS = frozenset(
     parameter.key.lower() for row in TYPES.values() for parameter in row.parameters if parameter.secret
 )
-# Keys outside the table are passed on, so a secret among them is recognised by how secrets are commonly named.
+# Unknown keys are sent too; a secret among them is recognised by how secrets are commonly named.
 _SECRET_WORDS = ("secret", "password", "passwd", "token", "sasl.jaas")
 
 
@@ -116,28 +116,28 @@ def is_secret(key: str) -> bool:
 
 
 def canonical_type(name: str) -> str:
-    """`Kafka`, `KAFKA` and `kafka` are one type; a name that is not known stays as written."""
+    """The known type that a name in any case means (`Kafka`, `KAFKA`); an unknown name stays as written."""
     return name.lower() if name.lower() in TYPES else name
 
 
 def suggest_type(name: str) -> str | None:
-    """The known destination type for a near miss."""
+    """The known type that a mistyped one was probably meant to be."""
     return nearest(canonical_type(name), tuple(TYPES))
 
 
 def suggest_key(destination_type: str, key: str) -> str | None:
-    """The known parameter key of a type for a near miss."""
+    """The known key of a type that a mistyped one was probably meant to be."""
     return nearest(key, known_keys(destination_type))
 
 
 def known_keys(destination_type: str) -> tuple[str, ...]:
-    """The keys of a type, none for a type that is not known."""
+    """The keys of a type; none for an unknown type."""
     row = TYPES.get(canonical_type(destination_type))
     return tuple(parameter.key for parameter in row.parameters) if row else ()
 
 
 def unknown_keys(destination: Destination) -> tuple[str, ...]:
-    """The given keys that a known type is not known to take; they are passed on all the same."""
+    """The given keys that a known type does not have; they are sent too."""
     if canonical_type(destination.type) not in TYPES:
         return ()
     return tuple(key for key in destination.params if key not in known_keys(destination.type))

@@ -1,6 +1,6 @@
-"""The destinations s3 and hdfs: the parameters of each as a storage, and what its files are called.
+"""The destinations s3 and hdfs: which storage their parameters describe, and how their files are named.
 
-Both complete a file at its size in MB, `retention.size`, or at its age in seconds, `retention.time`.
+Both complete a file when it reaches a size in MB (`retention.size`) or an age in seconds (`retention.time`).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def s3(job_id: str, params: Params) -> Parts:
 
 
 def hdfs(params: Params) -> Parts:
-    """Files beside each other, `<file>_<nnn>` before the extension: `/logs/web.csv` is `/logs/web_000.csv`, …."""
+    """Files numbered before the extension: `/logs/web.csv` becomes `/logs/web_000.csv`, `/logs/web_001.csv`, …."""
     from svcctl.storage.hdfs import Hdfs
 
     url = params.text("fs.defaultFS")

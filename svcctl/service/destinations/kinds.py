@@ -1,6 +1,6 @@
-"""The table of destinations: what makes the destination of each type of `svcctl.api.destinations`.
+"""The table of destination types, and the function that makes a destination for a job.
 
-A module is imported when a job needs it, since its packages are an extra.
+A destination's module is imported when a job needs it, because its packages are an extra.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _donothing(job_id: str, params: Params) -> Destination:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One type of destination: what makes it for a job, and the extra that its packages are in."""
+    """A row of KINDS: what makes the destination from a job's ID and parameters, and the extra that it needs."""
 
     make: Callable[[str, Params], Destination]
     extra: str | None = None

@@ -13,14 +13,14 @@ from svcctl.storage import Sink
 
 
 class Counted(io.RawIOBase):
-    """A sink as the stream that a packer writes to; `size` is how many bytes it got."""
+    """The stream that a packer writes to: passes bytes on to a sink and counts them in `size`."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink: Sink | None = sink
         self.size = 0
 
     def drop(self) -> None:
-        """Pass nothing on any more: an archive writes its end when it is collected as garbage."""
+        """Stop passing bytes on: a zip archive writes its end when it is garbage-collected."""
         self._sink = None
 
     def writable(self) -> bool:
@@ -94,7 +94,7 @@ class Zip(Packer):
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """One way to pack: what follows a file's name, and what makes the packer of a file with a name and a password."""
+    """A row of PACKINGS: a file name's suffix, and what makes a packer from a stream, a name and a password."""
 
     suffix: str
     packer: Callable[[Counted, str, str], Packer]

@@ -21,12 +21,12 @@ from svcctl.service.rendering.rows import CSV
 from svcctl.storage import Sink, Storage
 
 LEAST_ROOM = 64 * 1024
-"""A file is full when less than this is left of its size: how much a packer still holds back is not known."""
+"""A file is full when it has less room than this, since a packer does not say how much it holds back."""
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """The file being written: its sink, and on the way there what counts bytes and what packs rows."""
+    """The file being written: rows go through the packer and the counter into the sink."""
 
     sink: Sink
     counted: Counted
@@ -71,13 +71,13 @@ class Parts(Destination):
         return left if left >= LEAST_ROOM else 0
 
     def write(self, lines: pa.StringArray, row: int) -> None:
-        with _tried_again():
+        with _retried():
             if self._file is None:
-                self._file = self._begun()
+                self._file = self._create()
                 self._file.packer.write(self._head)
             self._file.packer.write(arrow.text(lines))
 
-    def _begun(self) -> _File:
+    def _create(self) -> _File:
         name = self._name(self._number)
         sink = self._storage.create(name + self._packing.suffix, overwrite=True)
         counted = Counted(sink)
@@ -85,7 +85,7 @@ class Parts(Destination):
 
     def commit(self) -> Memo:
         if self._file is not None:
-            with _tried_again():
+            with _retried():
                 self._file.packer.finish()
                 self._file.sink.complete()
             self._file = None
@@ -99,8 +99,8 @@ class Parts(Destination):
 
 
 @contextmanager
-def _tried_again() -> Iterator[None]:
-    """Whatever the storage refuses, access to a bucket for example, may be put right while the job goes on trying."""
+def _retried() -> Iterator[None]:
+    """Make every error of the storage Unavailable: access to a bucket, say, may be granted while the job keeps trying."""
     try:
         yield
     except SvcctlError as error:

@@ -36,10 +36,10 @@ NOUNS = {
 what the help page says of it stands here, so that the page needs none of the modules."""
 
 HIDDEN = {"complete": "completion"}
-"""What the completion scripts call: a command on no page, with the noun whose module adds it."""
+"""The command that completion scripts run, which no help page lists, and the noun whose module adds it."""
 
 WHOLE = ("completion",)
-"""Nouns that work on the command tree itself, and need all of it."""
+"""Nouns that read the command tree itself: all the others are loaded with them."""
 
 START = """\
 svcctl asks a service for stored events, and runs its jobs, domains and roles.

@@ -99,14 +99,14 @@ def _cached(svc: Context, kind: Kind) -> Pairs:
     profile = svc.profile
     if profile.name in BUILT_IN and not local_service.answers(svc.files):
         return []
-    whose = [profile.name, *(profile.values[name].value for name in ("base_url", "socket", "api_key"))]
-    digest = hashlib.sha256(json.dumps([str(svc.store.path), kind.names.__name__, *whose]).encode()).hexdigest()
+    account = [profile.name, *(profile.values[name].value for name in ("base_url", "socket", "api_key"))]
+    digest = hashlib.sha256(json.dumps([str(svc.store.path), kind.names.__name__, *account]).encode()).hexdigest()
     path = _directory() / f"{digest[:32]}.json"
     age, known = _read(svc, path)
     # A command may prompt for a password, on the line that the user is typing.
     if age < kind.seconds or profile.runs_a_command:
         return known
-    _ask(svc, kind, path, known)
+    _refresh(svc, kind, path, known)
     return _read(svc, path)[1]
 
 
@@ -127,8 +127,11 @@ def _read(svc: Context, path: Path) -> tuple[float, Pairs]:
         return float("inf"), []
 
 
-def _ask(svc: Context, kind: Kind, path: Path, known: Iterable[tuple[str, str]]) -> None:
-    """Ask in a child process, and wait for it as long as a prompt may. What failed is not asked again at once."""
+def _refresh(svc: Context, kind: Kind, path: Path, known: Iterable[tuple[str, str]]) -> None:
+    """Fill the cache in a child process, and wait for it as long as a prompt may.
+
+    After a failure the child writes the known names again, so that the next press of Tab does not repeat the request.
+    """
     svc = svc.with_flags(timeout=float(ASKING), retries=0)
     reader, writer = os.pipe()
     if os.fork():
@@ -140,11 +143,11 @@ def _ask(svc: Context, kind: Kind, path: Path, known: Iterable[tuple[str, str]])
         signal.alarm(ASKING + 1)
         os.setsid()
         nowhere = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1, 2):  # a shell waits until nobody has its pipe any more
+        for stream in (0, 1, 2):  # a shell waits until every process has closed its pipe
             os.dup2(nowhere, stream)
         try:
             pairs: Iterable[tuple[str, str]] = kind.names(svc)
-        except Exception:  # whatever the service or the way to it is like, a prompt has no place to say so
+        except Exception:  # a prompt shows no errors, whatever failed
             pairs = known
         files.write(path, json.dumps(list(pairs)).encode())
     finally:

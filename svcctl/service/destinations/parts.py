@@ -100,7 +100,7 @@ class Parts(Destination):
 
 @contextmanager
 def _retried() -> Iterator[None]:
-    """Make every error of the storage Unavailable: access to a bucket, say, may be granted while the job keeps trying."""
+    """Make every error of the storage Unavailable: access to a bucket may be granted while the job keeps trying."""
     try:
         yield
     except SvcctlError as error:

@@ -26,7 +26,7 @@ NOUNS = {
     "range": "Preview the range that --from and --to resolve to.",
     "domain": "Manage a reseller's customer domains (with reseller credentials).",
     "role": "Manage the custom roles of a domain.",
-    "profile": "Say where a service is and who you are there.",
+    "profile": "Manage connection profiles: server address and credentials.",
     "service": "Run the service of one's own.",
     "api": "Send any signed request and print what comes back.",
     "completion": "Print the completion script of a shell, or install it.",

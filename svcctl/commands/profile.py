@@ -1,18 +1,18 @@
-"""`svcctl profile`: the credential store from the command line."""
+"""`svcctl profile`: connection profiles from the command line."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from svcctl.completion import words
 from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
-from svcctl.errors import SvcctlError, UsageError, reason
+from svcctl.errors import UsageError
+from svcctl.inputs import text
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.profiles import given
 from svcctl.terminal.formats import find_format
@@ -21,7 +21,7 @@ from svcctl.terminal.records import PROFILES, SETTINGS, STEPS
 NameArg = Annotated[str, typer.Argument(metavar="NAME", help="Name of a profile."), Completes("profiles")]
 OptionalNameArg = Annotated[
     str | None,
-    typer.Argument(metavar="[NAME]", help="Name of a profile; the one in use unless given."),
+    typer.Argument(metavar="[NAME]", help="Name of a profile (default: the one in use)."),
     Completes("profiles"),
 ]
 FieldsArg = Annotated[
@@ -32,17 +32,16 @@ FieldsArg = Annotated[
     Completes(words=words.profile_fields),
 ]
 
-if TYPE_CHECKING:
-    from svcctl.profiles.diagnosis import Result
-
-FromEnvOpt = Annotated[bool, typer.Option("--from-env", help="Take what SVCCTL_BASE_URL and its like say.")]
+FromEnvOpt = Annotated[bool, typer.Option("--from-env", help="Copy the values of the SVCCTL_* environment variables.")]
 FromFileOpt = Annotated[
     Path | None,
     typer.Option("--from-file", metavar="FILE", help="Take fields from FILE: YAML, JSON or NAME=VALUE lines."),
     Completes(FILES),
 ]
 
-_app = typer.Typer(help="Say where a service is and who you are there.", rich_markup_mode=None, no_args_is_help=True)
+_app = typer.Typer(
+    help="Manage connection profiles: server address and credentials.", rich_markup_mode=None, no_args_is_help=True
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -65,15 +64,7 @@ def show(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = N
     svc: Context = ctx.obj
     if name is not None:
         svc = svc.with_flags(profile=name)
-    profile = svc.profile
-    rows = [["profile", profile.name, profile.name_source]]
-    rows += [[value.setting.name, value.masked(), value.source] for value in profile.values.values()]
-    rows += [
-        [f"{group}.{key}", text, f"profile {profile.name}"]
-        for group, names in profile.mappings.items()
-        for key, text in names.items()
-    ]
-    svc.output.records(SETTINGS, rows, svc.format(format, lists=True))
+    svc.output.records(SETTINGS, svc.profile.shown(), svc.format(format, lists=True))
 
 
 @_app.command("set")
@@ -84,7 +75,7 @@ def set_(
     from_env: FromEnvOpt = False,
     from_file: FromFileOpt = None,
 ) -> None:
-    """Make or change a profile; on a terminal it asks for what is missing
+    """Create or change a profile; prompts for missing values on a terminal
 
     \b
     svcctl profile set prod
@@ -94,22 +85,23 @@ def set_(
     svcctl profile set prod --from-env
     """
     svc: Context = ctx.obj
-    changes = given.in_text(_text(from_file), f"file {from_file}") if from_file else {}
+    changes = given.in_text(text.read(from_file, "fields"), text.name(from_file)) if from_file else {}
     changes |= given.in_environment(svc.environment) if from_env else {}
     changes |= given.assigned(fields or [], lambda key: _secret(svc, key))
     typed = {}
     if svc.is_attended:
         typed = given.typed(svc.store.load().fields(name), changes, svc.ask_for, svc.diagnostics.note)
     if not changes and not typed:
-        raise UsageError("nothing to set", hint="give fields as FIELD=VALUE, base_url=https://… for example")
+        raise UsageError("nothing to set", hint="give fields as FIELD=VALUE, for example base_url=https://…")
     svc.store.set(name, changes | typed)
     if typed:
-        svc.diagnostics.note(f"try it with 'svcctl profile check {name}', use it with 'svcctl profile use {name}'")
+        svc.diagnostics.note(f"test it with 'svcctl profile check {name}'")
+        svc.diagnostics.note(f"make it the default with 'svcctl profile use {name}'")
 
 
 @_app.command()
 def check(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = None) -> None:
-    """Say what works with a profile, step by step, and what to do where it does not
+    """Test a profile step by step and suggest fixes
 
     The exit code is that of the first step that failed.
     """
@@ -118,16 +110,10 @@ def check(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = 
     svc: Context = ctx.obj
     svc = svc.with_flags(profile=name or svc.flags.profile, retries=svc.flags.retries or 0)
     chosen = find_format(format or "auto", is_terminal=svc.output.is_terminal, lists=True)
-    subject = diagnosis.Subject(
-        svc.store,
-        resolve=lambda: svc.profile,
-        connect=lambda profile, observe: svc.connect(observe),
-        clock=svc.clock,
-    )
-    failures: list[SvcctlError] = []
-    svc.output.records(STEPS, _noting(diagnosis.run(subject), failures), chosen)
-    if failures:
-        raise failures[0]
+    subject = diagnosis.Subject(svc.store, lambda: svc.profile, svc.connect, svc.clock)
+    svc.output.records(STEPS, diagnosis.run(subject), chosen)
+    if subject.failure is not None:
+        raise subject.failure
 
 
 @_app.command()
@@ -139,32 +125,14 @@ def use(ctx: typer.Context, name: NameArg) -> None:
 
 @_app.command()
 def rm(ctx: typer.Context, name: NameArg, yes: YesOpt = False) -> None:
-    """Forget a profile and its credentials"""
+    """Delete a profile and its credentials"""
     svc: Context = ctx.obj
+    svc.store.load().stored(name)
     if not yes:
-        svc.ask(f"Forget profile {name} and its credentials?")
+        svc.ask(f"Delete profile {name} and its credentials?")
     svc.store.remove(name)
 
 
 def _secret(svc: Context, key: str) -> str:
-    """The value of a field given as `-`: typed without being shown, or a line of standard input."""
-    if sys.stdin.isatty():
-        return svc.ask_for(key, hidden=True)
-    secret = sys.stdin.readline().rstrip("\r\n")
-    if not secret:
-        raise UsageError(f"standard input holds no {key}")
-    return secret
-
-
-def _text(file: Path) -> str:
-    try:
-        return sys.stdin.read() if str(file) == "-" else file.expanduser().read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"file {file} cannot be read: {reason(error)}") from None
-
-
-def _noting(results: Iterator[Result], failures: list[SvcctlError]) -> Iterator[Result]:
-    for result in results:
-        if result.error is not None:
-            failures.append(result.error)
-        yield result
+    """A secret that is typed without being shown, or a line of standard input."""
+    return svc.ask_for(key, hidden=True) if sys.stdin.isatty() else text.line(key)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from svcctl.errors import UsageError
+from svcctl.errors import UsageError, reason
 
 STDIN = "-"
 
@@ -27,6 +27,13 @@ def read_bytes(source: Path | str, what: str) -> bytes:
         raise _unreadable(source, what, error) from None
 
 
+def line(what: str) -> str:
+    """The first line of standard input; UsageError when it is empty."""
+    if text := sys.stdin.readline().rstrip("\r\n"):
+        return text
+    raise UsageError(f"standard input holds no {what}")
+
+
 def words(given: Iterable[str]) -> list[str]:
     """The given words, each once; the words of standard input replace `-`."""
     expanded = [word for one in given for word in (sys.stdin.read().split() if one == STDIN else [one])]
@@ -39,5 +46,4 @@ def name(source: Path | str) -> str:
 
 
 def _unreadable(source: Path | str, what: str, error: Exception) -> UsageError:
-    reason = getattr(error, "strerror", None) or error
-    return UsageError(f"{what} cannot be read from {name(source)}: {reason}")
+    return UsageError(f"{what} cannot be read from {name(source)}: {reason(error)}")

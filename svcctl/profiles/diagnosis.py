@@ -75,9 +75,11 @@ class Subject:
 
     store: ProfileStore
     resolve: Callable[[], Profile]
-    connect: Callable[[Profile, Callable[[Exchange | Retry], None]], Client]
+    connect: Callable[[Callable[[Exchange | Retry], None]], Client]
     clock: Callable[[], float] = time.time
     exchanges: list[Exchange] = field(default_factory=list)
+    failure: SvcctlError | None = None
+    """The error of the first step that failed."""
 
     @cached_property
     def profile(self) -> Profile:
@@ -85,7 +87,7 @@ class Subject:
 
     @cached_property
     def client(self) -> Client:
-        return self.connect(self.profile, self._heard)
+        return self.connect(self._heard)
 
     def _heard(self, event: Exchange | Retry) -> None:
         if isinstance(event, Exchange):
@@ -119,15 +121,14 @@ class Subject:
 
 def run(subject: Subject) -> Iterator[Result]:
     """Run the steps in order; those after the first failure are skipped."""
-    failed = False
     for name, step in STEPS.items():
-        if failed:
+        if subject.failure is not None:
             yield Result(name, SKIPPED, "not tried")
             continue
         try:
             found = step(subject)
         except SvcctlError as error:
-            failed = True
+            subject.failure = error
             yield Result(name, FAILED, error.message, error.hint or "", error)
         else:
             if found is not None:

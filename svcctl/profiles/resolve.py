@@ -116,6 +116,18 @@ class Profile:
         for name in ("base_url", *credentials):
             self._required(name)
 
+    def shown(self) -> list[tuple[str, str | None, str]]:
+        """Everything that the profile sets, as name, value and source, secrets masked."""
+        return [
+            ("profile", self.name, self.name_source),
+            *((value.setting.name, value.masked(), value.source) for value in self.values.values()),
+            *(
+                (f"{group}.{key}", text, f"profile {self.name}")
+                for group, names in self.mappings.items()
+                for key, text in names.items()
+            ),
+        ]
+
     def _read(self, name: str) -> Any:
         return self.values[name].read()
 
@@ -157,9 +169,7 @@ def resolve(
     if name is not None and name in BUILT_IN:
         fields = local(name)
     elif name is not None:
-        if name not in document.profiles:
-            raise document.unknown(name)
-        fields = document.fields(name)
+        fields = document.stored(name)
     # A profile named on the command line is a flag, and a flag is never beaten by the environment.
     named_by_flag = flags.get("profile") is not None
     values = {}

@@ -41,6 +41,14 @@ class Document:
         """A profile's fields; none for one that is new or built in."""
         return self.profiles.get(name, {})
 
+    def stored(self, name: str) -> Fields:
+        """The fields of a profile in the file; ProfileError for a name that is unknown or built in."""
+        if name in BUILT_IN:
+            raise ProfileError(f"profile {name} is built in")
+        if name not in self.profiles:
+            raise self.unknown(name)
+        return self.profiles[name]
+
     def unknown(self, name: str) -> ProfileError:
         return ProfileError(
             f"no profile '{name}'",
@@ -72,9 +80,10 @@ class ProfileStore:
 
     def set(self, name: str, changes: Mapping[str, str]) -> None:
         """Change fields of a profile, or make a new one; an empty value removes its field."""
-        if name in BUILT_IN or not name or not name.isprintable() or "/" in name:
-            why = ": it is built in" if name in BUILT_IN else ""
-            raise ProfileError(f"profile name '{name}' cannot be used{why}")
+        if name in BUILT_IN:
+            raise ProfileError(f"profile {name} is built in", hint="choose another name")
+        if not name or not name.isprintable() or "/" in name:
+            raise ProfileError(f"'{name}' is not a valid profile name", hint="choose another name")
         document = self.load()
         fields = dict(document.fields(name))
         for key, text in changes.items():
@@ -92,8 +101,7 @@ class ProfileStore:
     def remove(self, name: str) -> None:
         """Delete a profile."""
         document = self.load()
-        if name not in document.profiles:
-            raise document.unknown(name)
+        document.stored(name)
         left = {other: fields for other, fields in document.profiles.items() if other != name}
         default = None if document.default == name else document.default
         self._save(replace(document, profiles=left, default=default))

@@ -70,9 +70,9 @@ def test_a_file_becomes_a_profile(text: str, source: str, shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("", "file f contains no fields of a profile\nhint: write YAML, JSON or NAME=VALUE lines"),
-        ("- a\n- b\n", "file f contains no fields of a profile\nhint: write YAML, JSON or NAME=VALUE lines"),
-        ("{", "file f contains no fields of a profile\nhint: write YAML, JSON or NAME=VALUE lines"),
+        ("", "f contains no fields of a profile\nhint: write YAML, JSON or NAME=VALUE lines"),
+        ("- a\n- b\n", "f contains no fields of a profile\nhint: write YAML, JSON or NAME=VALUE lines"),
+        ("{", "f contains no fields of a profile\nhint: write YAML, JSON or NAME=VALUE lines"),
         (
             "base_url: ftp://x\n",
             "base_url 'ftp://x' (base_url=ftp://x) cannot be used: it must begin with https:// or http://",
@@ -86,11 +86,28 @@ def test_a_file_that_is_no_profile_changes_nothing(text: str, error: str, shell:
     assert not (shell.home / ".config").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("local", "profile local is built in\n"),
+        (
+            "prod",
+            "no profile 'prod'\nhint: there are: local, local-reseller; make one with 'svcctl profile set prod'\n",
+        ),
+    ],
+)
+def test_a_profile_that_cannot_be_deleted_is_refused_before_anybody_is_asked(
+    name: str, error: str, shell: Shell
+) -> None:
+    done = shell("profile", "rm", name)
+    assert (done.returncode, done.stderr) == (2, f"svcctl: error: {error}")
+
+
 def test_without_a_terminal_nobody_is_asked(shell: Shell) -> None:
     done = shell("profile", "set", "prod")
     assert (done.returncode, done.stderr) == (
         2,
-        "svcctl: error: nothing to set\nhint: give fields as FIELD=VALUE, base_url=https://… for example\n",
+        "svcctl: error: nothing to set\nhint: give fields as FIELD=VALUE, for example base_url=https://…\n",
     )
 
 
@@ -120,7 +137,7 @@ def test_a_person_is_asked_for_what_is_missing_and_secrets_are_not_seen(shell: S
     terminal.type("key-1", "Enter")
     terminal.wait_for("api_secret (API secret) (not shown):")
     terminal.type("very-secret", "Enter")
-    screen = terminal.wait_for("svcctl: try it with 'svcctl profile check prod', use it with 'svcctl profile use prod'")
+    screen = terminal.wait_for("svcctl: make it the default with 'svcctl profile use prod'")
     assert "very-secret" not in screen
     assert stored(shell) == {
         "base_url": "https://events.example.com",
@@ -135,7 +152,7 @@ def test_only_what_is_missing_is_asked_for(shell: Shell, terminal: Terminal) -> 
     screen = terminal.wait_for("token (token, for auth token or jwt) (not shown):")
     assert "base_url (" not in screen
     terminal.type("t", "Enter")
-    terminal.wait_for("try it with")
+    terminal.wait_for("make it the default with")
     terminal.type(f"clear; {COMMAND} profile set prod timeout=5; echo $((6 * 7)) done", "Enter")
     assert "not shown" not in terminal.wait_for("42 done")
     assert stored(shell) == {"base_url": "https://events.example.com", "auth": "jwt", "token": "t", "timeout": 5.0}

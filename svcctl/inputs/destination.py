@@ -1,4 +1,4 @@
-"""Where a query's rows go instead of here: `--dest`, `--dest-param` and `--dest-json` as a destination.
+"""The destination of a query's rows, from the options `--dest`, `--dest-param` and `--dest-json`.
 
 A value that is a secret is never taken from the command line, where other users can see it.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def read(
     type_: str | None, assignments: list[str], file: Path | None, note: Callable[[str], None]
 ) -> Destination | None:
-    """Where the rows go instead of here; what looks like a mistake in it is noted, and sent all the same."""
+    """The destination, or None without these options. Unknown types and keys are sent too, with a warning to `note`."""
     if type_ is None and file is None:
         if assignments:
             raise UsageError("--dest-param needs a destination", hint="name its type with --dest TYPE")
@@ -31,15 +31,15 @@ def read(
     whole = "params" in given
     kind = type_ or given.get("type")
     if not isinstance(kind, str):
-        raise UsageError(f"{file} names no type", hint="name it with --dest TYPE")
+        raise UsageError(f"the destination in {file} has no type", hint="name it with --dest TYPE")
     params = dict(given["params"]) if whole else {key: value for key, value in given.items() if key != "type"}
     params |= dict(map(_assignment, assignments))
     destination = destinations.Destination(kind, params)
     if meant := destinations.suggest_type(kind):
-        note(f"destination '{kind}' is not known here: is it '{meant}'?")
+        note(f"unknown destination type '{kind}' (sent anyway): did you mean '{meant}'?")
     for key in destinations.unknown_keys(destination):
         meant = destinations.suggest_key(kind, key)
-        note(f"{kind} is not known to take '{key}'" + (f": is it '{meant}'?" if meant else ""))
+        note(f"{kind} has no parameter '{key}' (sent anyway)" + (f": did you mean '{meant}'?" if meant else ""))
     return destination
 
 
@@ -48,12 +48,12 @@ def _assignment(assignment: str) -> tuple[str, str]:
 
     key, equals, value = assignment.partition("=")
     if not equals or not key:
-        raise UsageError("a --dest-param is not of the form K=V")  # it may be a secret, so it is not repeated
+        raise UsageError("--dest-param must be of the form K=V")  # it may be a secret, so it is not repeated
     if value.startswith("@"):
         return key, text.read(value[1:], f"the value of {key}").rstrip("\r\n")
     if is_secret(key):
         raise UsageError(
-            f"--dest-param {key} would show a secret in the list of processes",
+            f"--dest-param {key} would show a secret in the process list",
             hint=f"give it as {key}=@FILE, or use --dest-json FILE",
         )
     return key, value
@@ -66,6 +66,6 @@ def _json_of(file: Path) -> dict[str, Any]:
         given = None
     if not isinstance(given, dict) or not isinstance(given.get("params", {}), dict):
         raise UsageError(
-            f"{file} is not a destination in JSON", hint='it is {"type": "kafka", "params": {"topic": "…"}}'
+            f"{file} is not a destination in JSON", hint='it must be like {"type": "kafka", "params": {"topic": "…"}}'
         )
     return given

@@ -1,0 +1,88 @@
+"""A destination from the options --dest, --dest-param and --dest-json: what is sent, warned about and refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from svcctl.api.destinations import Destination
+from svcctl.errors import UsageError
+from svcctl.inputs.destination import read
+
+
+def read_all(
+    type_: str | None, assignments: list[str], file: Path | None = None
+) -> tuple[Destination | None, list[str]]:
+    notes: list[str] = []
+    return read(type_, assignments, file, notes.append), notes
+
+
+def test_without_options_there_is_no_destination() -> None:
+    assert read_all(None, []) == (None, [])
+
+
+def test_parameters_are_text_or_the_content_of_a_file(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("hunter2\n", encoding="utf-8")
+    found = read_all("s3", ["aws.bucket=b", "s3.fileName=a=b", f"aws.secretkey=@{secret}"])
+    assert found == (Destination("s3", {"aws.bucket": "b", "s3.fileName": "a=b", "aws.secretkey": "hunter2"}), [])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"type": "kafka", "params": {"topic": "t", "maxBytesPerCommit": 1000}},
+        {"type": "kafka", "topic": "t", "maxBytesPerCommit": 1000},
+    ],
+)
+def test_a_file_has_the_parameters_beside_the_type_or_below_params(given: dict[str, object], tmp_path: Path) -> None:
+    file = tmp_path / "destination.json"
+    file.write_text(json.dumps(given), encoding="utf-8")
+    assert read_all(None, ["topic=u"], file) == (Destination("kafka", {"topic": "u", "maxBytesPerCommit": 1000}), [])
+    assert read_all("Kafka", [], file) == (Destination("Kafka", {"topic": "t", "maxBytesPerCommit": 1000}), [])
+
+
+def test_unknown_types_and_keys_are_sent_with_a_warning() -> None:
+    assert read_all("ftp", ["host=h"]) == (Destination("ftp", {"host": "h"}), [])
+    assert read_all("hfds", ["file=/f"])[1] == ["unknown destination type 'hfds' (sent anyway): did you mean 'hdfs'?"]
+    assert read_all("donothing", ["friendlyname=x", "colour=red"])[1] == [
+        "donothing has no parameter 'friendlyname' (sent anyway): did you mean 'friendlyName'?",
+        "donothing has no parameter 'colour' (sent anyway)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("type_", "assignment", "message"),
+    [
+        (None, "topic=t", "--dest-param needs a destination"),
+        ("kafka", "topic", "--dest-param must be of the form K=V"),
+        ("kafka", "=t", "--dest-param must be of the form K=V"),
+        ("kafka", "sasl.password=p", "--dest-param sasl.password would show a secret in the process list"),
+        ("other", "my.token=p", "--dest-param my.token would show a secret in the process list"),
+    ],
+)
+def test_a_parameter_that_cannot_be_used_is_refused(type_: str | None, assignment: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_all(type_, [assignment])
+    assert caught.value.message == message
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"params": []}', "{"])
+def test_a_file_that_holds_no_destination_is_refused(content: str, tmp_path: Path) -> None:
+    file = tmp_path / "destination.json"
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(UsageError) as caught:
+        read_all("kafka", [], file)
+    assert caught.value.message == f"{file} is not a destination in JSON"
+    assert caught.value.hint == 'it must be like {"type": "kafka", "params": {"topic": "…"}}'
+
+
+def test_a_file_without_a_type_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "destination.json"
+    file.write_text('{"params": {}}', encoding="utf-8")
+    with pytest.raises(UsageError) as caught:
+        read_all(None, [], file)
+    assert caught.value.message == f"the destination in {file} has no type"
+    assert caught.value.hint == "name it with --dest TYPE"

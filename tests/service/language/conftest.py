@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from support.engines import ENGINES
 from support.events import store
 
 from svcctl.service.engines import Engine
-from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.dialect import DuckDBDialect
 from svcctl.service.language import Column, Plan, Table, Type, compile, parse
 
@@ -47,9 +47,9 @@ def plan(query: str, **options: Any) -> Plan:
     return compile(parse(query), catalog, **given)
 
 
-@pytest.fixture(scope="session")
-def engine() -> Iterator[Engine]:
-    with DuckDBEngine(memory_limit="400MB") as engine:
+@pytest.fixture(scope="session", params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    with ENGINES[request.param]() as engine:
         for row in ROWS:
             store(engine, EVENTS.name, EVENTS.columns, [row])
         yield engine
@@ -60,8 +60,10 @@ def run(engine: Engine) -> Run:
     """The rows of a query."""
 
     def rows(query: str, **options: Any) -> list[tuple[Any, ...]]:
-        with engine.stream(plan(query, **options)) as stream:
-            return [row for batch in stream for row in zip(*(column.to_pylist() for column in batch), strict=True)]
+        with engine.stream(plan(query, dialect=engine.dialect, **options)) as stream:
+            return [
+                row for batch in stream for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            ]
 
     return rows
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 
 import pytest
+from support.engines import ENGINES
 from support.events import store
 
 from svcctl.service.engines import ARROW, Engine
-from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language import FUNCTIONS, SAMPLE, SECTIONS, Column, Function, Plan, Table, Type
+from svcctl.service.language.dialect import Dialect
 from svcctl.service.language.functions import KINDS
 
 SAMPLES = Table(
@@ -44,21 +45,21 @@ VALUES = {
 Compiled = Callable[..., Plan]
 
 
-@pytest.fixture(scope="module")
-def samples() -> Iterator[Engine]:
-    with DuckDBEngine() as engine:
+@pytest.fixture(scope="module", params=ENGINES)
+def samples(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    with ENGINES[request.param]() as engine:
         store(engine, "t", SAMPLES.columns, [(datetime.fromisoformat(when), *rest) for when, *rest in SAMPLE])
         yield engine
 
 
-def _plan(compiled: Compiled, function: Function, expression: str) -> Plan:
+def _plan(compiled: Compiled, dialect: Dialect, function: Function, expression: str) -> Plan:
     group = "group " if function.aggregate else ""
-    return compiled(f"from t {group}select {expression} as x limit 1", catalog={"t": SAMPLES})
+    return compiled(f"from t {group}select {expression} as x limit 1", catalog={"t": SAMPLES}, dialect=dialect)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=lambda function: function.name)
 def test_the_example_of_a_function_gives_its_result(function: Function, samples: Engine, compiled: Compiled) -> None:
-    with samples.stream(_plan(compiled, function, function.example)) as stream:
+    with samples.stream(_plan(compiled, samples.dialect, function, function.example)) as stream:
         [value] = [value for batch in stream for value in batch.column(0).to_pylist()]
     assert (value, type(value)) == (function.result, type(function.result))
 
@@ -78,7 +79,7 @@ def test_every_signature_gives_the_type_it_says_as_the_engine_stores_it(
 ) -> None:
     takes, _, gives = signature.rpartition("-> ")
     words = takes.translate(str.maketrans("", "", "?…()")).replace(",", " ").split()
-    plan = _plan(compiled, function, f"`{function.name}`({', '.join(VALUES[word] for word in words)})")
+    plan = _plan(compiled, samples.dialect, function, f"`{function.name}`({', '.join(VALUES[word] for word in words)})")
     expected = {"T": Type.INT4, "U": Type.STR}.get(gives) or Type(gives)
     with samples.stream(plan) as stream:
         [batch] = stream

@@ -1,0 +1,230 @@
+"""What every engine does: the contract of the protocol, on each of ENGINES. A new engine is a row there."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from support.engines import ENGINES
+from support.events import batches, store
+
+from svcctl.errors import NotFound, ServiceError, UsageError
+from svcctl.service.engines import ARROW, Engine, Mark
+from svcctl.service.language import Column, Plan, Type, compile, parse
+
+COLUMNS = (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8))
+EVERY_TYPE = tuple(Column("eventdate" if type_ is Type.TIMESTAMP else type_.value, type_) for type_ in Type)
+FIRST = datetime(2024, 1, 1)
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    with ENGINES[request.param]() as engine:
+        yield engine
+
+
+def at(second: float) -> datetime:
+    return FIRST + timedelta(seconds=second)
+
+
+def add(engine: Engine, *events: tuple[float, int]) -> None:
+    """Events in table t: the second of each, and its n."""
+    store(engine, "t", COLUMNS, [(at(second), n) for second, n in events])
+
+
+def plan(engine: Engine, query: str = "from t", **options: Any) -> Plan:
+    given = {"start": datetime(2023, 1, 1, tzinfo=UTC), "end": None, "now": datetime(2024, 5, 6, tzinfo=UTC)} | options
+    return compile(parse(query), engine.tables(), dialect=engine.dialect, **given)
+
+
+def rows(engine: Engine, query: str = "from t", since: Mark | None = None, until: Mark | None = None) -> list[Any]:
+    """The rows of a query; those of one column without their tuples."""
+    with engine.stream(plan(engine, query), since=since, until=until) as stream:
+        found = [row for batch in stream for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)]
+    return [row[0] if len(row) == 1 else row for row in found]
+
+
+def test_a_new_table_is_listed_with_its_columns_and_is_empty(engine: Engine) -> None:
+    made = engine.create("demo.web.data", EVERY_TYPE)
+    assert (made.name, made.columns) == ("demo.web.data", EVERY_TYPE)
+    assert dict(engine.tables()) == {"demo.web.data": made}
+    assert (engine.table("demo.web.data"), engine.newest("demo.web.data")) == (made, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "message"),
+    [
+        ("a b", COLUMNS, "'a b' cannot name a table"),
+        ("a..b", COLUMNS, "'a..b' cannot name a table"),
+        ('a"b', COLUMNS, "'a\"b' cannot name a table"),
+        ("t", COLUMNS[1:], "table 't' needs a column eventdate of type timestamp"),
+        ("t", (*COLUMNS, Column("N", Type.STR)), "table 't' would have two columns of the same name"),
+        ("Taken", COLUMNS, "table 'taken' is already there"),
+    ],
+)
+def test_a_table_that_cannot_be_made_is_refused(
+    engine: Engine, name: str, columns: tuple[Column, ...], message: str
+) -> None:
+    engine.create("taken", COLUMNS)
+    for make in (
+        lambda: engine.create(name, columns),
+        lambda: engine.append(name, batches(COLUMNS, []), create=columns),
+    ):
+        with pytest.raises(UsageError) as caught:
+            make()
+        assert caught.value.message == message
+    assert list(engine.tables()) == ["taken"]
+
+
+def test_a_table_that_is_not_stored_is_not_found(engine: Engine) -> None:
+    for ask in (
+        lambda: engine.table("nope"),
+        lambda: engine.newest("nope"),
+        lambda: engine.mark("nope"),
+        lambda: engine.append("nope", batches(COLUMNS, [])),
+    ):
+        with pytest.raises(NotFound, match=r"^no table 'nope'$"):
+            ask()
+
+
+def test_columns_go_by_name_missing_ones_are_null_and_times_are_cut_to_milliseconds(engine: Engine) -> None:
+    engine.create("t", COLUMNS)
+    times = pa.array([datetime(2024, 1, 1, 0, 0, 0, 123_999), at(-0.5)], pa.timestamp("us"))
+    assert engine.append("t", pa.table({"eventdate": times}).to_reader()) == 2
+    assert engine.append("t", pa.table({"n": pa.array([7], pa.int8()), "eventdate": times[:1]}).to_reader()) == 1
+    with engine.stream(plan(engine)) as stream:
+        found = [tuple(row.values()) for batch in stream for row in batch.to_pylist()]
+    assert found == [
+        (datetime(2023, 12, 31, 23, 59, 59, 500_000), None),
+        (datetime(2024, 1, 1, 0, 0, 0, 123_000), None),
+        (datetime(2024, 1, 1, 0, 0, 0, 123_000), 7),
+    ]
+
+
+def test_a_column_that_the_table_lacks_is_refused_and_leaves_nothing(engine: Engine) -> None:
+    add(engine, (0, 0))
+    with pytest.raises(UsageError, match=r"^table 't' has no column 'other'$"):
+        engine.append("t", pa.table({"eventdate": [at(1)], "other": [1]}).to_reader())
+    assert rows(engine, "from t select n") == [0]
+
+
+@pytest.mark.parametrize("values", [["1", "text"], [1, 2**40]], ids=["text", "large"])
+def test_a_value_that_does_not_fit_leaves_neither_rows_nor_the_table_it_made(
+    engine: Engine, values: list[object]
+) -> None:
+    columns = (COLUMNS[0], Column("n", Type.INT4))
+    bad = pa.table({"eventdate": [at(1), at(2)], "n": values})
+    with pytest.raises(ServiceError):
+        engine.append("t", bad.to_reader(), create=columns)
+    assert dict(engine.tables()) == {}
+
+
+def test_a_row_without_a_date_is_refused_with_all_rows_beside_it(engine: Engine) -> None:
+    add(engine, (0, 0))
+    with pytest.raises(ServiceError):
+        engine.append("t", batches(COLUMNS, [*((at(n), n) for n in range(9000)), (None, 4)]))
+    assert rows(engine) == [(at(0), 0)]
+
+
+def test_batches_have_the_types_of_the_plan(engine: Engine) -> None:
+    event = (at(0), "a", 2**31 - 1, -(2**63), 0.1, True, 2**32 - 1)
+    store(engine, "t", EVERY_TYPE, [event])
+    with engine.stream(plan(engine)) as stream:
+        [batch] = stream
+    assert batch.schema.types == [ARROW[column.type] for column in EVERY_TYPE]
+    assert tuple(column[0].as_py() for column in batch.columns) == event
+
+
+def test_a_dated_plan_returns_each_row_s_date_last(engine: Engine) -> None:
+    add(engine, (1, 1), (0, 0))
+    with engine.stream(plan(engine, "from t select n", dated=True)) as stream:
+        [batch] = stream
+    assert [column.to_pylist() for column in batch.columns] == [[0, 1], [at(0), at(1)]]
+    assert batch.schema.types == [pa.int64(), ARROW[Type.TIMESTAMP]]
+
+
+def test_rows_come_in_the_order_of_their_dates_and_those_of_one_date_as_they_were_stored(engine: Engine) -> None:
+    for events in ([(5, 0)], [(1, 1)], [(5, 2)], [(1, 3)], [(0, 4)]):
+        add(engine, *events)
+    assert rows(engine, "from t select n") == [4, 1, 3, 0, 2]
+    assert rows(engine, "from t select n limit 3 offset 1") == [1, 3, 0]
+    assert rows(engine, "from t select n + 10 as m where m > 10 limit 2") == [14, 11]
+
+
+def test_a_mark_is_json_and_equal_until_something_is_stored(engine: Engine) -> None:
+    engine.create("other", COLUMNS)
+    add(engine, (0, 0))
+    before = engine.mark("t")
+    store(engine, "other", COLUMNS, [(at(0), 0)])
+    assert json.loads(json.dumps(before)) == before == engine.mark("t")
+    add(engine, (0, 0))
+    assert engine.mark("t") != before
+
+
+def test_rows_between_two_marks_are_those_stored_between_them(engine: Engine) -> None:
+    engine.create("t", COLUMNS)
+    marks = [engine.mark("t")]
+    for events in ([(5, 0), (6, 1)], [(1, 2)], [(5, 3), (0, 4)]):
+        add(engine, *events)
+        marks.append(engine.mark("t"))
+
+    def between(since: Mark | None, until: Mark | None) -> list[int]:
+        return rows(engine, "from t select n", since, until)
+
+    assert between(None, None) == between(marks[0], marks[3]) == between(None, marks[3]) == [4, 2, 0, 3, 1]
+    assert [between(*pair) for pair in pairwise(marks)] == [[0, 1], [2], [4, 3]]
+    assert (between(marks[1], None), between(None, marks[2]), between(marks[2], marks[2])) == ([4, 2, 3], [2, 0, 1], [])
+    assert rows(engine, "from t where n < 4 select n limit 2 offset 1", marks[0], marks[3]) == [0, 3]
+    assert rows(engine, "from t group select sum(n)", marks[1], marks[2]) == [2]
+
+
+def test_the_same_call_returns_the_same_rows_in_the_same_order_again(engine: Engine) -> None:
+    for round_ in range(3):
+        add(engine, *((n % 5, round_ * 3000 + n) for n in range(3000)))
+    until = engine.mark("t")
+    first = rows(engine, "from t select n", None, until)
+    add(engine, *((n % 5, -n) for n in range(3000)))
+    assert rows(engine, "from t select n", None, until) == first
+    assert sorted(first) == list(range(9000))
+
+
+def test_an_interrupt_gives_the_reason_wherever_the_stream_is(engine: Engine) -> None:
+    add(engine, *((n, n) for n in range(50_000)))
+    reason = ServiceError("enough", code=503)
+    with engine.stream(plan(engine)) as stream:
+        stream.interrupt(reason)
+        with pytest.raises(ServiceError, match=r"^enough$"):
+            list(stream)
+    with engine.stream(plan(engine), rows_per_batch=100) as stream:
+        found = iter(stream)
+        next(found)
+        thread = threading.Thread(target=stream.interrupt, args=[reason])
+        thread.start()
+        thread.join()
+        with pytest.raises(ServiceError, match=r"^enough$"):
+            list(found)
+    with engine.stream(plan(engine)) as stream:
+        list(stream)
+        stream.interrupt(reason)
+
+
+def test_reads_run_beside_a_write(engine: Engine) -> None:
+    add(engine, *((n, n) for n in range(30_000)))
+    with engine.stream(plan(engine, "from t select n"), rows_per_batch=100) as stream:
+        found = iter(stream)
+        seen = next(found).num_rows
+        add(engine, (0, -1))
+        seen += sum(batch.num_rows for batch in found)
+    assert seen == 30_000
+    assert len(rows(engine)) == 30_001
+
+
+def test_a_pattern_is_checked(engine: Engine) -> None:
+    assert engine.dialect.check_pattern("a[b-d]+$") is None
+    assert engine.dialect.check_pattern("(") == "missing ): ("

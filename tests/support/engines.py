@@ -1,0 +1,178 @@
+"""The engines that the suites run on, by name. `plain` is made of the protocol alone, to keep the protocol honest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import cast
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from svcctl.errors import NotFound, ServiceError, SvcctlError, UsageError
+from svcctl.service.engines import ARROW, ROWS_PER_BATCH, Engine, Mark, check_table
+from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.engines.duckdb.dialect import DuckDBDialect
+from svcctl.service.engines.duckdb.text import quote
+from svcctl.service.language.dialect import Dialect, write
+from svcctl.service.language.types import Column, Plan, Table, Type
+
+
+class PlainDialect(DuckDBDialect):
+    """Addresses are kept as int8, and positions in a column, as a table in shared files would have it."""
+
+    ip4 = exp.DType.BIGINT
+
+    def position(self) -> exp.Expr:
+        return exp.column("(position)", table="t", quoted=True)
+
+
+class PlainEngine:
+    """Tables in memory; each append is a version, and a mark is a version's name. No table is ever in order."""
+
+    dialect: Dialect = PlainDialect()
+
+    def __init__(self) -> None:
+        self._connection = duckdb.connect()
+        self._tables: dict[str, Table] = {}
+        self._versions: dict[str, int] = {}
+
+    def __enter__(self) -> PlainEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def tables(self) -> Mapping[str, Table]:
+        return self._tables
+
+    def table(self, name: str) -> Table:
+        if name not in self._tables:
+            raise NotFound(f"no table '{name}'")
+        return self._tables[name]
+
+    def newest(self, name: str) -> datetime | None:
+        self.table(name)
+        [(newest,)] = self._connection.cursor().execute(f"SELECT max(eventdate) FROM {quote(name)}").fetchall()
+        return cast("datetime | None", newest)
+
+    def mark(self, name: str) -> Mark:
+        self.table(name)
+        return f"v{self._versions[name]}"
+
+    def create(self, name: str, columns: Sequence[Column]) -> Table:
+        check_table(name, columns, self._tables)
+        empty = pa.schema([(column.name, _stored(column.type)) for column in columns]).empty_table()
+        empty = empty.append_column("(position)", pa.array([], pa.int64())).append_column(
+            "(version)", pa.array([], pa.int64())
+        )
+        cursor = self._connection.cursor()
+        cursor.register("empty", empty)
+        cursor.execute(f"CREATE TABLE {quote(name)} AS FROM empty")
+        self._versions[name] = 0
+        self._tables[name] = Table(name, tuple(columns))
+        return self._tables[name]
+
+    def append(self, name: str, rows: pa.RecordBatchReader, *, create: Sequence[Column] | None = None) -> int:
+        if create is not None:
+            check_table(name, create, self._tables)
+        columns = self.table(name).columns if create is None else create
+        unknown = [given for given in rows.schema.names if given not in {column.name for column in columns}]
+        if unknown:
+            raise UsageError(f"table '{name}' has no column {', '.join(map(repr, unknown))}")
+        try:
+            given = rows.read_all()
+            stored = pa.table(
+                [
+                    given[column.name].cast(pa.timestamp("ms"), safe=False).cast(_stored(column.type))
+                    if column.type is Type.TIMESTAMP
+                    else given[column.name].cast(_stored(column.type))
+                    if column.name in given.schema.names
+                    else pa.nulls(len(given), _stored(column.type))
+                    for column in columns
+                ],
+                [column.name for column in columns],
+            ).sort_by("eventdate")
+        except (pa.ArrowException, OSError) as error:
+            raise ServiceError(str(error), code=500) from None
+        if stored["eventdate"].null_count:
+            raise ServiceError("a row has no eventdate", code=500)
+        if create is not None:
+            self.create(name, create)
+        cursor = self._connection.cursor()
+        cursor.register("incoming", stored)
+        cursor.execute(
+            f"INSERT INTO {quote(name)} SELECT *, (SELECT count(*) FROM {quote(name)}) + row_number() OVER (), "
+            f"{self._versions[name] + 1} FROM incoming"
+        )
+        self._versions[name] += 1
+        return len(stored)
+
+    @contextmanager
+    def stream(
+        self,
+        plan: Plan,
+        *,
+        since: Mark | None = None,
+        until: Mark | None = None,
+        rows_per_batch: int = ROWS_PER_BATCH,
+    ) -> Iterator[PlainStream]:
+        first = 0 if since is None else int(str(since)[1:])
+        last = self._versions[plan.table] if until is None else int(str(until)[1:])
+        select = plan.select.copy()
+        version = exp.column("(version)", quoted=True)
+        within = exp.select("*").from_(exp.to_table(quote(plan.table), dialect="duckdb"))
+        within = within.where(version > first).where(version.copy() <= last)
+        node = next(node for node in select.find_all(exp.Table))
+        node.replace(within.subquery("t"))
+        types = [ARROW[column.type] for column in plan.columns] + [ARROW[Type.TIMESTAMP]] * plan.dated
+        cursor = self._connection.cursor()
+        try:
+            yield PlainStream(cursor, write(select, self.dialect), types, rows_per_batch)
+        finally:
+            cursor.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class PlainStream:
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, sql: str, types: Sequence[pa.DataType], rows_per_batch: int
+    ) -> None:
+        self._connection, self._sql, self._types, self._rows = connection, sql, types, rows_per_batch
+        self._stopped: SvcctlError | None = None
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        try:
+            self._check()
+            reader = self._connection.sql(self._sql).to_arrow_reader(self._rows)
+            names = [str(index) for index in range(len(self._types))]
+            for batch in reader:
+                self._check()
+                arrays = [column.cast(type_) for column, type_ in zip(batch.columns, self._types, strict=True)]
+                if batch.num_rows:
+                    yield pa.RecordBatch.from_arrays(arrays, names)
+            self._check()
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            raise (self._stopped or ServiceError(str(error), code=500)) from None
+
+    def _check(self) -> None:
+        if self._stopped is not None:
+            raise self._stopped
+
+    def interrupt(self, reason: SvcctlError | None = None) -> None:
+        self._stopped = self._stopped or reason or ServiceError("the query was interrupted", code=503)
+        self._connection.interrupt()
+
+
+def _stored(type_: Type) -> pa.DataType:
+    return pa.int64() if type_ is Type.IP4 else ARROW[type_]
+
+
+ENGINES: Mapping[str, Callable[[], DuckDBEngine | PlainEngine]] = {"duckdb": DuckDBEngine, "plain": PlainEngine}
+
+_: Callable[[], Engine] = PlainEngine
+"""Checked by types: the plain engine is an Engine."""

@@ -1,7 +1,7 @@
 """What engines say differently: the Dialect that an engine brings along.
 
 The compiler writes everything that means the same in every SQL itself, as nodes of sqlglot, and asks the engine's
-Dialect for the rest. A method that has no way to express what it is asked for raises Refused; `write` refuses whatever
+Dialect for the rest. A method that cannot express what it is asked for raises Refused, and `write` refuses whatever
 sqlglot cannot translate. So a query that an engine cannot run is an error when its plan is made, and never a wrong
 statement.
 """

@@ -154,7 +154,8 @@ class Scope:
     def _minus(self, expr: tree.Minus) -> Value:
         value = self.value(expr.operand)
         if value.type in INTEGERS:
-            return Value(self.context.attempt(exp.Neg(this=paren(_as(self.context, value, Type.INT8)))), Type.INT8)
+            with _placed(expr):
+                return Value(self.context.attempt(exp.Neg(this=paren(_as(self.context, value, Type.INT8)))), Type.INT8)
         if value.type is Type.FLOAT8:
             return Value(exp.Neg(this=paren(value.sql)), Type.FLOAT8)
         raise QueryError(f"- takes a number, not {value.type}", expr.at)

@@ -184,7 +184,44 @@ STEPS: Listing[Any] = Listing(
 
 RANGE = rows("as", "from", "to")
 STATUS = rows("what", "value")
+
+# What the local service's provider sets up: models of the service, which are not known here
+
 SAVED_QUERIES: Listing[Any] = Listing((Field("id", attrgetter("id"), "id"), Field("query", attrgetter("text"))))
 KEY: Listing[Any] = Listing(
     _attributes("api_key", "api_secret", "token", api_key="id", api_secret="id", token="id"), whole=True
 )
+KEYS: Listing[Any] = Listing(
+    (
+        Field("api_key", attrgetter("api_key")),
+        Field("domain", lambda account: account.domain or None),
+        *_attributes("reseller", "administrator"),
+    )
+)
+RESELLERS: Listing[Any] = Listing(_attributes("name", "include_all_available_apps"))
+FEATURES: Listing[Any] = Listing(_attributes("name", "generic"))
+PLANS: Listing[Any] = Listing(
+    (
+        *_attributes("reseller", "name", "time", "volume"),
+        Field("policies", lambda plan: ", ".join(plan.policies)),
+        Field("applications", lambda plan: ", ".join(plan.applications)),
+    )
+)
+OWNED_DOMAINS: Listing[tuple[Any, Sequence[Any]]] = Listing(
+    (
+        Field("name", lambda found: found[0].name),
+        Field("plan", lambda found: found[0].plan),
+        Field("status", lambda found: found[0].status.value),
+        Field("owner", lambda found: ", ".join(member.email for member in found[1] if member.owner)),
+    )
+)
+"""A domain with its users."""
+USERS: Listing[tuple[Any, Any]] = Listing(
+    (
+        Field("email", lambda found: found[1].email),
+        Field("domain", lambda found: found[0].name),
+        Field("role", lambda found: found[1].role),
+        Field("owner", lambda found: found[1].owner),
+    )
+)
+"""A domain with one of its users."""

@@ -1,41 +1,68 @@
-"""`svcctl service accounts`: what the provider of the local service does, straight in its file of state.
+"""`svcctl service accounts`: what the provider of the local service sets up, in the state of the service.
 
-The interface has no operations for this, and the service need not run for it. These commands are part of the
-`service` noun.
+The interface has no operations for this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from svcctl.api.models import DomainStatus
+from svcctl.commands.service.state import open_state
 from svcctl.completion.words import Completes
 from svcctl.context import Context
 from svcctl.errors import UsageError
 from svcctl.options import FormatOpt, YesOpt
-from svcctl.terminal.records import KEY, rows
+from svcctl.terminal import records
+from svcctl.terminal.records import Listing
 
 if TYPE_CHECKING:
-    from svcctl.service.provisioning.offers import Kind as FeatureKind
     from svcctl.service.store import Store
 
 STATES = tuple(status.value for status in DomainStatus if status is not DomainStatus.DELETED)
 
+KindArg = Annotated[
+    str,
+    typer.Argument(metavar="KIND", help="keys, resellers, plans, policies, applications, domains or users."),
+    Completes(words=lambda: KINDS),
+]
+RemovableKindArg = Annotated[
+    str,
+    typer.Argument(metavar="KIND", help="keys, resellers, plans, policies or applications."),
+    Completes(words=lambda: [name for name, kind in KINDS.items() if kind.remove]),
+]
 NameArg = Annotated[str, typer.Argument(metavar="NAME")]
+KindNameArg = Annotated[str, typer.Argument(metavar="NAME", help="Its name; RESELLER/PLAN for a plan.")]
+EmailArg = Annotated[str, typer.Argument(metavar="EMAIL")]
 DomainArg = Annotated[str, typer.Argument(metavar="DOMAIN", help="Full name of a domain."), Completes("domains")]
-ResellerOpt = Annotated[str, typer.Option("--reseller", metavar="NAME", help="Whose plan it is.")]
+StatusArg = Annotated[str, typer.Argument(metavar="STATUS", help=", ".join(STATES)), Completes(words=STATES)]
+KeyDomainOpt = Annotated[str | None, typer.Option("--domain", metavar="NAME", help="Create a key for this domain.")]
+KeyResellerOpt = Annotated[
+    str | None, typer.Option("--reseller", metavar="NAME", help="Create a key for this reseller.")
+]
+AdminOpt = Annotated[bool, typer.Option("--admin", help="Let the key manage the roles of its domain.")]
+IncludeAppsOpt = Annotated[
+    bool,
+    typer.Option(
+        "--include-all-apps/--no-include-all-apps", help="Activate all available applications in new domains."
+    ),
+]
+ResellerOpt = Annotated[str, typer.Option("--reseller", metavar="NAME", help="The reseller that sells the plan.")]
 AmountOpt = Annotated[
-    float | None, typer.Option(metavar="N", min=0, help="The most a domain may have; none otherwise.")
+    float | None, typer.Option(metavar="N", min=0, help="Maximum for a domain; without it, domains have none.")
 ]
-PoliciesOpt = Annotated[list[str] | None, typer.Option("--policy", metavar="NAME", help="Included; again for more.")]
+PoliciesOpt = Annotated[
+    list[str] | None, typer.Option("--policy", metavar="NAME", help="A policy of the plan; repeatable.")
+]
 ApplicationsOpt = Annotated[
-    list[str] | None, typer.Option("--application", metavar="NAME", help="Included; again for more.")
+    list[str] | None, typer.Option("--application", metavar="NAME", help="An application of the plan; repeatable.")
 ]
-GenericOpt = Annotated[bool, typer.Option("--generic", help="It comes with every domain, whatever its plan.")]
+GenericOpt = Annotated[bool, typer.Option("--generic", help="Include it in every domain, whatever its plan.")]
+RoleOpt = Annotated[str, typer.Option("--role", metavar="ROLE", help="OWNER makes the user an ADMIN and the owner.")]
 
 app = typer.Typer(
     help="Manage accounts, resellers, plans, policies, applications and users of the local service.",
@@ -45,55 +72,43 @@ app = typer.Typer(
 
 
 @app.command("list")
-def list_(
-    ctx: typer.Context,
-    kind: Annotated[
-        str,
-        typer.Argument(metavar="KIND", help="keys, resellers, plans, … (all of them in the error)."),
-        Completes(words=lambda: KINDS),
-    ],
-    format: FormatOpt = None,
-) -> None:
-    """List keys, resellers, plans, policies, applications, domains or users; secrets are not shown"""
+def list_(ctx: typer.Context, kind: KindArg, format: FormatOpt = None) -> None:
+    """List keys, resellers, plans, domains or users
+
+    Policies and applications, too. Secrets are not shown.
+    """
     svc: Context = ctx.obj
-    listing = _kind(kind)
-    found = listing.rows(_store(svc))
-    svc.output.records(rows(*listing.columns), found, svc.format(format, lists=True))
+    found = _kind(kind)
+    svc.output.records(found.listing, found.every(open_state(svc)), svc.format(format, lists=True))
 
 
 @app.command()
 def key(
     ctx: typer.Context,
-    domain: Annotated[str | None, typer.Option("--domain", metavar="NAME", help="A key for this domain.")] = None,
-    admin: Annotated[bool, typer.Option("--admin", help="It administrates the domain: its roles.")] = False,
-    reseller: Annotated[str | None, typer.Option("--reseller", metavar="NAME", help="A key for this reseller.")] = None,
+    domain: KeyDomainOpt = None,
+    admin: AdminOpt = False,
+    reseller: KeyResellerOpt = None,
     format: FormatOpt = None,
 ) -> None:
-    """Make an API key with its secret and token, and print them: the one time they are shown"""
-    svc: Context = ctx.obj
-    from svcctl.service.provisioning.accounts import issue
+    """Create an API key and print its secret and token
 
-    if (domain is None) == (reseller is None):
-        raise UsageError("a key is for a domain or for a reseller", hint="give --domain NAME or --reseller NAME")
-    made = issue(_store(svc), domain=domain, reseller=reseller, administrator=admin)
-    svc.output.records(KEY, [made], svc.format(format, lists=True))
+    They are shown only this once.
+    """
+    svc: Context = ctx.obj
+    store = open_state(svc)
+    from svcctl.service.provisioning import accounts
+
+    made = accounts.issue(store, domain=domain, reseller=reseller, administrator=admin)
+    svc.output.records(records.KEY, [made], svc.format(format, lists=True))
 
 
 @app.command()
-def reseller(
-    ctx: typer.Context,
-    name: NameArg,
-    include_all_apps: Annotated[
-        bool, typer.Option("--include-all-apps/--no-include-all-apps", help="New domains get the applications.")
-    ] = True,
-) -> None:
-    """Make a reseller, or change its preference includeAllAvailableApps"""
-    svc: Context = ctx.obj
+def reseller(ctx: typer.Context, name: NameArg, include_all_apps: IncludeAppsOpt = True) -> None:
+    """Create a reseller, or change its preference"""
+    store = open_state(ctx.obj)
     from svcctl.service.provisioning import offers
 
-    if not name or "@" in name:
-        raise UsageError(f"'{name}' cannot be a reseller's name")
-    offers.put_reseller(_store(svc), offers.Reseller(name, include_all_apps))
+    offers.put_reseller(store, offers.Reseller(name, include_all_apps))
 
 
 @app.command()
@@ -106,107 +121,84 @@ def plan(
     policies: PoliciesOpt = None,
     applications: ApplicationsOpt = None,
 ) -> None:
-    """Make a reseller's plan, or replace what it says"""
-    svc: Context = ctx.obj
+    """Create a reseller's price plan, or replace it"""
+    store = open_state(ctx.obj)
     from svcctl.service.provisioning import offers
 
-    offers.put_plan(
-        _store(svc), offers.PricePlan(reseller, name, time, volume, tuple(policies or ()), tuple(applications or ()))
-    )
+    included = tuple(policies or ()), tuple(applications or ())
+    offers.put_plan(store, offers.PricePlan(reseller, name, time, volume, *included))
 
 
 @app.command()
 def policy(ctx: typer.Context, name: NameArg, generic: GenericOpt = False) -> None:
-    """Make a policy, or change whether it is generic"""
-    _put_feature(ctx.obj, "policy", name, generic)
+    """Create a policy, or change whether it is generic"""
+    store = open_state(ctx.obj)
+    from svcctl.service.provisioning import offers
+
+    offers.put_feature(store, offers.Feature("policy", name, generic))
 
 
 @app.command()
 def application(ctx: typer.Context, name: NameArg, generic: GenericOpt = False) -> None:
-    """Make an application, or change whether it is generic"""
-    _put_feature(ctx.obj, "application", name, generic)
+    """Create an application, or change whether it is generic"""
+    store = open_state(ctx.obj)
+    from svcctl.service.provisioning import offers
+
+    offers.put_feature(store, offers.Feature("application", name, generic))
 
 
 @app.command()
-def user(
-    ctx: typer.Context,
-    email: Annotated[str, typer.Argument(metavar="EMAIL")],
-    domain: DomainArg,
-    role: Annotated[str, typer.Option("--role", metavar="ROLE", help="OWNER is the role ADMIN, as owner.")] = "USER",
-) -> None:
-    """Make someone a user of a domain; the first must be its OWNER"""
-    svc: Context = ctx.obj
+def user(ctx: typer.Context, email: EmailArg, domain: DomainArg, role: RoleOpt = "USER") -> None:
+    """Add a user to a domain, or change the user's role
+
+    The first user of a domain must be its OWNER.
+    """
+    store = open_state(ctx.obj)
     from svcctl.service.provisioning import domains
 
-    domains.assign(_store(svc), domain, email, role)
+    domains.assign(store, domain, email, role)
 
 
 @app.command()
-def status(
-    ctx: typer.Context,
-    domain: DomainArg,
-    status: Annotated[str, typer.Argument(metavar="STATUS", help=", ".join(STATES)), Completes(words=STATES)],
-) -> None:
-    """Put a domain into a state, whatever it is in: the only way into Pending and out of it"""
-    svc: Context = ctx.obj
-    from svcctl.service.provisioning import domains
+def status(ctx: typer.Context, domain: DomainArg, status: StatusArg) -> None:
+    """Set the status of a domain
 
+    This is the only way into Pending and out of it.
+    """
     if status not in STATES:
-        raise UsageError(f"status '{status}' is not one of {', '.join(STATES)}")
-    domains.set_status(_store(svc), domain, DomainStatus(status))
+        raise UsageError(f"unknown status '{status}'", hint=f"a domain can be {', '.join(STATES)}")
+    store = open_state(ctx.obj)
+    from svcctl.service.provisioning import domains
+
+    domains.set_status(store, domain, DomainStatus(status))
 
 
 @app.command()
-def rm(
-    ctx: typer.Context,
-    kind: Annotated[
-        str,
-        typer.Argument(metavar="KIND", help="keys, resellers, plans, policies or applications."),
-        Completes(words=lambda: [name for name, row in KINDS.items() if row.remove]),
-    ],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name; RESELLER/PLAN for a plan.")],
-    yes: YesOpt = False,
-) -> None:
-    """Remove a key, a reseller, a plan, a policy or an application"""
+def rm(ctx: typer.Context, kind: RemovableKindArg, name: KindNameArg, yes: YesOpt = False) -> None:
+    """Delete a key, reseller, plan, policy or application"""
     svc: Context = ctx.obj
     remove = _kind(kind).remove
     if remove is None:
-        raise UsageError(f"{kind} are not removed here", hint="see 'svcctl domain rm'")
+        raise UsageError(f"{kind} cannot be deleted here", hint="see 'svcctl domain rm'")
     if not yes:
-        svc.ask(f"Remove {name} of the {kind}?")
-    remove(_store(svc), name)
+        svc.ask(f"Delete {name} from the {kind}?")
+    remove(open_state(svc), name)
 
 
-def _store(svc: Context) -> Store:
-    from svcctl.service.provisioning.seed import open_store
-
-    store = open_store(svc.files)
-    svc.closing.callback(store.close)
-    return store
-
-
-def _put_feature(svc: Context, kind: FeatureKind, name: str, generic: bool) -> None:
-    from svcctl.service.provisioning import offers
-
-    if not name or name == "*":
-        raise UsageError(f"'{name}' cannot be a name")
-    offers.put_feature(_store(svc), offers.Feature(kind, name, generic))
-
-
-# What can be listed and removed
+# What can be listed and deleted. The functions import the service, since the names are needed without its packages.
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    columns: tuple[str, ...]
-    rows: Callable[[Store], list[list[Any]]]
+    listing: Listing[Any]
+    every: Callable[[Store], Iterable[Any]]
     remove: Callable[[Store, str], None] | None = None
 
 
-def _keys(store: Store) -> list[list[Any]]:
+def _keys(store: Store) -> Iterable[Any]:
     from svcctl.service.provisioning import accounts
 
-    return [[one.api_key, one.domain or None, one.reseller, one.administrator] for one in accounts.every(store)]
+    return accounts.every(store)
 
 
 def _remove_key(store: Store, name: str) -> None:
@@ -215,10 +207,10 @@ def _remove_key(store: Store, name: str) -> None:
     accounts.remove(store, name)
 
 
-def _resellers(store: Store) -> list[list[Any]]:
+def _resellers(store: Store) -> Iterable[Any]:
     from svcctl.service.provisioning import offers
 
-    return [[one.name, one.include_all_available_apps] for one in offers.resellers(store)]
+    return offers.resellers(store)
 
 
 def _remove_reseller(store: Store, name: str) -> None:
@@ -227,13 +219,10 @@ def _remove_reseller(store: Store, name: str) -> None:
     offers.remove_reseller(store, name)
 
 
-def _plans(store: Store) -> list[list[Any]]:
+def _plans(store: Store) -> Iterable[Any]:
     from svcctl.service.provisioning import offers
 
-    return [
-        [one.reseller, one.name, one.time, one.volume, ", ".join(one.policies), ", ".join(one.applications)]
-        for one in offers.plans(store)
-    ]
+    return offers.plans(store)
 
 
 def _remove_plan(store: Store, name: str) -> None:
@@ -243,55 +232,54 @@ def _remove_plan(store: Store, name: str) -> None:
     offers.remove_plan(store, reseller, plan)
 
 
-def _features(kind: FeatureKind) -> Callable[[Store], list[list[Any]]]:
-    def rows(store: Store) -> list[list[Any]]:
-        from svcctl.service.provisioning import offers
+def _policies(store: Store) -> Iterable[Any]:
+    from svcctl.service.provisioning import offers
 
-        return [[one.name, one.generic] for one in offers.features(store, kind)]
-
-    return rows
+    return offers.features(store, "policy")
 
 
-def _remove_feature(kind: FeatureKind) -> Callable[[Store, str], None]:
-    def remove(store: Store, name: str) -> None:
-        from svcctl.service.provisioning import offers
+def _remove_policy(store: Store, name: str) -> None:
+    from svcctl.service.provisioning import offers
 
-        offers.remove_feature(store, kind, name)
-
-    return remove
+    offers.remove_feature(store, "policy", name)
 
 
-def _domains(store: Store) -> list[list[Any]]:
+def _applications(store: Store) -> Iterable[Any]:
+    from svcctl.service.provisioning import offers
+
+    return offers.features(store, "application")
+
+
+def _remove_application(store: Store, name: str) -> None:
+    from svcctl.service.provisioning import offers
+
+    offers.remove_feature(store, "application", name)
+
+
+def _domains(store: Store) -> Iterable[Any]:
     from svcctl.service.provisioning import domains
 
-    return [
-        [domain.name, domain.plan, domain.status.value, ", ".join(member.email for member in members if member.owner)]
-        for domain, members in domains.every(store)
-    ]
+    return domains.every(store)
 
 
-def _users(store: Store) -> list[list[Any]]:
+def _users(store: Store) -> Iterable[Any]:
     from svcctl.service.provisioning import domains
 
-    return [
-        [member.email, domain.name, member.role, member.owner]
-        for domain, members in domains.every(store)
-        for member in members
-    ]
+    return [(domain, member) for domain, members in domains.every(store) for member in members]
 
 
 KINDS = {
-    "keys": _Kind(("api_key", "domain", "reseller", "administrator"), _keys, _remove_key),
-    "resellers": _Kind(("name", "include_all_available_apps"), _resellers, _remove_reseller),
-    "plans": _Kind(("reseller", "name", "time", "volume", "policies", "applications"), _plans, _remove_plan),
-    "policies": _Kind(("name", "generic"), _features("policy"), _remove_feature("policy")),
-    "applications": _Kind(("name", "generic"), _features("application"), _remove_feature("application")),
-    "domains": _Kind(("name", "plan", "status", "owner"), _domains),
-    "users": _Kind(("email", "domain", "role", "owner"), _users),
+    "keys": _Kind(records.KEYS, _keys, _remove_key),
+    "resellers": _Kind(records.RESELLERS, _resellers, _remove_reseller),
+    "plans": _Kind(records.PLANS, _plans, _remove_plan),
+    "policies": _Kind(records.FEATURES, _policies, _remove_policy),
+    "applications": _Kind(records.FEATURES, _applications, _remove_application),
+    "domains": _Kind(records.OWNED_DOMAINS, _domains),
+    "users": _Kind(records.USERS, _users),
 }
 
 
 def _kind(name: str) -> _Kind:
     if name not in KINDS:
-        raise UsageError(f"'{name}' is not one of {', '.join(KINDS)}")
+        raise UsageError(f"unknown kind '{name}'", hint=f"kinds are: {', '.join(KINDS)}")
     return KINDS[name]

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from sqlalchemy import ColumnElement, Connection, delete, select
 
-from svcctl.errors import NotFound
+from svcctl.errors import NotFound, UsageError
 from svcctl.service import schema
 from svcctl.service.provisioning import domains, offers
 from svcctl.service.store import Store, replace
@@ -71,6 +71,8 @@ def issue(
     store: Store, *, domain: str | None = None, reseller: str | None = None, administrator: bool = False
 ) -> Account:
     """A new account of a domain or of a reseller, with new secrets. NotFound when that does not exist."""
+    if (domain is None) == (reseller is None):
+        raise UsageError("a key is for a domain or for a reseller", hint="give --domain NAME or --reseller NAME")
     with store.reading() as connection:
         if domain is not None:
             domain = domains.find(connection, domain).name

@@ -49,12 +49,16 @@ class PricePlan:
 
 def put_reseller(store: Store, reseller: Reseller) -> None:
     """Add a reseller, or change its preference."""
+    if not reseller.name or "@" in reseller.name:
+        raise UsageError(f"'{reseller.name}' cannot be a reseller's name")
     with store.transaction() as connection:
         replace(connection, schema.resellers, **asdict(reseller))
 
 
 def put_feature(store: Store, feature: Feature) -> None:
     """Add a policy or an application, or change whether it is generic."""
+    if not feature.name or feature.name == "*":
+        raise UsageError(f"'{feature.name}' cannot be a name")
     with store.transaction() as connection:
         replace(connection, schema.features, **asdict(feature))
 

@@ -31,7 +31,7 @@ def test_a_saved_query_is_listed_shown_run_replaced_and_removed(service: Shell) 
     refused = service("service", "queries", "rm", "names")
     assert (refused.returncode, refused.stderr) == (
         2,
-        "svcctl: error: this needs confirmation: Forget the saved query names?\nhint: add --yes\n",
+        "svcctl: error: this needs confirmation: Delete the saved query names?\nhint: add --yes\n",
     )
     assert service("service", "queries", "rm", "names", "--yes").returncode == 0
     assert service("service", "queries", "list").stdout == "id,query\n"

@@ -1,0 +1,20 @@
+"""The state of the local service, for the commands that read and change it themselves: the service need not run."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from svcctl import extras
+from svcctl.context import Context
+
+if TYPE_CHECKING:
+    from svcctl.service.store import Store
+
+
+def open_state(svc: Context) -> Store:
+    """The state, open until the command ends. MissingExtra without the packages that importing the service needs."""
+    extras.need("service", "the local service")
+    from svcctl.service.provisioning.seed import open_store
+
+    return svc.closing.enter_context(closing(open_store(svc.files)))

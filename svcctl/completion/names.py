@@ -69,10 +69,9 @@ def _jobs(svc: Context) -> Pairs:
 
 def _tables(svc: Context) -> Pairs:
     """The tables of the local service. The interface has no operation that lists them, so other services have none."""
-    answer = svc.connect().call("GET", "/service/status")
-    return [
-        (table["name"], ", ".join(column.split(" ")[0] for column in table["columns"])) for table in answer["tables"]
-    ]
+    from svcctl.api import own_service
+
+    return [(table.name, ", ".join(table.column_names)) for table in own_service.status(svc.connect()).tables]
 
 
 def _domains(svc: Context) -> Pairs:

@@ -38,7 +38,7 @@ ALLOWED = {
     "completion.places": {"completion.words"},
     "completion.shells": {"completion.words", "completion.places"},
     "completion.scripts": {"completion.shells", "cli"},
-    "completion.names": {"errors", "files", "context", "profiles", "local_service"},
+    "completion.names": {"errors", "files", "api.own_service", "context", "profiles", "local_service"},
     "cli": {"errors", "context", "options", "completion.words", "terminal", "commands", ""},
     "service.destinations": {"storage"},
     "service": {

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +14,9 @@ from svcctl.errors import NotFound, UsageError
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.profiles import LOCAL
 from svcctl.terminal.records import STATUS
+
+if TYPE_CHECKING:
+    from svcctl.api.own_service import Loaded
 
 LOAD_FORMATS = ("csv", "tsv", "ndjson", "parquet", "access", "log")
 
@@ -60,20 +62,21 @@ def stop(ctx: typer.Context) -> None:
 def status(ctx: typer.Context, format: FormatOpt = None) -> None:
     """Show whether the local service runs, and what it holds; exit 4 when it does not run"""
     from svcctl import local_service
+    from svcctl.api import own_service
 
     svc: Context = ctx.obj
     pid = local_service.running(svc.files)
     if pid is None or not local_service.answers(svc.files):
         raise NotFound("the local service does not run", hint="start it with 'svcctl service start'")
-    answer = svc.with_flags(profile=LOCAL).client.call("GET", "/service/status")
-    rows = [
+    found = own_service.status(svc.with_flags(profile=LOCAL).client)
+    rows: list[list[object]] = [
         ["pid", pid],
-        ["version", answer["version"]],
+        ["version", found.version],
         ["socket", str(svc.files.socket)],
         ["log", str(svc.files.log)],
         ["data", str(svc.files.directory)],
-        *([f"table {table['name']}", ", ".join(table["columns"])] for table in answer["tables"]),
     ]
+    rows += [[f"table {table.name}", ", ".join(table.columns)] for table in found.tables]
     svc.output.records(STATUS, rows, svc.format(format, lists=True))
 
 
@@ -120,15 +123,17 @@ def load(
         if not file.is_file():
             raise UsageError(f"no file {file}")
         loaded = _load(svc, file.absolute(), table, time_field, format)
-    svc.diagnostics.note(f"loaded {loaded['rows']} events into {loaded['table']}")
-    if skipped := loaded["skipped"]:
-        lines = "1 line that is" if skipped == 1 else f"{skipped} lines that are"
-        svc.diagnostics.note(f"left out {lines} no event; the first: {loaded['first_skipped']}")
+    svc.diagnostics.note(f"loaded {loaded.rows} events into {loaded.table}")
+    if loaded.skipped:
+        lines = "1 line that is" if loaded.skipped == 1 else f"{loaded.skipped} lines that are"
+        svc.diagnostics.note(f"left out {lines} no event; the first: {loaded.first_skipped}")
 
 
-def _load(svc: Context, path: Path, table: str, time_field: str | None, format: str | None) -> Any:
-    body = {"path": str(path), "table": table, "timeField": time_field, "format": format}
-    return svc.with_flags(profile=LOCAL).client.call("POST", "/service/load", json.dumps(body).encode())
+def _load(svc: Context, path: Path, table: str, time_field: str | None, format: str | None) -> Loaded:
+    from svcctl.api import own_service
+
+    client = svc.with_flags(profile=LOCAL).client
+    return own_service.load(client, str(path), table, time_field=time_field, format=format)
 
 
 @app.command()

@@ -58,7 +58,7 @@ ALLOWED = {
 }
 # Where each library is used; a library that is not named here may be used anywhere.
 LIBRARIES = {
-    "duckdb": {"service.engines.duckdb", "service.rendering", "service.language.functions"},
+    "duckdb": {"service.engines.duckdb", "service.rendering"},
     "jwt": {"service.http.auth"},
     "lark": {"service.language"},
     "platformdirs": {"completion.names", "local_service", "profiles"},

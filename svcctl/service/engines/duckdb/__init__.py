@@ -1,8 +1,13 @@
 """DuckDB in this process: the embedded engine, and whatever else the service has DuckDB do for it.
 
-    engine.py      the tables, in one file
-    statement.py   one running statement, and DuckDB's errors as ours
-    text.py        quoting, and the types by which columns are stored
+    engine.py        the tables, in one file
+    opening.py       that file: its version, and a connection that reaches nothing else
+    dialect.py       what DuckDB says in its own way
+    statement.py     one running statement, and DuckDB's errors as ours
+    text.py          quoting, and the types by which columns are stored
+    scratch.py       a DuckDB aside from the tables, in memory
+    files.py         files of events, read for loading
+    demo_events.py   the demo events, made in SQL
 
 Beside this folder only `rendering` knows DuckDB, which writes the rows of responses for every engine.
 """

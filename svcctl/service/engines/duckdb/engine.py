@@ -11,8 +11,6 @@ extensions, settings and Python variables are out of its reach from the moment t
 
 from __future__ import annotations
 
-import os
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,34 +23,15 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from svcctl.errors import Locked, NotFound, UsageError
+from svcctl.errors import NotFound, UsageError
 from svcctl.service.engines import ROWS_PER_BATCH, Mark, check_table
 from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
-from svcctl.service.engines.duckdb.statement import Statement, explained, first_line
+from svcctl.service.engines.duckdb.opening import SCHEMA, open_file, readable
+from svcctl.service.engines.duckdb.statement import Statement, explained
 from svcctl.service.engines.duckdb.text import SQL_TYPES, TYPES, quote
 from svcctl.service.language.dialect import Dialect, write
 from svcctl.service.language.types import Column, Plan, Table, Type
 
-SCHEMA = "events"
-
-_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "python_enable_replacements": "false",
-    "preserve_insertion_order": "true",
-}
-# The file is attached under a name of ours, because a file events.db would else be a catalog `events` and make the
-# schema's name ambiguous. After that no file can be reached; only what each connection sets for itself stays open.
-_OPEN = f"""
-    ATTACH {{path}} AS store;
-    SET GLOBAL TimeZone='UTC';
-    SET enable_external_access=false;
-    SET allowed_configs=['enable_progress_bar', 'schema', 'search_path'];
-    SET lock_configuration=true;
-    USE store;
-    CREATE SCHEMA IF NOT EXISTS {SCHEMA};
-    CREATE TABLE IF NOT EXISTS main.stored (name VARCHAR PRIMARY KEY, ordered BOOLEAN NOT NULL)
-"""
 _CONNECT = "USE store; SET enable_progress_bar=false"
 
 
@@ -65,24 +44,10 @@ class DuckDBEngine:
     dialect: Dialect = DuckDBDialect()
 
     def __init__(self, path: Path | None = None, *, memory_limit: str = "1GB", spill: Path | None = None) -> None:
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(f"{path}.tmp") if path else Path(tempfile.gettempdir()) / f"svcctl-{os.getpid()}.tmp"
-        quoted = str(path or ":memory:").replace("'", "''")
-        settings = _SETTINGS | {"memory_limit": memory_limit, "temp_directory": str(spill or beside)}
-        try:
-            self._connection = duckdb.connect(":memory:", config=settings)
-            self._connection.execute(_OPEN.format(path=f"'{quoted}'"))
-        except duckdb.IOException as error:
-            if "Could not set lock" in str(error):
-                raise Locked(
-                    f"{path} is in use by another process", hint="stop it with 'svcctl service stop', or wait for it"
-                ) from None
-            raise UsageError(f"cannot open {path}: {first_line(error)}") from None
-        except duckdb.Error as error:
-            raise UsageError(f"cannot open {path}: {first_line(error)}") from None
+        with readable(path):
+            self._connection = open_file(path, memory_limit=memory_limit, spill=spill)
+            self._tables = self._read_tables(self._connection)
         self._writing = threading.Lock()
-        self._tables = self._read_tables(self._connection)
 
     def close(self) -> None:
         self._connection.close()

@@ -1,0 +1,107 @@
+"""Opening the file of events: its version, and a connection that can reach nothing but this file.
+
+The version is a number in `main.version`. A file of an older version is copied before anything in it changes, and a
+newer one is refused untouched. Files from before there were versions are version 0; their tables are the same.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import duckdb
+
+from svcctl import __version__
+from svcctl.errors import Locked, UsageError
+from svcctl.files import Part
+from svcctl.service.engines.duckdb.statement import first_line
+from svcctl.service.engines.duckdb.text import literal
+
+SCHEMA = "events"
+VERSION = 1
+
+_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",
+    "preserve_insertion_order": "true",
+}
+# The file is attached under a name of ours, because a file events.db would else be a catalog `events` and make the
+# schema's name ambiguous. After that no file can be reached; only what each connection sets for itself stays open.
+_OPEN = f"""
+    ATTACH {{path}} AS store;
+    SET GLOBAL TimeZone='UTC';
+    SET enable_external_access=false;
+    SET allowed_configs=['enable_progress_bar', 'schema', 'search_path'];
+    SET lock_configuration=true;
+    USE store;
+    CREATE SCHEMA IF NOT EXISTS {SCHEMA};
+    CREATE TABLE IF NOT EXISTS main.stored (name VARCHAR PRIMARY KEY, ordered BOOLEAN NOT NULL);
+    CREATE TABLE IF NOT EXISTS main.version AS SELECT {VERSION} AS version
+"""
+
+
+def open_file(path: Path | None, *, memory_limit: str, spill: Path | None) -> duckdb.DuckDBPyConnection:
+    """A connection to a file of events, made when it does not exist, or to memory. Errors as of `readable`.
+
+    UsageError when a newer svcctl has written the file.
+    """
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(f"{path}.tmp") if path else Path(tempfile.gettempdir()) / f"svcctl-{os.getpid()}.tmp"
+    settings = _SETTINGS | {"memory_limit": memory_limit, "temp_directory": str(spill or beside)}
+    connection = duckdb.connect(":memory:", config=settings)
+    try:
+        if path is not None and path.exists():
+            _prepare(connection, path)
+        connection.execute(_OPEN.format(path=literal(str(path or ":memory:"))))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextmanager
+def readable(path: Path | None) -> Iterator[None]:
+    """DuckDB's errors in the block: Locked when another process has the file open, else a UsageError."""
+    try:
+        yield
+    except duckdb.Error as error:
+        if "Could not set lock" in str(error):
+            raise Locked(
+                f"{path} is in use by another process", hint="stop it with 'svcctl service stop', or wait for it"
+            ) from None
+        hint = "it may be damaged, or written by a newer DuckDB; move it away to start with an empty one"
+        raise UsageError(f"cannot open {path}: {first_line(error)}", hint=hint) from None
+
+
+def _prepare(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Refuse a file of a newer version, and copy one of an older version to `<name>.before-<version>`."""
+    connection.execute(f"ATTACH {literal(str(path))} AS found (READ_ONLY)")
+    tables = "duckdb_tables() WHERE database_name = 'found' AND schema_name = 'main'"
+    known = {name for (name,) in connection.execute(f"SELECT table_name FROM {tables}").fetchall()}
+    version = 0
+    if "version" in known:
+        [(version,)] = connection.execute("SELECT version FROM found.main.version").fetchall()
+    connection.execute("DETACH found")
+    if version > VERSION:
+        raise UsageError(
+            f"events file {path} has version {version}, and svcctl {__version__} reads versions up to {VERSION}",
+            hint="install a newer svcctl: pip install --upgrade 'svcctl[service]'",
+        )
+    if version < VERSION and "stored" in known:
+        copy = path.with_name(f"{path.name}.before-{VERSION}")
+        _copy(path, copy)
+        # what was stored last may still be in DuckDB's log of changes
+        with suppress(FileNotFoundError):
+            _copy(Path(f"{path}.wal"), Path(f"{copy}.wal"))
+
+
+def _copy(path: Path, to: Path) -> None:
+    with path.open("rb") as source, Part(to, private=True) as part:
+        shutil.copyfileobj(source, part.stream, 1 << 22)
+        part.publish()

@@ -123,7 +123,7 @@ _svcctl_place() {
         words=(--table --time-field --format --profile --config --timeout --retries --color --quiet --verbose --help)
         ;;
     'svcctl service load --format' | 'svcctl service load -f')
-        words=(csv tsv ndjson parquet access log)
+        words=(parquet ndjson access log tsv csv)
         ;;
     'svcctl service load 0')
         kind=files

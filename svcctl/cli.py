@@ -8,32 +8,17 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Annotated, NoReturn
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, NoReturn, get_args
 
 import typer
 
 from svcctl import __version__
+from svcctl.commands import NOUNS
 from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
 from svcctl.errors import ReaderClosed, UsageError
 from svcctl.terminal.diagnostics import EXIT_CODES, exit_code, wants_color
-
-NOUNS = {
-    "query": "Run a query over the events of a range.",
-    "job": "List, stop, start, remove and watch jobs (queries launched with --dest).",
-    "range": "Preview the range that --from and --to resolve to.",
-    "domain": "Manage a reseller's customer domains (with reseller credentials).",
-    "role": "Manage the custom roles of a domain.",
-    "profile": "Manage connection profiles: server address and credentials.",
-    "service": "Run the service of one's own.",
-    "api": "Send any signed request and print what comes back.",
-    "completion": "Print the completion script of a shell, or install it.",
-    "help": "Explain a topic: dates, formats, profiles, and more.",
-}
-"""The commands in the order of the help page. Each is the module `svcctl.commands.<noun>`, added by its `register`;
-what the help page says of it stands here, so that the page needs none of the modules."""
 
 HIDDEN = {"complete": "completion"}
 """The command that completion scripts run, which no help page lists, and the noun whose module adds it."""
@@ -42,46 +27,24 @@ WHOLE = ("completion",)
 """Nouns that read the command tree itself: all the others are loaded with them."""
 
 START = """\
-svcctl asks a service for stored events, and runs its jobs, domains and roles.
+svcctl queries stored events and manages jobs, domains and roles.
 
-Start here; a service of your own with demo events comes along:
+Try it now; a local demo service starts by itself:
   svcctl query 'from auth.all' --from 1h
   svcctl query 'from auth.all group every 1h select count()' --from 1d --chart
 
-Another service:
-  svcctl profile set prod       asks where it is, and who you are there
-  svcctl profile check prod     says what works, and what to do about the rest
+Connect to another service:
+  svcctl profile set prod       prompts for its address and your credentials
+  svcctl profile check prod     tests the connection and suggests fixes
   svcctl profile use prod       makes it the default
 
 More:
   svcctl --help                 all commands; svcctl COMMAND --help for one
   svcctl help                   topics: dates, formats, query-language, …
-  svcctl completion bash        or zsh, or fish; --install installs it"""
+  svcctl completion bash        or zsh or fish; --install installs the script"""
 
 INTERRUPTED = 130
 
-
-@dataclass(frozen=True, slots=True)
-class GlobalOption:
-    """An option of every command: it may stand before the command or after it.
-
-    Behind a command of `but_of`, it is an option of that command's own.
-    """
-
-    names: tuple[str, ...]
-    takes_value: bool = True
-    but_of: tuple[tuple[str, ...], ...] = ()
-
-
-GLOBAL_OPTIONS = (
-    GlobalOption(("--profile", "-p")),
-    GlobalOption(("--config",)),
-    GlobalOption(("--timeout",), but_of=(("job", "wait"),)),
-    GlobalOption(("--retries",)),
-    GlobalOption(("--color",)),
-    GlobalOption(("--quiet", "-q"), takes_value=False),
-    GlobalOption(("--verbose", "-v"), takes_value=False),
-)
 
 EPILOG = "\n\n".join(
     (
@@ -89,27 +52,6 @@ EPILOG = "\n\n".join(
         "\b\n" + "\n".join(f"{row.code:>4}  {row.meaning}" for row in EXIT_CODES),
     )
 )
-
-
-def hoist(arguments: Sequence[str]) -> list[str]:
-    """The arguments with global options moved to the front, so that they may be written anywhere before `--`."""
-    options = {name: option for option in GLOBAL_OPTIONS for name in option.names}
-    front: list[str] = []
-    rest: list[str] = []
-    words = iter(arguments)
-    for word in words:
-        name, equals, _ = word.partition("=")
-        option = options.get(name)
-        if word == "--":
-            rest.append(word)
-            rest.extend(words)
-        elif option is None or tuple(rest[:2]) in option.but_of or (equals and not name.startswith("--")):
-            rest.append(word)
-        else:
-            front.append(word)
-            if option.takes_value and not equals:
-                front.extend(value for value in [next(words, None)] if value is not None)
-    return [*front, *rest]
 
 
 def _show_version(ctx: typer.Context, wanted: bool) -> None:
@@ -130,16 +72,55 @@ TimeoutOpt = Annotated[
     float | None, typer.Option("--timeout", metavar="S", min=0.001, help="Seconds to wait for the network.")
 ]
 RetriesOpt = Annotated[
-    int | None, typer.Option("--retries", metavar="N", min=0, help="Times a failed request is tried again.")
+    int | None, typer.Option("--retries", metavar="N", min=0, help="How often a failed request is retried.")
 ]
 ColorOpt = Annotated[
     str, typer.Option("--color", metavar="WHEN", help="auto, always or never."), Completes(words=COLORS)
 ]
-QuietOpt = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
-VerboseOpt = Annotated[bool, typer.Option("--verbose", "-v", help="Say what is sent and answered, secrets masked.")]
-VersionOpt = Annotated[
-    bool, typer.Option("--version", help="Print the version and leave.", is_eager=True, callback=_show_version)
+QuietOpt = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+VerboseOpt = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Log requests and responses to stderr (secrets masked).")
 ]
+VersionOpt = Annotated[
+    bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_show_version)
+]
+
+
+def _words(*options: Any) -> dict[str, bool]:
+    """The names of option types, and whether each takes a value."""
+    found: dict[str, bool] = {}
+    for option in options:
+        kind, *marks = get_args(option)
+        for mark in marks:
+            if isinstance(mark, typer.models.OptionInfo):  # Typer holds the first name as the default
+                found.update(dict.fromkeys((str(mark.default), *(mark.param_decls or ())), kind is not bool))
+    return found
+
+
+GLOBAL_OPTIONS = _words(ProfileOpt, ConfigOpt, TimeoutOpt, RetriesOpt, ColorOpt, QuietOpt, VerboseOpt)
+"""The options of every command: they may stand before the command or after it."""
+OWN_OPTIONS: Mapping[tuple[str, ...], tuple[str, ...]] = {("job", "wait"): ("--timeout",)}
+"""The commands that have an option of their own with the name of a global one."""
+
+
+def hoist(arguments: Sequence[str]) -> list[str]:
+    """The arguments with global options moved to the front, so that they may be written anywhere before `--`."""
+    front: list[str] = []
+    rest: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        name, equals, _ = word.partition("=")
+        own = name in OWN_OPTIONS.get(tuple(rest[:2]), ())
+        if word == "--":
+            rest.append(word)
+            rest.extend(words)
+        elif name not in GLOBAL_OPTIONS or own or (equals and not name.startswith("--")):
+            rest.append(word)
+        else:
+            front.append(word)
+            if GLOBAL_OPTIONS[name] and not equals:
+                front.extend(value for value in [next(words, None)] if value is not None)
+    return [*front, *rest]
 
 
 def root(
@@ -155,7 +136,7 @@ def root(
 ) -> None:
     """Put the global options into the context that every command finds in `ctx.obj`."""
     if color not in COLORS:
-        raise UsageError(f"color '{color}' is not one of {', '.join(COLORS)}")
+        raise UsageError(f"unknown color mode '{color}'", hint=f"color modes are: {', '.join(COLORS)}")
     svc: Context = ctx.obj
     colored = wants_color(color, svc.diagnostics.stream, svc.environment)
     svc.diagnostics.configure(quiet=quiet, verbose=verbose, color=colored)
@@ -168,7 +149,7 @@ def app_with(nouns: Iterable[str], context: Context | None = None) -> typer.Type
     """The app with the commands of some nouns."""
     app = typer.Typer(
         name="svcctl",
-        help="Query stored events, export them, and run the jobs, domains and roles of the service behind them.",
+        help="Query stored events and manage jobs, domains and roles.",
         epilog=EPILOG,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -197,10 +178,9 @@ def build(arguments: Sequence[str], context: Context) -> typer.Typer:
 
 def _noun(arguments: Sequence[str]) -> str | None:
     """The first word of hoisted arguments that is neither a global option nor its value."""
-    values = {name for option in GLOBAL_OPTIONS if option.takes_value for name in option.names}
     words = iter(arguments)
     for word in words:
-        if word in values:
+        if GLOBAL_OPTIONS.get(word):
             next(words, None)
         elif not word.startswith("-"):
             return word

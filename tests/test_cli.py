@@ -1,14 +1,13 @@
-"""The root command: where global options may stand, and that its page says what the commands say of themselves."""
+"""The root command: where global options may stand, what its pages say, and what it answers to mistakes."""
 
-import importlib
 import re
 
 import pytest
-import typer
 from support import ROOT
 from support.shells import Shell
 
-from svcctl.cli import NOUNS, hoist
+from svcctl.cli import GLOBAL_OPTIONS, hoist
+from svcctl.commands import NOUNS
 
 
 @pytest.mark.parametrize(
@@ -27,14 +26,30 @@ def test_global_options_may_stand_anywhere_before_two_dashes(typed: str, hoisted
     assert hoist(typed.split()) == hoisted.split()
 
 
+def test_the_global_options_are_those_of_the_root_command() -> None:
+    assert GLOBAL_OPTIONS == {
+        "--profile": True,
+        "-p": True,
+        "--config": True,
+        "--timeout": True,
+        "--retries": True,
+        "--color": True,
+        "--quiet": False,
+        "-q": False,
+        "--verbose": False,
+        "-v": False,
+    }
+
+
+def test_the_help_page_lists_every_noun_with_what_it_is_for(shell: Shell) -> None:
+    page = shell("--help").stdout
+    listed = page[page.index("Commands:") : page.index("Exit codes:")].rstrip().split("\n")[1:]
+    assert [line.split(maxsplit=1) for line in listed] == [[noun, meaning] for noun, meaning in NOUNS.items()]
+
+
 @pytest.mark.parametrize("noun", NOUNS)
-def test_the_help_page_says_of_a_command_what_the_command_says(noun: str) -> None:
-    app = typer.Typer()
-    importlib.import_module(f"svcctl.commands.{noun}").register(app)
-    said = [group.typer_instance.info.help for group in app.registered_groups if group.typer_instance]
-    said += [each.callback.__doc__ for each in app.registered_commands if each.callback and not each.hidden]
-    first_lines = [str(text).strip().partition("\n")[0] for text in said]
-    assert first_lines == [NOUNS[noun]]
+def test_a_nouns_own_page_begins_with_what_it_is_for(noun: str, shell: Shell) -> None:
+    assert shell(noun, "--help").stdout.split("\n\n")[1].strip() == NOUNS[noun]
 
 
 def test_an_unknown_command_is_refused_with_the_nearest(shell: Shell) -> None:

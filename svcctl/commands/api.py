@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from svcctl.commands import page_of
 from svcctl.completion.words import Completes
 from svcctl.context import Context
 from svcctl.errors import UsageError
@@ -37,7 +38,7 @@ IncludeOpt = Annotated[bool, typer.Option("--include", "-i", help="Print status 
 
 
 def register(app: typer.Typer) -> None:
-    app.command("api")(api)
+    app.command("api", help=page_of("api", api))(api)
 
 
 def api(
@@ -50,10 +51,8 @@ def api(
     output: OutputOpt = None,
     force: ForceOpt = False,
 ) -> None:
-    """Send any signed request and print what comes back.
-
-    The body is printed as it arrives. An answer that says no has its exit code,
-    also when it came with HTTP 200. Paths of domains go to the provisioning URL.
+    """The body is printed as it arrives. The exit code says whether the service refused, even with HTTP 200. Paths of
+    domains go to the provisioning URL.
 
     \b
     svcctl api GET /search/jobs

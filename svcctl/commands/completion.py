@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from svcctl import files
+from svcctl.commands import page_of
 from svcctl.completion.shells import SHELLS, script
 from svcctl.completion.words import Completes
 from svcctl.context import Context
@@ -18,12 +19,12 @@ KindArg = Annotated[str, typer.Argument(metavar="KIND")]
 
 
 def register(app: typer.Typer) -> None:
-    app.command("completion")(completion)
+    app.command("completion", help=page_of("completion", completion))(completion)
     app.command("complete", hidden=True)(complete)
 
 
 def completion(ctx: typer.Context, shell: ShellArg, install: InstallOpt = False) -> None:
-    """Print the completion script of a shell, or install it.
+    """Examples:
 
     \b
     svcctl completion bash --install

@@ -8,6 +8,7 @@ import typer
 
 from svcctl.api.if_needed import already_so, create_domain, done_if, no_domain
 from svcctl.api.models import Domain
+from svcctl.commands import verbs_of
 from svcctl.completion.words import Completes
 from svcctl.context import Context
 from svcctl.options import FormatOpt, YesOpt
@@ -23,11 +24,7 @@ VolumeOpt = Annotated[
 ]
 IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Succeed when there is nothing to do.")]
 
-_app = typer.Typer(
-    help="Manage a reseller's customer domains (with reseller credentials).",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-)
+_app = verbs_of("domain")
 
 
 def register(app: typer.Typer) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from svcctl.api.jobs import looks, wait_for
 from svcctl.api.models import Job, JobStatus
+from svcctl.commands import verbs_of
 from svcctl.completion import words
 from svcctl.completion.words import Completes
 from svcctl.context import Context
@@ -46,11 +47,7 @@ WaitOpt = Annotated[
 WatchOpt = Annotated[float | None, typer.Option("--max-time", metavar="S", min=0, help="End after S seconds.")]
 IntervalOpt = Annotated[float, typer.Option("--interval", metavar="S", min=0.1, help="Seconds between two looks.")]
 
-_app = typer.Typer(
-    help="List, stop, start, remove and watch jobs (queries launched with --dest).",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-)
+_app = verbs_of("job")
 
 
 def register(app: typer.Typer) -> None:

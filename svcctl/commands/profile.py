@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from svcctl.commands import verbs_of
 from svcctl.completion import words
 from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
@@ -39,9 +40,7 @@ FromFileOpt = Annotated[
     Completes(FILES),
 ]
 
-_app = typer.Typer(
-    help="Manage connection profiles: server address and credentials.", rich_markup_mode=None, no_args_is_help=True
-)
+_app = verbs_of("profile")
 
 
 def register(app: typer.Typer) -> None:

@@ -14,6 +14,7 @@ import typer
 from svcctl.api import jobs
 from svcctl.api.dates import DATE_FORMATS, parse_zone, resolve
 from svcctl.api.destinations import TYPES
+from svcctl.commands import page_of
 from svcctl.completion import words
 from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
@@ -75,7 +76,7 @@ DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Print the request in
 
 
 def register(app: typer.Typer) -> None:
-    app.command("query")(query)
+    app.command("query", help=page_of("query", query))(query)
 
 
 def query(
@@ -103,7 +104,7 @@ def query(
     dest_json: DestJsonOpt = None,
     dry_run: DryRunOpt = False,
 ) -> None:
-    """Run a query over the events of a range.
+    """Examples:
 
     \b
     svcctl query 'from demo.ecommerce.data where statusCode >= 500' --from 2h

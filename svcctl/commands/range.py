@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from svcctl.api.dates import Range, parse_moment, parse_zone, resolve
+from svcctl.commands import page_of
 from svcctl.context import Context
 from svcctl.errors import UsageError
 from svcctl.options import FormatOpt, FromOpt, TimeZoneOpt, ToOpt
@@ -19,7 +20,7 @@ AtOpt = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    app.command("range")(preview)
+    app.command("range", help=page_of("range", preview))(preview)
 
 
 def preview(
@@ -30,9 +31,7 @@ def preview(
     at: AtOpt = None,
     format: FormatOpt = None,
 ) -> None:
-    """Preview the range that --from and --to resolve to.
-
-    In --from an operator counts back from now; in --to it counts forward from --from. `--from 2h` is two hours ago.
+    """In --from an operator counts back from now; in --to it counts forward from --from. `--from 2h` is two hours ago.
     The range holds its start and not its end.
     """
     svc: Context = ctx.obj

@@ -13,6 +13,7 @@ import typer
 from svcctl.api.if_needed import done_if, no_role
 from svcctl.api.models import ALL, Role
 from svcctl.api.role_changes import Change, make, plan
+from svcctl.commands import verbs_of
 from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
 from svcctl.errors import UsageError
@@ -56,7 +57,7 @@ DefaultOpt = Annotated[
 DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Show the difference and change nothing.")]
 IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Succeed when there is nothing to do.")]
 
-_app = typer.Typer(help="Manage the custom roles of a domain.", rich_markup_mode=None, no_args_is_help=True)
+_app = verbs_of("role")
 
 
 def register(app: typer.Typer) -> None:

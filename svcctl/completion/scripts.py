@@ -13,7 +13,8 @@ from typing import Any
 
 import typer.main
 
-from svcctl.cli import NOUNS, app_with
+from svcctl.cli import app_with
+from svcctl.commands import NOUNS
 from svcctl.completion.shells import SHELLS, script
 
 

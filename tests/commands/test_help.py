@@ -1,4 +1,4 @@
-"""Help is plain, 80 columns wide and true: its examples run, and the README's reference is the same text."""
+"""Help is plain, 80 columns wide and true: its examples run."""
 
 from __future__ import annotations
 
@@ -11,15 +11,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support import ROOT
 from support.shells import Shell
 from support.terminal import need
 
-from svcctl import cli
-from svcctl.commands.help import TOPICS, with_topics
+from svcctl import cli, pages
 from svcctl.completion.scripts import whole_tree
-
-README = ROOT / "README.md"
 
 
 def commands() -> dict[str, Any]:
@@ -54,9 +50,9 @@ def test_help_pages_are_plain_text_of_at_most_80_columns(columns: str, shell: Sh
     assert "\x1b" not in done.stdout
 
 
-@pytest.mark.parametrize("topic", TOPICS)
+@pytest.mark.parametrize("topic", pages.TOPICS)
 def test_topics_are_plain_text_of_at_most_80_columns(topic: str) -> None:
-    page = TOPICS[topic]()
+    page = pages.read(topic)
     assert [line for line in page.split("\n") if len(line) > 80 or line != line.rstrip()] == []
     assert "\x1b" not in page
 
@@ -73,14 +69,14 @@ def test_help_alone_names_the_topics(shell: Shell) -> None:
         "  query-language  The query language\n"
         "  destinations    Destinations of --dest\n"
         "\n"
-        "A command explains itself with --help.\n"
+        "Help of a command: svcctl COMMAND --help\n"
     )
 
 
 def test_a_topic_that_is_a_command_is_sent_there(shell: Shell) -> None:
     done = shell("help", "query")
     assert (done.returncode, done.stderr.split("\n")[0]) == (2, "svcctl: error: no help topic 'query'")
-    assert done.stderr.endswith("; a command explains itself: 'svcctl query --help'\n")
+    assert done.stderr.endswith("; for the help of a command: svcctl query --help\n")
 
 
 def test_svcctl_alone_shows_where_to_start(shell: Shell) -> None:
@@ -97,23 +93,16 @@ def test_a_noun_alone_shows_its_page_and_is_a_mistake(noun: str, shell: Shell) -
     assert done.stderr == shell(*noun.split(), "--help").stdout
 
 
-def test_the_readmes_reference_is_what_help_prints() -> None:
-    text = README.read_text(encoding="utf-8")
-    assert text == with_topics(text), "write it anew: python -m svcctl.commands.help README.md"
-    marked = re.findall(r"<!-- svcctl help ([a-z-]+) -->", text)
-    assert [*marked, "query-language"] == sorted(TOPICS, key=[*marked, "query-language"].index)
-
-
 # Examples
 
 
 def examples() -> list[tuple[str, str]]:
     """Each line of a page that begins with a command, and where it stands; a backslash goes on in the next line."""
-    pages = {f"svcctl {path}".rstrip(): str(command.help) for path, command in COMMANDS.items()}
-    pages |= {topic: page() for topic, page in TOPICS.items()}
-    pages["svcctl"] = "\n".join(line for line in cli.START.split("\n") if line.startswith(" "))
+    texts = {f"svcctl {path}".rstrip(): str(command.help) for path, command in COMMANDS.items()}
+    texts |= {topic: pages.read(topic) for topic in pages.TOPICS}
+    texts["svcctl"] = "\n".join(line for line in cli.START.split("\n") if line.startswith(" "))
     found = []
-    for name, page in pages.items():
+    for name, page in texts.items():
         for line in re.sub(r"\\\n\s*", "", page).split("\n"):
             command = re.split(r"\s{3,}", line.strip())[0]
             if re.match(r"(svcctl|echo|zcat|source) .*", command) and "svcctl" in command:

@@ -63,10 +63,10 @@ def test_a_command_has_its_own_options_then_those_of_all() -> None:
         Word("--profile", "Profile to use."),
         Word("--config", "Profiles file to use."),
         Word("--timeout", "Seconds to wait for the network."),
-        Word("--retries", "Times a failed request is tried again."),
+        Word("--retries", "How often a failed request is retried."),
         Word("--color", "auto, always or never."),
-        Word("--quiet", "Say nothing but errors."),
-        Word("--verbose", "Say what is sent and answered, secrets masked."),
+        Word("--quiet", "Print errors only."),
+        Word("--verbose", "Log requests and responses to stderr (secrets masked)."),
         Word("--help", "Show the help page."),
     )
 

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from svcctl.commands import verbs_of
 from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
 from svcctl.errors import NotFound, UsageError
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.profiles import LOCAL
+from svcctl.service.events.readers import FILE_KINDS
 from svcctl.terminal.records import STATUS
 
 if TYPE_CHECKING:
     from svcctl.api.own_service import Loaded
-
-LOAD_FORMATS = ("csv", "tsv", "ndjson", "parquet", "access", "log")
 
 ListenOpt = Annotated[
     str | None, typer.Option("--listen", metavar="HOST:PORT", help="Listen on TCP instead of the Unix socket.")
@@ -33,11 +33,11 @@ TimeFieldOpt = Annotated[
 ]
 LoadFormatOpt = Annotated[
     str | None,
-    typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(LOAD_FORMATS)}; found out unless given."),
-    Completes(words=LOAD_FORMATS),
+    typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(FILE_KINDS)}; found out unless given."),
+    Completes(words=FILE_KINDS),
 ]
 
-app = typer.Typer(help="Run the service of one's own.", rich_markup_mode=None, no_args_is_help=True)
+app = verbs_of("service")
 
 
 @app.command()
@@ -109,8 +109,8 @@ def load(
     zcat old.csv.gz | svcctl service load - -t shop.orders --time-field created
     """
     svc: Context = ctx.obj
-    if format not in (None, *LOAD_FORMATS):
-        raise UsageError(f"format '{format}' is not one", hint=f"formats are: {', '.join(LOAD_FORMATS)}")
+    if format not in (None, *FILE_KINDS):
+        raise UsageError(f"format '{format}' is not one", hint=f"formats are: {', '.join(FILE_KINDS)}")
     if str(file) == "-":
         import tempfile
 

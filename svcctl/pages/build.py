@@ -1,0 +1,117 @@
+"""Make the pages of the help topics from their templates and the tables of the code.
+
+    python -m svcctl.pages.build
+
+writes them all. In a template `@name@` stands for what `FILLED` has under that name: a table between blank lines, or
+words in a paragraph. Paragraphs are wrapped; lines that begin with a blank stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from textwrap import wrap
+
+from svcctl.api.dates import OPERATORS
+from svcctl.api.destinations import TYPES
+from svcctl.local_service import DATA_ENVIRONMENT, PROCESS_SETTINGS
+from svcctl.profiles.settings import CONFIG_ENVIRONMENT, MAPPINGS, PROFILE_ENVIRONMENT, SETTINGS
+from svcctl.terminal.diagnostics import EXIT_CODES
+from svcctl.terminal.formats import AUTO, FORMATS
+
+WIDTH = 80
+DIRECTORY = Path(__file__).parent
+TEMPLATES = DIRECTORY / "templates"
+
+
+def build(topic: str) -> str:
+    """The page of a topic as its file should be."""
+    template = (TEMPLATES / f"{topic}.txt").read_text(encoding="utf-8")
+    blocks = re.sub(r"@([a-z_]+)@", lambda match: FILLED[match[1]](), template).strip("\n").split("\n\n")
+    return "\n\n".join(block if block.startswith(" ") else "\n".join(_wrapped(block, WIDTH)) for block in blocks) + "\n"
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells: the first column is as wide as it must be, the others share the rest and wrap there."""
+    first = max(len(row[0]) for row in rows)
+    width = (WIDTH - 2 - first) // (len(rows[0]) - 1) - 2
+    lines = []
+    for name, *cells in rows:
+        for at, parts in enumerate(zip_longest(*(_wrapped(cell, width) for cell in cells), fillvalue="")):
+            rest = "".join(f"  {part:<{width}}" for part in parts)
+            lines.append(f"  {name if at == 0 else '':<{first}}{rest}".rstrip())
+    return "\n".join(lines)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return wrap(" ".join(text.split()), width, break_on_hyphens=False, break_long_words=False)
+
+
+def _listed(names: Sequence[str], last: str) -> str:
+    """`a, b and c`, where `last` is `and`."""
+    return f" {last} ".join([", ".join(names[:-1]), names[-1]])
+
+
+def _operators() -> str:
+    return table([("", "in --from", "in --to"), *((row.name, row.from_meaning, row.to_meaning) for row in OPERATORS)])
+
+
+def _formats() -> str:
+    auto = (AUTO, "table on a terminal, csv in a pipe or a file (the default)")
+    return table([auto, *((row.name, row.meaning) for row in FORMATS.values())])
+
+
+def _settings() -> str:
+    about = {"headers": "names of headers", "paths": "paths of operations"}
+    renamed = [(f"{group}.…", f"{about[group]}, if they differ: {', '.join(keys)}") for group, keys in MAPPINGS.items()]
+    return table([*((row.name, row.meaning) for row in SETTINGS.values()), *renamed])
+
+
+def _variables() -> str:
+    return table(
+        [
+            (PROFILE_ENVIRONMENT, "profile to use"),
+            (CONFIG_ENVIRONMENT, "profiles file to use"),
+            *((row.environment, row.meaning) for row in SETTINGS.values() if row.environment),
+            (DATA_ENVIRONMENT, "directory of the local service's data"),
+            *((row.environment, f"{row.meaning} (default {row.default:g})") for row in PROCESS_SETTINGS),
+            ("NO_COLOR", "no colour"),
+            ("CLICOLOR_FORCE", "colour in a pipe too"),
+        ]
+    )
+
+
+def _parameters() -> str:
+    def rows(kind: str) -> list[tuple[str, str]]:
+        return [
+            (row.key, row.meaning + ", required" * row.required + ", secret" * row.secret)
+            for row in TYPES[kind].parameters
+        ]
+
+    return "\n\n".join(f"{kind}\n\n{table(rows(kind))}" for kind in TYPES)
+
+
+FILLED: Mapping[str, Callable[[], str]] = {
+    "operators": _operators,
+    "zoned": lambda: _listed([row.name for row in OPERATORS if row.zoned], "and"),
+    "formats": _formats,
+    "binary": lambda: _listed([row.name for row in FORMATS.values() if row.binary], "and"),
+    "lists": lambda: _listed([row.name for row in FORMATS.values() if row.lists], "or"),
+    "settings": _settings,
+    "variables": _variables,
+    "exit_codes": lambda: table([(f"{row.code:>3}", row.meaning) for row in EXIT_CODES]),
+    "parameters": _parameters,
+    "local": lambda: table([(kind, row.local) for kind, row in TYPES.items()]),
+}
+"""What a template may ask for."""
+
+
+def main() -> None:
+    for template in TEMPLATES.iterdir():
+        (DIRECTORY / template.name).write_text(build(template.stem), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

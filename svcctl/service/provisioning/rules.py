@@ -1,0 +1,242 @@
+"""Custom roles of a domain, and the interface's nine rules about them, as this service reads them.
+
+`Changes` is what a request says, `Role` what is kept. A rule that a request can break is a function that refuses it
+with a code of its own (131 to 139, for rules 1 to 9). Where the rules leave room, this is how they are read here:
+
+- Rule 1: a create that mentions none of policies, applications and resourceIds grants all of all three. One that
+  mentions some of them grants nothing of the others: a role never gets more than was written down.
+- Rule 2: `*` stays `*`: what becomes available later is included. It stands alone.
+- Rule 4, an update with empty applications: they are taken away. Where the update also names a default application, the
+  role must have had that one, and keeps it alone.
+- Rule 5: a default application is never required; one that is set must be among the applications.
+- Rule 7 holds for applications, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from svcctl.service.provisioning.codes import Reason, refused
+
+ALL = "*"
+EVERY = (ALL,)
+READ_ONLY: dict[str, Any] = {"alertPermissions": [], "defVault": 1, "maxVault": 1}
+"""The fields that only the provider sets, with what every role has here."""
+
+Names = tuple[str, ...]
+"""Names of policies or applications; EVERY is all available."""
+Resources = tuple[int, ...] | None
+"""Resource IDs, ascending; None is all available."""
+
+
+@dataclass(frozen=True, slots=True)
+class CustomRole:
+    name: str
+    description: str | None
+    policies: Names
+    applications: Names
+    resource_ids: Resources
+    finder_name: str | None
+    default_application: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The full role read. resourceIds was flattened, so its integers stand under one label."""
+        everything = self.resource_ids is None
+        fields: dict[str, Any] = {
+            "name": self.name,
+            "description": self.description,
+            "policies": ALL if self.policies == EVERY else list(self.policies),
+            "applications": ALL if self.applications == EVERY else list(self.applications),
+            "resourceIds": {ALL: []} if everything else {"ids": list(self.resource_ids or ())},
+            "finderName": self.finder_name,
+            "defaultApplicationName": self.default_application,
+        }
+        return {key: value for key, value in fields.items() if value is not None} | READ_ONLY
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a create or update mentions; None for what it does not. `resource_ids` is a tuple around the value, since
+    all resources are None themselves. An empty default application removes the one there is (rule 6).
+    """
+
+    name: str | None = None
+    description: str | None = None
+    policies: Names | None = None
+    applications: Names | None = None
+    resource_ids: tuple[Resources] | None = None
+    finder_name: str | None = None
+    default_application: str | None = None
+
+
+# What a request says
+
+
+def read(fields: Mapping[str, Any]) -> Changes:
+    """The fields of a request's body, each read by its own rules."""
+    refuse_read_only(fields)
+    made: dict[str, Any] = {}
+    for key, value in fields.items():
+        if key not in _READERS:
+            raise refused(Reason.BODY, f"a role has no field '{key}'")
+        attribute, reader = _READERS[key]
+        made[attribute] = reader(key, value)
+    return Changes(**made)
+
+
+def refuse_read_only(fields: Mapping[str, Any]) -> None:
+    """Rule 9."""
+    for key in READ_ONLY:
+        if key in fields:
+            raise refused(Reason.READ_ONLY, f"{key} cannot be set")
+
+
+def role_name(key: str, value: object) -> str:
+    """Rule 1: the one field that is required, so it must say something."""
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise refused(Reason.NAME_ONLY, "the role's name must be text that can be printed, and not blank")
+    return value
+
+
+def names(key: str, value: object) -> Names:
+    """Rules 2 and 3: a list of names, a single one for a list of it, or `*` for all."""
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, list) or not all(isinstance(name, str) and name for name in given):
+        raise refused(Reason.SINGLE, f"{key} must be a list of names, or a single name")
+    if ALL in given and len(given) > 1:
+        raise refused(Reason.ALL, f"{key} has names beside '*', which means all")
+    return tuple(dict.fromkeys(given))
+
+
+def resources(key: str, value: object) -> tuple[Resources]:
+    """Rules 2 and 8: the integers of all lists together, whatever their labels; the label `*` includes everything."""
+    if value == ALL:
+        return (None,)
+    if not isinstance(value, dict):
+        raise refused(Reason.RESOURCES, f"{key} must be an object of labels with a list of integers each")
+    for label, ids in value.items():
+        if not isinstance(ids, list) or not all(type(one) is int for one in ids):
+            raise refused(Reason.RESOURCES, f"{key}.{label} must be a list of integers")
+    flat = {one for ids in value.values() for one in ids}
+    if ALL in value and (flat or len(value) > 1):
+        raise refused(Reason.ALL, f"{key} has more beside '*', which means all")
+    return (None,) if ALL in value else (tuple(sorted(flat)),)
+
+
+def default_application(key: str, value: object) -> str:
+    """Rule 6: a name, or empty for none."""
+    if not isinstance(value, str):
+        raise refused(Reason.REMOVE_DEFAULT, f"{key} must be a name, or '' for none")
+    return value
+
+
+def text(key: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise refused(Reason.BODY, f"{key} must be text")
+    return value
+
+
+_READERS: dict[str, tuple[str, Callable[[str, object], Any]]] = {
+    "name": ("name", role_name),
+    "description": ("description", text),
+    "policies": ("policies", names),
+    "applications": ("applications", names),
+    "resourceIds": ("resource_ids", resources),
+    "finderName": ("finder_name", text),
+    "defaultApplicationName": ("default_application", default_application),
+}
+
+
+# What a role may be
+
+
+def grant_all_to_a_bare_name(changes: Changes) -> Changes:
+    """Rule 1: a create that mentions nothing it grants, grants everything."""
+    if changes.policies is None and changes.applications is None and changes.resource_ids is None:
+        return replace(changes, policies=EVERY, applications=EVERY, resource_ids=(None,))
+    return changes
+
+
+def keep_the_application_referred_to(role: CustomRole, changes: Changes, available: Collection[str]) -> Changes:
+    """Rule 4, of an update with empty applications that names a default: the role has that application already."""
+    wanted = changes.default_application
+    if changes.applications != () or not wanted:
+        return changes
+    if wanted not in (available if role.applications == EVERY else role.applications):
+        raise refused(
+            Reason.GRANTS_NOTHING, f"applications is empty, and role '{role.name}' does not have application '{wanted}'"
+        )
+    return replace(changes, applications=(wanted,))
+
+
+def require_a_grant(role: CustomRole) -> None:
+    """Rule 4."""
+    if not role.policies and not role.applications:
+        raise refused(
+            Reason.GRANTS_NOTHING, f"role '{role.name}' has no policies, so it must have at least one application"
+        )
+
+
+def require_the_default_among_applications(role: CustomRole, available: Collection[str]) -> None:
+    """Rule 5."""
+    if role.default_application is None:
+        return
+    if role.default_application not in (available if role.applications == EVERY else role.applications):
+        raise refused(
+            Reason.DEFAULT_APPLICATION,
+            f"defaultApplicationName '{role.default_application}' is not among the applications of role '{role.name}'",
+        )
+
+
+def require_available(kind: str, wanted: Names | None, available: Collection[str]) -> None:
+    """Rule 7."""
+    missing = [name for name in wanted or () if name not in (*available, ALL)]
+    if missing:
+        code = Reason.POLICY if kind == "policy" else Reason.APPLICATION
+        raise refused(code, f"{kind} '{missing[0]}' does not exist or is not available in the domain")
+
+
+@dataclass(frozen=True, slots=True)
+class Available:
+    """What the domain has, as its Admin role would."""
+
+    policies: Collection[str]
+    applications: Collection[str]
+
+
+def made(changes: Changes, available: Available) -> CustomRole:
+    """The role that a create makes; ServiceError with the code of the rule that forbids it."""
+    if changes.name is None:
+        raise refused(Reason.NAME_ONLY, "the role's name is missing")
+    bare = CustomRole(changes.name, None, (), (), (), None, None)
+    return _checked(bare, grant_all_to_a_bare_name(changes), available)
+
+
+def changed(role: CustomRole, changes: Changes, available: Available) -> CustomRole:
+    """The role that an update makes of one; what the request does not touch is not held against it."""
+    return _checked(role, keep_the_application_referred_to(role, changes, available.applications), available)
+
+
+def _checked(current: CustomRole, changes: Changes, available: Available) -> CustomRole:
+    role = _merged(current, changes)
+    require_available("policy", changes.policies, available.policies)
+    require_available("application", changes.applications, available.applications)
+    require_a_grant(role)
+    if changes.applications is not None or changes.default_application is not None:
+        require_the_default_among_applications(role, available.applications)
+    return role
+
+
+def _merged(role: CustomRole, changes: Changes) -> CustomRole:
+    """The role with what is mentioned; an empty text takes a field away (for the default application by rule 6)."""
+    return CustomRole(
+        role.name if changes.name is None else changes.name,
+        role.description if changes.description is None else changes.description or None,
+        role.policies if changes.policies is None else changes.policies,
+        role.applications if changes.applications is None else changes.applications,
+        role.resource_ids if changes.resource_ids is None else changes.resource_ids[0],
+        role.finder_name if changes.finder_name is None else changes.finder_name or None,
+        role.default_application if changes.default_application is None else changes.default_application or None,
+    )

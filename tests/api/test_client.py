@@ -179,6 +179,27 @@ def test_no_service_at_all_is_unavailable() -> None:
     assert str(error).startswith(f"no answer from 127.0.0.1:{port}: ")
 
 
+def test_a_port_without_tls_is_told_with_what_to_do() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer_without_tls() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(http("400 Bad Request"))
+
+        thread = threading.Thread(target=answer_without_tls)
+        thread.start()
+        host = f"127.0.0.1:{listener.getsockname()[1]}"
+        error = failure(lambda: read(Script([], f"https://{host}"), retries=0))
+        thread.join(10)
+    assert (type(error), error.message, error.hint) == (
+        Unavailable,
+        f"no answer from {host}: wrong version number",
+        "this port does not speak TLS: is its URL http://…?",
+    )
+
+
 def test_a_redirect_is_not_followed(serve: Serve) -> None:
     script = serve(http("302 Found", "", "Location: https://elsewhere.test/login"))
     error = failure(lambda: read(script))

@@ -27,6 +27,9 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "kafka": ("confluent_kafka",),
     "s3": ("obstore", "pyzipper"),
     "hdfs": ("hdfs_native",),
+    "parquet": ("pyarrow",),
+    "zstd": ("zstandard",),
+    "dask": ("distributed",),
 }
 """By the extra's name in pyproject.toml, the top-level packages that it installs for us to import."""
 

@@ -18,6 +18,7 @@ ALLOWED = {
     "errors": set(),
     "extras": {"errors"},
     "files": {"errors"},
+    "exports": {"errors", "files", "api", "storage", "extras", "exports"},
     "storage": {"errors", "extras", "files", "storage"},
     "api": {"errors", "api"},
     "terminal": {"errors", "files", "terminal", "api"},

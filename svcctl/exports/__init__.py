@@ -1,0 +1,1 @@
+"""Exports: a long range in windows, fetched in parallel, checked, resumed, and merged or written file by file."""

@@ -1,0 +1,251 @@
+"""One window: asked, checked as it passes, written to its part, and asked again where that may help.
+
+A window is what a worker does, in a thread here or in another process: a Task says all of it and can be sent there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
+from typing import IO, TYPE_CHECKING
+
+from svcctl.api import backoff
+from svcctl.errors import IncompleteResult, Unavailable
+from svcctl.exports.formats import COMPRESSIONS, FORMATS, Compressed, Part
+from svcctl.exports.manifest import Entry
+from svcctl.exports.pace import Pace
+from svcctl.exports.windows import Window
+
+if TYPE_CHECKING:
+    from svcctl.api.client import Client
+    from svcctl.api.query import QueryRequest
+    from svcctl.exports.formats import Sink
+    from svcctl.storage import Storage
+
+SPOOL_BYTES = 1 << 23
+"""Bytes of an answer that are held in memory until it is known to be all of its window; more go to a file."""
+
+
+class CutShort(IncompleteResult):
+    """The service cuts its answer, and the window cannot be halved: asking again would not help."""
+
+
+class Stopped(Exception):
+    """The export stops, so this window was not fetched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A window to fetch. `request` is that of the whole export; its range is replaced by the window's.
+
+    `path` is where the part goes in the storage, compressed as `compression` says (an ending, "" for none). A `whole`
+    part is a file of its own, heading included; one that is not whole leaves out the heading and is not made for a
+    window without events. `most` is the number of rows at which the service cuts an answer, None if it never does.
+    """
+
+    window: Window
+    request: QueryRequest
+    format: str
+    path: str
+    compression: str = ""
+    whole: bool = False
+    most: int | None = None
+    retries: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What came of a task: the entry for the manifest, and the head that all windows must share."""
+
+    entry: Entry
+    head: str
+
+
+@dataclass
+class Progress:
+    """What all workers of a process have done so far. The counts are of rows and bytes on their way, too."""
+
+    rows: int = 0
+    bytes: int = 0
+    retries: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, *, rows: int = 0, bytes: int = 0, retries: int = 0) -> None:
+        with self._lock:
+            self.rows += rows
+            self.bytes += bytes
+            self.retries += retries
+
+
+def fetch(
+    task: Task,
+    client: Client,
+    storage: Storage,
+    pace: Pace,
+    progress: Progress,
+    stopping: threading.Event,
+    delay: Callable[[int], float] = backoff.delay,
+) -> Fetched:
+    """Fetch a window, with as many attempts as its task allows. `client` retries nothing by itself.
+
+    `delay` is the wait in seconds after so many failures, unless the service says how long to wait.
+
+    Raises the last attempt's error: of the service, the network, the answer or the storage. Raises Stopped when
+    `stopping` is set meanwhile.
+    """
+    started = time.monotonic()
+    for attempt in range(1, task.retries + 2):
+        if not pace.wait(stopping):
+            raise Stopped
+        part = _Part(progress, stopping)
+        try:
+            head = _attempt(task, client, storage, part)
+        except (Unavailable, IncompleteResult) as error:
+            progress.add(bytes=-part.bytes)
+            if attempt > task.retries or part.failed or isinstance(error, CutShort):
+                raise
+            progress.add(retries=1)
+            asked = getattr(error, "retry_after", None)
+            if asked is not None:
+                pace.hold(asked)
+            elif stopping.wait(delay(attempt)):
+                raise Stopped from None
+        else:
+            progress.add(rows=part.rows)
+            made = task.whole or part.rows > 0
+            entry = Entry(
+                task.window.start,
+                task.window.end,
+                task.path if made else "",
+                part.rows,
+                part.bytes if made else 0,
+                part.digest.hexdigest() if made else "",
+                round(time.monotonic() - started, 3),
+                attempt,
+            )
+            return Fetched(entry, head)
+    raise AssertionError("the last attempt returns or raises")
+
+
+class _Part:
+    """The sink of one attempt: counts and hashes the bytes as they are stored."""
+
+    def __init__(self, progress: Progress, stopping: threading.Event) -> None:
+        self._progress = progress
+        self._stopping = stopping
+        self._sink: Sink | None = None
+        self.rows = 0
+        self.bytes = 0
+        self.digest = hashlib.sha256()
+        self.failed = False
+        """Whether it was the storage of this machine that failed: another attempt would fail too."""
+
+    def to(self, sink: Sink) -> _Part:
+        self._sink = sink
+        return self
+
+    def write(self, data: bytes | memoryview, /) -> None:
+        if self._stopping.is_set():
+            raise Stopped
+        assert self._sink is not None
+        try:
+            self._sink.write(data)
+        except IncompleteResult:
+            self.failed = True
+            raise
+        self.digest.update(data)
+        self.bytes += len(data)
+        self._progress.add(bytes=len(data))
+
+
+def _attempt(task: Task, client: Client, storage: Storage, part: _Part) -> str:
+    """One attempt at a window; returns its head."""
+    with storage.create(task.path, overwrite=True) as sink:
+        part.to(sink)
+        if task.compression:
+            compressed = Compressed(part, COMPRESSIONS[task.compression]())
+            head = _answered(task, client, part, compressed)
+            compressed.end()
+        else:
+            head = _answered(task, client, part, part)
+        if task.whole or part.rows:
+            try:
+                sink.complete()
+            except IncompleteResult:
+                part.failed = True
+                raise
+    return head
+
+
+def _answered(task: Task, client: Client, part: _Part, sink: Sink) -> str:
+    """Ask for the window and write its rows; in halves where the service would cut them."""
+    if task.most is None:
+        head, part.rows = _ask(task, task.window, client, sink, task.whole)
+        return head
+    format = FORMATS[task.format]
+    pieces = _in_halves(task, task.window, client)
+    first = next(pieces)
+
+    def parts() -> Iterator[Part]:
+        for piece in chain((first,), pieces):
+            if piece.head != first.head:
+                raise IncompleteResult(f"the columns change within the window {task.window}")
+            part.rows += piece.rows
+            yield partial(_read, piece.bytes)
+
+    if format.heading and task.whole:
+        sink.write(first.head.encode("utf-8", "surrogateescape"))
+    format.merged(parts(), first.head, sink)
+    return first.head
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """The whole answer to a window or to a part of one, in a file that is read once and then gone."""
+
+    head: str
+    rows: int
+    bytes: IO[bytes]
+
+
+def _in_halves(task: Task, window: Window, client: Client) -> Iterator[_Piece]:
+    """The answers to a window, each known to be whole because it has fewer rows than the service would give."""
+    assert task.most is not None
+    spool: IO[bytes] = tempfile.SpooledTemporaryFile(SPOOL_BYTES)  # noqa: SIM115  it is closed when it was read
+    head, rows = _ask(task, window, client, spool, False)
+    if rows < task.most:
+        yield _Piece(head, rows, spool)
+        return
+    spool.close()
+    if window.end - window.start < 2:
+        raise CutShort(
+            f"the second from {window} has {rows} rows or more: the service cuts them at {task.most}",
+            hint="export a narrower query, or raise --limit-per-window if the service allows it",
+        )
+    for half in window.halves():
+        yield from _in_halves(task, half, client)
+
+
+def _read(spool: IO[bytes]) -> Iterator[bytes]:
+    with spool:
+        spool.seek(0)
+        while block := spool.read(1 << 18):
+            yield block
+
+
+def _ask(task: Task, window: Window, client: Client, sink: Sink, whole: bool) -> tuple[str, int]:
+    """One request; returns the head of the answer and the number of its rows."""
+    request = replace(task.request, from_=window.start, to=window.end, limit=task.most)
+    with client.query(request) as answer:
+        head = FORMATS[task.format].part(answer, sink, whole)
+        return head, answer.row_count or 0
+
+
+Fetch = Callable[[Task], Fetched]
+"""Fetches a window: `fetch` with all but its task filled in."""

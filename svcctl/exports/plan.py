@@ -1,0 +1,125 @@
+"""From what a person asks for to an Export: whether the query can be cut, and which windows a run has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from svcctl.api.outline import outline
+from svcctl.api.query import QueryRequest
+from svcctl.errors import UsageError
+from svcctl.exports.formats import format_of
+from svcctl.exports.manifest import About
+from svcctl.exports.run import Export
+from svcctl.exports.state import State
+from svcctl.exports.windows import Target, Window, common_length, cut, length_text
+from svcctl.storage.targets import open_target
+
+
+def check_window(query: str, length: int) -> int:
+    """The length of a window in which the query gives its own rows: a period that does not divide it makes it longer.
+
+    UsageError for a query whose answer is not the answers to its windows, one after the other.
+    """
+    periods = []
+    for clause in outline(query).clauses:
+        if clause.keyword in ("limit", "offset"):
+            raise UsageError(
+                f"a query with {clause.keyword} cannot be exported: it would count in each window by itself",
+                hint=f"leave out the {clause.keyword}, or run it once with 'svcctl query … -o FILE'",
+            )
+        if clause.keyword == "group":
+            if clause.every is None:
+                raise UsageError(
+                    "a query that groups without every cannot be exported: its groups reach over all windows",
+                    hint="group every 1h by …, or run it once with 'svcctl query … -o FILE'",
+                )
+            periods.append(clause.every)
+    return common_length(length, periods)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An export as it was asked for. Dates are epoch seconds, lengths are in seconds.
+
+    `start` may be None where a state says it. With `settled`, the moment before which no more events arrive, a run ends
+    with the last whole window before that. `service` is the base URL, without credentials.
+    """
+
+    query: str
+    target: str
+    start: int | None
+    end: int
+    window: int
+    service: str
+    format: str | None = None
+    date_format: str | None = None
+    time_zone: str | None = None
+    most: int | None = None
+    retries: int = 4
+    overwrite: bool = False
+    settled: int | None = None
+
+
+def plan(
+    asked: Asked, state: State | None, environment: Mapping[str, str], note: Callable[[str], None]
+) -> tuple[Export, State]:
+    """The export of a run, and the state that it leaves behind when all of it is in place.
+
+    UsageError when the export cannot be as it was asked for: its query, target, format, or a state of another export.
+    """
+    length = check_window(asked.query, asked.window)
+    if length != asked.window:
+        note(f"windows are {length_text(length)} long: the query's periods do not divide {length_text(asked.window)}")
+    format, compression = format_of(asked.target, asked.format)
+    if format.mode not in ("csv", "tsv") and (asked.date_format or asked.time_zone):
+        raise UsageError(f"--date-format and --time-zone go with csv and tsv, not with {format.name}")
+    storage, name = open_target(asked.target, environment)
+    options = {"date_format": asked.date_format, "time_zone": asked.time_zone, "most": asked.most}
+    about = About(
+        asked.query,
+        format.name + compression,
+        length,
+        asked.service,
+        {key: value for key, value in options.items() if value is not None},
+    )
+    start, end = _start(asked, state, about), asked.end
+    if asked.settled is not None:
+        end = min(end, asked.settled - asked.settled % length)
+    whole = Window(start, max(start, end))
+    request = QueryRequest(
+        from_=whole.start,
+        to=whole.end,
+        query=asked.query,
+        mode=format.mode,
+        date_format=asked.date_format,
+        time_zone=asked.time_zone,
+    )
+    export = Export(
+        request,
+        about,
+        format,
+        compression,
+        Target(name),
+        whole,
+        cut(whole.start, whole.end, length),
+        storage,
+        distant="://" in asked.target,
+        most=asked.most,
+        retries=asked.retries,
+        overwrite=asked.overwrite,
+    )
+    return export, State(about.key, asked.target, whole.end, length)
+
+
+def _start(asked: Asked, state: State | None, about: About) -> int:
+    if state is None:
+        if asked.start is None:
+            raise UsageError("an export needs the start of its range", hint="give --from; a later run needs none")
+        return asked.start
+    if (state.key, state.target) != (about.key, asked.target):
+        what = "query, format, window or service" if state.key != about.key else "target"
+        raise UsageError(
+            f"the state belongs to an export of another {what}", hint="give another name to --state, or the same export"
+        )
+    return state.until

@@ -1,0 +1,479 @@
+"""A run of an export: which windows are missing, who fetches them, and what is published when.
+
+    claim the target ─> fetch what the manifest lacks ─> write the merged file, or a file a window ─> move the state
+
+The manifest and the parts of an export are in a folder beside its target, `.<target>.export`. Whatever ends a run, a
+part appears under its name whole or not at all, the manifest names only parts that are there, and the merged file gets
+its name before its parts are removed. So a rerun goes on from any moment at which a run can end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
+
+from svcctl.errors import IncompleteResult, Locked, SvcctlError, UsageError
+from svcctl.exports.fetch import Fetched, Stopped, Task
+from svcctl.exports.formats import COMPRESSIONS, Compressed, Format, Part
+from svcctl.exports.manifest import About, Entry, Manifest
+from svcctl.exports.windows import Target, Window
+
+if TYPE_CHECKING:
+    from svcctl.api.query import QueryRequest
+    from svcctl.exports.formats import Sink
+    from svcctl.storage import Storage
+
+AHEAD = 2
+"""Windows handed out for each worker: while it works at one, the next one waits for it."""
+ENDING_SECONDS = 2.0
+"""How long a run that fails waits for the workers that are at a window."""
+SAVING = 0.1
+"""The share of the time that is spent on saving the manifest at most: with many windows it is saved less often."""
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """What is exported, and where to. `request` asks for the whole range, which `windows` cover.
+
+    `storage` holds the target, whose names are relative to it. `distant` says that reading an object back costs a
+    transfer: then a rerun compares sizes where it would compare hashes. `most` is Task's.
+    """
+
+    request: QueryRequest
+    about: About
+    format: Format
+    compression: str
+    target: Target
+    whole: Window
+    windows: Sequence[Window]
+    storage: Storage
+    distant: bool = False
+    most: int | None = None
+    retries: int = 4
+    overwrite: bool = False
+
+    @property
+    def folder(self) -> str:
+        """Where the manifest and the parts are, with a slash at its end."""
+        rest = self.target.text.removeprefix(self.target.folder)
+        return f"{self.target.folder}.{re.sub(r'[^A-Za-z0-9._-]+', '_', rest)}.export/"
+
+    @property
+    def manifest(self) -> str:
+        return f"{self.folder}manifest.json"
+
+    @property
+    def path(self) -> str:
+        """The merged file of this run."""
+        return self.target.path(self.whole)
+
+    def tasks(self) -> dict[Window, Task]:
+        """The task of each window."""
+        if self.target.per_window:
+            paths = self.target.paths(self.whole, self.windows)
+        else:
+            ending = f".{self.format.name}{self.compression}"
+            paths = {window: f"{self.folder}{window.name}{ending}" for window in self.windows}
+        return {
+            window: Task(
+                window,
+                self.request,
+                self.format.name,
+                path,
+                self.compression,
+                whole=self.target.per_window,
+                most=self.most,
+                retries=self.retries,
+            )
+            for window, path in paths.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a run came to: totals over all windows of the range, and what this run did for them.
+
+    `gaps` are the windows that are missing, each with its error; `until` is the end of the windows that are in place
+    without a gap before it.
+    """
+
+    rows: int
+    bytes: int
+    windows: int
+    fetched: int
+    gaps: tuple[tuple[Window, SvcctlError], ...]
+    until: int
+
+
+class Damaged(Exception):
+    """A part is not what the manifest says of it."""
+
+    def __init__(self, window: Window) -> None:
+        super().__init__(str(window))
+        self.window = window
+
+
+class Run:
+    """One run. `fetch` is called by `executor`'s workers; `stopping` tells those of this process to end.
+
+    With `keep_going` a window that fails is left out and told in the summary; otherwise its error ends the run.
+    """
+
+    def __init__(
+        self,
+        export: Export,
+        fetch: Callable[[Task], Fetched],
+        executor: Executor,
+        workers: int,
+        stopping: threading.Event,
+        *,
+        keep_going: bool = False,
+        done: Callable[[int, int], None] = lambda windows, of: None,
+    ) -> None:
+        self._export = export
+        self._storage = export.storage
+        self._fetch = fetch
+        self._executor = executor
+        self._workers = workers
+        self._stopping = stopping
+        self._keep_going = keep_going
+        self._done = done
+        self._tasks = export.tasks()
+        self._manifest = Manifest(export.about)
+        self._fetched = 0
+        self._failed: dict[Window, SvcctlError] = {}
+        self._saved = 0.0
+        self._saving = 0.0
+
+    def __call__(self) -> Summary:
+        """Bring the target in place; the error of a window that cannot be had, unless `keep_going`."""
+        with self._alone():
+            return self._run()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other runs of this export out, as far as the storage has locks: local files do."""
+        try:
+            lock = self._storage.create(f"{self._export.folder}run", overwrite=True)
+        except Locked:
+            raise Locked(f"another run of the export to {self._export.target.text} is going on") from None
+        with lock:
+            yield
+
+    def _run(self) -> Summary:
+        self._open()
+        try:
+            if self._export.target.per_window:
+                for _ in self._fetching(self._missing()):
+                    pass
+                self._save()
+            elif not self._is_merged():
+                self._merge()
+        except BaseException:
+            self._stopping.set()
+            with suppress(SvcctlError):
+                self._save()
+            raise
+        return self._summary()
+
+    # What is there already
+
+    def _open(self) -> None:
+        """Read the manifest and claim the target: whatever is not this export's own is not overwritten."""
+        export = self._export
+        if self._storage.size(export.manifest) is not None:
+            name = self._storage.address(export.manifest)
+            try:
+                text = b"".join(self._storage.read(export.manifest)).decode("utf-8", "replace")
+                found = Manifest.from_text(text, name)
+                if found.about.key != export.about.key:
+                    raise UsageError(
+                        f"{name} belongs to another export: {_difference(found.about, export.about)}",
+                        hint="write to another path, or give --force to begin anew",
+                    )
+                self._manifest = found
+            except UsageError:
+                if not export.overwrite:
+                    raise
+        if export.overwrite:
+            self._clear()
+        self._refuse_what_is_not_ours()
+        self._manifest = self._manifest.claiming(export.whole.start, export.whole.end)
+        self._save()
+
+    def _clear(self) -> None:
+        """Forget what earlier runs did."""
+        for name in list(self._storage.names(self._export.folder)):
+            self._storage.remove(name)
+        self._manifest = Manifest(self._export.about)
+
+    def _refuse_what_is_not_ours(self) -> None:
+        """UsageError when a file of the target exists that no run of this export wrote."""
+        export, storage = self._export, self._storage
+        if export.overwrite:
+            return
+        if export.target.per_window:
+            theirs = [task.path for window, task in self._tasks.items() if not self._manifest.claims(window)]
+        else:
+            merged = self._manifest.merged
+            theirs = [] if merged is not None and merged.path == export.path else [export.path]
+        for path in theirs:
+            if storage.size(path) is not None:
+                raise UsageError(
+                    f"{storage.address(path)} exists", hint="give another name, or --force to overwrite it"
+                )
+
+    def _missing(self) -> list[Task]:
+        """The tasks whose part is not there as the manifest has it; the manifest forgets those."""
+        there = self._manifest.entries
+        missing = [task for window, task in self._tasks.items() if not self._is_there(there.get(window), task)]
+        self._manifest = self._manifest.without(task.window for task in missing)
+        return missing
+
+    def _is_there(self, entry: Entry | None, task: Task) -> bool:
+        if entry is None or (entry.path and entry.path != task.path):
+            return False
+        return not entry.path or self._is_whole(entry)
+
+    def _is_whole(self, entry: Entry) -> bool:
+        if self._storage.size(entry.path) != entry.bytes:
+            return False
+        if self._export.distant or not self._export.target.per_window:
+            return True  # parts are hashed as they are merged
+        return sha256_of(self._storage, entry.path) == entry.sha256
+
+    def _is_merged(self) -> bool:
+        """Whether the merged file is in place, by this run's range; parts that are left over are removed."""
+        export, merged = self._export, self._manifest.merged
+        if merged is None or (merged.start, merged.end, merged.path) != (
+            export.whole.start,
+            export.whole.end,
+            export.path,
+        ):
+            return False
+        if self._storage.size(merged.path) != merged.bytes:
+            return False
+        if not export.distant and sha256_of(self._storage, merged.path) != merged.sha256:
+            return False
+        self._remove_parts()
+        return True
+
+    # Fetching
+
+    def _fetching(self, tasks: Sequence[Task]) -> Iterator[Window]:
+        """Fetch windows; yields each when its entry is in the manifest, or when it failed and the run keeps going."""
+        waiting = iter(tasks)
+        ended: SimpleQueue[tuple[Task, Future[Fetched]]] = SimpleQueue()
+        handing = threading.Lock()
+        handed = 0
+
+        def hand_out(_: object = None) -> None:
+            nonlocal handed
+            with handing:
+                task = None if self._stopping.is_set() else next(waiting, None)
+                if task is None:
+                    return
+                handed += 1
+                future = self._executor.submit(self._fetch, task)
+            # What a worker has done is queued before it is given the next window.
+            future.add_done_callback(lambda future: ended.put((task, future)))
+            future.add_done_callback(hand_out)
+
+        of, taken = len(self._tasks), 0
+        self._done(of - len(tasks), of)
+        for _ in range(AHEAD * self._workers):
+            hand_out()
+        try:
+            while taken < len(tasks):
+                task, future = ended.get()
+                taken += 1
+                try:
+                    self._take(task, future.result())
+                except SvcctlError as error:
+                    if not self._keep_going:
+                        raise _of_window(task.window, error) from None
+                    self._failed[task.window] = error
+                self._done(of - len(tasks) + taken, of)
+                yield task.window
+        finally:
+            if taken < len(tasks):
+                self._stopping.set()
+                with handing:
+                    left = handed - taken
+                self._take_what_is_done(ended, left)
+
+    def _take_what_is_done(self, ended: SimpleQueue[tuple[Task, Future[Fetched]]], left: int) -> None:
+        """Note the windows that other workers complete while the run ends, so that the next one need not ask again."""
+        deadline = time.monotonic() + ENDING_SECONDS
+        for _ in range(left):
+            try:
+                task, future = ended.get(timeout=max(0.0, deadline - time.monotonic()))
+                self._take(task, future.result())
+            except Empty:
+                return
+            except (SvcctlError, Stopped):
+                continue
+
+    def _take(self, task: Task, fetched: Fetched) -> None:
+        if self._manifest.head is None:
+            self._manifest = replace(self._manifest, head=fetched.head)
+        elif self._manifest.head != fetched.head:
+            raise IncompleteResult(
+                f"the columns are not those of the other windows: {fetched.head.strip()}",
+                hint="export the ranges before and after the change by themselves",
+            )
+        self._manifest = self._manifest.having(fetched.entry)
+        self._fetched += 1
+        if time.monotonic() - self._saved > self._saving / SAVING:
+            self._save()
+
+    def _save(self) -> None:
+        started = time.monotonic()
+        with self._storage.create(self._export.manifest, overwrite=True) as sink:
+            sink.write(self._manifest.to_text().encode())
+            sink.complete()
+        self._saved = time.monotonic()
+        self._saving = self._saved - started
+
+    # Merging
+
+    def _merge(self) -> None:
+        """Write the merged file while its windows arrive; parts that turn out to be damaged are fetched again."""
+        while True:
+            try:
+                with self._storage.create(self._export.path, overwrite=True) as sink:
+                    hashed = _Hashed(sink)
+                    self._write_merged(hashed)
+                    if self._failed:
+                        return  # the gaps are told, and a file with gaps is not published
+                    self._note_merged(hashed)
+                    sink.complete()
+                break
+            except Damaged as error:
+                self._manifest = self._manifest.without([error.window])
+        self._remove_parts()
+
+    def _write_merged(self, sink: _Hashed) -> None:
+        arriving = self._fetching(self._missing())
+
+        def parts() -> Iterator[Part]:
+            for window in self._export.windows:
+                while window not in self._manifest.entries and window not in self._failed:
+                    next(arriving)
+                entry = self._manifest.entries.get(window)
+                if entry is not None and entry.path and not self._failed:
+                    yield partial(self._checked, entry)
+
+        pieces = parts()
+        export = self._export
+        while self._manifest.head is None and next(arriving, None) is not None:
+            pass
+        head = self._manifest.head
+        if head is None:  # no window could be had, or there is none
+            for _ in pieces:
+                pass
+            return
+        if export.format.heading:
+            self._write_head(head, sink)
+        export.format.merged(pieces, head, sink)
+
+    def _write_head(self, head: str, sink: Sink) -> None:
+        heading = head.encode("utf-8", "surrogateescape")
+        if self._export.compression:
+            compressed = Compressed(sink, COMPRESSIONS[self._export.compression]())
+            compressed.write(heading)
+            compressed.end()
+        else:
+            sink.write(heading)
+
+    def _checked(self, entry: Entry) -> Iterator[bytes]:
+        """The bytes of a part; Damaged when they are not those that were stored."""
+        digest = hashlib.sha256()
+        try:
+            for piece in self._storage.read(entry.path):
+                digest.update(piece)
+                yield piece
+        except UsageError:
+            raise Damaged(entry.window) from None
+        if digest.hexdigest() != entry.sha256:
+            raise Damaged(entry.window)
+
+    def _note_merged(self, hashed: _Hashed) -> None:
+        """Note what the merged file is before it appears: a run that ends in between is told from another's file."""
+        whole = self._export.whole
+        rows = sum(self._manifest.entries[window].rows for window in self._export.windows)
+        merged = Entry(whole.start, whole.end, self._export.path, rows, hashed.bytes, hashed.hexdigest(), 0.0, 1)
+        self._manifest = replace(self._manifest, merged=merged)
+        self._save()
+
+    def _remove_parts(self) -> None:
+        for window, task in self._tasks.items():
+            entry = self._manifest.entries.get(window)
+            if entry is not None and entry.path:
+                self._storage.remove(task.path)
+
+    def _summary(self) -> Summary:
+        there = [entry for window in self._export.windows if (entry := self._manifest.entries.get(window)) is not None]
+        gaps = tuple(sorted(self._failed.items(), key=lambda item: item[0]))
+        merged = None if gaps else self._manifest.merged
+        return Summary(
+            rows=sum(entry.rows for entry in there),
+            bytes=sum(entry.bytes for entry in there) if merged is None else merged.bytes,
+            windows=len(self._export.windows),
+            fetched=self._fetched,
+            gaps=gaps,
+            until=gaps[0][0].start if gaps else self._export.whole.end,
+        )
+
+
+class _Hashed:
+    """A sink that counts and hashes what it passes on."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._digest = hashlib.sha256()
+        self.bytes = 0
+
+    def write(self, data: bytes | memoryview, /) -> None:
+        self._sink.write(data)
+        self._digest.update(data)
+        self.bytes += len(data)
+
+    def hexdigest(self) -> str:
+        return self._digest.hexdigest()
+
+
+def sha256_of(storage: Storage, name: str) -> str:
+    """The hash of an object, in hexadecimal."""
+    digest = hashlib.sha256()
+    for piece in storage.read(name):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _difference(one: About, other: About) -> str:
+    """What two exports differ in, in words."""
+    names = {
+        "query": one.query != other.query,
+        "format": one.format != other.format,
+        "window": one.window != other.window,
+        "service": one.service != other.service,
+        "options": one.options != other.options,
+    }
+    return "another " + " and another ".join(name for name, differs in names.items() if differs)
+
+
+def _of_window(window: Window, error: SvcctlError) -> SvcctlError:
+    """The same error, which says the window it is about."""
+    error.message = f"window {window}: {error.message}"
+    error.args = (error.message,)
+    return error

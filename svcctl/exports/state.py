@@ -1,0 +1,100 @@
+"""The state of an incremental export: where its last run ended, so that the next one starts there.
+
+A state is a small file in a folder of states, and beside it a lock that a run holds: a second run of the same state
+ends at once (exit 9). The state moves only when the files of a run are in place, so the next run makes up for one that
+failed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from svcctl import files
+from svcctl.errors import NotFound, UsageError
+
+VERSION = 1
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """`until` is the epoch second at which the next run starts; `key` is that of the export, `target` where it goes."""
+
+    key: str
+    target: str
+    until: int
+    window: int
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """The states in a folder, which is made when the first one is saved."""
+
+    folder: Path
+
+    def path(self, name: str) -> Path:
+        """The file of a state; UsageError for a name that cannot be one."""
+        if not _NAME.fullmatch(name):
+            raise UsageError(
+                f"'{name}' cannot name a state", hint="a name is 1 to 100 letters, digits, '.', '_' or '-'"
+            )
+        return self.folder / f"{name}.json"
+
+    def names(self) -> list[str]:
+        """The names of the states there are."""
+        return sorted(path.stem for path in self.folder.glob("*.json"))
+
+    def load(self, name: str) -> State | None:
+        """The state of a name, None before its first run. UsageError when its file is damaged."""
+        path = self.path(name)
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            if document.pop("version") > VERSION:
+                raise UsageError(f"state {path} was written by a newer svcctl", hint="install that one")
+            return State(**document)
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise UsageError(
+                f"state {path} is damaged", hint="remove it, and say with --from where the next run starts"
+            ) from None
+        except OSError as error:
+            raise UsageError(f"state {path} cannot be read: {error.strerror}") from None
+
+    def need(self, name: str) -> State:
+        """The state of a name; NotFound when there is none."""
+        if (state := self.load(name)) is None:
+            known = ", ".join(self.names())
+            raise NotFound(f"no export state '{name}'", hint=f"there are: {known}" if known else None)
+        return state
+
+    def save(self, name: str, state: State) -> None:
+        """Replace the state of a name, on the disk before this returns."""
+        path = self.path(name)
+        document = {"version": VERSION, **asdict(state)}
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            files.write(path, (json.dumps(document) + "\n").encode())
+        except OSError as error:
+            raise UsageError(f"state {path} cannot be written: {error.strerror}") from None
+
+    @contextmanager
+    def locked(self, name: str) -> Iterator[None]:
+        """Hold the lock of a state; Locked when another run holds it."""
+        path = self.path(name).with_suffix(".lock")
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle = files.lock(path, f"another run of the export '{name}' is going on")
+        except OSError as error:
+            raise UsageError(f"lock {path} cannot be taken: {error.strerror}") from None
+        try:
+            yield
+        finally:
+            os.close(handle)

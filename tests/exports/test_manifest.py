@@ -1,0 +1,100 @@
+"""The manifest: written and read back the same, and never taken for that of another export."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svcctl.errors import UsageError
+from svcctl.exports.manifest import About, Entry, Manifest
+from svcctl.exports.windows import Window
+
+ABOUT = About("from auth.all", "csv", 3600, "https://events.example.com", {"zone": "GMT+2"})
+TEN = Entry(36_000, 39_600, "a.csv", 2, 31, "00" * 32, 0.25, 1)
+ELEVEN = Entry(39_600, 43_200, "", 0, 0, "", 0.5, 3)
+
+ENTRIES = st.lists(
+    st.builds(
+        Entry,
+        st.integers(0, 10**10),
+        st.integers(0, 10**10),
+        st.text(),
+        st.integers(0, 10**12),
+        st.integers(0, 10**15),
+        st.text("0123456789abcdef"),
+        st.floats(0, 10**6),
+        st.integers(1, 100),
+    ),
+    max_size=5,
+)
+
+
+@given(entries=ENTRIES, query=st.text(), head=st.none() | st.text(), merged=st.booleans())
+def test_a_manifest_reads_back_as_it_was(entries: list[Entry], query: str, head: str | None, merged: bool) -> None:
+    manifest = Manifest(replace(ABOUT, query=query), head, merged=ELEVEN if merged else None).having(*entries)
+    assert Manifest.from_text(manifest.to_text(), "m.json") == manifest
+
+
+def test_an_entry_is_a_line() -> None:
+    text = Manifest(ABOUT, "a,b").having(ELEVEN, TEN).to_text()
+    assert text.split("\n")[1:] == [
+        '{"start": 36000, "end": 39600, "path": "a.csv", "rows": 2, "bytes": 31, '
+        f'"sha256": "{"00" * 32}", "seconds": 0.25, "attempts": 1}},',
+        '{"start": 39600, "end": 43200, "path": "", "rows": 0, "bytes": 0, '
+        '"sha256": "", "seconds": 0.5, "attempts": 3}',
+        "]}",
+        "",
+    ]
+
+
+def test_a_window_is_had_once() -> None:
+    manifest = Manifest(ABOUT).having(TEN).having(replace(TEN, rows=3), ELEVEN)
+    assert [entry.rows for entry in manifest.entries.values()] == [3, 0]
+    assert list(manifest.without([Window(36_000, 39_600)]).entries.values()) == [ELEVEN]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        replace(ABOUT, query="from auth.all "),
+        replace(ABOUT, format="tsv"),
+        replace(ABOUT, window=60),
+        replace(ABOUT, service="https://other.example.com"),
+        replace(ABOUT, options={}),
+    ],
+)
+def test_whatever_decides_the_bytes_decides_the_key(changed: About) -> None:
+    assert changed.key != ABOUT.key
+    assert len(changed.key) == 64
+
+
+DOCUMENT = json.loads(Manifest(ABOUT).having(TEN).to_text())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "null",
+        Manifest(ABOUT).having(TEN).to_text()[:-9],
+        json.dumps(DOCUMENT | {"key": "0"}),
+        json.dumps(DOCUMENT | {"windows": [{"start": 1}]}),
+        json.dumps(DOCUMENT | {"windows": [DOCUMENT["windows"][0] | {"rows": "2"}]}),
+        json.dumps({name: value for name, value in DOCUMENT.items() if name != "version"}),
+    ],
+)
+def test_a_damaged_manifest_is_refused(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Manifest.from_text(text, "m.json")
+    assert caught.value.message == "manifest m.json is damaged"
+
+
+def test_a_newer_manifest_is_refused() -> None:
+    with pytest.raises(UsageError) as caught:
+        Manifest.from_text(json.dumps(DOCUMENT | {"version": 2}), "m.json")
+    assert caught.value.message == "manifest m.json was written by a newer svcctl (version 2)"

@@ -1,0 +1,55 @@
+"""States: saved, found again, damaged, and held by one run at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from svcctl.errors import Locked, NotFound, UsageError
+from svcctl.exports.state import State, States
+
+STATE = State("ab" * 32, "out/{start}.csv", 1_706_698_800, 3600)
+
+
+@pytest.fixture
+def states(tmp_path: Path) -> States:
+    return States(tmp_path / "exports")
+
+
+def test_a_state_is_none_before_its_first_run_and_then_what_was_saved(states: States) -> None:
+    assert states.load("hourly") is None
+    states.save("hourly", STATE)
+    assert states.load("hourly") == STATE
+    assert states.names() == ["hourly"]
+
+
+def test_an_unknown_state_is_told_with_those_there_are(states: States) -> None:
+    states.save("hourly", STATE)
+    with pytest.raises(NotFound) as caught:
+        states.need("daily")
+    assert (caught.value.message, caught.value.hint) == ("no export state 'daily'", "there are: hourly")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1, "key": "x"}', "null"])
+def test_a_damaged_state_is_refused(states: States, text: str) -> None:
+    states.save("hourly", STATE)
+    states.path("hourly").write_text(text)
+    with pytest.raises(UsageError) as caught:
+        states.load("hourly")
+    assert caught.value.message == f"state {states.path('hourly')} is damaged"
+
+
+@pytest.mark.parametrize("name", ["", ".", "../x", "a/b", "-a", "é", "x" * 101])
+def test_a_name_that_is_no_file_name_is_refused(states: States, name: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        states.load(name)
+    assert caught.value.message == f"'{name}' cannot name a state"
+
+
+def test_one_run_holds_a_state(states: States) -> None:
+    with states.locked("hourly"), pytest.raises(Locked) as caught, states.locked("hourly"):
+        pass
+    assert caught.value.message == "another run of the export 'hourly' is going on"
+    with states.locked("hourly"), states.locked("daily"):
+        pass

@@ -1,0 +1,146 @@
+"""Windows: a range in half-open pieces that no run cuts in another way, and the files they are written to."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svcctl.errors import UsageError
+from svcctl.exports.windows import Target, Window, common_length, cut, length_text, parse_length
+
+MOMENTS = st.integers(0, 4_000_000_000)
+LENGTHS = st.sampled_from([1, 30, 60, 300, 3600, 7200, 86_400, 7 * 86_400])
+
+
+def epoch(text: str) -> int:
+    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
+
+
+def test_windows_are_multiples_of_their_length_and_the_first_and_last_are_cut_to_the_range() -> None:
+    windows = cut(epoch("2024-01-31T10:20:00"), epoch("2024-01-31T13:00:01"), 3600)
+    assert [window.name for window in windows] == [
+        "20240131T102000Z-20240131T110000Z",
+        "20240131T110000Z-20240131T120000Z",
+        "20240131T120000Z-20240131T130000Z",
+        "20240131T130000Z-20240131T130001Z",
+    ]
+
+
+def test_days_begin_at_midnight_utc() -> None:
+    windows = cut(epoch("2024-01-31T00:00:00"), epoch("2024-02-02T00:00:00"), 86_400)
+    assert list(map(str, windows)) == [
+        "2024-01-31 00:00:00 to 2024-02-01 00:00:00 UTC",
+        "2024-02-01 00:00:00 to 2024-02-02 00:00:00 UTC",
+    ]
+
+
+def test_an_empty_range_has_no_windows() -> None:
+    assert cut(100, 100, 60) == ()
+
+
+@given(start=MOMENTS, length=LENGTHS, size=st.integers(1, 5000), rest=st.integers(0, 3599))
+def test_windows_cover_the_range_without_gap_or_overlap(start: int, length: int, size: int, rest: int) -> None:
+    end = start + size * length // 7 + rest
+    windows = cut(start, end, length)
+    edges = [start, *(window.end for window in windows)]
+    assert edges[-1] == end
+    assert [window.start for window in windows] == edges[:-1]
+    assert all(0 < window.end - window.start <= length for window in windows)
+
+
+@given(start=MOMENTS, length=LENGTHS, skipped=st.integers(0, 20))
+def test_a_later_start_gives_the_same_windows_from_there_on(start: int, length: int, skipped: int) -> None:
+    end = start + 50 * length
+    later = start - start % length + (skipped + 1) * length
+    assert cut(later, end, length) == tuple(window for window in cut(start, end, length) if window.start >= later)
+
+
+def test_too_many_windows_are_refused() -> None:
+    with pytest.raises(UsageError) as caught:
+        cut(0, 4_000_000_000, 1)
+    assert caught.value.message == "the range has 4000000000 windows of 1s"
+    assert caught.value.hint == "an export has at most 1000000: give a longer --window"
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30s", 30), ("5m", 300), ("1h", 3600), ("90m", 5400), ("7d", 604_800)])
+def test_a_length_is_read_and_written_in_its_largest_unit(text: str, seconds: int) -> None:
+    assert parse_length(text) == seconds
+    assert length_text(seconds) == text
+
+
+@pytest.mark.parametrize("text", ["", "0h", "h", "1", "1w", "1.5h", "-1h", "1 h", "١h"])
+def test_what_is_no_length_is_refused(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_length(text)
+    assert caught.value.message == f"'{text}' is not the length of a window"
+
+
+@pytest.mark.parametrize(
+    ("length", "periods", "common"),
+    [(3600, [600], 3600), (3600, [7 * 60], 7 * 3600), (600, [86_400], 86_400), (60, [], 60)],
+)
+def test_a_period_that_does_not_divide_the_window_widens_it(length: int, periods: list[int], common: int) -> None:
+    assert common_length(length, periods) == common
+
+
+@given(st.builds(lambda start, length: Window(start, start + length), MOMENTS, st.integers(2, 10**6)))
+def test_halves_share_a_window(window: Window) -> None:
+    first, second = window.halves()
+    assert (first.start, first.end, second.end) == (window.start, second.start, window.end)
+    assert first.start < first.end < second.end
+
+
+def test_a_second_has_no_halves() -> None:
+    with pytest.raises(ValueError, match="not longer than a second"):
+        Window(5, 6).halves()
+
+
+HOURS = cut(epoch("2024-01-31T22:00:00"), epoch("2024-02-01T01:00:00"), 3600)
+DAY = Window(HOURS[0].start, HOURS[-1].end)
+
+
+def test_a_pattern_names_a_file_for_each_window() -> None:
+    target = Target("out/{start:%Y/%m/%d/%H}.csv.gz")
+    assert (target.per_window, target.per_run, target.folder) == (True, False, "out/")
+    assert list(target.paths(DAY, HOURS).values()) == [
+        "out/2024/01/31/22.csv.gz",
+        "out/2024/01/31/23.csv.gz",
+        "out/2024/02/01/00.csv.gz",
+    ]
+
+
+def test_a_run_can_have_a_name_of_its_own() -> None:
+    target = Target("s3://bucket/events-{from}-{to:%H%M}.csv")
+    assert (target.per_window, target.per_run, target.folder) == (False, True, "s3://bucket/")
+    assert target.path(DAY) == "s3://bucket/events-20240131T220000Z-0100.csv"
+
+
+def test_a_plain_path_is_one_file() -> None:
+    target = Target("events.csv")
+    assert (target.per_window, target.per_run, target.folder, target.path(DAY)) == (False, False, "", "events.csv")
+
+
+def test_a_pattern_that_gives_two_windows_one_file_is_refused() -> None:
+    with pytest.raises(UsageError) as caught:
+        Target("{start:%Y-%m-%d}.csv").paths(DAY, HOURS)
+    assert caught.value.message == (
+        "the windows 2024-01-31 22:00:00 to 2024-01-31 23:00:00 UTC and 2024-01-31 23:00:00 to 2024-02-01 00:00:00 UTC"
+        " would both be written to 2024-01-31.csv"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{day}.csv", "unknown field {day} in '{day}.csv'"),
+        ("{start.csv", "'{start.csv' is not a pattern: expected '}' before end of string"),
+        ("}.csv", "'}.csv' is not a pattern: Single '}' encountered in format string"),
+    ],
+)
+def test_what_is_no_pattern_is_refused(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Target(text)
+    assert caught.value.message == message

@@ -1,7 +1,7 @@
 """The tables of the service's state, with types that SQLite and PostgreSQL both have.
 
-SQLite's tables are strict: they check types as PostgreSQL does, and know only INTEGER, REAL, TEXT and BLOB. Whoever
-changes a table here adds a version to `migrations`.
+SQLite's tables are strict: they check types as PostgreSQL does, and have only INTEGER, REAL, TEXT and BLOB. A change of
+a table here needs a new version in `migrations`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _integer(*_: Any, **__: Any) -> str:
 
 
 class Json(TypeDecorator[Any]):
-    """A value of the program's own, as JSON text; None is the text `null`."""
+    """A value stored as JSON text; None is stored as `null`."""
 
     impl = Text
     cache_ok = True
@@ -58,7 +58,7 @@ class Json(TypeDecorator[Any]):
 
 
 TEXT = Text().with_variant(Text(collation="C"), "postgresql")
-"""Text that is ordered by code point, as SQLite does, in every database."""
+"""Text that every database orders by code point, as SQLite does."""
 INTEGER = BigInteger().with_variant(Integer(), "sqlite")
 """A count, a key, or a moment in epoch milliseconds: 64 bits."""
 NUMBER: TypeEngine[float] = Double().with_variant(REAL(), "sqlite")
@@ -71,7 +71,7 @@ def _table(name: str, *parts: Any) -> Table:
 
 
 version = Table("alembic_version", metadata, Column("version_num", String(32), primary_key=True))
-"""One row: the version of these tables. Alembic gave the table its name and its shape."""
+"""One row: the version of these tables. Alembic defines the table's name and column."""
 
 accounts = _table(
     "accounts",

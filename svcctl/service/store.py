@@ -1,8 +1,8 @@
-"""What the service remembers beside events, in one SQLite file that survives kill -9.
+"""The state of the service: everything but the events, in one SQLite file that survives kill -9.
 
-The store owns the file, its version, its connection, its lock and its transactions, and knows nothing of what the
-tables hold: the queries of each table are in the module of its noun, made of `schema`'s tables, so that they do not
-depend on SQLite. Other processes may have the file open too (`svcctl service accounts …` does).
+The store owns the file, its version, its connection, its lock and its transactions. It does not know what the tables
+contain: each noun's module has its own queries, written with the tables of `schema`, so they do not depend on SQLite.
+Other processes may have the file open too, as `svcctl service accounts` does.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from svcctl.errors import UsageError
 from svcctl.service import migrations
 
 LOCK_SECONDS = 10
-"""How long a transaction waits for that of another process."""
+"""How long a transaction waits for one of another process."""
 
 _log = logging.getLogger("svcctl.service")
 
@@ -48,8 +48,8 @@ class Store:
     def __init__(
         self, path: Path, *, before_upgrade: Callable[[], None] = lambda: None, lock_seconds: float = LOCK_SECONDS
     ) -> None:
-        """Open the file, or make a new one. A file of an older version is copied and upgraded, unless `before_upgrade`
-        raises a reason against it. UsageError when a newer svcctl wrote the file, or it is damaged.
+        """Open the file, or create it. A file of an older version is copied and upgraded; `before_upgrade` can raise an
+        error to prevent that. UsageError when a newer svcctl wrote the file, or when it is damaged.
         """
         os.close(os.open(path, os.O_CREAT | os.O_CLOEXEC, 0o600))
         self._path = path
@@ -62,7 +62,9 @@ class Store:
                 self.close()
                 raise
         except DatabaseError as error:
-            damaged = not isinstance(error, OperationalError)  # which is about locks, the disk and permissions
+            damaged = not isinstance(
+                error, OperationalError
+            )  # an OperationalError is about locks, the disk or permissions
             raise UsageError(
                 f"state file {path} cannot be opened: {error.orig}",
                 hint="restore it from a backup, or start over with 'svcctl service reset'" if damaged else None,
@@ -73,13 +75,13 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """All of the block's statements, or none; nobody else writes in between."""
+        """Run the block's statements all or none; no other thread or process writes in between."""
         with self._lock, self._connection.execution_options(begin="begin immediate").begin():
             yield self._connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """One state of the file for all of the block's queries."""
+        """Give all queries of the block the same state of the file."""
         with self._lock, self._connection.execution_options(begin="begin").begin():
             yield self._connection
 
@@ -90,15 +92,17 @@ class Store:
             self._upgrade(before_upgrade)
 
     def _upgrade(self, before_upgrade: Callable[[], None]) -> None:
-        """Bring the file to this version, in one transaction: a process that is killed in it leaves the file as it was.
+        """Upgrade the file in one transaction, so that killing the process leaves it as it was.
 
         The copy of an older file is on the disk before anything changes.
         """
         driver = self._connection.connection.driver_connection
         assert isinstance(driver, sqlite3.Connection)
-        driver.execute("pragma foreign_keys = off")  # or a table that is made anew would take its references along
+        driver.execute(
+            "pragma foreign_keys = off"
+        )  # dropping a table to rebuild it would delete the rows that refer to it
         with self.transaction() as connection:
-            version = migrations.version_of(connection)  # another process may have been here first
+            version = migrations.version_of(connection)  # another process may have upgraded it
             if version is None:
                 migrations.create(connection)
             elif version > migrations.VERSION:
@@ -112,24 +116,24 @@ class Store:
                 copy = self._path.with_name(f"{self._path.name}.before-{migrations.VERSION}")
                 files.write(copy, driver.serialize(), private=True)
                 migrations.upgrade(connection)
-                _log.info("%s is upgraded to version %s; %s is as it was before", self._path, migrations.VERSION, copy)
+                _log.info("upgraded %s to version %s; the old file is %s", self._path, migrations.VERSION, copy)
         driver.execute("pragma foreign_keys = on")
 
 
 def replace(connection: Connection, table: Table, **row: Any) -> None:
-    """Replace the row that has this primary key, or add one."""
+    """Update the row that has this primary key, or insert one."""
     key = [column == row[column.name] for column in table.primary_key]
     if not connection.execute(update(table).where(*key).values(row)).rowcount:
         connection.execute(insert(table).values(row))
 
 
 def is_there(connection: Connection, *conditions: ColumnElement[bool]) -> bool:
-    """Whether a row of the conditions' table meets them all."""
+    """Whether a row meets all conditions."""
     return bool(connection.scalar(select(exists().where(*conditions))))
 
 
 def _engine(path: Path, lock_seconds: float) -> Engine:
-    """SQLite, with transactions that begin when the store says so, and the guarantees that the store gives."""
+    """SQLite that survives power cuts, with transactions that the store begins itself."""
     engine = create_engine(
         "sqlite://",
         creator=partial(sqlite3.connect, path, timeout=lock_seconds, check_same_thread=False, isolation_level=None),

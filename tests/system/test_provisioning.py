@@ -41,7 +41,7 @@ SESSION: list[tuple[str, int, str, str]] = [
         "role apply acme --file night-shift.yaml --yes",
         5,
         "",
-        "svcctl: error: domain acme@demo has no owner: it cannot be accessed until one is assigned (code 119)\n",
+        "svcctl: error: domain acme@demo has no owner and cannot be accessed until one is assigned (code 119)\n",
     ),
     ("service accounts user ann@acme.example acme@demo --role OWNER", 0, "", ""),
     ("role lint night-shift.yaml", 0, "file,line,role,level,rule,message\n", ""),
@@ -105,7 +105,7 @@ def test_keys_made_beside_the_running_service_work_until_their_domain_is_disable
     closed = service(*query, **keyed)
     assert (closed.returncode, closed.stderr.split(" (")[0]) == (
         5,
-        "svcctl: error: domain keyed@demo is disabled: it cannot be accessed",
+        "svcctl: error: domain keyed@demo is disabled and cannot be accessed",
     )
     service("domain", "rm", "keyed", "--yes", **RESELLER)
     assert service(*query, **keyed).returncode == 3

@@ -1,7 +1,4 @@
-"""`svcctl service accounts`: what the provider of the local service sets up, in the state of the service.
-
-The interface has no operations for this.
-"""
+"""`svcctl service accounts`: set up what the provider of the local service sells and to whom, and their keys."""
 
 from __future__ import annotations
 
@@ -185,7 +182,7 @@ def rm(ctx: typer.Context, kind: RemovableKindArg, name: KindNameArg, yes: YesOp
     remove(open_state(svc), name)
 
 
-# What can be listed and deleted. The functions import the service, since the names are needed without its packages.
+# The kinds to list and delete. Their functions import the service: their names are needed without its packages.
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def open_state(svc: Context) -> Store:
-    """The state, open until the command ends. MissingExtra without the packages that importing the service needs."""
+    """Open the state until the command ends. MissingExtra when the packages of the service are not installed."""
     extras.need("service", "the local service")
     from svcctl.service.provisioning.seed import open_store
 

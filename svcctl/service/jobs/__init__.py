@@ -1,1 +1,1 @@
-"""Jobs: their states, and the delivery of their rows."""
+"""Jobs: their states, how they are stored, and the delivery of their rows."""

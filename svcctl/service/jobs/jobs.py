@@ -1,20 +1,20 @@
-"""Jobs: what is remembered of each, which states it can be in, and the threads that run them.
+"""The job operations of the interface, the states of jobs, and the threads that run them.
 
-A job is a query whose rows go to a destination. How they get there is `delivery`'s business, handed in as `deliver`;
-here is what the interface's job operations see and do:
+A job is a query whose rows go to a destination. The module `delivery` sends them; it is passed in as `deliver`.
 
     launch ──> RUNNING ── stop ──> STOPPED      RUNNING ── all is delivered ──> COMPLETED
-                  ^── start ─────────┘          any ── remove ──> REMOVED, and from then on unknown
+                  ^── start ─────────┘          any ── remove ──> REMOVED, then unknown
 
-What the interface leaves open: stopping a job that is STOPPED or COMPLETED is refused with 108; starting one that is
-RUNNING with 101, as is starting or launching one more than may run; starting one that is COMPLETED answers COMPLETED
-and changes nothing. A removed job is forgotten with all its parameters, so it answers 100 like one that never was, and
-like one that another domain owns. Stop and remove deliver what was read so far, but answer after STOP_SECONDS even if
-the destination does not. A job that cannot go on (its query fails) stops by itself, with the reason in `error`; one
-whose destination is down goes on trying, with the reason in `error` until it succeeds.
-
-The parameters of a destination hold secrets. They are in the store's file and in the memory of the job's thread, never
-in an answer, a log or an error.
+The interface does not define these cases:
+- Stopping a STOPPED or COMPLETED job is refused with 108.
+- Starting a RUNNING job is refused with 101, and so is starting or launching a job when MOST_RUNNING jobs run.
+- Starting a COMPLETED job changes nothing and returns it.
+- A removed job is deleted with its parameters. It is refused with 100 like a job that never existed, and like a job of
+  another domain.
+- Stop and remove deliver the rows that were read so far. They return after STOP_SECONDS even if the destination does
+  not answer.
+- A job whose query fails stops with the reason in `error`. A job whose destination is down retries, with the reason in
+  `error` until it succeeds.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from svcctl.service.store import Store
 
 UNKNOWN, UNCHANGEABLE, NOT_RUNNING = 100, 101, 108
 STATUSES = (UNKNOWN, UNCHANGEABLE, NOT_RUNNING)
-"""The statuses of an envelope that refuses a job operation."""
+"""The statuses of envelopes that refuse a job operation."""
 
 MOST_RUNNING = 16
 STOP_SECONDS = 10.0
-"""How long a stop waits for the destination to take what was read; a restart delivers what it did not take."""
+"""How long a stop waits for the destination. Rows that it did not accept are delivered after a restart."""
 
 _log = logging.getLogger("svcctl.service")
 
 
 @dataclass
 class Run:
-    """One thread's life with a job: what it tells the store, and how it hears that it shall end."""
+    """The thread that runs a job: it saves its progress in the store, and ends when `stopping` is set."""
 
     job_id: str
     store: Store
@@ -59,34 +59,34 @@ class Run:
     stopping: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
     interrupt: Callable[[], None] | None = None
-    """Wakes the thread from the engine's work; set by the delivery while there is some."""
+    """Interrupts the engine; the delivery sets it while a query runs."""
     _told: tuple[str, ...] = ()
 
     def stop(self) -> None:
-        """Ask the thread to end; it first delivers what it has."""
+        """Ask the thread to end after it has delivered the rows that it has read."""
         self.stopping.set()
         if (interrupt := self.interrupt) is not None:
             interrupt()
 
     def save(self, sent: int, last_datetime: int, checkpoint: Mapping[str, Any]) -> None:
-        """Remember what was delivered, all of it or nothing; whatever troubled the job is over."""
+        """Save the progress of the delivery in one transaction, and clear the error of the job."""
         self._told = ()
         stored.change(self.store, self.job_id, sent=sent, last_datetime=last_datetime, checkpoint=checkpoint, error=())
 
     def trouble(self, reason: str) -> None:
-        """Tell why the job does not get on; once as long as it stays the same."""
+        """Save and log why the job is stuck, once for each new reason."""
         if self._told != (reason,):
             self._told = (reason,)
             _log.warning("job %s: %s", self.job_id, reason)
             stored.change(self.store, self.job_id, error=self._told)
 
     def end(self, status: JobStatus, *errors: str) -> None:
-        """The job is over, unless somebody stopped it in this moment."""
+        """Save the final state, unless the job was stopped in the meantime."""
         stored.end(self.store, self.job_id, status, errors)
 
 
 Deliver = Callable[[StoredJob, Run], bool]
-"""Delivers a job from where it stands until it is complete (True) or its run is stopped (False)."""
+"""Delivers a job from its checkpoint until it is complete (True) or its run is stopped (False)."""
 
 
 class Jobs:
@@ -99,13 +99,13 @@ class Jobs:
         self._lock = threading.RLock()
 
     def resume(self) -> None:
-        """Go on with the jobs that were running when the service ended, however it did."""
+        """Start the threads of the jobs that were running when the service ended or was killed."""
         with self._lock:
             for job in stored.running(self._store):
                 self._start(job)
 
     def close(self) -> None:
-        """End all threads. Their jobs stay RUNNING, for the next time."""
+        """End all threads. Their jobs stay RUNNING, so the next `resume` starts them again."""
         deadline = time.monotonic() + STOP_SECONDS
         with self._lock:
             runs = list(self._runs.values())
@@ -117,7 +117,7 @@ class Jobs:
     def launch(
         self, account: Account, *, type: str, query: str, request: Mapping[str, Any], params: Mapping[str, Any]
     ) -> models.Job:
-        """A new job, running."""
+        """Store a new job and run it."""
         name = params.get("friendlyName") or f"{type}_{''.join(secrets.choice(_LETTERS) for _ in range(8))}"
         job = StoredJob(str(uuid.uuid4()), _owner(account), JobStatus.RUNNING, type, str(name), query, request, params)
         with self._lock:
@@ -127,7 +127,7 @@ class Jobs:
         return self._shown(job)
 
     def listed(self, account: Account) -> list[models.Job]:
-        """The account's jobs, the oldest first."""
+        """List the jobs of the account's domain, the oldest first."""
         return [self._shown(job) for job in stored.owned(self._store, _owner(account))]
 
     def get(self, account: Account, job_id: str) -> models.Job:
@@ -147,7 +147,7 @@ class Jobs:
         with self._lock:
             job = self._own(account, job_id)
             if job.status is JobStatus.RUNNING:
-                raise Conflict(f"job {job_id} is RUNNING already", code=UNCHANGEABLE)
+                raise Conflict(f"job {job_id} is already running", code=UNCHANGEABLE)
             if job.status is JobStatus.STOPPED:
                 self._need_room()
                 self._set(job_id, JobStatus.RUNNING)
@@ -165,14 +165,16 @@ class Jobs:
             removed = self._shown(self._own(account, job_id), JobStatus.REMOVED)
             stored.remove(self._store, job_id)
             run = self._runs.get(job_id)
-        _end(run)  # somebody may have started it again meanwhile
+        _end(run)  # it may have been started again in the meantime
         return removed
 
     def _need_room(self) -> None:
         running = len(stored.running(self._store))
         if running >= MOST_RUNNING:
             raise Conflict(
-                f"{running} jobs are running, and more may not", code=UNCHANGEABLE, hint="stop or remove one first"
+                f"{running} jobs are already running, which is the maximum",
+                code=UNCHANGEABLE,
+                hint="stop or remove one first",
             )
 
     def _own(self, account: Account, job_id: str) -> StoredJob:
@@ -185,15 +187,15 @@ class Jobs:
         stored.change(self._store, job_id, status=str(status), error=())
 
     def _shown(self, job: StoredJob, status: JobStatus | None = None) -> models.Job:
-        """A job as the interface has it; what is on its way counts as generated as long as it runs."""
+        """Return the interface's job object; while a job runs, rows that are not yet delivered count as generated."""
         run = self._runs.get(job.id)
-        on_its_way = run.generated if run is not None and job.status is JobStatus.RUNNING else 0
+        in_flight = run.generated if run is not None and job.status is JobStatus.RUNNING else 0
         return models.Job(
             id=job.id,
             status=status or job.status,
             type=job.type,
             friendly_name=job.friendly_name,
-            event_generated=max(job.sent, on_its_way),
+            event_generated=max(job.sent, in_flight),
             events_sent=job.sent,
             last_datetime=job.last_datetime,
             query=job.query,
@@ -207,7 +209,7 @@ class Jobs:
             threading.Thread(target=self._work, args=(run, before), name=f"job-{job.id[:8]}", daemon=True).start()
 
     def _work(self, run: Run, before: Run | None) -> None:
-        """A thread's life. The one before may still be at the destination, and two at once would double rows."""
+        """Run a job in its thread, after the job's previous thread has ended: two at once would deliver rows twice."""
         try:
             if before is not None:
                 before.ended.wait()
@@ -231,7 +233,7 @@ _LETTERS = string.ascii_lowercase + string.digits
 
 
 def _owner(account: Account) -> str:
-    """Whose a job is: the domain's, so that any account of it can stop what another one launched."""
+    """Return the owner of an account's jobs: all accounts of a domain manage the same jobs."""
     return account.domain if account.reseller is None else f"@{account.reseller}"
 
 

@@ -1,7 +1,7 @@
-"""Jobs as they are stored: one row for each, changed in transactions of their own.
+"""Jobs as rows of the store; each function is a transaction.
 
-What `request` and `checkpoint` hold is the business of `checkpoint`. The parameters of a destination hold secrets: they
-are in the store's file and in the memory of the job's thread, never in an answer, a log or an error.
+The module `checkpoint` reads and writes the JSON of `request` and `checkpoint`. The parameters of a destination contain
+secrets: they are in the state file and in the memory of the job's thread, never in an answer, a log or an error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _JOBS = schema.jobs.c
 
 @dataclass(frozen=True, slots=True)
 class StoredJob:
-    """A job; `owner` is whose it is, `request` the query as it was asked, `checkpoint` how far its delivery got."""
+    """A stored job. `request` is the query as asked, `checkpoint` the progress of the delivery, `owner` the domain."""
 
     id: str
     owner: str
@@ -42,7 +42,7 @@ def get(store: Store, job_id: str) -> StoredJob | None:
 
 
 def owned(store: Store, owner: str) -> list[StoredJob]:
-    """The jobs of a domain, the oldest first."""
+    """List the jobs of an owner, the oldest first."""
     return _select(store, _JOBS.owner == owner)
 
 
@@ -61,7 +61,7 @@ def change(store: Store, job_id: str, **values: Any) -> None:
 
 
 def end(store: Store, job_id: str, status: JobStatus, errors: tuple[str, ...]) -> None:
-    """Give a running job its last state; one that is not running any more keeps the state it has."""
+    """Set the final state of a running job. A job that was stopped in the meantime keeps its state."""
     still = (_JOBS.id == job_id, _JOBS.status == str(JobStatus.RUNNING))
     with store.transaction() as connection:
         connection.execute(update(schema.jobs).where(*still).values(status=str(status), error=errors))

@@ -1,4 +1,4 @@
-"""Run by Alembic: upgrades the database of the connection that `upgrade` hands over, inside its transaction."""
+"""Run by Alembic: upgrades the database of the connection that `upgrade` passes on, inside its transaction."""
 
 from __future__ import annotations
 

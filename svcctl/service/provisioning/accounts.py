@@ -1,4 +1,4 @@
-"""Accounts: the API keys, secrets and tokens that requests are authorized with, and who they belong to."""
+"""Accounts: the API keys, secrets and tokens that authorize requests, and the domain or reseller of each."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def put(store: Store, account: Account) -> None:
 
 
 def every(store: Store) -> list[Account]:
-    """All accounts, those of a domain together."""
+    """List all accounts, those of the same domain together."""
     with store.reading() as connection:
         return _select(connection)
 
@@ -61,7 +61,7 @@ def with_token(store: Store, token: str) -> Account | None:
 
 
 def remove(store: Store, api_key: str) -> None:
-    """Remove an account. NotFound when there is none."""
+    """Delete an account. NotFound when there is none."""
     with store.transaction() as connection:
         if not connection.execute(delete(schema.accounts).where(schema.accounts.c.api_key == api_key)).rowcount:
             raise NotFound(f"no key '{api_key}'")
@@ -70,9 +70,9 @@ def remove(store: Store, api_key: str) -> None:
 def issue(
     store: Store, *, domain: str | None = None, reseller: str | None = None, administrator: bool = False
 ) -> Account:
-    """A new account of a domain or of a reseller, with new secrets. NotFound when that does not exist."""
+    """Create an account of a domain or of a reseller, with new secrets. NotFound when that does not exist."""
     if (domain is None) == (reseller is None):
-        raise UsageError("a key is for a domain or for a reseller", hint="give --domain NAME or --reseller NAME")
+        raise UsageError("a key belongs to a domain or to a reseller", hint="give --domain NAME or --reseller NAME")
     with store.reading() as connection:
         if domain is not None:
             domain = domains.find(connection, domain).name

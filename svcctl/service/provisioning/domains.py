@@ -1,10 +1,10 @@
-"""Domains and their users: names, states, and who can be reached when.
+"""Domains and their users: names, states, and which domains can be accessed.
 
-A domain of a reseller has a full name, `<domain>@<reseller>`; the provider's own domains (of the local profile, for
-example) have no tail and no plan. Deletion is logical: the row stays, and the name becomes free for another domain.
+A domain of a reseller has a full name, `<domain>@<reseller>`; the provider's own domains, such as that of the
+local profile, have no @ part and no plan. Deletion is logical: the row stays, and another domain can take the name.
 
-    (none) ── create ──> Active <── enable ── Disabled        Pending (by the provider only)
-                           └───── disable ──────^                └── leaves by the provider's hand, or deleted
+    (none) ── create ──> Active <── enable ── Disabled        Pending (set by the provider)
+                           └───── disable ──────^                └── ends when the provider sets another state
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from svcctl.service.store import Store, is_there
 from svcctl.service.store import replace as put
 
 MAX_NAME = 64
-"""Characters of a full name, tail included. The interface has such a bound and does not give its value."""
+"""Characters of a full name with its @ part. The interface has a bound and does not show its value."""
 OWNER = "OWNER"
 ADMIN = "ADMIN"
 
@@ -46,14 +46,14 @@ class StoredDomain:
     status: DomainStatus
 
     def to_json(self) -> dict[str, Any]:
-        """The interface's reseller domain object; time and volume only where the plan has them."""
+        """The interface's reseller domain object; it has time and volume only if the plan has them."""
         fields = {"name": self.name, "plan": self.plan, "time": self.time, "volume": self.volume}
         return {key: value for key, value in fields.items() if value is not None} | {"status": str(self.status)}
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A user of a domain; `last_domain` says that they have no other, so that its deletion is theirs."""
+    """A user of a domain. `last_domain`: the user has no other domain, so deleting this one deletes the user."""
 
     email: str
     role: str
@@ -68,20 +68,20 @@ class Member:
 
 
 def listed(store: Store, reseller: str) -> list[StoredDomain]:
-    """The reseller's domains by name."""
+    """List a reseller's domains by name."""
     with store.reading() as connection:
         return _select(connection, _DOMAINS.reseller == reseller)
 
 
 def get(store: Store, reseller: str, name: str) -> tuple[StoredDomain, list[Member]]:
-    """A domain and its users; 106 when it does not exist or is not this reseller's."""
+    """Return a domain and its users; 106 when it does not exist or belongs to another reseller."""
     with store.reading() as connection:
         domain = own(connection, reseller, name)
         return domain, _members(connection, domain.id)
 
 
 def create(store: Store, reseller: str, fields: Mapping[str, Any]) -> StoredDomain:
-    """A new domain, Active, its plan's and all generic applications activated unless the reseller prefers none."""
+    """Create an Active domain with the applications of its plan and the generic ones, if the reseller wants them."""
     unknown = fields.keys() - {"name", "plan", "time", "volume"}
     if unknown:
         raise refused(Reason.BODY, f"a new domain has no field '{min(unknown)}'")
@@ -110,40 +110,40 @@ def disable(store: Store, reseller: str, name: str) -> StoredDomain:
 
 
 def delete(store: Store, reseller: str, name: str) -> StoredDomain:
-    """The domain that was deleted: with it go its memberships, users left without a domain, and its accounts."""
+    """Delete a domain, its memberships and accounts, and users without another domain; returns the domain."""
     with store.transaction() as connection:
         domain = own(connection, reseller, name)
         _change(connection, domain, deleted_at=int(time.time() * 1000))
         connection.execute(delete_(schema.members).where(_MEMBERS.domain == domain.id))
         connection.execute(delete_(schema.users).where(schema.users.c.email.not_in(select(_MEMBERS.user))))
-        # The name becomes free, and whoever takes it must not meet the keys of the domain that had it.
+        # Another domain can take the name: the keys of this one must not open it.
         connection.execute(delete_(schema.accounts).where(schema.accounts.c.domain == domain.name))
     return replace(domain, status=DomainStatus.DELETED)
 
 
 def full_name(name: str, reseller: str) -> str:
-    """The name with its tail, checked as a whole, its length too."""
+    """Return the name with its @ part, after checking the whole."""
     label, at, tail = name.partition("@")
     full = f"{label}@{tail if at else reseller}"
     if at and tail != reseller:
-        raise refused(Reason.NAME, f"domain name '{name}' ends in another reseller than '{reseller}'")
+        raise refused(Reason.NAME, f"domain name '{name}' must end in @{reseller}")
     if len(full) > MAX_NAME:
         raise refused(Reason.NAME, f"domain name '{full}' has {len(full)} characters, more than {MAX_NAME}")
     if not _LABEL.fullmatch(label):
         raise refused(
             Reason.NAME,
-            f"domain name '{label}' must be of a-z, 0-9, '.', '_' and '-', and begin with a letter or digit",
+            f"invalid domain name '{label}': use a-z, 0-9, '.', '_' and '-', and start with a letter or digit",
         )
     return full
 
 
-# What the domain's own people may do
+# Access to a domain
 
 
 def require_access(store: Store, name: str) -> None:
-    """Refuse whoever comes from a domain that is pending or disabled, or has no owner.
+    """Refuse accounts of a domain that is pending or disabled, or has no owner.
 
-    An account may belong to a domain that nobody has made here (of a service run with accounts only): it may pass.
+    Accounts of a domain that does not exist here pass: a service can have accounts only.
     """
     with store.reading() as connection:
         for domain in _select(connection, _DOMAINS.name == name):
@@ -151,19 +151,19 @@ def require_access(store: Store, name: str) -> None:
 
 
 def check_access(connection: Connection, domain: StoredDomain) -> None:
-    """Refuse a domain that cannot be accessed now."""
+    """Refuse a domain that cannot be accessed in its present state."""
     if domain.status is DomainStatus.PENDING:
-        raise refused(Reason.PENDING, f"domain {domain.name} is pending: it cannot be accessed")
+        raise refused(Reason.PENDING, f"domain {domain.name} is pending and cannot be accessed")
     if domain.status is DomainStatus.DISABLED:
-        raise refused(Reason.DISABLED, f"domain {domain.name} is disabled: it cannot be accessed")
+        raise refused(Reason.DISABLED, f"domain {domain.name} is disabled and cannot be accessed")
     if not is_there(connection, _MEMBERS.domain == domain.id, _MEMBERS.owner):
         raise refused(
-            Reason.NO_OWNER, f"domain {domain.name} has no owner: it cannot be accessed until one is assigned"
+            Reason.NO_OWNER, f"domain {domain.name} has no owner and cannot be accessed until one is assigned"
         )
 
 
 def find(connection: Connection, name: str) -> StoredDomain:
-    """A domain by the name as given; 106 when there is none."""
+    """Return the domain of this exact name; 106 when there is none."""
     found = _select(connection, _DOMAINS.name == name)
     if not found:
         raise _unknown(name)
@@ -171,7 +171,7 @@ def find(connection: Connection, name: str) -> StoredDomain:
 
 
 def available(connection: Connection, domain: StoredDomain, kind: offers.Kind) -> tuple[str, ...]:
-    """The policies or applications that the domain's Admin role has: all there are in a domain of the provider."""
+    """List the policies or applications of the domain's Admin role; in a domain of the provider, all there are."""
     if domain.reseller is None or domain.plan is None:
         return offers.every(connection, kind)
     if kind == "application":
@@ -192,23 +192,23 @@ def every(store: Store) -> list[tuple[StoredDomain, list[Member]]]:
 
 
 def put_own(store: Store, name: str) -> None:
-    """Make a domain of the provider's own, unless there is one: without reseller and plan."""
+    """Create a domain of the provider, without reseller and plan, unless it exists."""
     with store.transaction() as connection:
         if not _select(connection, _DOMAINS.name == name):
             _insert(connection, StoredDomain(0, name, None, None, None, None, DomainStatus.ACTIVE))
 
 
 def set_status(store: Store, name: str, status: DomainStatus) -> None:
-    """Put a domain into a state, whatever it was: the way into pending and out of it."""
+    """Set the state of a domain, whatever it is now. This is the only way into Pending and out of it."""
     with store.transaction() as connection:
         _change(connection, find(connection, name), status=str(status))
 
 
 def assign(store: Store, name: str, email: str, role: str) -> None:
-    """Make someone a user of a domain, or change their role there.
+    """Add a user to a domain, or change the user's role there.
 
-    OWNER sets the role ADMIN and marks the user as owner, whom the last owner makes room for. The first user of a
-    domain must be the owner, and an owner stays one until another is assigned: else UsageError.
+    OWNER sets the role ADMIN and marks the user as the owner, in place of the former one. UsageError when the first
+    user of a domain is not its owner, or the owner would become a user without another owner.
     """
     owner = role == OWNER
     with store.transaction() as connection:
@@ -217,7 +217,7 @@ def assign(store: Store, name: str, email: str, role: str) -> None:
         if not owner and not members:
             raise UsageError(f"the first user of {name} must be its owner", hint=f"assign one with --role {OWNER}")
         if not owner and any(member.owner and member.email == email for member in members):
-            raise UsageError(f"{email} owns {name}", hint=f"assign another user with --role {OWNER} first")
+            raise UsageError(f"{email} is the owner of {name}", hint=f"assign another user with --role {OWNER} first")
         if owner:
             connection.execute(update(schema.members).where(_MEMBERS.domain == domain.id).values(owner=False))
         if not is_there(connection, schema.users.c.email == email):
@@ -229,7 +229,7 @@ def _move(store: Store, reseller: str, name: str, target: DomainStatus, word: st
     with store.transaction() as connection:
         domain = own(connection, reseller, name)
         if domain.status is DomainStatus.PENDING:
-            raise refused(Reason.PENDING, f"domain {domain.name} is pending: it cannot be {word}")
+            raise refused(Reason.PENDING, f"domain {domain.name} is pending and cannot be {word}")
         if domain.status is target:
             raise refused(Reason.ALREADY, f"domain {domain.name} is already {word}")
         _change(connection, domain, status=str(target))
@@ -237,7 +237,7 @@ def _move(store: Store, reseller: str, name: str, target: DomainStatus, word: st
 
 
 def own(connection: Connection, reseller: str, name: str) -> StoredDomain:
-    """A domain of this reseller, by its full name or without the tail."""
+    """Return a domain of this reseller, by its full name or without the @ part; 106 when there is none."""
     full = name if "@" in name else f"{name}@{reseller}"
     found = _select(connection, _DOMAINS.name == full, _DOMAINS.reseller == reseller)
     if not found:
@@ -250,7 +250,7 @@ def _unknown(name: str) -> Exception:
 
 
 def _select(connection: Connection, *conditions: ColumnElement[bool]) -> list[StoredDomain]:
-    """The domains that are not deleted and meet the conditions, by name."""
+    """Select domains that are not deleted, ordered by name."""
     columns = (_DOMAINS[name] for name in ("id", "name", "reseller", "plan", "time", "volume", "status"))
     rows = connection.execute(
         select(*columns).where(_DOMAINS.deleted_at.is_(None), *conditions).order_by(_DOMAINS.name)
@@ -289,7 +289,7 @@ def _members(connection: Connection, domain: int) -> list[Member]:
 def _required(fields: Mapping[str, Any], key: str) -> str:
     value = fields.get(key)
     if not isinstance(value, str) or not value:
-        raise refused(Reason.BODY, f"{key} is missing" if value is None else f"{key} is not text")
+        raise refused(Reason.BODY, f"{key} is missing" if value is None else f"{key} must be text")
     return value
 
 
@@ -298,9 +298,10 @@ def _amount(fields: Mapping[str, Any], key: str, most: float | None, plan: str) 
     if value is None:
         return most
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise refused(Reason.BODY, f"{key} is not a number")
+        raise refused(Reason.BODY, f"{key} must be a number")
     if most is None:
-        raise refused(Reason.AMOUNT, f"plan '{plan}' takes no {key}")
+        raise refused(Reason.AMOUNT, f"plan '{plan}' does not accept {key}")
     if not 0 < value <= most:
-        raise refused(Reason.AMOUNT, f"{key} {value} is not more than 0 and at most {most:g}, as plan '{plan}' has it")
+        got = value if isinstance(value, int) else f"{value:g}"
+        raise refused(Reason.AMOUNT, f"{key} must be 0 < {key} <= {most:g} in plan '{plan}', got {got}")
     return float(value)

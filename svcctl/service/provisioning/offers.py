@@ -1,7 +1,7 @@
-"""What the provider sells: resellers, their plans, and the policies and applications that a plan includes.
+"""What the provider sells: resellers, their price plans, and the policies and applications that a plan includes.
 
-The interface names these things without operations on them, so they are seeded, and changed with
-`svcctl service accounts`. A policy or an application is a feature. A generic one comes with every domain.
+The interface names these without operations on them, so a new state is seeded with some, and `svcctl service accounts`
+changes them. Policies and applications are features. Every domain has the generic ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Kind = Literal["policy", "application"]
 
 @dataclass(frozen=True, slots=True)
 class Reseller:
-    """`include_all_available_apps` is the interface's preference: False activates no applications in new domains."""
+    """A reseller; with `include_all_available_apps` False, its new domains start without applications."""
 
     name: str
     include_all_available_apps: bool = True
@@ -35,8 +35,8 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class PricePlan:
-    """A reseller's price plan. `time` and `volume` are the most a domain may ask for, and what it gets when it asks for
-    nothing; None is a plan that does not take the field.
+    """A reseller's price plan. `time` and `volume` are the maximum that a domain may have, and its value by default;
+    None means that the plan does not accept the field.
     """
 
     reseller: str
@@ -50,7 +50,7 @@ class PricePlan:
 def put_reseller(store: Store, reseller: Reseller) -> None:
     """Add a reseller, or change its preference."""
     if not reseller.name or "@" in reseller.name:
-        raise UsageError(f"'{reseller.name}' cannot be a reseller's name")
+        raise UsageError(f"invalid reseller name '{reseller.name}'", hint="use any text without '@'")
     with store.transaction() as connection:
         replace(connection, schema.resellers, **asdict(reseller))
 
@@ -58,13 +58,13 @@ def put_reseller(store: Store, reseller: Reseller) -> None:
 def put_feature(store: Store, feature: Feature) -> None:
     """Add a policy or an application, or change whether it is generic."""
     if not feature.name or feature.name == "*":
-        raise UsageError(f"'{feature.name}' cannot be a name")
+        raise UsageError(f"invalid {feature.kind} name '{feature.name}'", hint="use any text but '*'")
     with store.transaction() as connection:
         replace(connection, schema.features, **asdict(feature))
 
 
 def put_plan(store: Store, plan: PricePlan) -> None:
-    """Add a plan, or replace what it says. UsageError names what it refers to and does not exist."""
+    """Add a plan, or replace it. UsageError when its reseller, a policy or an application does not exist."""
     with store.transaction() as connection:
         if reseller(connection, plan.reseller) is None:
             raise UsageError(f"no reseller '{plan.reseller}'", hint="see 'svcctl service accounts list resellers'")
@@ -74,7 +74,7 @@ def put_plan(store: Store, plan: PricePlan) -> None:
         for kind, names in (("policy", plan.policies), ("application", plan.applications)):
             for name in dict.fromkeys(names):
                 if not is_there(connection, *_is_feature(kind, name)):
-                    raise UsageError(f"no {kind} '{name}'", hint=f"make it with 'svcctl service accounts {kind}'")
+                    raise UsageError(f"no {kind} '{name}'", hint=f"create it with 'svcctl service accounts {kind}'")
                 row = {"reseller": plan.reseller, "plan": plan.name, "kind": kind, "name": name}
                 connection.execute(insert(schema.plan_features).values(row))
 
@@ -93,7 +93,7 @@ def plan(connection: Connection, reseller: str, name: str) -> PricePlan | None:
 
 
 def generic(connection: Connection, kind: Kind) -> tuple[str, ...]:
-    """The names of the features that come with every domain."""
+    """Return the names of the features that every domain has."""
     return tuple(feature.name for feature in _features(connection, kind) if feature.generic)
 
 
@@ -119,30 +119,30 @@ def plans(store: Store) -> list[PricePlan]:
 
 
 def remove_plan(store: Store, reseller: str, name: str) -> None:
-    """Forget a plan. UsageError while a domain has it, NotFound when there is none."""
+    """Delete a plan. UsageError while a domain has it, NotFound when there is none."""
     domains, plans = schema.domains.c, schema.plans
     with store.transaction() as connection:
         if is_there(connection, domains.deleted_at.is_(None), domains.reseller == reseller, domains.plan == name):
-            raise UsageError(f"plan '{name}' of reseller '{reseller}' has domains")
+            raise UsageError(f"plan '{name}' of reseller '{reseller}' still has domains")
         if not connection.execute(delete(plans).where(plans.c.reseller == reseller, plans.c.name == name)).rowcount:
             raise NotFound(f"no plan '{name}' of reseller '{reseller}'")
 
 
 def remove_feature(store: Store, kind: Kind, name: str) -> None:
-    """Forget a policy or an application; plans and domains lose it. NotFound when there is none."""
+    """Delete a policy or an application, from plans and domains too. NotFound when there is none."""
     with store.transaction() as connection:
         if not connection.execute(delete(schema.features).where(*_is_feature(kind, name))).rowcount:
             raise NotFound(f"no {kind} '{name}'")
 
 
 def remove_reseller(store: Store, name: str) -> None:
-    """Forget a reseller without plans or domains, and its accounts. UsageError when it has some."""
+    """Delete a reseller and its accounts. UsageError while it has plans or domains."""
     with store.transaction() as connection:
         if reseller(connection, name) is None:
             raise NotFound(f"no reseller '{name}'")
-        for table, what in ((schema.plans, "plans"), (schema.domains, "domains, deleted ones included")):
+        for table, what in ((schema.plans, "plans"), (schema.domains, "domains (deleted ones count)")):
             if is_there(connection, table.c.reseller == name):
-                raise UsageError(f"reseller '{name}' has {what}")
+                raise UsageError(f"reseller '{name}' still has {what}")
         connection.execute(delete(schema.accounts).where(schema.accounts.c.reseller == name))
         connection.execute(delete(schema.resellers).where(schema.resellers.c.name == name))
 

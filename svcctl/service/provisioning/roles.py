@@ -30,7 +30,7 @@ def create(store: Store, account: Account, domain_name: str, fields: Mapping[str
 
 
 def update(store: Store, account: Account, domain_name: str, name: str, fields: Mapping[str, Any]) -> CustomRole:
-    """Change what the fields mention. A name among them is the role's new one."""
+    """Change the given fields; `name` gives the role a new name."""
     changes = rules.read(fields)
     with store.transaction() as connection:
         domain = _administrated(connection, account, domain_name)
@@ -47,13 +47,13 @@ def get(store: Store, account: Account, domain_name: str, name: str) -> CustomRo
 
 
 def listed(store: Store, account: Account, domain_name: str) -> list[CustomRole]:
-    """The domain's roles by name."""
+    """List the domain's roles by name."""
     with store.reading() as connection:
         return _select(connection, _administrated(connection, account, domain_name))
 
 
 def delete(store: Store, account: Account, domain_name: str, name: str) -> CustomRole:
-    """The role that was deleted."""
+    """Delete a role and return it."""
     with store.transaction() as connection:
         domain = _administrated(connection, account, domain_name)
         role = _get(connection, domain, name)
@@ -62,15 +62,15 @@ def delete(store: Store, account: Account, domain_name: str, name: str) -> Custo
 
 
 def _administrated(connection: Connection, account: Account, name: str) -> domains.StoredDomain:
-    """The domain, when the account administrates it: its own, or a reseller's customer; and when it can be accessed."""
+    """Return a domain that can be accessed and that the account manages: its own, or a customer of its reseller."""
     if account.reseller is not None:
         domain = domains.own(connection, account.reseller, name)
     elif name not in (account.domain, account.domain.partition("@")[0]):
         raise refused(
-            Reason.NOT_ADMINISTRATOR, f"the account belongs to domain {account.domain}; it does not administrate {name}"
+            Reason.NOT_ADMINISTRATOR, f"the account belongs to domain {account.domain} and cannot manage {name}"
         )
     elif not account.administrator:
-        raise refused(Reason.NOT_ADMINISTRATOR, f"the account does not administrate domain {account.domain}")
+        raise refused(Reason.NOT_ADMINISTRATOR, f"the account is not an administrator of domain {account.domain}")
     else:
         domain = domains.find(connection, account.domain)
     domains.check_access(connection, domain)
@@ -85,7 +85,7 @@ def _available(connection: Connection, domain: domains.StoredDomain) -> Availabl
 
 def _require_free(connection: Connection, domain: domains.StoredDomain, name: str) -> None:
     if _select(connection, domain, name):
-        raise refused(Reason.ROLE_TAKEN, f"domain {domain.name} has a role '{name}'")
+        raise refused(Reason.ROLE_TAKEN, f"domain {domain.name} already has a role '{name}'")
 
 
 def _get(connection: Connection, domain: domains.StoredDomain, name: str) -> CustomRole:
@@ -96,7 +96,7 @@ def _get(connection: Connection, domain: domains.StoredDomain, name: str) -> Cus
 
 
 def _select(connection: Connection, domain: domains.StoredDomain, name: str | None = None) -> list[CustomRole]:
-    """The domain's roles by name, or the one of this name."""
+    """Select the roles of a domain ordered by name, or only the role of this name."""
     named = [] if name is None else [_ROLES.name == name]
     columns = (column for column in _ROLES if column is not _ROLES.domain)
     rows = connection.execute(select(*columns).where(_ROLES.domain == domain.id, *named).order_by(_ROLES.name))

@@ -1,15 +1,15 @@
-"""Custom roles of a domain, and the interface's nine rules about them, as this service reads them.
+"""Custom roles, and the interface's nine rules about them as this service reads them.
 
-`Changes` is what a request says, `Role` what is kept. A rule that a request can break is a function that refuses it
-with a code of its own (131 to 139, for rules 1 to 9). Where the rules leave room, this is how they are read here:
+`Changes` is the content of a request, `CustomRole` is what is stored. Each rule that a request can break is a function,
+which refuses the request with the rule's code (131 to 139 for rules 1 to 9). The rules leave room, used as follows:
 
-- Rule 1: a create that mentions none of policies, applications and resourceIds grants all of all three. One that
-  mentions some of them grants nothing of the others: a role never gets more than was written down.
-- Rule 2: `*` stays `*`: what becomes available later is included. It stands alone.
-- Rule 4, an update with empty applications: they are taken away. Where the update also names a default application, the
-  role must have had that one, and keeps it alone.
-- Rule 5: a default application is never required; one that is set must be among the applications.
-- Rule 7 holds for applications, too.
+- Rule 1: a create without policies, applications and resourceIds grants all of them. A create with some of the three
+  grants nothing of the others, so a role never grants more than was written down.
+- Rule 2: `*` is stored as `*`, so it includes whatever becomes available later. Nothing else can be next to it.
+- Rule 4: an update with empty applications removes them. If the update also names a default application, the role must
+  already include that application, and keeps only that one.
+- Rule 5: a default application is never required. If it is set, it must be among the applications.
+- Rule 7 applies to applications too.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from svcctl.service.provisioning.codes import Reason, refused
 ALL = "*"
 EVERY = (ALL,)
 READ_ONLY: dict[str, Any] = {"alertPermissions": [], "defVault": 1, "maxVault": 1}
-"""The fields that only the provider sets, with what every role has here."""
+"""The fields that only the provider can set, and their values in every role here."""
 
 Names = tuple[str, ...]
-"""Names of policies or applications; EVERY is all available."""
+"""Names of policies or applications; EVERY stands for all available ones."""
 Resources = tuple[int, ...] | None
-"""Resource IDs, ascending; None is all available."""
+"""Resource IDs in ascending order; None stands for all available ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class CustomRole:
     default_application: str | None
 
     def to_json(self) -> dict[str, Any]:
-        """The full role read. resourceIds was flattened, so its integers stand under one label."""
+        """The full role read. resourceIds was flattened when it was stored, so all integers are under one label."""
         everything = self.resource_ids is None
         fields: dict[str, Any] = {
             "name": self.name,
@@ -58,8 +58,8 @@ class CustomRole:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a create or update mentions; None for what it does not. `resource_ids` is a tuple around the value, since
-    all resources are None themselves. An empty default application removes the one there is (rule 6).
+    """The fields of a create or update; None for a field that is not given. `resource_ids` is a tuple around the value,
+    because None already stands for all resources. An empty default application removes the present one (rule 6).
     """
 
     name: str | None = None
@@ -71,11 +71,11 @@ class Changes:
     default_application: str | None = None
 
 
-# What a request says
+# Reading a request
 
 
 def read(fields: Mapping[str, Any]) -> Changes:
-    """The fields of a request's body, each read by its own rules."""
+    """Read the fields of a request's body, each by its own rules."""
     refuse_read_only(fields)
     made: dict[str, Any] = {}
     for key, value in fields.items():
@@ -94,39 +94,39 @@ def refuse_read_only(fields: Mapping[str, Any]) -> None:
 
 
 def role_name(key: str, value: object) -> str:
-    """Rule 1: the one field that is required, so it must say something."""
+    """Rule 1: the name is required, so it cannot be blank."""
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise refused(Reason.NAME_ONLY, "the role's name must be text that can be printed, and not blank")
+        raise refused(Reason.NAME_ONLY, "the role's name must be printable text and not blank")
     return value
 
 
 def names(key: str, value: object) -> Names:
-    """Rules 2 and 3: a list of names, a single one for a list of it, or `*` for all."""
+    """Rules 2 and 3: a list of names, a single name, which equals a list with that name, or `*` for all."""
     given = [value] if isinstance(value, str) else value
     if not isinstance(given, list) or not all(isinstance(name, str) and name for name in given):
         raise refused(Reason.SINGLE, f"{key} must be a list of names, or a single name")
     if ALL in given and len(given) > 1:
-        raise refused(Reason.ALL, f"{key} has names beside '*', which means all")
+        raise refused(Reason.ALL, f"{key} has other names next to '*', which already means all")
     return tuple(dict.fromkeys(given))
 
 
 def resources(key: str, value: object) -> tuple[Resources]:
-    """Rules 2 and 8: the integers of all lists together, whatever their labels; the label `*` includes everything."""
+    """Rules 2 and 8: the integers of all lists, whatever their labels; the label `*` includes everything."""
     if value == ALL:
         return (None,)
     if not isinstance(value, dict):
-        raise refused(Reason.RESOURCES, f"{key} must be an object of labels with a list of integers each")
+        raise refused(Reason.RESOURCES, f"{key} must be an object that maps labels to lists of integers")
     for label, ids in value.items():
         if not isinstance(ids, list) or not all(type(one) is int for one in ids):
             raise refused(Reason.RESOURCES, f"{key}.{label} must be a list of integers")
     flat = {one for ids in value.values() for one in ids}
     if ALL in value and (flat or len(value) > 1):
-        raise refused(Reason.ALL, f"{key} has more beside '*', which means all")
+        raise refused(Reason.ALL, f"{key} has other labels or IDs next to '*', which already means all")
     return (None,) if ALL in value else (tuple(sorted(flat)),)
 
 
 def default_application(key: str, value: object) -> str:
-    """Rule 6: a name, or empty for none."""
+    """Rule 6: a name, or an empty text to remove the default."""
     if not isinstance(value, str):
         raise refused(Reason.REMOVE_DEFAULT, f"{key} must be a name, or '' for none")
     return value
@@ -149,18 +149,18 @@ _READERS: dict[str, tuple[str, Callable[[str, object], Any]]] = {
 }
 
 
-# What a role may be
+# Applying the rules
 
 
 def grant_all_to_a_bare_name(changes: Changes) -> Changes:
-    """Rule 1: a create that mentions nothing it grants, grants everything."""
+    """Rule 1: a create that grants nothing explicitly grants everything."""
     if changes.policies is None and changes.applications is None and changes.resource_ids is None:
         return replace(changes, policies=EVERY, applications=EVERY, resource_ids=(None,))
     return changes
 
 
 def keep_the_application_referred_to(role: CustomRole, changes: Changes, available: Collection[str]) -> Changes:
-    """Rule 4, of an update with empty applications that names a default: the role has that application already."""
+    """Rule 4: an update with empty applications and a default application keeps that one, which the role must have."""
     wanted = changes.default_application
     if changes.applications != () or not wanted:
         return changes
@@ -175,7 +175,7 @@ def require_a_grant(role: CustomRole) -> None:
     """Rule 4."""
     if not role.policies and not role.applications:
         raise refused(
-            Reason.GRANTS_NOTHING, f"role '{role.name}' has no policies, so it must have at least one application"
+            Reason.GRANTS_NOTHING, f"role '{role.name}' has no policies, so it needs at least one application"
         )
 
 
@@ -200,14 +200,14 @@ def require_available(kind: str, wanted: Names | None, available: Collection[str
 
 @dataclass(frozen=True, slots=True)
 class Available:
-    """What the domain has, as its Admin role would."""
+    """The policies and applications of the domain's Admin role."""
 
     policies: Collection[str]
     applications: Collection[str]
 
 
 def made(changes: Changes, available: Available) -> CustomRole:
-    """The role that a create makes; ServiceError with the code of the rule that forbids it."""
+    """Return the role that a create makes. ServiceError with the code of the first rule that it breaks."""
     if changes.name is None:
         raise refused(Reason.NAME_ONLY, "the role's name is missing")
     bare = CustomRole(changes.name, None, (), (), (), None, None)
@@ -215,7 +215,7 @@ def made(changes: Changes, available: Available) -> CustomRole:
 
 
 def changed(role: CustomRole, changes: Changes, available: Available) -> CustomRole:
-    """The role that an update makes of one; what the request does not touch is not held against it."""
+    """Return the role after an update. Fields that the request does not give are not checked again."""
     return _checked(role, keep_the_application_referred_to(role, changes, available.applications), available)
 
 
@@ -230,7 +230,7 @@ def _checked(current: CustomRole, changes: Changes, available: Available) -> Cus
 
 
 def _merged(role: CustomRole, changes: Changes) -> CustomRole:
-    """The role with what is mentioned; an empty text takes a field away (for the default application by rule 6)."""
+    """Return the role with the given fields; an empty text removes a field (the default application by rule 6)."""
     return CustomRole(
         role.name if changes.name is None else changes.name,
         role.description if changes.description is None else changes.description or None,

@@ -1,7 +1,7 @@
-"""What a fresh service holds before anybody made anything: the local domain, and a reseller with something to sell.
+"""The contents of a new state: the local domain, and a demo reseller with plans, policies and applications.
 
-It is put there once. What is removed or changed later stays so; only the accounts of the built-in profiles are put back
-at every start, since their credentials are kept outside.
+They are stored once, so later changes and deletions last. Only the accounts of the built-in profiles are stored at
+every start, because their credentials are in a file of their own.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PLANS = (
 
 
 def open_store(files: local_service.Files) -> Store:
-    """The store of the local service, with what every one of them holds. It may be open in another process."""
+    """Open the state of the local service, and fill it if it is new. Another process may have it open too."""
     files.make()
     store = Store(files.state, before_upgrade=partial(_require_no_other_service, files))
     seed(store, *local_service.all_profile_fields(files))
@@ -46,7 +46,7 @@ def open_store(files: local_service.Files) -> Store:
 
 
 def _require_no_other_service(files: local_service.Files) -> None:
-    """Locked when a service that is running in another process would find its tables changed."""
+    """Raise Locked while the service of another process is using the tables that an upgrade would change."""
     pid = local_service.running(files)
     if pid not in (None, os.getpid()):
         raise Locked(
@@ -56,7 +56,7 @@ def _require_no_other_service(files: local_service.Files) -> None:
 
 
 def seed(store: Store, own: Mapping[str, str], reseller: Mapping[str, str]) -> None:
-    """Fill an empty store, and give both built-in profiles their accounts (`api_key`, `api_secret`, `token`)."""
+    """Fill an empty store, and store the accounts of both built-in profiles (`api_key`, `api_secret`, `token`)."""
     if not domains.every(store) and not offers.resellers(store):
         catalog(store)
     accounts.put(store, Account(own["api_key"], own["api_secret"], own["token"], LOCAL_DOMAIN, administrator=True))
@@ -64,7 +64,7 @@ def seed(store: Store, own: Mapping[str, str], reseller: Mapping[str, str]) -> N
 
 
 def catalog(store: Store) -> None:
-    """The local domain with its owner, and the demo reseller with its plans."""
+    """Store the local domain with its owner, and the demo reseller with its plans."""
     domains.put_own(store, LOCAL_DOMAIN)
     domains.assign(store, LOCAL_DOMAIN, LOCAL_OWNER, domains.OWNER)
     offers.put_reseller(store, Reseller(RESELLER))

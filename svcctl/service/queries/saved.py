@@ -1,7 +1,7 @@
-"""Saved queries: the text that a request's `queryId` stands for.
+"""Saved queries, which a request runs by their `queryId`.
 
-The interface runs saved queries and has no operations to make them, so they are made with `svcctl service queries`,
-straight in the file of state. A text is parsed before it is saved; its tables and columns are looked up when it runs.
+The interface has no operations to save queries: `svcctl service queries` does it. A query is parsed before it is saved;
+its tables and columns are looked up when it runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class SavedQuery:
 
 
 def listed(store: Store) -> list[SavedQuery]:
-    """All of them, by ID."""
+    """List all saved queries by ID."""
     with store.reading() as connection:
         return [SavedQuery(*row) for row in connection.execute(select(queries).order_by(queries.c.id))]
 
@@ -40,13 +40,14 @@ def get(store: Store, id: str) -> SavedQuery:
 
 
 def put(store: Store, query: SavedQuery) -> None:
-    """Save a query, in place of the one with its ID. ServiceError with the place when its text is no query."""
-    # Reading and removing need no parser, which takes longer to load than they take.
+    """Save a query, or replace the one with its ID. ServiceError with the place of a syntax error."""
+    # Imported here because the parser takes longer to load than listing or deleting a query takes.
     from svcctl.service.language import QueryError, parse
 
     if not _ID.fullmatch(query.id):
         raise UsageError(
-            f"'{query.id}' cannot be a query's ID", hint="an ID is 1 to 100 letters, digits, '.', '_' or '-'"
+            f"invalid query ID '{query.id}'",
+            hint="use 1 to 100 letters, digits, '.', '_' or '-', and start with a letter or digit",
         )
     try:
         parse(query.text)
@@ -57,7 +58,7 @@ def put(store: Store, query: SavedQuery) -> None:
 
 
 def remove(store: Store, id: str) -> None:
-    """Forget a query. NotFound when there is none."""
+    """Delete a query. NotFound when there is none."""
     with store.transaction() as connection:
         if not connection.execute(delete(queries).where(queries.c.id == id)).rowcount:
             raise NotFound(f"no saved query '{id}'")

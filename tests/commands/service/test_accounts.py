@@ -102,11 +102,11 @@ def test_users_and_states_are_the_providers_to_set(reseller: Any, machine: Any) 
             2,
             "unknown kind 'things'\nhint: kinds are: keys, resellers, plans, policies, applications, domains, users",
         ),
-        (("key",), 2, "a key is for a domain or for a reseller\nhint: give --domain NAME or --reseller NAME"),
+        (("key",), 2, "a key belongs to a domain or to a reseller\nhint: give --domain NAME or --reseller NAME"),
         (("key", "--domain", "nemo"), 4, "invalid domain: there is no nemo (code 106)"),
         (("key", "--reseller", "nemo"), 4, "no reseller 'nemo'"),
-        (("reseller", "a@b"), 2, "'a@b' cannot be a reseller's name"),
-        (("policy", "*"), 2, "'*' cannot be a name"),
+        (("reseller", "a@b"), 2, "invalid reseller name 'a@b'\nhint: use any text without '@'"),
+        (("policy", "*"), 2, "invalid policy name '*'\nhint: use any text but '*'"),
         (
             ("plan", "p", "--reseller", "nemo"),
             2,
@@ -115,7 +115,7 @@ def test_users_and_states_are_the_providers_to_set(reseller: Any, machine: Any) 
         (
             ("plan", "p", "--reseller", "demo", "--policy", "x"),
             2,
-            "no policy 'x'\nhint: make it with 'svcctl service accounts policy'",
+            "no policy 'x'\nhint: create it with 'svcctl service accounts policy'",
         ),
         (("user", "a@x", "nemo"), 4, "invalid domain: there is no nemo (code 106)"),
         (("status", "local", "Gone"), 2, "unknown status 'Gone'\nhint: a domain can be Active, Disabled, Pending"),
@@ -123,7 +123,7 @@ def test_users_and_states_are_the_providers_to_set(reseller: Any, machine: Any) 
         (("rm", "keys", "x", "--yes"), 4, "no key 'x'"),
         (("rm", "policies", "x", "--yes"), 4, "no policy 'x'"),
         (("rm", "plans", "demo/x", "--yes"), 4, "no plan 'x' of reseller 'demo'"),
-        (("rm", "resellers", "demo", "--yes"), 2, "reseller 'demo' has plans"),
+        (("rm", "resellers", "demo", "--yes"), 2, "reseller 'demo' still has plans"),
         (
             ("rm", "policies", "Search"),
             2,

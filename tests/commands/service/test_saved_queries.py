@@ -65,7 +65,8 @@ def test_an_id_is_a_word(service: Shell, id: str) -> None:
     done = service("service", "queries", "set", "--", id, "from sample")
     assert (done.returncode, done.stderr) == (
         2,
-        f"svcctl: error: '{id}' cannot be a query's ID\nhint: an ID is 1 to 100 letters, digits, '.', '_' or '-'\n",
+        f"svcctl: error: invalid query ID '{id}'\n"
+        "hint: use 1 to 100 letters, digits, '.', '_' or '-', and start with a letter or digit\n",
     )
 
 

@@ -96,7 +96,7 @@ def test_a_job_is_launched_stopped_started_listed_and_removed(ask: Ask) -> None:
 
 def test_what_cannot_be_done_says_why_in_the_envelope(ask: Ask) -> None:
     job_id = launch(ask)
-    running = f"job {job_id} is RUNNING already"
+    running = f"job {job_id} is already running"
     assert ask("GET", f"/job/start/{job_id}") == refused(409, 101, running)
     ask("GET", f"/job/stop/{job_id}")
     stopped = f"job {job_id} is STOPPED: only a running job can be stopped"

@@ -103,11 +103,17 @@ REFUSALS: list[tuple[str, str, Any, int, dict[str, Any]]] = [
         "/domain",
         {"name": "A", "plan": "basic"},
         400,
-        error(121, "domain name 'A' must be of a-z, 0-9, '.', '_' and '-', and begin with a letter or digit"),
+        error(121, "invalid domain name 'A': use a-z, 0-9, '.', '_' and '-', and start with a letter or digit"),
     ),
     ("POST", "/domain", {"name": "acme", "plan": "basic"}, 409, error(122, "domain acme@demo exists")),
     ("POST", "/domain", {"name": "b", "plan": "x"}, 400, error(123, "reseller 'demo' has no plan 'x'")),
-    ("POST", "/domain", {"name": "b", "plan": "trial", "time": 1}, 400, error(124, "plan 'trial' takes no time")),
+    (
+        "POST",
+        "/domain",
+        {"name": "b", "plan": "trial", "time": 1},
+        400,
+        error(124, "plan 'trial' does not accept time"),
+    ),
     ("POST", "/domain", {"plan": "basic"}, 400, error(125, "name is missing")),
     ("POST", "/domain", b"{", 400, error(125, "the body is not JSON")),
     ("POST", "/domain", b"", 400, error(125, "the body is not JSON")),
@@ -123,7 +129,7 @@ REFUSALS: list[tuple[str, str, Any, int, dict[str, Any]]] = [
         "/domain/acme/roles",
         {"name": "ops", "policies": [], "applications": []},
         400,
-        error(134, "role 'ops' has no policies, so it must have at least one application"),
+        error(134, "role 'ops' has no policies, so it needs at least one application"),
     ),
     ("POST", "/domain/acme/roles", {"name": "ops", "maxVault": 2}, 400, error(139, "maxVault cannot be set")),
 ]
@@ -141,7 +147,7 @@ def test_pending_disabled_and_ownerless_have_errors_of_their_own(ask: Ask, store
     ask("reseller", "POST", "/domain", {"name": "acme", "plan": "basic"})
     assert ask("reseller", "GET", "/domain/acme/roles") == (
         409,
-        error(119, "domain acme@demo has no owner: it cannot be accessed until one is assigned"),
+        error(119, "domain acme@demo has no owner and cannot be accessed until one is assigned"),
     )
     ask("reseller", "POST", "/domain/acme/disable")
     assert ask("reseller", "POST", "/domain/acme/disable") == (
@@ -150,12 +156,12 @@ def test_pending_disabled_and_ownerless_have_errors_of_their_own(ask: Ask, store
     )
     assert ask("reseller", "GET", "/domain/acme/roles") == (
         409,
-        error(127, "domain acme@demo is disabled: it cannot be accessed"),
+        error(127, "domain acme@demo is disabled and cannot be accessed"),
     )
     domains.set_status(store, "acme@demo", DomainStatus.PENDING)
     assert ask("reseller", "POST", "/domain/acme/enable") == (
         409,
-        error(118, "domain acme@demo is pending: it cannot be enabled"),
+        error(118, "domain acme@demo is pending and cannot be enabled"),
     )
 
 
@@ -196,7 +202,7 @@ def test_a_role_lives_through_the_routes(ask: Ask, who: str) -> None:
 def test_an_ordinary_account_administrates_nothing(ask: Ask) -> None:
     assert ask("ordinary", "GET", "/domain/acme/roles") == (
         403,
-        error(126, "the account does not administrate domain acme@demo"),
+        error(126, "the account is not an administrator of domain acme@demo"),
     )
 
 
@@ -213,7 +219,7 @@ def test_a_domain_that_cannot_be_accessed_answers_its_own_accounts_nothing(ask: 
             409,
             False,
             1,
-            "domain acme@demo is disabled: it cannot be accessed",
+            "domain acme@demo is disabled and cannot be accessed",
         )
     ask("reseller", "DELETE", "/domain/acme")
     status, answer = ask("admin", "GET", "/domain/acme/roles")

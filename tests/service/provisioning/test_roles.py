@@ -57,7 +57,7 @@ def test_roles_are_kept_with_their_domain(store: Store) -> None:
 
 
 def test_a_name_is_taken_once_and_an_update_may_change_it(store: Store) -> None:
-    taken = (141, "domain acme@north has a role 'a'")
+    taken = (141, "domain acme@north already has a role 'a'")
     roles.create(store, ADMIN, "acme", {"name": "a"})
     roles.create(store, ADMIN, "acme", {"name": "b"})
     assert refusal(lambda: roles.create(store, ADMIN, "acme", {"name": "a"})) == taken
@@ -76,9 +76,9 @@ def test_a_name_is_taken_once_and_an_update_may_change_it(store: Store) -> None:
         (RESELLER, "acme", None),
         (RESELLER, "other", (106, "invalid domain: there is no other@north")),
         (OTHER_RESELLER, "acme@north", (106, "invalid domain: there is no acme@north")),
-        (ORDINARY, "acme", (126, "the account does not administrate domain acme@north")),
-        (ADMIN, "other", (126, "the account belongs to domain acme@north; it does not administrate other")),
-        (ADMIN, "acme@south", (126, "the account belongs to domain acme@north; it does not administrate acme@south")),
+        (ORDINARY, "acme", (126, "the account is not an administrator of domain acme@north")),
+        (ADMIN, "other", (126, "the account belongs to domain acme@north and cannot manage other")),
+        (ADMIN, "acme@south", (126, "the account belongs to domain acme@north and cannot manage acme@south")),
     ],
 )
 @pytest.mark.parametrize("operation", ["listed", "get", "create", "update", "delete"])

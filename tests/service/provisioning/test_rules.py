@@ -66,7 +66,7 @@ def test_rule_1_the_name_is_required() -> None:
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "\x1b[31m", 7, None, ["ops"], True])
 def test_rule_1_the_name_says_something(name: Any) -> None:
-    message = "the role's name must be text that can be printed, and not blank"
+    message = "the role's name must be printable text and not blank"
     assert refusal(lambda: rules.read({"name": name})) == (131, message)
 
 
@@ -101,8 +101,8 @@ def test_rule_2_a_star_means_all(
     ],
 )
 def test_rule_2_a_star_stands_alone(fields: dict[str, Any], key: str) -> None:
-    names = "more" if key == "resourceIds" else "names"
-    assert refusal(lambda: made(**fields)) == (132, f"{key} has {names} beside '*', which means all")
+    others = "labels or IDs" if key == "resourceIds" else "names"
+    assert refusal(lambda: made(**fields)) == (132, f"{key} has other {others} next to '*', which already means all")
 
 
 def test_rule_2_all_means_all_available_if_any() -> None:
@@ -128,7 +128,7 @@ def test_rule_3_anything_else_is_refused(value: Any) -> None:
 
 # Rule 4
 
-NOTHING = (134, "role 'ops' has no policies, so it must have at least one application")
+NOTHING = (134, "role 'ops' has no policies, so it needs at least one application")
 
 
 @pytest.mark.parametrize(
@@ -293,9 +293,9 @@ def test_rule_8_only_the_integers_count(resource_ids: dict[str, list[int]], flat
 @pytest.mark.parametrize(
     ("resource_ids", "message"),
     [
-        ([1, 2], "resourceIds must be an object of labels with a list of integers each"),
-        ("1", "resourceIds must be an object of labels with a list of integers each"),
-        (None, "resourceIds must be an object of labels with a list of integers each"),
+        ([1, 2], "resourceIds must be an object that maps labels to lists of integers"),
+        ("1", "resourceIds must be an object that maps labels to lists of integers"),
+        (None, "resourceIds must be an object that maps labels to lists of integers"),
         ({"a": 1}, "resourceIds.a must be a list of integers"),
         ({"a": None}, "resourceIds.a must be a list of integers"),
         ({"a": [1.0]}, "resourceIds.a must be a list of integers"),

@@ -1,4 +1,4 @@
-"""The tables that svcctl made while its state had no version, those that are missing among them."""
+"""Create the tables that are missing of those that svcctl had before there were versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job has a number, the order in which jobs were launched, which was SQLite's rowid before."""
+"""Give each job a number for the order of launches, which was SQLite's rowid before."""
 
 from __future__ import annotations
 

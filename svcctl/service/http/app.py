@@ -72,9 +72,14 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _broken(request: Request, error: Exception) -> Response:
-    """Answer a request that hit a defect. Starlette raises the error again, so the server logs its traceback."""
+    """Answer a request that hit a defect.
+
+    Starlette then raises the error again, so the server logs the traceback and closes the connection.
+    """
     _log.error("request %s failed: %r", request.state.cid, error)
-    return failed(request, ServiceError("the service failed on this request; its log has the reason", code=500))
+    response = failed(request, ServiceError("the service failed on this request; its log has the reason", code=500))
+    response.headers["connection"] = "close"
+    return response
 
 
 async def _query(request: Request) -> Response:

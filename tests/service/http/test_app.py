@@ -92,6 +92,7 @@ def test_a_defect_is_an_envelope_too_and_its_reason_is_in_the_log_alone(
     without_engine = Service(cast(Any, None), store, cast(Any, None), clock=lambda: NOW)
     answer = answered(build(without_engine), "GET", "/service/status", headers={"authorization": "Bearer operator"})
     assert without_id(answer) == (500, refusal("the service failed on this request; its log has the reason"))
+    assert answer.headers["connection"] == "close"
     cid = answer.headers["x-svc-cid"]
     assert caplog.messages == [f"request {cid} failed: AttributeError(\"'NoneType' object has no attribute 'tables'\")"]
 

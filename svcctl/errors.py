@@ -95,7 +95,12 @@ class Conflict(ServiceError):
 
 
 class Unavailable(SvcctlError):
-    """No usable answer after the allowed retries."""
+    """No usable answer after the allowed retries.
+
+    `retry_after` is how many seconds the service asks its clients to wait, if it says so.
+    """
+
+    retry_after: float | None = None
 
 
 class IncompleteResult(SvcctlError):

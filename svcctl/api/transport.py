@@ -141,6 +141,8 @@ class Sender:
                 lost = response.status_code not in _NOT_ACCEPTED
                 hopeless = False
                 retry_after = self._retry_after(response)
+                if isinstance(failure, Unavailable):
+                    failure.retry_after = retry_after
             if lost and not call.repeatable:
                 failure.hint = "the service may have done it: check before trying again"
                 raise failure

@@ -6,20 +6,20 @@ A window is what a worker does, in a thread here or in another process: a Task s
 from __future__ import annotations
 
 import hashlib
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from svcctl.api import backoff
 from svcctl.errors import IncompleteResult, Unavailable
 from svcctl.exports.formats import COMPRESSIONS, FORMATS, Compressed, Part
 from svcctl.exports.manifest import Entry
 from svcctl.exports.pace import Pace
+from svcctl.exports.spool import Spool, Unstored
 from svcctl.exports.windows import Window
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from svcctl.api.query import QueryRequest
     from svcctl.exports.formats import Sink
     from svcctl.storage import Storage
-
-SPOOL_BYTES = 1 << 23
-"""Bytes of an answer that are held in memory until it is known to be all of its window; more go to a file."""
 
 
 class CutShort(IncompleteResult):
@@ -108,12 +105,11 @@ def fetch(
             head = _attempt(task, client, storage, part)
         except (Unavailable, IncompleteResult) as error:
             progress.add(bytes=-part.bytes)
-            if attempt > task.retries or part.failed or isinstance(error, CutShort):
+            if attempt > task.retries or isinstance(error, (CutShort, Unstored)):
                 raise
             progress.add(retries=1)
-            asked = getattr(error, "retry_after", None)
-            if asked is not None:
-                pace.hold(asked)
+            if isinstance(error, Unavailable) and error.retry_after is not None:
+                pace.hold(error.retry_after)
             elif stopping.wait(delay(attempt)):
                 raise Stopped from None
         else:
@@ -143,8 +139,6 @@ class _Part:
         self.rows = 0
         self.bytes = 0
         self.digest = hashlib.sha256()
-        self.failed = False
-        """Whether it was the storage of this machine that failed: another attempt would fail too."""
 
     def to(self, sink: Sink) -> _Part:
         self._sink = sink
@@ -154,11 +148,8 @@ class _Part:
         if self._stopping.is_set():
             raise Stopped
         assert self._sink is not None
-        try:
+        with _storing():
             self._sink.write(data)
-        except IncompleteResult:
-            self.failed = True
-            raise
         self.digest.update(data)
         self.bytes += len(data)
         self._progress.add(bytes=len(data))
@@ -175,12 +166,18 @@ def _attempt(task: Task, client: Client, storage: Storage, part: _Part) -> str:
         else:
             head = _answered(task, client, part, part)
         if task.whole or part.rows:
-            try:
+            with _storing():
                 sink.complete()
-            except IncompleteResult:
-                part.failed = True
-                raise
     return head
+
+
+@contextmanager
+def _storing() -> Iterator[None]:
+    """What comes from the storage and not from the answer is told apart: asking again would not help."""
+    try:
+        yield
+    except IncompleteResult as error:
+        raise Unstored(error.message, hint=error.hint) from None
 
 
 def _answered(task: Task, client: Client, part: _Part, sink: Sink) -> str:
@@ -197,7 +194,7 @@ def _answered(task: Task, client: Client, part: _Part, sink: Sink) -> str:
             if piece.head != first.head:
                 raise IncompleteResult(f"the columns change within the window {task.window}")
             part.rows += piece.rows
-            yield partial(_read, piece.bytes)
+            yield piece.answer.pieces
 
     if format.heading and task.whole:
         sink.write(first.head.encode("utf-8", "surrogateescape"))
@@ -207,22 +204,21 @@ def _answered(task: Task, client: Client, part: _Part, sink: Sink) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """The whole answer to a window or to a part of one, in a file that is read once and then gone."""
+    """The whole answer to a window or to a part of one."""
 
     head: str
     rows: int
-    bytes: IO[bytes]
+    answer: Spool
 
 
 def _in_halves(task: Task, window: Window, client: Client) -> Iterator[_Piece]:
     """The answers to a window, each known to be whole because it has fewer rows than the service would give."""
     assert task.most is not None
-    spool: IO[bytes] = tempfile.SpooledTemporaryFile(SPOOL_BYTES)  # noqa: SIM115  it is closed when it was read
-    head, rows = _ask(task, window, client, spool, False)
-    if rows < task.most:
-        yield _Piece(head, rows, spool)
-        return
-    spool.close()
+    with Spool() as spool:
+        head, rows = _ask(task, window, client, spool, False)
+        if rows < task.most:
+            yield _Piece(head, rows, spool)
+            return
     if window.end - window.start < 2:
         raise CutShort(
             f"the second from {window} has {rows} rows or more: the service cuts them at {task.most}",
@@ -230,13 +226,6 @@ def _in_halves(task: Task, window: Window, client: Client) -> Iterator[_Piece]:
         )
     for half in window.halves():
         yield from _in_halves(task, half, client)
-
-
-def _read(spool: IO[bytes]) -> Iterator[bytes]:
-    with spool:
-        spool.seek(0)
-        while block := spool.read(1 << 18):
-            yield block
 
 
 def _ask(task: Task, window: Window, client: Client, sink: Sink, whole: bool) -> tuple[str, int]:

@@ -9,16 +9,16 @@ have a fixed number of rows, so that the same events make the same file however 
 from __future__ import annotations
 
 import json
-import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from svcctl import extras
 from svcctl.errors import IncompleteResult, UsageError
+from svcctl.exports.spool import Spool
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -139,6 +139,8 @@ def _batches(rows: Iterator[tuple[Any, ...]], columns: list[tuple[str, str]]) ->
         for field, (name, kind), values in zip(schema, columns, zip(*some, strict=True), strict=True):
             convert = _TEXT_OF.get(kind, _text) if arrow.types.is_string(field.type) else None
             try:
+                if kind in _WHOLE_NUMBERS and not _INTEGERS.issuperset(map(type, values)):
+                    raise ValueError("Arrow would cut a fraction off")
                 given = values if convert is None else [None if value is None else convert(value) for value in values]
                 arrays.append(arrow.array(given, field.type))
             except (arrow.ArrowException, ValueError, TypeError, OverflowError):
@@ -154,10 +156,10 @@ def _stored_batches(part: Part) -> Iterator[pa.RecordBatch]:
     from pyarrow import parquet
 
     # A parquet file is read from its end, and a part may be far away.
-    with tempfile.TemporaryFile() as local:
+    with Spool() as local:
         for piece in part():
             local.write(piece)
-        with parquet.ParquetFile(local) as file:
+        with parquet.ParquetFile(local.file) as file:
             yield from file.iter_batches(ROWS_PER_GROUP)
 
 
@@ -222,12 +224,15 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _address(value: Any) -> str:
-    return str(ip_address(value))
+_TEXT_OF: dict[str, Callable[[Any], str]] = {
+    "ip4": lambda value: value if isinstance(value, str) else str(IPv4Address(value)),
+    "ip6": lambda value: value if isinstance(value, str) else str(IPv6Address(value)),
+}
+"""How the values of types that parquet does not have become text; a service writes addresses as text or as integers."""
 
 
-_TEXT_OF: dict[str, Callable[[Any], str]] = {"ip4": _address, "ip6": _address}
-"""How the values of types that parquet does not have become text."""
+_WHOLE_NUMBERS = frozenset({"timestamp", "int4", "int8"})
+_INTEGERS = frozenset({int, type(None)})
 
 
 def _pyarrow() -> Any:

@@ -1,7 +1,8 @@
 """The manifest: what an export has fetched, so that a rerun fetches only what is missing.
 
 It is one JSON document beside the target, replaced in one step. Its key is a hash of the query, the format, the length
-of a window and the service: an export that asks something else never takes a part of this one for its own.
+of a window and the service: an export that asks something else never takes a part of this one for its own. Its first
+line holds the hash of the others, so that no damaged digit makes a window of events one without any.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from svcctl.errors import UsageError
@@ -35,7 +36,7 @@ class About:
     def key(self) -> str:
         """64 hexadecimal characters that differ whenever a field does."""
         text = json.dumps(asdict(self), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-        return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+        return _sha256(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,6 @@ class Manifest:
     def to_text(self) -> str:
         """The document, one line an entry."""
         members = {
-            "version": VERSION,
             "key": self.about.key,
             "about": asdict(self.about),
             "head": self.head,
@@ -108,7 +108,8 @@ class Manifest:
             "claimed": self.claimed,
         }
         entries = ",\n".join(json.dumps(asdict(self.entries[window])) for window in sorted(self.entries))
-        return f'{json.dumps(members)[:-1]}, "windows": [\n{entries}\n]}}\n'
+        body = f'{json.dumps(members)[1:-1]}, "windows": [\n{entries}\n]}}\n'
+        return f'{{"version": {VERSION}, "sha256": "{_sha256(body)}",\n{body}'
 
     @classmethod
     def from_text(cls, text: str, path: str) -> Manifest:
@@ -120,11 +121,11 @@ class Manifest:
                 raise UsageError(
                     f"manifest {path} was written by a newer svcctl (version {version})", hint="install that one"
                 )
+            if document["sha256"] != _sha256(text.partition("\n")[2]):
+                raise ValueError("the document is not what was written")
             about = About(**document["about"])
-            if document["key"] != about.key:
-                raise ValueError("the key is that of another query")
-            entries = {entry.window: entry for entry in map(_entry, document["windows"])}
-            merged = document["merged"] and _entry(document["merged"])
+            entries = {entry.window: entry for entry in (Entry(**given) for given in document["windows"])}
+            merged = document["merged"] and Entry(**document["merged"])
             claimed = tuple((int(start), int(end)) for start, end in document["claimed"])
             return cls(about, document["head"], entries, merged, claimed)
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -133,10 +134,5 @@ class Manifest:
             ) from None
 
 
-def _entry(given: Mapping[str, Any]) -> Entry:
-    entry = Entry(**given)
-    for each in fields(Entry):
-        value = getattr(entry, each.name)
-        if type(value).__name__ != each.type and not (each.type == "float" and isinstance(value, int)):
-            raise ValueError(f"{each.name} is not of type {each.type}")
-    return entry
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

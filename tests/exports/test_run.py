@@ -5,106 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import Path
-from random import Random
-from typing import Any
+from collections.abc import Callable
 
 import pytest
-from support.faults import FAULTS, FaultyProxy
+from support.exports import START, Exports, left
 from support.shells import Shell
 
-from svcctl.api.auth import Signature
-from svcctl.api.client import Client
-from svcctl.errors import IncompleteResult, Locked, ServiceError, SvcctlError, Unavailable, UsageError
-from svcctl.exports.fetch import Progress, fetch
-from svcctl.exports.pace import Pace
-from svcctl.exports.plan import Asked, plan
-from svcctl.exports.run import Export, Run, Summary
-
-ROWS = 600
-START = 1_706_659_200
-"""2024-01-31, the day of the events that are loaded for these tests."""
-WINDOW = 600
-WINDOWS = 6
-
-
-@pytest.fixture(scope="module")
-def events(service: Shell, tmp_path_factory: pytest.TempPathFactory) -> Shell:
-    """The service with a table of 600 events in the first hour of a day, none of them in the third ten minutes."""
-    lines = []
-    for number in range(ROWS):
-        second = number * 6
-        if 1200 <= second < 1800:
-            continue
-        row = {
-            "eventdate": f"2024-01-31 {second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}.{number % 1000:03}",
-            "n": number * 9_007_199_254_740_993 % 2**62,
-            "name": ["plain", 'a "quote", a comma', "two\nlines", "漢字 \u2028 😀", ""][number % 5],
-            "x": None if number % 7 == 0 else number / 8,
-            "ok": number % 3 == 0,
-        }
-        lines.append(json.dumps(row))
-    file = tmp_path_factory.mktemp("events") / "events.ndjson"
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    loaded = service("service", "load", str(file), "--table", "exported.events")
-    assert loaded.returncode == 0, loaded.stderr
-    return service
-
-
-@dataclass
-class Exports:
-    """Runs exports of the loaded events through a proxy, into a folder."""
-
-    proxy: FaultyProxy
-    folder: Path
-    key: str
-    secret: str
-    progress: Progress = field(default_factory=Progress)
-    timeout: float = 60.0
-
-    def asked(self, name: str, **changes: Any) -> Asked:
-        query = "from exported.events"
-        given: dict[str, Any] = {"retries": 0} | changes
-        end = START + WINDOW * WINDOWS
-        return replace(Asked(query, str(self.folder / name), START, end, WINDOW, "https://events.example.com"), **given)
-
-    def export(self, name: str, **changes: Any) -> Export:
-        return plan(self.asked(name, **changes), None, {}, lambda note: None)[0]
-
-    def __call__(self, name: str, *, workers: int = 3, keep_going: bool = False, **changes: Any) -> Summary:
-        export = self.export(name, **changes)
-        stopping = threading.Event()
-        self.progress = Progress()
-        signature = Signature(self.key, self.secret)
-        with (
-            Client(self.proxy.url, signature, retries=0, timeout=self.timeout) as client,
-            ThreadPoolExecutor(workers) as pool,
-        ):
-            work = partial(
-                fetch,
-                client=client,
-                storage=export.storage,
-                pace=Pace(),
-                progress=self.progress,
-                stopping=stopping,
-                delay=lambda failures: 0.0,
-            )
-            return Run(export, work, pool, workers, stopping, keep_going=keep_going)()
-
-    def windows_asked(self) -> int:
-        return self.proxy.asked.total()
-
-
-@pytest.fixture
-def exports(events: Shell, tmp_path: Path) -> Iterator[Exports]:
-    credentials = json.loads((events.home / "data" / "credentials.json").read_text())["local"]
-    proxy = FaultyProxy(events.home / "data" / "service.sock")
-    with proxy.serving():
-        yield Exports(proxy, tmp_path, credentials["api_key"], credentials["api_secret"])
+from svcctl.errors import IncompleteResult, Locked, SvcctlError, UsageError
 
 
 def query(shell: Shell, format: str) -> bytes:
@@ -112,12 +19,6 @@ def query(shell: Shell, format: str) -> bytes:
     done = shell("query", "from exported.events", "--from", str(START), "--to", "1h", "-f", format)
     assert done.returncode == 0, done.stderr
     return done.stdout.encode("utf-8", "surrogateescape")
-
-
-def left(folder: Path) -> list[str]:
-    """The files of a folder that a person sees."""
-    paths = (path.relative_to(folder) for path in folder.rglob("*"))
-    return sorted(path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts))
 
 
 @pytest.mark.parametrize("format", ["csv", "tsv", "ndjson"])
@@ -341,54 +242,3 @@ def test_a_second_run_at_the_same_time_is_kept_out(exports: Exports) -> None:
         first.join()
     assert caught.value.message == f"another run of the export to {exports.folder}/all.csv is going on"
     assert left(exports.folder) == ["all.csv"]
-
-
-NAMES = ("all.csv", "all.tsv", "all.ndjson", "all.parquet", "all.csv.gz", "day/{start:%H%M}.ndjson")
-QUICK = [name for name in FAULTS if name != "stall"]
-
-
-def faulty_runs(exports: Exports, seed: int, faults: list[str]) -> None:
-    """One target, run through seeded faults until it is whole: never a wrong file, never a window asked for twice."""
-    random = Random(seed)
-    name = random.choice(NAMES)
-    whole = f"whole/{name}"
-    exports.proxy.choose = lambda body: None
-    exports(whole)
-    share = random.choice((0.1, 0.4, 0.8))
-    spoiled: dict[bytes, str | None] = {}
-
-    def choose(body: bytes) -> str | None:
-        spoiled[body] = random.choice(faults) if random.random() < share else None
-        return spoiled[body]
-
-    exports.proxy.seed = seed
-    for run in range(12):
-        exports.proxy.choose = choose if run < 11 else lambda body: None
-        exports.proxy.asked.clear()
-        spoiled.clear()
-        before = exports.export(name).tasks()
-        there = [task.path for task in before.values() if (exports.folder / task.path).exists()]
-        try:
-            exports(name, retries=random.choice((0, 1)), workers=random.choice((1, 3)))
-        except (Unavailable, IncompleteResult, ServiceError):
-            if "{" not in name:
-                assert [path for path in left(exports.folder) if not path.startswith("whole")] == []
-            continue
-        assert len(exports.proxy.asked) <= WINDOWS - len(there), f"seed {seed}: windows were asked for again"
-        break
-    names = [name] if "{" not in name else left(exports.folder / "whole" / "day")
-    for one in names:
-        path = one if "{" not in name else f"day/{one}"
-        assert (exports.folder / path).read_bytes() == (exports.folder / "whole" / path).read_bytes(), f"seed {seed}"
-
-
-@pytest.mark.parametrize("seed", range(15))
-def test_faults_never_make_a_wrong_file(exports: Exports, seed: int) -> None:
-    faulty_runs(exports, seed, QUICK)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000, 1500))
-def test_faults_never_make_a_wrong_file_however_often(exports: Exports, seed: int) -> None:
-    exports.timeout = 3.0
-    faulty_runs(exports, seed, list(FAULTS))

@@ -1,0 +1,107 @@
+"""Exports as a test runs them: of a table of known events, through a proxy that may break what comes back."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from support.faults import FaultyProxy
+from support.shells import Shell
+from svcctl.api.auth import Signature
+from svcctl.api.client import Client
+from svcctl.exports.fetch import Progress, fetch
+from svcctl.exports.pace import Pace
+from svcctl.exports.plan import Asked, plan
+from svcctl.exports.run import Export, Run, Summary
+
+START = 1_706_659_200
+"""2024-01-31, the day of the events."""
+WINDOW = 600
+WINDOWS = 6
+
+
+def load_events(service: Shell) -> None:
+    """Give the service the table exported.events: 500 in the first hour of the day, none in its third ten minutes."""
+    lines = []
+    for number in range(600):
+        second = number * 6
+        if 1200 <= second < 1800:
+            continue
+        row = {
+            "eventdate": f"2024-01-31 {second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}.{number % 1000:03}",
+            "n": number * 9_007_199_254_740_993 % 2**62,
+            "name": ["plain", 'a "quote", a comma', "two\nlines", "漢字 \u2028 😀", ""][number % 5],
+            "x": None if number % 7 == 0 else number / 8,
+            "ok": number % 3 == 0,
+        }
+        lines.append(json.dumps(row))
+    file = service.home / "exported.ndjson"
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    loaded = service("service", "load", str(file), "--table", "exported.events")
+    assert loaded.returncode == 0, loaded.stderr
+
+
+@dataclass
+class Exports:
+    """Runs exports of the loaded events through a proxy into `root`, which is `folder` unless it is on a server."""
+
+    proxy: FaultyProxy
+    folder: Path
+    signature: Signature
+    root: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    progress: Progress = field(default_factory=Progress)
+    timeout: float = 60.0
+
+    def asked(self, name: str, **changes: Any) -> Asked:
+        target = f"{self.root or self.folder}/{name}"
+        end = START + WINDOW * WINDOWS
+        asked = Asked("from exported.events", target, START, end, WINDOW, "https://events.example.com", retries=0)
+        return replace(asked, **changes)
+
+    def export(self, name: str, **changes: Any) -> Export:
+        return plan(self.asked(name, **changes), None, self.environment, lambda note: None)[0]
+
+    def __call__(self, name: str, *, workers: int = 3, keep_going: bool = False, **changes: Any) -> Summary:
+        """Run an export; `changes` are those of Asked."""
+        return self.run(self.export(name, **changes), workers=workers, keep_going=keep_going)
+
+    def run(
+        self,
+        export: Export,
+        *,
+        workers: int = 3,
+        keep_going: bool = False,
+        done: Callable[[int, int], None] = lambda windows, of: None,
+    ) -> Summary:
+        stopping = threading.Event()
+        self.progress = Progress()
+        with (
+            Client(self.proxy.url, self.signature, retries=0, timeout=self.timeout) as client,
+            ThreadPoolExecutor(workers) as pool,
+        ):
+            work = partial(
+                fetch,
+                client=client,
+                storage=export.storage,
+                pace=Pace(),
+                progress=self.progress,
+                stopping=stopping,
+                delay=lambda failures: 0.0,
+            )
+            return Run(export, work, pool, workers, stopping, keep_going=keep_going, done=done)()
+
+    def windows_asked(self) -> int:
+        return self.proxy.asked.total()
+
+
+def left(folder: Path) -> list[str]:
+    """The files of a folder that a person sees."""
+    paths = (path.relative_to(folder) for path in folder.rglob("*"))
+    return sorted(path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts))

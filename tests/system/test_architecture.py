@@ -61,11 +61,20 @@ ALLOWED = {
 }
 # Where each library is used; a library that is not named here may be used anywhere.
 LIBRARIES = {
+    "alembic": {"service.migrations"},
     "duckdb": {"service.engines.duckdb", "service.rendering"},
     "jwt": {"service.http.auth"},
     "lark": {"service.language"},
     "platformdirs": {"completion.names", "local_service", "profiles"},
     "rich": {"terminal"},
+    "sqlalchemy": {
+        "service.jobs.stored",
+        "service.migrations",
+        "service.provisioning",
+        "service.queries.saved",
+        "service.schema",
+        "service.store",
+    },
     "sqlglot": {"service.engines", "service.language"},
     "starlette": {"service.http"},
     "typer": {"cli", "options", "commands", "completion.scripts", "context", "terminal.diagnostics"},
@@ -166,11 +175,13 @@ def test_commands_never_import_each_other_but_within_a_noun() -> None:
 @pytest.mark.parametrize(
     ("arguments", "absent"),
     [
-        (["--version"], {"httpx", "rich", "yaml", "duckdb", "pyarrow", "sqlglot", "msgpack"}),
-        (["--help"], {"httpx", "rich", "yaml", "duckdb", "pyarrow", "sqlglot", "msgpack"}),
-        (["range", "--from", "2h"], {"httpx", "rich", "duckdb", "pyarrow", "sqlglot"}),
-        (["help", "dates"], {"httpx", "rich", "yaml", "duckdb", "pyarrow", "sqlglot"}),
-        (["help", "query-language"], {"httpx", "rich", "yaml", "duckdb", "pyarrow", "sqlglot", "lark"}),
+        (["--version"], {"httpx", "rich", "yaml", "duckdb", "pyarrow", "sqlalchemy", "sqlglot", "msgpack"}),
+        (["--help"], {"httpx", "rich", "yaml", "duckdb", "pyarrow", "sqlalchemy", "sqlglot", "msgpack"}),
+        (["range", "--from", "2h"], {"httpx", "rich", "duckdb", "pyarrow", "sqlalchemy", "sqlglot"}),
+        (["help", "dates"], {"httpx", "rich", "yaml", "duckdb", "pyarrow", "sqlalchemy", "sqlglot"}),
+        (["service", "accounts", "list", "keys"], {"httpx", "rich", "alembic", "duckdb", "pyarrow", "sqlglot", "lark"}),
+        (["service", "queries", "list"], {"httpx", "rich", "alembic", "duckdb", "pyarrow", "sqlglot", "lark"}),
+        (["help", "query-language"], {"httpx", "rich", "yaml", "duckdb", "pyarrow", "sqlalchemy", "sqlglot", "lark"}),
     ],
 )
 def test_a_command_loads_only_what_it_needs(arguments: list[str], absent: set[str], tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ its name before its parts are removed. So a rerun goes on from any moment at whi
 
 from __future__ import annotations
 
-import hashlib
 import re
 import threading
 import time
@@ -23,13 +22,13 @@ from typing import TYPE_CHECKING
 
 from svcctl.errors import IncompleteResult, Locked, SvcctlError, UsageError
 from svcctl.exports.fetch import Fetched, Stopped, Task
-from svcctl.exports.formats import COMPRESSIONS, Compressed, Format, Part
+from svcctl.exports.formats import Format, Part
 from svcctl.exports.manifest import About, Entry, Manifest
+from svcctl.exports.merge import Damaged, Hashed, checked, sha256_of, write_head
 from svcctl.exports.windows import Target, Window
 
 if TYPE_CHECKING:
     from svcctl.api.query import QueryRequest
-    from svcctl.exports.formats import Sink
     from svcctl.storage import Storage
 
 AHEAD = 2
@@ -112,14 +111,6 @@ class Summary:
     fetched: int
     gaps: tuple[tuple[Window, SvcctlError], ...]
     until: int
-
-
-class Damaged(Exception):
-    """A part is not what the manifest says of it."""
-
-    def __init__(self, window: Window) -> None:
-        super().__init__(str(window))
-        self.window = window
 
 
 class Run:
@@ -351,7 +342,7 @@ class Run:
         while True:
             try:
                 with self._storage.create(self._export.path, overwrite=True) as sink:
-                    hashed = _Hashed(sink)
+                    hashed = Hashed(sink)
                     self._write_merged(hashed)
                     if self._failed:
                         return  # the gaps are told, and a file with gaps is not published
@@ -362,7 +353,7 @@ class Run:
                 self._manifest = self._manifest.without([error.window])
         self._remove_parts()
 
-    def _write_merged(self, sink: _Hashed) -> None:
+    def _write_merged(self, sink: Hashed) -> None:
         arriving = self._fetching(self._missing())
 
         def parts() -> Iterator[Part]:
@@ -371,7 +362,7 @@ class Run:
                     next(arriving)
                 entry = self._manifest.entries.get(window)
                 if entry is not None and entry.path and not self._failed:
-                    yield partial(self._checked, entry)
+                    yield partial(checked, self._storage, entry)
 
         pieces = parts()
         export = self._export
@@ -383,31 +374,10 @@ class Run:
                 pass
             return
         if export.format.heading:
-            self._write_head(head, sink)
+            write_head(head, export.compression, sink)
         export.format.merged(pieces, head, sink)
 
-    def _write_head(self, head: str, sink: Sink) -> None:
-        heading = head.encode("utf-8", "surrogateescape")
-        if self._export.compression:
-            compressed = Compressed(sink, COMPRESSIONS[self._export.compression]())
-            compressed.write(heading)
-            compressed.end()
-        else:
-            sink.write(heading)
-
-    def _checked(self, entry: Entry) -> Iterator[bytes]:
-        """The bytes of a part; Damaged when they are not those that were stored."""
-        digest = hashlib.sha256()
-        try:
-            for piece in self._storage.read(entry.path):
-                digest.update(piece)
-                yield piece
-        except UsageError:
-            raise Damaged(entry.window) from None
-        if digest.hexdigest() != entry.sha256:
-            raise Damaged(entry.window)
-
-    def _note_merged(self, hashed: _Hashed) -> None:
+    def _note_merged(self, hashed: Hashed) -> None:
         """Note what the merged file is before it appears: a run that ends in between is told from another's file."""
         whole = self._export.whole
         rows = sum(self._manifest.entries[window].rows for window in self._export.windows)
@@ -433,31 +403,6 @@ class Run:
             gaps=gaps,
             until=gaps[0][0].start if gaps else self._export.whole.end,
         )
-
-
-class _Hashed:
-    """A sink that counts and hashes what it passes on."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self._digest = hashlib.sha256()
-        self.bytes = 0
-
-    def write(self, data: bytes | memoryview, /) -> None:
-        self._sink.write(data)
-        self._digest.update(data)
-        self.bytes += len(data)
-
-    def hexdigest(self) -> str:
-        return self._digest.hexdigest()
-
-
-def sha256_of(storage: Storage, name: str) -> str:
-    """The hash of an object, in hexadecimal."""
-    digest = hashlib.sha256()
-    for piece in storage.read(name):
-        digest.update(piece)
-    return digest.hexdigest()
 
 
 def _difference(one: About, other: About) -> str:

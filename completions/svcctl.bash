@@ -9,7 +9,7 @@ _svcctl_place() {
         words=(--profile --config --timeout --retries --color --quiet --verbose --version --help)
         ;;
     'svcctl 0')
-        words=(query range api completion help job domain role profile service)
+        words=(query export range api completion help job domain role profile service)
         ;;
     'svcctl query -')
         words=(--from --to --follow --max-time --file --query-id --var --limit --skip --format --columns --chart --date-format --time-zone --output --force --fail-on-empty --dest --dest-param --dest-json --dry-run --profile --config --timeout --retries --color --quiet --verbose --help)
@@ -32,6 +32,24 @@ _svcctl_place() {
     'svcctl query 0' | 'svcctl service queries set 1')
         kind=query
         ;;
+    'svcctl export -')
+        words=(--output --from --to --window --workers --format --file --var --state --lag --on-error --max-requests-per-second --limit-per-window --date-format --time-zone --force --metrics --log-format --scheduler --dry-run --profile --config --timeout --retries --color --quiet --verbose --help)
+        ;;
+    'svcctl export --format' | 'svcctl export -f')
+        words=(csv tsv ndjson parquet)
+        ;;
+    'svcctl export 0')
+        words=(status verify); kind=query
+        ;;
+    'svcctl export status -' | 'svcctl job show -' | 'svcctl job stop -' | 'svcctl job start -' | 'svcctl domain list -' | 'svcctl domain show -' | 'svcctl role list -' | 'svcctl role show -' | 'svcctl role lint -' | 'svcctl profile list -' | 'svcctl profile show -' | 'svcctl profile check -' | 'svcctl service status -' | 'svcctl service accounts list -' | 'svcctl service queries list -')
+        words=(--format --profile --config --timeout --retries --color --quiet --verbose --help)
+        ;;
+    'svcctl export status 0' | 'svcctl export verify 0')
+        kind=states
+        ;;
+    'svcctl export verify -' | 'svcctl help -' | 'svcctl job -' | 'svcctl domain -' | 'svcctl role -' | 'svcctl profile -' | 'svcctl profile use -' | 'svcctl service -' | 'svcctl service start -' | 'svcctl service stop -' | 'svcctl service accounts -' | 'svcctl service accounts status -' | 'svcctl service queries -' | 'svcctl service queries show -')
+        words=(--profile --config --timeout --retries --color --quiet --verbose --help)
+        ;;
     'svcctl range -')
         words=(--from --to --time-zone --at --format --profile --config --timeout --retries --color --quiet --verbose --help)
         ;;
@@ -50,20 +68,14 @@ _svcctl_place() {
     'svcctl completion 0')
         words=(bash zsh fish)
         ;;
-    'svcctl help -' | 'svcctl job -' | 'svcctl domain -' | 'svcctl role -' | 'svcctl profile -' | 'svcctl profile use -' | 'svcctl service -' | 'svcctl service start -' | 'svcctl service stop -' | 'svcctl service accounts -' | 'svcctl service accounts status -' | 'svcctl service queries -' | 'svcctl service queries show -')
-        words=(--profile --config --timeout --retries --color --quiet --verbose --help)
-        ;;
     'svcctl help 0')
-        words=(dates formats profiles environment exit-codes query-language destinations)
+        words=(dates formats profiles environment exit-codes query-language destinations export)
         ;;
     'svcctl job 0')
         words=(list show stop start rm wait watch)
         ;;
     'svcctl job list -')
         words=(--status --type --ids --format --profile --config --timeout --retries --color --quiet --verbose --help)
-        ;;
-    'svcctl job show -' | 'svcctl job stop -' | 'svcctl job start -' | 'svcctl domain list -' | 'svcctl domain show -' | 'svcctl role list -' | 'svcctl role show -' | 'svcctl role lint -' | 'svcctl profile list -' | 'svcctl profile show -' | 'svcctl profile check -' | 'svcctl service status -' | 'svcctl service accounts list -' | 'svcctl service queries list -')
-        words=(--format --profile --config --timeout --retries --color --quiet --verbose --help)
         ;;
     'svcctl job rm -')
         words=(--yes --format --profile --config --timeout --retries --color --quiet --verbose --help)
@@ -164,7 +176,7 @@ _svcctl_place() {
     *' --profile' | *' -p')
         kind=profiles
         ;;
-    *' --config' | *' --file' | *' -F' | *' --output' | *' -o' | *' --dest-json' | *' --from-file')
+    *' --config' | *' --file' | *' -F' | *' --output' | *' -o' | *' --dest-json' | *' --metrics' | *' --from-file')
         kind=files
         ;;
     *' --color')
@@ -187,6 +199,15 @@ _svcctl_place() {
         ;;
     *' --dest-param')
         words=('topic=' 'bootstrap.servers=' 'mode=' 'maxBytesPerCommit=' 'maxTimeWithoutCommit=' 'security.protocol=' 'sasl.mechanism=' 'sasl.username=' 'sasl.password=@' 'ssl.ca.pem=' 'compression.type=' 'api.version.request=' 'broker.version.fallback=' 'friendlyName=' 'aws.bucket=' 'aws.region=' 'aws.endpoint=' 'aws.accesskey=' 'aws.secretkey=@' 'format=' 'file.password=@' 's3.fileName=' 'multiplefile=' 'retention.size=' 'retention.time=' 'fs.defaultFS=' 'file=' 'dfs.replication=')
+        ;;
+    *' --state')
+        kind=states
+        ;;
+    *' --on-error')
+        words=(stop continue)
+        ;;
+    *' --log-format')
+        words=(text json)
         ;;
     *' --format' | *' -f')
         words=(auto table vertical csv tsv ndjson json)
@@ -217,7 +238,7 @@ _svcctl_place() {
 
 _svcctl_is_command() {
     case $1 in
-    'svcctl query' | 'svcctl range' | 'svcctl api' | 'svcctl completion' | 'svcctl help' | 'svcctl job' | 'svcctl job list' | 'svcctl job show' | 'svcctl job stop' | 'svcctl job start' | 'svcctl job rm' | 'svcctl job wait' | 'svcctl job watch' | 'svcctl domain' | 'svcctl domain list' | 'svcctl domain show' | 'svcctl domain create' | 'svcctl domain enable' | 'svcctl domain disable' | 'svcctl domain rm' | 'svcctl role' | 'svcctl role list' | 'svcctl role show' | 'svcctl role create' | 'svcctl role update' | 'svcctl role apply' | 'svcctl role rm' | 'svcctl role lint' | 'svcctl profile' | 'svcctl profile list' | 'svcctl profile show' | 'svcctl profile set' | 'svcctl profile check' | 'svcctl profile use' | 'svcctl profile rm' | 'svcctl service' | 'svcctl service start' | 'svcctl service stop' | 'svcctl service status' | 'svcctl service serve' | 'svcctl service load' | 'svcctl service reset' | 'svcctl service accounts' | 'svcctl service accounts list' | 'svcctl service accounts key' | 'svcctl service accounts reseller' | 'svcctl service accounts plan' | 'svcctl service accounts policy' | 'svcctl service accounts application' | 'svcctl service accounts user' | 'svcctl service accounts status' | 'svcctl service accounts rm' | 'svcctl service queries' | 'svcctl service queries list' | 'svcctl service queries show' | 'svcctl service queries set' | 'svcctl service queries rm')
+    'svcctl query' | 'svcctl export' | 'svcctl export status' | 'svcctl export verify' | 'svcctl range' | 'svcctl api' | 'svcctl completion' | 'svcctl help' | 'svcctl job' | 'svcctl job list' | 'svcctl job show' | 'svcctl job stop' | 'svcctl job start' | 'svcctl job rm' | 'svcctl job wait' | 'svcctl job watch' | 'svcctl domain' | 'svcctl domain list' | 'svcctl domain show' | 'svcctl domain create' | 'svcctl domain enable' | 'svcctl domain disable' | 'svcctl domain rm' | 'svcctl role' | 'svcctl role list' | 'svcctl role show' | 'svcctl role create' | 'svcctl role update' | 'svcctl role apply' | 'svcctl role rm' | 'svcctl role lint' | 'svcctl profile' | 'svcctl profile list' | 'svcctl profile show' | 'svcctl profile set' | 'svcctl profile check' | 'svcctl profile use' | 'svcctl profile rm' | 'svcctl service' | 'svcctl service start' | 'svcctl service stop' | 'svcctl service status' | 'svcctl service serve' | 'svcctl service load' | 'svcctl service reset' | 'svcctl service accounts' | 'svcctl service accounts list' | 'svcctl service accounts key' | 'svcctl service accounts reseller' | 'svcctl service accounts plan' | 'svcctl service accounts policy' | 'svcctl service accounts application' | 'svcctl service accounts user' | 'svcctl service accounts status' | 'svcctl service accounts rm' | 'svcctl service queries' | 'svcctl service queries list' | 'svcctl service queries show' | 'svcctl service queries set' | 'svcctl service queries rm')
         return 0 ;;
     esac
     return 1
@@ -225,7 +246,7 @@ _svcctl_is_command() {
 
 _svcctl_takes_value() {
     case $1 in
-    --application | --applications | --at | --color | --columns | --config | --data | --date-format | --default-application-name | --description | --dest | --dest-json | --dest-param | --domain | --file | --finder-name | --for | --format | --from | --from-file | --header | --interval | --limit | --listen | --max-time | --name | --output | --plan | --policies | --policy | --profile | --query-id | --reseller | --resource-ids | --retries | --role | --skip | --status | --table | --time | --time-field | --time-zone | --timeout | --to | --type | --var | --volume | -F | -H | -d | -f | -o | -p | -t)
+    --application | --applications | --at | --color | --columns | --config | --data | --date-format | --default-application-name | --description | --dest | --dest-json | --dest-param | --domain | --file | --finder-name | --for | --format | --from | --from-file | --header | --interval | --lag | --limit | --limit-per-window | --listen | --log-format | --max-requests-per-second | --max-time | --metrics | --name | --on-error | --output | --plan | --policies | --policy | --profile | --query-id | --reseller | --resource-ids | --retries | --role | --scheduler | --skip | --state | --status | --table | --time | --time-field | --time-zone | --timeout | --to | --type | --var | --volume | --window | --workers | -F | -H | -d | -f | -o | -p | -t)
         return 0 ;;
     esac
     return 1
@@ -281,8 +302,9 @@ _svcctl() {
 
     if [[ $kind == query ]]; then
         cur=${cur#[\'\"]}
-        [[ $cur =~ ^(.*from[[:space:]]+)([^[:space:]]*)$ ]] || return
-        prefix=${BASH_REMATCH[1]} cur=${BASH_REMATCH[2]} kind=tables
+        kind=
+        [[ $cur =~ ^(.*from[[:space:]]+)([^[:space:]]*)$ ]] &&
+            words=() prefix=${BASH_REMATCH[1]} cur=${BASH_REMATCH[2]} kind=tables
     fi
     case $kind in
     files)

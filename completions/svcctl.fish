@@ -7,7 +7,7 @@ function __svcctl_place --no-scope-shadowing
         case 'svcctl -'
         set words --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --version 'Print the version and exit' --help 'Show the help page'
         case 'svcctl 0'
-        set words query 'Run a query over a time range' range 'Show what --from and --to resolve to' api 'Send any signed request and print the response' completion 'Print or install the completion script of a shell' help 'Explain a topic: dates, formats, profiles and more' job 'Manage jobs: queries that run with --dest' domain 'Manage customer domains (with reseller credentials)' role 'Manage the custom roles of a domain' profile 'Manage connection profiles: server address and credentials' service 'Run a local service (demo data or your own files)'
+        set words query 'Run a query over a time range' export 'Export a long range into files, in windows' range 'Show what --from and --to resolve to' api 'Send any signed request and print the response' completion 'Print or install the completion script of a shell' help 'Explain a topic: dates, formats, profiles and more' job 'Manage jobs: queries that run with --dest' domain 'Manage customer domains (with reseller credentials)' role 'Manage the custom roles of a domain' profile 'Manage connection profiles: server address and credentials' service 'Run a local service (demo data or your own files)'
         case 'svcctl query -'
         set words --from 'Start of the range' --to 'End of the range (not included)' --follow 'Go on without an end: print events as they are stored' --max-time 'End --follow after S seconds' --file 'Read the query from FILE' --query-id 'Run a saved query' --var 'Fill {{K}} in the query with V as a quoted literal' --limit 'Stop after N rows' --skip 'Leave out the first N rows' --format 'Output format' --columns 'Only these columns, in this order, in a table, vertical or…' --chart 'The same as --format chart: bars, or a line over time' --date-format 'How dates are printed: default, sql or iso' --time-zone 'Time zone for relative dates and for printed times' --output 'Write to FILE (complete or not at all)' --force 'Overwrite an existing file' --fail-on-empty 'Exit 8 when there are no rows' --dest 'Send the rows to a destination: kafka, s3, hdfs, donothing…' --dest-param 'Parameter of --dest' --dest-json 'The destination, or its parameters, in JSON' --dry-run 'Print the request instead of sending it, secrets masked' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
         case 'svcctl query --format' 'svcctl query -f'
@@ -22,6 +22,18 @@ function __svcctl_place --no-scope-shadowing
         set words 'friendlyName=' 'name of the job, shown in job lists'
         case 'svcctl query 0' 'svcctl service queries set 1'
         set kind query
+        case 'svcctl export -'
+        set words --output 'One file, or a pattern such as out/{start:%Y/%m/%d/%H}.csv.…' --from 'Start of the range' --to 'End of the range (not included)' --window 'Length of a window, as 30s, 5m, 1h or 1d' --workers 'Windows fetched at the same time.  [4]' --format 'csv, tsv, ndjson or parquet' --file 'Read the query from FILE' --var 'Fill {{K}} in the query with V as a quoted literal' --state 'Start where the last run of NAME ended' --lag 'Leave out windows younger than this.  [10m with --state]' --on-error 'When a window fails: stop, or continue and list the gaps' --max-requests-per-second 'Shared by all workers' --limit-per-window 'The service cuts results at N rows: halve windows that have…' --date-format 'How dates are printed: default, sql or iso' --time-zone 'Time zone for relative dates and for printed times' --force 'Overwrite an existing file' --metrics 'Write the run'\''s figures for Prometheus'\'' textfile collector' --log-format 'text, or json: each event on stderr is an object' --scheduler 'Let the workers of a Dask cluster fetch: tcp://HOST:8786' --dry-run 'Print the windows and their files' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        case 'svcctl export --format' 'svcctl export -f'
+        set words csv '' tsv '' ndjson '' parquet ''
+        case 'svcctl export 0'
+        set words status 'Show what an export has, what is missing, and where the nex…' verify 'Hash the files of an export again'; set kind query
+        case 'svcctl export status -' 'svcctl job show -' 'svcctl job stop -' 'svcctl job start -' 'svcctl domain list -' 'svcctl domain show -' 'svcctl role list -' 'svcctl role show -' 'svcctl role lint -' 'svcctl profile list -' 'svcctl profile show -' 'svcctl profile check -' 'svcctl service status -' 'svcctl service accounts list -' 'svcctl service queries list -'
+        set words --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        case 'svcctl export status 0' 'svcctl export verify 0'
+        set kind states
+        case 'svcctl export verify -' 'svcctl help -' 'svcctl job -' 'svcctl domain -' 'svcctl role -' 'svcctl profile -' 'svcctl profile use -' 'svcctl service -' 'svcctl service start -' 'svcctl service stop -' 'svcctl service accounts -' 'svcctl service accounts status -' 'svcctl service queries -' 'svcctl service queries show -'
+        set words --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
         case 'svcctl range -'
         set words --from 'Start of the range' --to 'End of the range (not included)' --time-zone 'Time zone for relative dates and for printed times' --at 'The moment to take for now (not an operator)' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
         case 'svcctl api -'
@@ -34,16 +46,12 @@ function __svcctl_place --no-scope-shadowing
         set words --install 'Install the script where the shell finds it' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
         case 'svcctl completion 0'
         set words bash '' zsh '' fish ''
-        case 'svcctl help -' 'svcctl job -' 'svcctl domain -' 'svcctl role -' 'svcctl profile -' 'svcctl profile use -' 'svcctl service -' 'svcctl service start -' 'svcctl service stop -' 'svcctl service accounts -' 'svcctl service accounts status -' 'svcctl service queries -' 'svcctl service queries show -'
-        set words --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
         case 'svcctl help 0'
-        set words dates '' formats '' profiles '' environment '' exit-codes '' query-language '' destinations ''
+        set words dates '' formats '' profiles '' environment '' exit-codes '' query-language '' destinations '' export ''
         case 'svcctl job 0'
         set words list 'List jobs' show 'Show jobs' stop 'Stop running jobs' start 'Start stopped jobs again, from where they stopped' rm 'Remove jobs, running ones too' wait 'Wait until jobs are in a state, without errors' watch 'Show jobs as they go on: status, events, rate, lag behind n…'
         case 'svcctl job list -'
         set words --status 'Only jobs in these states' --type 'Only jobs with this destination' --ids 'Print IDs alone, one a line' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
-        case 'svcctl job show -' 'svcctl job stop -' 'svcctl job start -' 'svcctl domain list -' 'svcctl domain show -' 'svcctl role list -' 'svcctl role show -' 'svcctl role lint -' 'svcctl profile list -' 'svcctl profile show -' 'svcctl profile check -' 'svcctl service status -' 'svcctl service accounts list -' 'svcctl service queries list -'
-        set words --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
         case 'svcctl job rm -'
         set words --yes 'Do not ask for confirmation' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
         case 'svcctl job wait -'
@@ -110,7 +118,7 @@ function __svcctl_place --no-scope-shadowing
         set words --file 'Read the query from FILE' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
         case '* --profile' '* -p'
         set kind profiles
-        case '* --config' '* --file' '* -F' '* --output' '* -o' '* --dest-json' '* --from-file'
+        case '* --config' '* --file' '* -F' '* --output' '* -o' '* --dest-json' '* --metrics' '* --from-file'
         set kind files
         case '* --color'
         set words auto '' always '' never ''
@@ -126,6 +134,12 @@ function __svcctl_place --no-scope-shadowing
         set words kafka '' s3 '' hdfs '' donothing ''
         case '* --dest-param'
         set words 'topic=' 'topic that receives the rows' 'bootstrap.servers=' 'brokers as host:port, separated by commas' 'mode=' 'json (default): an object per row' 'maxBytesPerCommit=' 'bytes per batch: 1 MB by default, at most 10 MB' 'maxTimeWithoutCommit=' 'milliseconds between batches: 10000 by default, at least 10…' 'security.protocol=' 'plaintext, ssl, sasl_plaintext or sasl_ssl' 'sasl.mechanism=' 'authentication mechanism, for example SCRAM-SHA-512' 'sasl.username=' 'user name' 'sasl.password=@' password 'ssl.ca.pem=' 'CA certificate to trust, as PEM text' 'compression.type=' 'none, gzip, snappy, lz4 or zstd' 'api.version.request=' 'false for brokers before 0.10' 'broker.version.fallback=' 'version of a broker before 0.10' 'friendlyName=' 'name of the job, shown in job lists' 'aws.bucket=' 'bucket that receives the files' 'aws.region=' 'region of the bucket' 'aws.endpoint=' 'URL of another service with an S3 interface' 'aws.accesskey=' 'access key' 'aws.secretkey=@' 'secret key' 'format=' 'plain (default), gzip or zip' 'file.password=@' 'password of the zip file' 's3.fileName=' 'name of the files: the job'\''s ID by default' 'multiplefile=' 'true (default): several files' 'retention.size=' 'size of a file in MB, 1 to 10000: 128 by default' 'retention.time=' 'age of a file in seconds, 1 to 86400: 300 by default' 'fs.defaultFS=' 'file system, as hdfs://host:port' 'file=' 'absolute path of the file' 'dfs.replication=' 'copies of each block'
+        case '* --state'
+        set kind states
+        case '* --on-error'
+        set words stop '' continue ''
+        case '* --log-format'
+        set words text '' json ''
         case '* --format' '* -f'
         set words auto 'table on a terminal, csv in a pipe' table 'columns that fit the terminal' vertical 'a line a column, for wide rows' csv 'comma-separated, a heading first, null as an empty cell' tsv 'the same with tabs' ndjson 'a JSON object a line' json 'one JSON document: the envelope, rows in object'
         case '* --status' '* --for'
@@ -147,7 +161,7 @@ end
 
 function __svcctl_is_command
     switch $argv[1]
-        case 'svcctl query' 'svcctl range' 'svcctl api' 'svcctl completion' 'svcctl help' 'svcctl job' 'svcctl job list' 'svcctl job show' 'svcctl job stop' 'svcctl job start' 'svcctl job rm' 'svcctl job wait' 'svcctl job watch' 'svcctl domain' 'svcctl domain list' 'svcctl domain show' 'svcctl domain create' 'svcctl domain enable' 'svcctl domain disable' 'svcctl domain rm' 'svcctl role' 'svcctl role list' 'svcctl role show' 'svcctl role create' 'svcctl role update' 'svcctl role apply' 'svcctl role rm' 'svcctl role lint' 'svcctl profile' 'svcctl profile list' 'svcctl profile show' 'svcctl profile set' 'svcctl profile check' 'svcctl profile use' 'svcctl profile rm' 'svcctl service' 'svcctl service start' 'svcctl service stop' 'svcctl service status' 'svcctl service serve' 'svcctl service load' 'svcctl service reset' 'svcctl service accounts' 'svcctl service accounts list' 'svcctl service accounts key' 'svcctl service accounts reseller' 'svcctl service accounts plan' 'svcctl service accounts policy' 'svcctl service accounts application' 'svcctl service accounts user' 'svcctl service accounts status' 'svcctl service accounts rm' 'svcctl service queries' 'svcctl service queries list' 'svcctl service queries show' 'svcctl service queries set' 'svcctl service queries rm'
+        case 'svcctl query' 'svcctl export' 'svcctl export status' 'svcctl export verify' 'svcctl range' 'svcctl api' 'svcctl completion' 'svcctl help' 'svcctl job' 'svcctl job list' 'svcctl job show' 'svcctl job stop' 'svcctl job start' 'svcctl job rm' 'svcctl job wait' 'svcctl job watch' 'svcctl domain' 'svcctl domain list' 'svcctl domain show' 'svcctl domain create' 'svcctl domain enable' 'svcctl domain disable' 'svcctl domain rm' 'svcctl role' 'svcctl role list' 'svcctl role show' 'svcctl role create' 'svcctl role update' 'svcctl role apply' 'svcctl role rm' 'svcctl role lint' 'svcctl profile' 'svcctl profile list' 'svcctl profile show' 'svcctl profile set' 'svcctl profile check' 'svcctl profile use' 'svcctl profile rm' 'svcctl service' 'svcctl service start' 'svcctl service stop' 'svcctl service status' 'svcctl service serve' 'svcctl service load' 'svcctl service reset' 'svcctl service accounts' 'svcctl service accounts list' 'svcctl service accounts key' 'svcctl service accounts reseller' 'svcctl service accounts plan' 'svcctl service accounts policy' 'svcctl service accounts application' 'svcctl service accounts user' 'svcctl service accounts status' 'svcctl service accounts rm' 'svcctl service queries' 'svcctl service queries list' 'svcctl service queries show' 'svcctl service queries set' 'svcctl service queries rm'
             return 0
     end
     return 1
@@ -155,7 +169,7 @@ end
 
 function __svcctl_takes_value
     switch $argv[1]
-        case --application --applications --at --color --columns --config --data --date-format --default-application-name --description --dest --dest-json --dest-param --domain --file --finder-name --for --format --from --from-file --header --interval --limit --listen --max-time --name --output --plan --policies --policy --profile --query-id --reseller --resource-ids --retries --role --skip --status --table --time --time-field --time-zone --timeout --to --type --var --volume -F -H -d -f -o -p -t
+        case --application --applications --at --color --columns --config --data --date-format --default-application-name --description --dest --dest-json --dest-param --domain --file --finder-name --for --format --from --from-file --header --interval --lag --limit --limit-per-window --listen --log-format --max-requests-per-second --max-time --metrics --name --on-error --output --plan --policies --policy --profile --query-id --reseller --resource-ids --retries --role --scheduler --skip --state --status --table --time --time-field --time-zone --timeout --to --type --var --volume --window --workers -F -H -d -f -o -p -t
             return 0
     end
     return 1
@@ -224,8 +238,11 @@ function __svcctl
 
     switch $kind
         case query
-            set before (string match -r -- '.*from\s+' (string trim -l -c '\'"' -- $cur)); or return
-            set kind tables
+            set kind
+            if set before (string match -r -- '.*from\s+' (string trim -l -c '\'"' -- $cur))
+                set words
+                set kind tables
+            end
         case files
             set -l typed (string replace -- "$before" '' $cur)
             for file in (__fish_complete_path $typed)

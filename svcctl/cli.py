@@ -14,7 +14,7 @@ from typing import Annotated, Any, NoReturn, get_args
 import typer
 
 from svcctl import __version__
-from svcctl.commands import NOUNS
+from svcctl.commands import NOUNS, VERBS
 from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
 from svcctl.errors import ReaderClosed, UsageError
@@ -165,7 +165,8 @@ def app_with(nouns: Iterable[str], context: Context | None = None) -> typer.Type
 
 def build(arguments: Sequence[str], context: Context) -> typer.Typer:
     """The app with the noun that hoisted `arguments` name, or with the names of all for help and for mistakes."""
-    noun = _noun(arguments)
+    at = _noun_at(arguments)
+    noun = None if at is None else arguments[at].partition(" ")[0]
     if noun in WHOLE:
         return app_with(NOUNS, context)
     if noun in NOUNS or noun in HIDDEN:
@@ -176,14 +177,23 @@ def build(arguments: Sequence[str], context: Context) -> typer.Typer:
     return app
 
 
-def _noun(arguments: Sequence[str]) -> str | None:
-    """The first word of hoisted arguments that is neither a global option nor its value."""
-    words = iter(arguments)
-    for word in words:
+def joined(arguments: Sequence[str]) -> list[str]:
+    """Hoisted arguments in which a verb and a noun that is a command by itself are one word."""
+    words = list(arguments)
+    at = _noun_at(words)
+    if at is not None and words[at + 1 : at + 2] and words[at + 1] in VERBS.get(words[at], ()):
+        words[at : at + 2] = [" ".join(words[at : at + 2])]
+    return words
+
+
+def _noun_at(arguments: Sequence[str]) -> int | None:
+    """Where the first word of hoisted arguments is that is neither a global option nor its value."""
+    words = iter(enumerate(arguments))
+    for at, word in words:
         if GLOBAL_OPTIONS.get(word):
             next(words, None)
         elif not word.startswith("-"):
-            return word
+            return at
     return None
 
 
@@ -191,7 +201,7 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
     """Run one command line; returns its exit code."""
     context = context or Context()
     diagnostics = context.diagnostics
-    arguments = hoist(arguments)
+    arguments = joined(hoist(arguments))
     try:
         with context.closing:
             code = build(arguments, context)(list(arguments), prog_name="svcctl", standalone_mode=False)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from svcctl.api.dates import parse_moment, parse_zone
+from svcctl.api.dates import DATE_FORMATS, parse_moment, parse_zone
 from svcctl.completion import words
 from svcctl.completion.words import FILES, QUERY, Completes
 
@@ -44,6 +44,14 @@ QueryTextArg = Annotated[
     str | None,
     typer.Argument(metavar="[TEXT|-]", help="Text of the query; - reads it from standard input."),
     Completes(QUERY),
+]
+VarOpt = Annotated[
+    list[str] | None, typer.Option("--var", metavar="K=V", help="Fill {{K}} in the query with V as a quoted literal.")
+]
+DateFormatOpt = Annotated[
+    str | None,
+    typer.Option("--date-format", metavar="NAME", help="How dates are printed: default, sql or iso."),
+    Completes(words=DATE_FORMATS),
 ]
 QueryFileOpt = Annotated[
     Path | None, typer.Option("--file", "-F", metavar="FILE", help="Read the query from FILE."), Completes(FILES)

@@ -9,6 +9,7 @@ import typer
 
 NOUNS = {
     "query": "Run a query over a time range.",
+    "export": "Export a long range into files, in windows; resumes.",
     "job": "Manage jobs: queries that run with --dest.",
     "range": "Show what --from and --to resolve to.",
     "domain": "Manage customer domains (with reseller credentials).",
@@ -20,6 +21,9 @@ NOUNS = {
     "help": "Explain a topic: dates, formats, profiles and more.",
 }
 """What each noun is for, in the order of the root's help page, which needs none of the modules."""
+
+VERBS = {"export": ("status", "verify")}
+"""The verbs of nouns that are a command by themselves: `export status` is the name of a command of its own."""
 
 
 def page_of(noun: str, command: Callable[..., object]) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from svcctl.api import jobs
-from svcctl.api.dates import DATE_FORMATS, parse_zone, resolve
+from svcctl.api.dates import parse_zone, resolve
 from svcctl.api.destinations import TYPES
 from svcctl.commands import page_of
 from svcctl.completion import words
@@ -20,7 +20,18 @@ from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
 from svcctl.errors import EmptyResult, UsageError
 from svcctl.inputs import dates, destination, query_text
-from svcctl.options import ForceOpt, FromOpt, OutputOpt, QueryFileOpt, QueryFormatOpt, QueryTextArg, TimeZoneOpt, ToOpt
+from svcctl.options import (
+    DateFormatOpt,
+    ForceOpt,
+    FromOpt,
+    OutputOpt,
+    QueryFileOpt,
+    QueryFormatOpt,
+    QueryTextArg,
+    TimeZoneOpt,
+    ToOpt,
+    VarOpt,
+)
 from svcctl.terminal.formats import FORMATS, Format
 from svcctl.terminal.records import LAUNCHED
 from svcctl.terminal.tables import Style
@@ -33,16 +44,8 @@ if TYPE_CHECKING:
 
 
 QueryIdOpt = Annotated[str | None, typer.Option("--query-id", metavar="ID", help="Run a saved query.")]
-VarOpt = Annotated[
-    list[str] | None, typer.Option("--var", metavar="K=V", help="Fill {{K}} in the query with V as a quoted literal.")
-]
 LimitOpt = Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help="Stop after N rows.")]
 SkipOpt = Annotated[int | None, typer.Option("--skip", min=0, metavar="N", help="Leave out the first N rows.")]
-DateFormatOpt = Annotated[
-    str | None,
-    typer.Option("--date-format", metavar="NAME", help="How dates are printed: default, sql or iso."),
-    Completes(words=DATE_FORMATS),
-]
 ColumnsOpt = Annotated[
     str | None,
     typer.Option("--columns", metavar="A,B", help="Only these columns, in this order, in a table, vertical or chart."),

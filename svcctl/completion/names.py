@@ -78,6 +78,12 @@ def _domains(svc: Context) -> Pairs:
     return [(domain.name, " ".join(filter(None, (domain.plan, domain.status)))) for domain in svc.connect().domains()]
 
 
+def _states(svc: Context) -> Pairs:
+    from svcctl.exports.state import default_states
+
+    return [(name, "") for name in default_states(svc.environment).names()]
+
+
 KINDS = {
     "profiles": Kind(_profiles),
     "jobs": Kind(_jobs, 5),
@@ -85,6 +91,7 @@ KINDS = {
     "stopped": Kind(_jobs, 5, lambda meaning: meaning.startswith(("STOPPED", "PAUSED"))),
     "tables": Kind(_tables, 60),
     "domains": Kind(_domains, 30),
+    "states": Kind(_states),
 }
 
 

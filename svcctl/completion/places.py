@@ -88,15 +88,19 @@ def commands(tree: Any) -> Iterator[Command]:
     return _commands(tree, "svcctl", [option for option in own if "--version" not in option.names])
 
 
-def _commands(tree: Any, path: str, everywhere: Iterable[Parameter]) -> Iterator[Command]:
+def _commands(tree: Any, path: str, everywhere: Iterable[Parameter], verbs: tuple[Word, ...] = ()) -> Iterator[Command]:
     options, arguments = _parameters(tree)
     own = {name for option in options for name in option.names}
     others = (replace(each, names=tuple(name for name in each.names if name not in own)) for each in everywhere)
     inner = {name: each for name, each in getattr(tree, "commands", {}).items() if not each.hidden}
-    words = tuple(Word(name, each.get_short_help_str(120)) for name, each in inner.items())
-    yield Command(path, (*options, *(each for each in others if each.names)), tuple(arguments), words)
+    words = [Word(name, each.get_short_help_str(120)) for name, each in inner.items()]
+    # The verb of a noun that is a command by itself has a name of two words.
+    nouns = tuple(word for word in words if " " not in word.text)
+    yield Command(path, (*options, *(each for each in others if each.names)), tuple(arguments), (*nouns, *verbs))
     for name, each in inner.items():
-        yield from _commands(each, f"{path} {name}", everywhere)
+        below = (replace(word, text=word.text.removeprefix(f"{name} ")) for word in words if word not in nouns)
+        own_verbs = tuple(word for word in below if " " not in word.text)
+        yield from _commands(each, f"{path} {name}", everywhere, own_verbs)
 
 
 def _parameters(command: Any) -> tuple[list[Parameter], list[Parameter]]:
@@ -164,7 +168,8 @@ def _places(command: Command, usual: Mapping[str, Values]) -> Iterator[Place]:
             for destination, words in option.completes.by_destination().items():
                 yield Place(f"{command.path} {name} {destination}", Values(as_words(words)))
     if command.commands:
-        yield Place(f"{command.path} 0", Values(command.commands))
+        kind = next((argument.values.kind for argument in command.arguments), "")
+        yield Place(f"{command.path} 0", Values(command.commands, kind))
     for at, argument in enumerate(command.arguments):
-        if argument.values != Values():
+        if argument.values != Values() and not (at == 0 and command.commands):
             yield Place(f"{command.path} {'*' if argument.repeats else at}", argument.values)

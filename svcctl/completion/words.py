@@ -68,6 +68,13 @@ def list_formats() -> Iterator[Word]:
     return (word for word in formats() if word.text in every)
 
 
+def export_formats() -> Iterable[str]:
+    """The formats of an export."""
+    from svcctl.exports.formats import FORMATS
+
+    return FORMATS
+
+
 def start_dates() -> Iterator[Word]:
     """The operators of --from."""
     return _dates(lambda row: row.from_meaning)

@@ -8,16 +8,17 @@ folder that they share.
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from svcctl import extras
-from svcctl.errors import Unavailable
+from svcctl.errors import SvcctlError, Unavailable
 from svcctl.exports.fetch import Fetched, Progress, Task, fetch
 from svcctl.exports.pace import Pace
 from svcctl.storage.targets import open_target
@@ -29,30 +30,64 @@ CONNECT_SECONDS = 10
 """How long the scheduler may take to answer."""
 
 Connect = Callable[[], "Client"]
-"""Makes a client that retries nothing; it can be pickled, and holds no secret."""
+"""Makes a client that retries nothing. It can be pickled and hashed, and holds no secret."""
 
 
 @contextmanager
-def cluster(address: str) -> Iterator[tuple[Executor, int]]:
-    """The workers of a Dask cluster as an executor, and the number of their threads. Unavailable when none answers."""
+def cluster(address: str) -> Iterator[tuple[Executor, int, int]]:
+    """The workers of a Dask cluster as an executor, the number of their threads, and that of their processes.
+
+    Unavailable when none answers.
+    """
     extras.need("dask", "--scheduler")
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its errors are told as ours
     distributed: Any = importlib.import_module("distributed")  # it has no types
     try:
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
-        raise Unavailable(f"no answer from the scheduler {address}: {error}") from None
+        reason = str(error).partition("\n")[0]
+        raise Unavailable(f"no answer from the scheduler {address}: {reason}") from None
     with client:
-        threads = sum(client.nthreads().values())
+        threads = client.nthreads()
         if not threads:
             raise Unavailable(f"the scheduler {address} has no workers", hint=f"start some: dask worker {address}")
-        yield client.get_executor(), threads
+        yield _Explaining(client.get_executor(), address), sum(threads.values()), len(threads)
+
+
+class _Explaining(Executor):
+    """An executor whose failures are errors of ours, where it is the cluster that failed."""
+
+    def __init__(self, executor: Executor, address: str) -> None:
+        self._executor = executor
+        self._address = address
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        explained: Future[Any] = Future()
+
+        def take(future: Future[Any]) -> None:
+            if future.cancelled():
+                explained.set_exception(Unavailable(f"the scheduler {self._address} gave up the window"))
+            elif (error := future.exception()) is None:
+                explained.set_result(future.result())
+            elif isinstance(error, SvcctlError):
+                explained.set_exception(error)
+            else:
+                reason = " ".join(str(error).split()) or type(error).__name__
+                explained.set_exception(Unavailable(f"a worker of {self._address} failed: {reason}"))
+
+        self._executor.submit(fn, *args, **kwargs).add_done_callback(take)
+        return explained
 
 
 def fetch_there(task: Task, target: str, connect: Connect, per_second: float | None) -> Fetched:
     """Fetch a window in the process of a worker; `per_second` is this worker's own share of the requests."""
     storage, _ = open_target(target, os.environ)
-    client, pace = _kept(connect, per_second)
+    with _making:
+        client, pace = _kept(connect, per_second)
     return fetch(task, client, storage, pace, Progress(), threading.Event())
+
+
+_making = threading.Lock()
 
 
 @lru_cache(maxsize=8)

@@ -43,7 +43,8 @@ class Asked:
     """An export as it was asked for. Dates are epoch seconds, lengths are in seconds.
 
     `start` may be None where a state says it. With `settled`, the moment before which no more events arrive, a run ends
-    with the last whole window before that. `service` is the base URL, without credentials.
+    with the last whole window before that. `service` is the base URL, without credentials. `incremental` says that a
+    state moves with each run.
     """
 
     query: str
@@ -59,6 +60,7 @@ class Asked:
     retries: int = 4
     overwrite: bool = False
     settled: int | None = None
+    incremental: bool = False
 
 
 def plan(
@@ -75,6 +77,12 @@ def plan(
     if format.mode not in ("csv", "tsv") and (asked.date_format or asked.time_zone):
         raise UsageError(f"--date-format and --time-zone go with csv and tsv, not with {format.name}")
     storage, name = open_target(asked.target, environment)
+    target = Target(name)
+    if asked.incremental and not (target.per_window or target.per_run):
+        raise UsageError(
+            f"every run of a state needs a file of its own, and all runs would write {asked.target}",
+            hint="give a file a window, as in out/{start:%Y%m%dT%H}.csv, or a file a run: out/{from:%Y%m%dT%H}.csv",
+        )
     options = {"date_format": asked.date_format, "time_zone": asked.time_zone, "most": asked.most}
     about = About(
         asked.query,
@@ -100,7 +108,7 @@ def plan(
         about,
         format,
         compression,
-        Target(name),
+        target,
         whole,
         cut(whole.start, whole.end, length),
         storage,
@@ -115,7 +123,7 @@ def plan(
 def _start(asked: Asked, state: State | None, about: About) -> int:
     if state is None:
         if asked.start is None:
-            raise UsageError("an export needs the start of its range", hint="give --from; a later run needs none")
+            raise UsageError("an export needs the start of its range", hint="give it with --from")
         return asked.start
     if (state.key, state.target) != (about.key, asked.target):
         what = "query, format, window or service" if state.key != about.key else "target"

@@ -39,6 +39,12 @@ SAVING = 0.1
 """The share of the time that is spent on saving the manifest at most: with many windows it is saved less often."""
 
 
+def folder_of(target: Target) -> str:
+    """Where the manifest and the parts of an export are, with a slash at its end."""
+    rest = target.text.removeprefix(target.folder)
+    return f"{target.folder}.{re.sub(r'[^A-Za-z0-9._-]+', '_', rest)}.export/"
+
+
 @dataclass(frozen=True, slots=True)
 class Export:
     """What is exported, and where to. `request` asks for the whole range, which `windows` cover.
@@ -63,8 +69,7 @@ class Export:
     @property
     def folder(self) -> str:
         """Where the manifest and the parts are, with a slash at its end."""
-        rest = self.target.text.removeprefix(self.target.folder)
-        return f"{self.target.folder}.{re.sub(r'[^A-Za-z0-9._-]+', '_', rest)}.export/"
+        return folder_of(self.target)
 
     @property
     def manifest(self) -> str:
@@ -101,8 +106,8 @@ class Export:
 class Summary:
     """What a run came to: totals over all windows of the range, and what this run did for them.
 
-    `gaps` are the windows that are missing, each with its error; `until` is the end of the windows that are in place
-    without a gap before it.
+    `gaps` are the windows that are missing, each with its error; `until` is the end of what is in place without a gap
+    before it: a merged file with a gap is not in place at all.
     """
 
     rows: int
@@ -116,7 +121,8 @@ class Summary:
 class Run:
     """One run. `fetch` is called by `executor`'s workers; `stopping` tells those of this process to end.
 
-    With `keep_going` a window that fails is left out and told in the summary; otherwise its error ends the run.
+    With `keep_going` a window that fails is left out and told in the summary; otherwise its error ends the run. `done`
+    is called with the windows that are through, of how many, and the entry of the last one unless it failed.
     """
 
     def __init__(
@@ -128,7 +134,7 @@ class Run:
         stopping: threading.Event,
         *,
         keep_going: bool = False,
-        done: Callable[[int, int], None] = lambda windows, of: None,
+        done: Callable[[int, int, Entry | None], None] = lambda windows, of, entry: None,
     ) -> None:
         self._export = export
         self._storage = export.storage
@@ -280,7 +286,7 @@ class Run:
             future.add_done_callback(hand_out)
 
         of, taken = len(self._tasks), 0
-        self._done(of - len(tasks), of)
+        self._done(of - len(tasks), of, None)
         for _ in range(AHEAD * self._workers):
             hand_out()
         try:
@@ -293,7 +299,7 @@ class Run:
                     if not self._keep_going:
                         raise _of_window(task.window, error) from None
                     self._failed[task.window] = error
-                self._done(of - len(tasks) + taken, of)
+                self._done(of - len(tasks) + taken, of, self._manifest.entries.get(task.window))
                 yield task.window
         finally:
             if taken < len(tasks):
@@ -401,8 +407,14 @@ class Run:
             windows=len(self._export.windows),
             fetched=self._fetched,
             gaps=gaps,
-            until=gaps[0][0].start if gaps else self._export.whole.end,
+            until=self._until(gaps[0][0] if gaps else None),
         )
+
+    def _until(self, gap: Window | None) -> int:
+        whole = self._export.whole
+        if gap is None:
+            return whole.end
+        return gap.start if self._export.target.per_window else whole.start
 
 
 def _difference(one: About, other: About) -> str:

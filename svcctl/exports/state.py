@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +19,8 @@ from svcctl import files
 from svcctl.errors import NotFound, UsageError
 
 VERSION = 1
+
+STATE_ENVIRONMENT = "SVCCTL_STATE"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 
@@ -31,6 +33,15 @@ class State:
     target: str
     until: int
     window: int
+
+
+def default_states(environment: Mapping[str, str]) -> States:
+    """The states under SVCCTL_STATE, else the platform's state directory."""
+    if named := environment.get(STATE_ENVIRONMENT):
+        return States(Path(named).expanduser().absolute())
+    import platformdirs
+
+    return States(platformdirs.user_state_path("svcctl") / "exports")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +102,7 @@ class States:
         path = self.path(name).with_suffix(".lock")
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle = files.lock(path, f"another run of the export '{name}' is going on")
+            handle = files.lock(path, f"another run of the export '{name}' has not ended yet")
         except OSError as error:
             raise UsageError(f"lock {path} cannot be taken: {error.strerror}") from None
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib import resources
 
-TOPICS = ("dates", "formats", "profiles", "environment", "exit-codes", "query-language", "destinations")
+TOPICS = ("dates", "formats", "profiles", "environment", "exit-codes", "query-language", "destinations", "export")
 
 
 def read(topic: str) -> str:

@@ -16,6 +16,7 @@ from textwrap import wrap
 
 from svcctl.api.dates import OPERATORS
 from svcctl.api.destinations import TYPES
+from svcctl.exports.state import STATE_ENVIRONMENT
 from svcctl.local_service import DATA_ENVIRONMENT, PROCESS_SETTINGS
 from svcctl.profiles.settings import CONFIG_ENVIRONMENT, MAPPINGS, PROFILE_ENVIRONMENT, SETTINGS
 from svcctl.terminal.diagnostics import EXIT_CODES
@@ -76,6 +77,7 @@ def _variables() -> str:
             (CONFIG_ENVIRONMENT, "profiles file to use"),
             *((row.environment, row.meaning) for row in SETTINGS.values() if row.environment),
             (DATA_ENVIRONMENT, "directory of the local service's data"),
+            (STATE_ENVIRONMENT, "directory of the states of exports (--state)"),
             *((row.environment, f"{row.meaning} (default {row.default:g})") for row in PROCESS_SETTINGS),
             ("NO_COLOR", "no colour"),
             ("CLICOLOR_FORCE", "colour in a pipe too"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import threading
 import traceback
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle
-from typing import TextIO, TypeVar
+from typing import Any, TextIO, TypeVar
 
 from svcctl import errors
 
@@ -80,6 +81,8 @@ class Diagnostics:
         self.verbose = verbose
         self.color = color
         self.moving = moving
+        self.structured = False
+        """Whether each note and error is a JSON object on a line of its own, for programs that collect them."""
         self._line_open = False
         self._lock = threading.RLock()
         self._worker: tuple[threading.Thread, threading.Event] | None = None
@@ -94,10 +97,21 @@ class Diagnostics:
     def is_terminal(self) -> bool:
         return self.stream.isatty()
 
+    @property
+    def _shows_progress(self) -> bool:
+        return self.is_terminal and self.moving and not (self.quiet or self.structured)
+
     def note(self, text: str) -> None:
         """Something worth knowing that is no error; silent with --quiet."""
-        if not self.quiet:
+        if self.structured:
+            self.event("note", message=text)
+        elif not self.quiet:
             self._print(f"svcctl: {text}")
+
+    def event(self, name: str, **fields: Any) -> None:
+        """Something that happened, as a JSON object; only where notes and errors are JSON too, and not with --quiet."""
+        if self.structured and (name == "error" or not self.quiet):
+            self._print(json.dumps({"event": name, **fields}, ensure_ascii=False))
 
     def detail(self, text: str) -> None:
         """Something only --verbose asks for."""
@@ -115,7 +129,7 @@ class Diagnostics:
 
     def progress(self, text: str) -> None:
         """A line that the next one replaces; on a terminal only, and never wider than it."""
-        if self.quiet or not (self.is_terminal and self.moving):
+        if not self._shows_progress:
             return
         with self._lock:
             self._write("\r\x1b[K" + f"svcctl: {text}"[: self._width() - 1])
@@ -127,7 +141,7 @@ class Diagnostics:
 
         It ends with the block, with the first data on a shared terminal, and with a question.
         """
-        if self.quiet or not (self.is_terminal and self.moving):
+        if not self._shows_progress:
             yield
             return
         self.clear_progress()
@@ -173,6 +187,11 @@ class Diagnostics:
             return code
         if isinstance(error, Reported):
             return error.code
+        if self.structured:
+            hint = error.hint if isinstance(error, errors.SvcctlError) else None
+            message = _message(error) if isinstance(error, errors.SvcctlError) else f"{type(error).__name__}: {error}"
+            self.event("error", message=message.removesuffix(": "), hint=hint, exit=code)
+            return code
         if isinstance(error, KeyboardInterrupt | errors.Declined):
             self._print("svcctl: interrupted" if isinstance(error, KeyboardInterrupt) else "svcctl: nothing was done")
             return code

@@ -184,6 +184,7 @@ STEPS: Listing[Any] = Listing(
 
 RANGE = rows("as", "from", "to")
 STATUS = rows("what", "value")
+WINDOWS = rows("from", "to", "file")
 
 # What the local service's provider sets up: models of the service, which are not known here
 

@@ -49,7 +49,7 @@ def test_every_file_argument_completes_file_names() -> None:
 
 def test_the_first_word_is_a_visible_command() -> None:
     assert {word.text for word in PLACES["svcctl 0"].words} == {
-        *("query", "job", "domain", "role", "profile", "range", "service", "api", "completion", "help"),
+        *("query", "export", "job", "domain", "role", "profile", "range", "service", "api", "completion", "help"),
     }
 
 

@@ -95,7 +95,9 @@ class Exports:
                 stopping=stopping,
                 delay=lambda failures: 0.0,
             )
-            return Run(export, work, pool, workers, stopping, keep_going=keep_going, done=done)()
+            return Run(
+                export, work, pool, workers, stopping, keep_going=keep_going, done=lambda one, of, _: done(one, of)
+            )()
 
     def windows_asked(self) -> int:
         return self.proxy.asked.total()

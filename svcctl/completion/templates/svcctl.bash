@@ -75,8 +75,9 @@ _svcctl() {
 
     if [[ $kind == query ]]; then
         cur=${cur#[\'\"]}
-        [[ $cur =~ ^(.*from[[:space:]]+)([^[:space:]]*)$ ]] || return
-        prefix=${BASH_REMATCH[1]} cur=${BASH_REMATCH[2]} kind=tables
+        kind=
+        [[ $cur =~ ^(.*from[[:space:]]+)([^[:space:]]*)$ ]] &&
+            words=() prefix=${BASH_REMATCH[1]} cur=${BASH_REMATCH[2]} kind=tables
     fi
     case $kind in
     files)

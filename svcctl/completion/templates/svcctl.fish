@@ -87,8 +87,11 @@ function __svcctl
 
     switch $kind
         case query
-            set before (string match -r -- '.*from\s+' (string trim -l -c '\'"' -- $cur)); or return
-            set kind tables
+            set kind
+            if set before (string match -r -- '.*from\s+' (string trim -l -c '\'"' -- $cur))
+                set words
+                set kind tables
+            end
         case files
             set -l typed (string replace -- "$before" '' $cur)
             for file in (__fish_complete_path $typed)

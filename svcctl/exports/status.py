@@ -1,0 +1,82 @@
+"""What an export has so far, read from its manifest; and whether its files are still what they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from svcctl.errors import NotFound, UsageError
+from svcctl.exports.manifest import Entry, Manifest
+from svcctl.exports.merge import sha256_of
+from svcctl.exports.run import folder_of
+from svcctl.exports.state import State, States
+from svcctl.exports.windows import Target, Window
+from svcctl.storage import Storage
+from svcctl.storage.targets import open_target
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An export that has run: where it goes, its manifest, and its state if it has one."""
+
+    target: str
+    storage: Storage
+    manifest: Manifest
+    state: State | None
+
+    @property
+    def per_window(self) -> bool:
+        return Target(self.target).per_window
+
+    def gaps(self) -> list[Window]:
+        """The ranges that runs were to export and have not."""
+        gaps = []
+        entries = sorted(self.manifest.entries)
+        for start, end in self.manifest.claimed:
+            at = start
+            for window in (one for one in entries if start <= one.start and one.end <= end):
+                if window.start > at:
+                    gaps.append(Window(at, window.start))
+                at = max(at, window.end)
+            if at < end:
+                gaps.append(Window(at, end))
+        return gaps
+
+    def files(self) -> list[Entry]:
+        """The entries of the files that should be there: those of windows, or the merged one, or the parts until it is.
+
+        Of a file a run, the manifest knows the last one.
+        """
+        merged = self.manifest.merged
+        if merged is not None and not self.per_window:
+            return [merged]
+        return [entry for _, entry in sorted(self.manifest.entries.items()) if entry.path]
+
+
+def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
+    """The export of a state, or the one that goes to a path. NotFound when there is neither."""
+    state = states.load(name) if name in states.names() else None
+    target = name if state is None else state.target
+    storage, path = open_target(target, environment)
+    manifest = f"{folder_of(Target(path))}manifest.json"
+    if storage.size(manifest) is None:
+        known = ", ".join(states.names())
+        raise NotFound(
+            f"no export goes to '{target}', and no state has that name",
+            hint="give the path as it was given to -o" + (f"; the states are: {known}" if known else ""),
+        )
+    text = b"".join(storage.read(manifest)).decode("utf-8", "replace")
+    return Found(target, storage, Manifest.from_text(text, storage.address(manifest)), state)
+
+
+def damage(found: Found) -> Iterator[str]:
+    """What is wrong with each file that is not what was written, and each range that is missing."""
+    for entry in found.files():
+        address = found.storage.address(entry.path)
+        try:
+            if sha256_of(found.storage, entry.path) != entry.sha256:
+                yield f"{address} is damaged"
+        except UsageError:
+            yield f"{address} is missing"
+    for gap in found.gaps():
+        yield f"{gap} is not exported yet"

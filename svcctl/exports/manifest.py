@@ -44,7 +44,7 @@ class Entry:
     """A window that was fetched, checked and stored whole.
 
     `bytes` and `sha256` are those of the stored part or file, compressed as it is stored; `path` is empty for a window
-    without events that has no part.
+    without events that has no part. A merged file has no attempts until it surely has its name.
     """
 
     start: int

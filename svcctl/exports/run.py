@@ -5,6 +5,8 @@
 The manifest and the parts of an export are in a folder beside its target, `.<target>.export`. Whatever ends a run, a
 part appears under its name whole or not at all, the manifest names only parts that are there, and the merged file gets
 its name before its parts are removed. So a rerun goes on from any moment at which a run can end.
+
+A file is replaced only by one of the same export that covers all of its time; any other file is refused.
 """
 
 from __future__ import annotations
@@ -20,11 +22,12 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from svcctl.errors import IncompleteResult, Locked, SvcctlError, UsageError
+from svcctl.errors import CredentialsError, IncompleteResult, Locked, SvcctlError, UsageError
 from svcctl.exports.fetch import Fetched, Stopped, Task
 from svcctl.exports.formats import Format, Part
 from svcctl.exports.manifest import About, Entry, Manifest
 from svcctl.exports.merge import Damaged, Hashed, checked, sha256_of, write_head
+from svcctl.exports.spool import Unstored
 from svcctl.exports.windows import Target, Window
 
 if TYPE_CHECKING:
@@ -37,6 +40,9 @@ ENDING_SECONDS = 2.0
 """How long a run that fails waits for the workers that are at a window."""
 SAVING = 0.1
 """The share of the time that is spent on saving the manifest at most: with many windows it is saved less often."""
+
+HOPELESS = (Unstored, UsageError, CredentialsError, Locked)
+"""What fails one window fails all of them: these errors end a run that keeps going, too."""
 
 
 def folder_of(target: Target) -> str:
@@ -148,11 +154,15 @@ class Run:
         self._manifest = Manifest(export.about)
         self._fetched = 0
         self._failed: dict[Window, SvcctlError] = {}
+        self._damaged: set[Window] = set()
+        self._replaced: dict[Window, Window] = {}
         self._saved = 0.0
         self._saving = 0.0
 
     def __call__(self) -> Summary:
         """Bring the target in place; the error of a window that cannot be had, unless `keep_going`."""
+        if not self._export.windows:
+            return Summary(0, 0, 0, 0, (), self._export.whole.end)
         with self._alone():
             return self._run()
 
@@ -214,20 +224,31 @@ class Run:
         self._manifest = Manifest(self._export.about)
 
     def _refuse_what_is_not_ours(self) -> None:
-        """UsageError when a file of the target exists that no run of this export wrote."""
+        """UsageError when a file of the target exists that this export did not write, or wrote for a time outside."""
         export, storage = self._export, self._storage
         if export.overwrite:
             return
         if export.target.per_window:
-            theirs = [task.path for window, task in self._tasks.items() if not self._manifest.claims(window)]
+            written = {entry.path: entry.window for entry in self._manifest.entries.values()}
+            theirs = []
+            for window, task in self._tasks.items():
+                other = written.get(task.path)
+                if other is not None and other in window:
+                    self._replaced[window] = other
+                elif other is not None or not self._manifest.claims(window):
+                    theirs.append(task.path)
         else:
-            merged = self._manifest.merged
-            theirs = [] if merged is not None and merged.path == export.path else [export.path]
+            theirs = [] if self._is_ours() else [export.path]
         for path in theirs:
             if storage.size(path) is not None:
                 raise UsageError(
                     f"{storage.address(path)} exists", hint="give another name, or --force to overwrite it"
                 )
+
+    def _is_ours(self) -> bool:
+        """Whether the merged file, if there is one, is of this export and of no time outside this run's."""
+        merged = self._manifest.merged
+        return merged is not None and merged.path == self._export.path and merged.window in self._export.whole
 
     def _missing(self) -> list[Task]:
         """The tasks whose part is not there as the manifest has it; the manifest forgets those."""
@@ -259,9 +280,13 @@ class Run:
             return False
         if self._storage.size(merged.path) != merged.bytes:
             return False
-        if not export.distant and sha256_of(self._storage, merged.path) != merged.sha256:
+        published = merged.attempts > 0
+        if published and export.distant:
+            return True
+        if sha256_of(self._storage, merged.path) != merged.sha256:
             return False
-        self._remove_parts()
+        if not published:
+            self._note_published()
         return True
 
     # Fetching
@@ -291,14 +316,19 @@ class Run:
             hand_out()
         try:
             while taken < len(tasks):
+                with handing:
+                    if self._stopping.is_set() and handed == taken:
+                        raise Stopped
                 task, future = ended.get()
                 taken += 1
                 try:
-                    self._take(task, future.result())
+                    self._take(future.result())
                 except SvcctlError as error:
-                    if not self._keep_going:
+                    if not self._keep_going or isinstance(error, HOPELESS):
                         raise _of_window(task.window, error) from None
                     self._failed[task.window] = error
+                if time.monotonic() - self._saved > self._saving / SAVING:
+                    self._save()
                 self._done(of - len(tasks) + taken, of, self._manifest.entries.get(task.window))
                 yield task.window
         finally:
@@ -313,25 +343,25 @@ class Run:
         deadline = time.monotonic() + ENDING_SECONDS
         for _ in range(left):
             try:
-                task, future = ended.get(timeout=max(0.0, deadline - time.monotonic()))
-                self._take(task, future.result())
+                _, future = ended.get(timeout=max(0.0, deadline - time.monotonic()))
+                self._take(future.result())
             except Empty:
                 return
-            except (SvcctlError, Stopped):
+            except Exception:  # the error that ends the run is on its way already
                 continue
 
-    def _take(self, task: Task, fetched: Fetched) -> None:
-        if self._manifest.head is None:
-            self._manifest = replace(self._manifest, head=fetched.head)
-        elif self._manifest.head != fetched.head:
-            raise IncompleteResult(
-                f"the columns are not those of the other windows: {fetched.head.strip()}",
-                hint="export the ranges before and after the change by themselves",
-            )
-        self._manifest = self._manifest.having(fetched.entry)
+    def _take(self, fetched: Fetched) -> None:
+        if self._manifest.head != fetched.head:
+            if any(window in self._manifest.entries for window in self._tasks):
+                raise IncompleteResult(
+                    f"the columns are not those of the other windows: {fetched.head.strip()}",
+                    hint="export the ranges before and after the change by themselves",
+                )
+            # Earlier runs had other columns; all entries of a manifest share one head.
+            self._manifest = replace(self._manifest, head=fetched.head, entries={})
+        window = fetched.entry.window
+        self._manifest = self._manifest.without([self._replaced.get(window, window)]).having(fetched.entry)
         self._fetched += 1
-        if time.monotonic() - self._saved > self._saving / SAVING:
-            self._save()
 
     def _save(self) -> None:
         started = time.monotonic()
@@ -345,9 +375,10 @@ class Run:
 
     def _merge(self) -> None:
         """Write the merged file while its windows arrive; parts that turn out to be damaged are fetched again."""
+        overwrite = self._export.overwrite or self._is_ours()
         while True:
             try:
-                with self._storage.create(self._export.path, overwrite=True) as sink:
+                with self._storage.create(self._export.path, overwrite=overwrite) as sink:
                     hashed = Hashed(sink)
                     self._write_merged(hashed)
                     if self._failed:
@@ -356,8 +387,11 @@ class Run:
                     sink.complete()
                 break
             except Damaged as error:
+                if error.window in self._damaged:
+                    raise IncompleteResult(f"the part of window {error.window} changes while it is read") from None
+                self._damaged.add(error.window)
                 self._manifest = self._manifest.without([error.window])
-        self._remove_parts()
+        self._note_published()
 
     def _write_merged(self, sink: Hashed) -> None:
         arriving = self._fetching(self._missing())
@@ -381,21 +415,30 @@ class Run:
             return
         if export.format.heading:
             write_head(head, export.compression, sink)
-        export.format.merged(pieces, head, sink)
+        try:
+            export.format.merged(pieces, head, sink)
+        except Damaged:
+            for _ in arriving:
+                pass  # what is being fetched is needed all the same
+            raise
 
     def _note_merged(self, hashed: Hashed) -> None:
-        """Note what the merged file is before it appears: a run that ends in between is told from another's file."""
+        """Note what the merged file will be: a rerun can tell whether it appeared, if this run ends in between."""
         whole = self._export.whole
         rows = sum(self._manifest.entries[window].rows for window in self._export.windows)
-        merged = Entry(whole.start, whole.end, self._export.path, rows, hashed.bytes, hashed.hexdigest(), 0.0, 1)
+        merged = Entry(whole.start, whole.end, self._export.path, rows, hashed.bytes, hashed.hexdigest(), 0.0, 0)
         self._manifest = replace(self._manifest, merged=merged)
         self._save()
 
-    def _remove_parts(self) -> None:
+    def _note_published(self) -> None:
+        """Remove the parts, then note that the merged file is in place: from then on nothing is left to do."""
+        assert self._manifest.merged is not None
         for window, task in self._tasks.items():
             entry = self._manifest.entries.get(window)
             if entry is not None and entry.path:
                 self._storage.remove(task.path)
+        self._manifest = replace(self._manifest, merged=replace(self._manifest.merged, attempts=1))
+        self._save()
 
     def _summary(self) -> Summary:
         there = [entry for window in self._export.windows if (entry := self._manifest.entries.get(window)) is not None]

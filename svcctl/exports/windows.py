@@ -37,6 +37,10 @@ class Window:
         """The window as part of a file name: 20240131T100000Z-20240131T110000Z."""
         return f"{_utc(self.start):%Y%m%dT%H%M%SZ}-{_utc(self.end):%Y%m%dT%H%M%SZ}"
 
+    def __contains__(self, other: Window) -> bool:
+        """Whether all of the other window's time is this one's too."""
+        return self.start <= other.start and other.end <= self.end
+
     def __str__(self) -> str:
         return f"{_utc(self.start):%Y-%m-%d %H:%M:%S} to {_utc(self.end):%Y-%m-%d %H:%M:%S} UTC"
 

@@ -5,13 +5,20 @@ from __future__ import annotations
 import gzip
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
-from support.exports import START, Exports, left
+from support.exports import START, WINDOW, Exports, left
+from support.scripted import Serve, http
 from support.shells import Shell
 
-from svcctl.errors import IncompleteResult, Locked, SvcctlError, UsageError
+from svcctl.errors import CredentialsError, IncompleteResult, Locked, SvcctlError, UsageError
+from svcctl.exports.fetch import Stopped
+from svcctl.exports.run import Summary
+from svcctl.storage import Sink
+from svcctl.storage.local import Local
 
 
 def query(shell: Shell, format: str) -> bytes:
@@ -146,9 +153,9 @@ def test_a_refusal_is_not_asked_again(exports: Exports) -> None:
 
 def test_a_service_that_cuts_its_answers_is_asked_in_halves(exports: Exports, events: Shell) -> None:
     for format in ("csv", "ndjson"):
-        exports(f"all.{format}", most=9)
+        exports(f"all.{format}", most=60)
         assert (exports.folder / f"all.{format}").read_bytes() == query(events, format)
-    exports("all.parquet", most=9)
+    exports("all.parquet", most=60)
     exports("plain.parquet")
     from pyarrow import parquet
 
@@ -242,3 +249,161 @@ def test_a_second_run_at_the_same_time_is_kept_out(exports: Exports) -> None:
         first.join()
     assert caught.value.message == f"another run of the export to {exports.folder}/all.csv is going on"
     assert left(exports.folder) == ["all.csv"]
+
+
+@pytest.mark.timeout(30)
+def test_a_damaged_part_does_not_hold_up_the_windows_behind_it(exports: Exports, events: Shell) -> None:
+    exports.proxy.choose = broken(1800, 2400, 3000)
+    with pytest.raises(IncompleteResult):
+        exports("all.csv", workers=1)
+    exports.proxy.choose = lambda body: None
+    part = max((exports.folder / ".all.csv.export").glob("2*.csv"))
+    part.write_bytes(part.read_bytes().replace(b"1", b"2"))
+    exports("all.csv", workers=1)
+    assert (exports.folder / "all.csv").read_bytes() == query(events, "csv")
+
+
+class Rotten(Local):
+    """A disk that reads other bytes than were written."""
+
+    def read(self, name: str) -> Iterator[bytes]:
+        for piece in super().read(name):
+            yield piece if "json" in name else piece.replace(b"1", b"2")
+
+
+@pytest.mark.timeout(30)
+def test_a_disk_that_reads_wrong_bytes_is_an_error(exports: Exports) -> None:
+    with pytest.raises(IncompleteResult) as caught:
+        exports.run(replace(exports.export("all.csv"), storage=Rotten()))
+    assert caught.value.message == (
+        "the part of window 2024-01-31 00:00:00 to 2024-01-31 00:10:00 UTC changes while it is read"
+    )
+    assert left(exports.folder) == []
+
+
+def test_a_range_without_windows_leaves_nothing(exports: Exports) -> None:
+    summary = exports("all.csv", end=START)
+    assert summary == Summary(0, 0, 0, 0, (), START)
+    assert list(exports.folder.iterdir()) == []
+
+
+class Killed(BaseException):
+    """The end of a process, as far as one of its threads can tell."""
+
+
+class Deadly(Local):
+    """Files during whose completion the process is killed: before the name is there, or after."""
+
+    def __init__(self, name: str, *, after: bool) -> None:
+        super().__init__()
+        self.name = name
+        self.after = after
+
+    def create(self, name: str, *, overwrite: bool) -> Sink:
+        sink = super().create(name, overwrite=overwrite)
+        if name == self.name:
+            complete = sink.complete
+
+            def die() -> None:
+                if self.after:
+                    complete()
+                raise Killed
+
+            sink.complete = die  # type: ignore[method-assign]
+        return sink
+
+
+@pytest.mark.parametrize("distant", [False, True])
+@pytest.mark.parametrize("after", [False, True])
+def test_a_merged_file_of_the_same_size_is_not_taken_for_the_new_one(
+    exports: Exports, serve: Serve, distant: bool, after: bool
+) -> None:
+    def answer(value: str) -> bytes:
+        return http("200 OK", f"a\n{value}\n", "Content-Type: text/csv")
+
+    exports.url = serve(answer("2"), answer("3")).url
+    file = exports.folder / "all.csv"
+    exports("all.csv", start=START - 1, end=START + WINDOW, workers=1)
+    assert file.read_text() == "a\n2\n3\n"
+    exports.url = serve(answer("5"), answer("6")).url
+    export = replace(exports.export("all.csv", start=START - 2, end=START + WINDOW), distant=distant)
+    with pytest.raises(Killed):
+        exports.run(replace(export, storage=Deadly(str(file), after=after)), workers=1)
+    summary = exports.run(export)
+    assert (summary.fetched, file.read_text()) == (0, "a\n5\n6\n")
+    assert sorted(path.name for path in (exports.folder / ".all.csv.export").iterdir()) == ["manifest.json"]
+
+
+def test_the_windows_of_a_run_share_their_columns_and_those_of_another_run_may_have_others(
+    exports: Exports, serve: Serve
+) -> None:
+    old = http("200 OK", "a,b\n1,2\n", "Content-Type: text/csv")
+    new = http("200 OK", "a,b,c\n1,2,3\n", "Content-Type: text/csv")
+    exports.url = serve(old, new).url
+    with pytest.raises(IncompleteResult) as caught:
+        exports("all.csv", workers=1, end=START + 2 * WINDOW)
+    assert caught.value.message == (
+        "window 2024-01-31 00:10:00 to 2024-01-31 00:20:00 UTC: the columns are not those of the other windows: a,b,c"
+    )
+    name = "{start:%H%M}.csv"
+    exports.url = serve(old, new, new).url
+    exports(name, end=START + WINDOW)
+    exports(name, start=START + WINDOW, end=START + 3 * WINDOW)
+    texts = [(exports.folder / f"00{ten}0.csv").read_text() for ten in range(3)]
+    assert texts == ["a,b\n1,2\n", "a,b,c\n1,2,3\n", "a,b,c\n1,2,3\n"]
+    exports.url = serve(new).url
+    assert exports(name, end=START + 3 * WINDOW).fetched == 1
+    assert (exports.folder / "0000.csv").read_text() == "a,b,c\n1,2,3\n"
+
+
+@pytest.mark.parametrize("name", ["all.csv", "{start:%H}.csv"])
+def test_a_file_is_replaced_by_one_of_more_time_and_never_by_one_of_less(
+    exports: Exports, events: Shell, name: str
+) -> None:
+    def run(start: int, end: int) -> Summary:
+        return exports(name, window=3600, start=START + start, end=START + end)
+
+    run(0, 1500)
+    run(0, 3000)
+    file = exports.folder / name.format(start=datetime.fromtimestamp(START, UTC))
+    content = file.read_bytes()
+    for start, end in ((0, 1500), (1500, 3600), (3000, 3600)):
+        with pytest.raises(UsageError) as caught:
+            run(start, end)
+        assert (caught.value.message, file.read_bytes()) == (f"{file} exists", content)
+    assert run(0, 3000).fetched == 0
+    run(0, 3600)
+    assert file.read_bytes() == query(events, "csv")
+
+
+def test_a_file_that_appears_during_a_run_is_not_overwritten(exports: Exports) -> None:
+    file = exports.folder / "all.csv"
+
+    def choose(body: bytes) -> None:
+        file.write_text("mine")
+
+    exports.proxy.choose = choose
+    with pytest.raises(UsageError) as caught:
+        exports("all.csv")
+    assert (caught.value.message, file.read_text()) == (f"{file} exists", "mine")
+
+
+def test_what_fails_every_window_ends_a_run_that_keeps_going(exports: Exports, serve: Serve) -> None:
+    script = serve(http("401 No", '{"msg":"unknown key"}', "Content-Type: application/json"))
+    exports.url = script.url
+    with pytest.raises(CredentialsError):
+        exports("all.csv", keep_going=True, workers=1)
+    assert len(script.requests) <= 3
+
+
+@pytest.mark.timeout(30)
+def test_a_run_that_is_told_to_stop_stops(exports: Exports) -> None:
+    stopping = threading.Event()
+
+    def choose(body: bytes) -> None:
+        stopping.set()
+
+    exports.proxy.choose = choose
+    with pytest.raises(Stopped):
+        exports.run(exports.export("all.csv"), workers=1, stopping=stopping)
+    assert left(exports.folder) == []

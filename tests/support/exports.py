@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -58,6 +58,8 @@ class Exports:
     environment: Mapping[str, str] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
     timeout: float = 60.0
+    url: str = ""
+    """Of another service than the one behind the proxy."""
 
     def asked(self, name: str, **changes: Any) -> Asked:
         target = f"{self.root or self.folder}/{name}"
@@ -78,12 +80,12 @@ class Exports:
         *,
         workers: int = 3,
         keep_going: bool = False,
-        done: Callable[[int, int], None] = lambda windows, of: None,
+        stopping: threading.Event | None = None,
     ) -> Summary:
-        stopping = threading.Event()
+        stopping = stopping or threading.Event()
         self.progress = Progress()
         with (
-            Client(self.proxy.url, self.signature, retries=0, timeout=self.timeout) as client,
+            Client(self.url or self.proxy.url, self.signature, retries=0, timeout=self.timeout) as client,
             ThreadPoolExecutor(workers) as pool,
         ):
             work = partial(
@@ -95,9 +97,7 @@ class Exports:
                 stopping=stopping,
                 delay=lambda failures: 0.0,
             )
-            return Run(
-                export, work, pool, workers, stopping, keep_going=keep_going, done=lambda one, of, _: done(one, of)
-            )()
+            return Run(export, work, pool, workers, stopping, keep_going=keep_going)()
 
     def windows_asked(self) -> int:
         return self.proxy.asked.total()

@@ -98,7 +98,7 @@ _svcctl_place() {
     'svcctl domain enable -' | 'svcctl domain disable -')
         words=(--if-needed --profile --config --timeout --retries --color --quiet --verbose --help)
         ;;
-    'svcctl domain rm -' | 'svcctl role rm -')
+    'svcctl domain rm -')
         words=(--yes --if-needed --profile --config --timeout --retries --color --quiet --verbose --help)
         ;;
     'svcctl role 0')
@@ -112,6 +112,9 @@ _svcctl_place() {
         ;;
     'svcctl role apply -')
         words=(--file --yes --dry-run --profile --config --timeout --retries --color --quiet --verbose --help)
+        ;;
+    'svcctl role rm -')
+        words=(--yes --if-needed --profile --config --timeout --retries --color --quiet --verbose --help)
         ;;
     'svcctl profile 0')
         words=(list show set check use rm)

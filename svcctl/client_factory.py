@@ -1,4 +1,4 @@
-"""From a profile to a client: the one place where settings become credentials, names and a transport."""
+"""Make a client from a profile: settings become credentials, names and a transport."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def connect(
     clock: Callable[[], float],
     observe: Callable[[Exchange | Retry], None],
 ) -> Client:
-    """A client of the profile's service. ProfileError when the profile lacks what that needs."""
+    """A client of the profile's service. ProfileError when a setting that it needs is missing."""
     socket = profile.socket
 
     def heard(event: Exchange | Retry) -> None:

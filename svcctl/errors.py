@@ -13,7 +13,7 @@
     ├── EmptyResult             no rows, where the caller asked for that to be a failure
     └── Locked                  another run holds the lock
 
-Two endings are no errors, and stand beside the tree: Declined and ReaderClosed.
+Two exceptions are not errors and are defined beside the tree: Declined and ReaderClosed.
 
 `svcctl.terminal.diagnostics` maps each class to its exit code; this tree knows nothing of processes, so that the client
 can be used as a library.

@@ -1,8 +1,8 @@
 """The local service as a process: where its files are, starting it on demand, stopping it.
 
-This side of the process boundary knows files and signals only; what the process does is `svcctl.service`, which is
-never imported here. The running service holds a lock on `service.lock` for as long as it lives, so the kernel, not a
-file left behind, says whether it runs: a crash leaves nothing that blocks the next start.
+This file knows the process only by its files and signals; what the process does is in `svcctl.service`, which is never
+imported here. The running service holds a lock on `service.lock` until it ends, so the kernel, not a file left behind,
+says whether it runs: a crash leaves nothing that blocks the next start.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MAX_SOCKET_PATH = 100
 
 DATA_ENVIRONMENT = "SVCCTL_DATA"
 READY = "ready\n"
-"""What the starting service writes to the pipe it was given, after any lines of progress."""
+"""What a service that is ready writes to the pipe of its starter, after any lines of progress."""
 LOCKED_EXIT = 9
 
 
@@ -71,7 +71,7 @@ PROCESS_SETTINGS = (DEMO_DAYS, QUERY_SECONDS, PADDING_SECONDS)
 
 @dataclass(frozen=True)
 class Files:
-    """Where the local service keeps what it keeps, all in one directory of mode 0700."""
+    """The files of the local service, all in one directory of mode 0700."""
 
     directory: Path
 
@@ -97,7 +97,7 @@ class Files:
 
     @cached_property
     def socket(self) -> Path:
-        """The Unix socket: in the directory, or in a private short one where that path is too long for a socket."""
+        """The Unix socket: in the directory, or in a private one with a short path if the directory's is too long."""
         path = self.directory / "service.sock"
         if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
             return path
@@ -106,7 +106,8 @@ class Files:
         short.mkdir(mode=0o700, exist_ok=True)
         if short.stat().st_uid != os.getuid() or short.stat().st_mode & 0o077:
             raise UsageError(
-                f"directory {short} is open to others", hint=f"remove it, or set {DATA_ENVIRONMENT} to a shorter path"
+                f"directory {short} can be used by others",
+                hint=f"remove it, or set {DATA_ENVIRONMENT} to a shorter path",
             )
         return short / f"{name}.sock"
 
@@ -131,7 +132,7 @@ def default_files(environment: Mapping[str, str]) -> Files:
 
 
 def profile_fields(files: Files, name: str) -> dict[str, str]:
-    """The fields of a built-in profile: its credentials are made on first use and belong to this user alone."""
+    """The fields of a built-in profile; its credentials are made on first use, readable by this user only."""
     files.make()
     try:
         credentials = json.loads(files.credentials.read_text(encoding="utf-8"))[name]
@@ -171,17 +172,17 @@ def running(files: Files) -> int | None:
 
 
 def hold_lock(files: Files) -> int:
-    """Take the service's lock for the life of this process and write its ID there. Locked when another one has it."""
+    """Take the service's lock until this process ends, and write its ID there. Locked when another process has it."""
     files.make()
     # `running` holds the lock for an instant to look at it.
-    handle = lock(files.lock, f"the local service already runs in {files.directory}", patience=0.2)
+    handle = lock(files.lock, f"the local service is already running in {files.directory}", patience=0.2)
     os.ftruncate(handle, 0)
     os.pwrite(handle, str(os.getpid()).encode(), 0)
     return handle
 
 
 def still_held(files: Files, handle: int) -> bool:
-    """Whether the lock that `hold_lock` took is still the one another start would look at."""
+    """Whether the file that `hold_lock` locked is still the one that other processes look at."""
     try:
         return files.lock.stat().st_ino == os.fstat(handle).st_ino
     except OSError:
@@ -199,9 +200,9 @@ def answers(files: Files) -> bool:
 
 
 def start(files: Files, notify: Callable[[str], None]) -> bool:
-    """Start the service in the background and wait until it answers; False when it already did.
+    """Start the service in the background and wait until it answers; False when it already runs.
 
-    `notify` receives what the service says while it prepares (the demo events, on the first start).
+    `notify` receives its lines of progress (the demo events, on the first start).
     """
     if answers(files):
         return False
@@ -223,7 +224,7 @@ def start(files: Files, notify: Callable[[str], None]) -> bool:
     with os.fdopen(reader, encoding="utf-8") as messages:
         for line in messages:
             if line == READY:
-                process.returncode = 0  # it lives on by itself: nothing to wait for, nothing to warn about
+                process.returncode = 0  # it outlives us: Popen has nothing to wait for, and nothing to warn about
                 return True
             notify(line.rstrip())
     if process.wait() == LOCKED_EXIT:
@@ -240,7 +241,7 @@ def reset(files: Files) -> None:
 
 
 def stop(files: Files) -> bool:
-    """Stop the service and wait until it has gone; False when none ran."""
+    """Stop the service and wait until it has stopped; False when none was running."""
     pid = running(files)
     if pid is None:
         return False

@@ -46,11 +46,11 @@ QueryTextArg = Annotated[
     Completes(QUERY),
 ]
 VarOpt = Annotated[
-    list[str] | None, typer.Option("--var", metavar="K=V", help="Fill {{K}} in the query with V as a quoted literal.")
+    list[str] | None, typer.Option("--var", metavar="K=V", help="Replace {{K}} in the query by V as a quoted literal.")
 ]
 DateFormatOpt = Annotated[
     str | None,
-    typer.Option("--date-format", metavar="NAME", help="How dates are printed: default, sql or iso."),
+    typer.Option("--date-format", metavar="NAME", help="Format of printed dates: default, sql or iso."),
     Completes(words=DATE_FORMATS),
 ]
 QueryFileOpt = Annotated[

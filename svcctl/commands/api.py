@@ -1,4 +1,4 @@
-"""`svcctl api`: any signed request, for what the service can do and no command says."""
+"""`svcctl api`: any signed request, for operations that have no command."""
 
 from __future__ import annotations
 
@@ -22,17 +22,20 @@ METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
 PATHS = ("/search/query", "/search/jobs", "/search/job/", "/domain", "/domain/")
 """The interface's paths, or how they begin."""
 
-MethodArg = Annotated[str, typer.Argument(metavar="METHOD", help=", ".join(METHODS)), Completes(words=METHODS)]
+MethodArg = Annotated[
+    str, typer.Argument(metavar="METHOD", help=f"{', '.join(METHODS[:-1])} or {METHODS[-1]}."), Completes(words=METHODS)
+]
 PathArg = Annotated[
     str,
-    typer.Argument(metavar="PATH", help="Path below the base URL, with its query if it has one."),
+    typer.Argument(metavar="PATH", help="Path below the base URL, with any query string."),
     Completes(words=PATHS),
 ]
 DataOpt = Annotated[
-    str | None, typer.Option("--data", "-d", metavar="BODY", help="Body to send; @FILE reads it, @- from stdin.")
+    str | None,
+    typer.Option("--data", "-d", metavar="BODY", help="Body to send; @FILE reads a file, @- standard input."),
 ]
 HeaderOpt = Annotated[
-    list[str] | None, typer.Option("--header", "-H", metavar="NAME:VALUE", help="Header to send; again for more.")
+    list[str] | None, typer.Option("--header", "-H", metavar="NAME:VALUE", help="Header to send (repeatable).")
 ]
 IncludeOpt = Annotated[bool, typer.Option("--include", "-i", help="Print status and headers before the body.")]
 
@@ -65,12 +68,12 @@ def api(
 
     svc: Context = ctx.obj
     if method.upper() not in METHODS:
-        raise UsageError(f"method '{method}' is not one", hint=f"methods are: {', '.join(METHODS)}")
+        raise UsageError(f"unknown method '{method}'", hint=f"methods are: {', '.join(METHODS)}")
     if not path.startswith("/"):
         raise UsageError(f"path '{path}' does not start with a slash", hint="the base URL comes from the profile")
     body, headers = _body(data), dict(_header(text) for text in header or [])
     head = bytearray()
-    """The beginning of the answer: an answer that is longer is no error."""
+    """The beginning of the answer, to recognise a refusal; a longer answer is none."""
 
     def watched(chunks: Iterator[bytes]) -> Iterator[bytes]:
         for chunk in chunks:
@@ -100,5 +103,5 @@ def _body(data: str | None) -> bytes:
 def _header(text: str) -> tuple[str, str]:
     name, colon, value = text.partition(":")
     if not colon or not name.strip():
-        raise UsageError("a header is not of the form NAME:VALUE")  # it may hold a secret, so it is not repeated
+        raise UsageError("--header must be of the form NAME:VALUE")  # it may hold a secret, so it is not repeated
     return name.strip(), value.strip()

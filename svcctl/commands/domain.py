@@ -14,15 +14,17 @@ from svcctl.context import Context
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.terminal.records import DOMAINS
 
-_NAME = typer.Argument(metavar="NAME", help="Name of a domain; @RESELLER at its end may be left out.")
+_NAME = typer.Argument(metavar="NAME", help="Name of a domain; the @RESELLER part is optional.")
 DomainArg = Annotated[str, _NAME, Completes("domains")]
 NewDomainArg = Annotated[str, _NAME]
 PlanOpt = Annotated[str, typer.Option("--plan", metavar="PLAN", help="One of the reseller's price plans.")]
-TimeOpt = Annotated[float | None, typer.Option("--time", metavar="N", help="Time, where the plan lets one choose.")]
-VolumeOpt = Annotated[
-    float | None, typer.Option("--volume", metavar="N", help="Volume, where the plan lets one choose.")
+TimeOpt = Annotated[
+    float | None, typer.Option("--time", metavar="N", help="Time limit, if the plan allows choosing it.")
 ]
-IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Succeed when there is nothing to do.")]
+VolumeOpt = Annotated[
+    float | None, typer.Option("--volume", metavar="N", help="Volume limit, if the plan allows choosing it.")
+]
+IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if it is already so.")]
 
 _app = verbs_of("domain")
 
@@ -57,7 +59,7 @@ def create(
     if_needed: IfNeededOpt = False,
     format: FormatOpt = None,
 ) -> None:
-    """Create a domain and print it, with its full name
+    """Create a domain and print it with its full name
 
     Nobody can use the domain until it has an owner.
     """
@@ -80,7 +82,7 @@ def enable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False) 
 
 @_app.command()
 def disable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False) -> None:
-    """Disable a domain: nobody can use it until it is enabled again"""
+    """Disable a domain; nobody can use it until it is enabled"""
     svc: Context = ctx.obj
     with done_if(if_needed, already_so, svc.diagnostics.note):
         svc.client.disable_domain(name)
@@ -88,9 +90,9 @@ def disable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False)
 
 @_app.command()
 def rm(ctx: typer.Context, name: DomainArg, yes: YesOpt = False, if_needed: IfNeededOpt = False) -> None:
-    """Delete a domain, its users with it
+    """Delete a domain and its users
 
-    Users who have no other domain are deleted altogether. The name must be typed, or --yes given.
+    Users who have no other domain are deleted completely. Asks for the name of the domain, unless --yes is given.
     """
     svc: Context = ctx.obj
     with done_if(if_needed, no_domain, svc.diagnostics.note):
@@ -108,10 +110,10 @@ def _about(domain: Domain) -> str:
 
 
 def _users(domain: Domain) -> str:
-    """Whom a deletion takes along, by name where the service tells."""
+    """Describe the users that a deletion removes, by name if the service lists them."""
     users = domain.extra.get("users")
     if not isinstance(users, list):
-        return "its users too, altogether when they have no other domain"
+        return "its users too, completely when they have no other domain"
     if not users:
         return "no users: it has none"
     leaving = [str(user.get("email")) for user in users if user.get("lastDomain")]

@@ -1,4 +1,4 @@
-"""`svcctl job`: the jobs that queries with a destination have become, for people and for scripts."""
+"""`svcctl job`: the jobs that run queries with a destination."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from svcctl.inputs import text
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.terminal.records import JOBS, WATCHED
 
-_IDS = typer.Argument(metavar="ID…", help="IDs of jobs; - reads them from standard input.")
+_IDS = typer.Argument(metavar="ID…", help="Job IDs; - reads them from standard input.")
 IdsArg = Annotated[list[str], _IDS, Completes("jobs")]
 RunningIdsArg = Annotated[list[str], _IDS, Completes("running")]
 StoppedIdsArg = Annotated[list[str], _IDS, Completes("stopped")]
 WatchedIdsArg = Annotated[
-    list[str] | None, typer.Argument(metavar="[ID]…", help="IDs of jobs; all jobs without."), Completes("jobs")
+    list[str] | None, typer.Argument(metavar="[ID]…", help="Job IDs (default: all jobs)."), Completes("jobs")
 ]
 StatusOpt = Annotated[
     str | None,
@@ -37,15 +37,15 @@ TypeOpt = Annotated[
     typer.Option("--type", metavar="TYPE", help="Only jobs with this destination."),
     Completes(words=words.destinations),
 ]
-OnlyIdsOpt = Annotated[bool, typer.Option("--ids", help="Print IDs alone, one a line.")]
+OnlyIdsOpt = Annotated[bool, typer.Option("--ids", help="Print only IDs, one per line.")]
 ForOpt = Annotated[
     str, typer.Option("--for", metavar="STATE[,STATE]", help="States to wait for."), Completes(words=tuple(JobStatus))
 ]
 WaitOpt = Annotated[
     float | None, typer.Option("--max-time", "--timeout", metavar="S", min=0, help="Give up after S seconds.")
 ]
-WatchOpt = Annotated[float | None, typer.Option("--max-time", metavar="S", min=0, help="End after S seconds.")]
-IntervalOpt = Annotated[float, typer.Option("--interval", metavar="S", min=0.1, help="Seconds between two looks.")]
+WatchOpt = Annotated[float | None, typer.Option("--max-time", metavar="S", min=0, help="Stop after S seconds.")]
+IntervalOpt = Annotated[float, typer.Option("--interval", metavar="S", min=0.1, help="Seconds between refreshes.")]
 
 _app = verbs_of("job")
 
@@ -91,21 +91,21 @@ def show(ctx: typer.Context, ids: IdsArg, format: FormatOpt = None) -> None:
 
 @_app.command()
 def stop(ctx: typer.Context, ids: RunningIdsArg, format: FormatOpt = None) -> None:
-    """Stop running jobs; 'svcctl job start' goes on where they stopped"""
+    """Stop jobs; 'svcctl job start' resumes where they stopped"""
     svc: Context = ctx.obj
     _each(svc, text.words(ids), svc.client.stop_job, format)
 
 
 @_app.command()
 def start(ctx: typer.Context, ids: StoppedIdsArg, format: FormatOpt = None) -> None:
-    """Start stopped jobs again, from where they stopped"""
+    """Resume stopped jobs where they stopped"""
     svc: Context = ctx.obj
     _each(svc, text.words(ids), svc.client.start_job, format)
 
 
 @_app.command()
 def rm(ctx: typer.Context, ids: IdsArg, yes: YesOpt = False, format: FormatOpt = None) -> None:
-    """Remove jobs, running ones too; what they delivered stays where it is"""
+    """Remove jobs, even running ones; delivered data is kept"""
     svc: Context = ctx.obj
     named = text.words(ids)
     if named and not yes:
@@ -121,9 +121,9 @@ def wait(
     max_time: WaitOpt = None,
     format: FormatOpt = None,
 ) -> None:
-    """Wait until jobs are in a state, without errors
+    """Wait until jobs reach a state; fail if one has an error
 
-    Fails at once when that state cannot come by itself: a stopped job does not complete.
+    Fails at once when a job cannot reach the state by itself: a stopped job does not complete.
 
     \b
     svcctl job wait "$id" && svcctl job rm --yes "$id"
@@ -131,7 +131,7 @@ def wait(
     svc: Context = ctx.obj
     wanted = _states(for_)
     if not wanted:
-        raise UsageError(f"--for '{for_}' names no state")
+        raise UsageError(f"--for '{for_}' contains no state")
     deadline = None if max_time is None else time.monotonic() + max_time
     _each(svc, text.words(ids), lambda job_id: wait_for(svc.client, job_id, wanted, deadline), format)
 
@@ -144,9 +144,9 @@ def watch(
     max_time: WatchOpt = None,
     format: FormatOpt = None,
 ) -> None:
-    """Show jobs as they go on: status, events, rate, lag behind now, errors
+    """Show status, events, rate, lag and errors of jobs, live
 
-    On a terminal a table that stays in place; elsewhere a row for each job at each look, with its time.
+    Prints a live table on a terminal. Elsewhere prints one row per job and interval, with the time of each.
     """
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)

@@ -74,7 +74,9 @@ def set_(
     from_env: FromEnvOpt = False,
     from_file: FromFileOpt = None,
 ) -> None:
-    """Create or change a profile; prompts for missing values on a terminal
+    """Create or change a profile
+
+    On a terminal it prompts for missing values.
 
     \b
     svcctl profile set prod

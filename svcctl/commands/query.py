@@ -1,4 +1,4 @@
-"""`svcctl query`: one query, its answer on stdout or in a file."""
+"""`svcctl query`: run a query; its rows go to stdout, to a file or, as a job, to a destination."""
 
 from __future__ import annotations
 
@@ -45,16 +45,18 @@ if TYPE_CHECKING:
 
 QueryIdOpt = Annotated[str | None, typer.Option("--query-id", metavar="ID", help="Run a saved query.")]
 LimitOpt = Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help="Stop after N rows.")]
-SkipOpt = Annotated[int | None, typer.Option("--skip", min=0, metavar="N", help="Leave out the first N rows.")]
+SkipOpt = Annotated[int | None, typer.Option("--skip", min=0, metavar="N", help="Skip the first N rows.")]
 ColumnsOpt = Annotated[
     str | None,
-    typer.Option("--columns", metavar="A,B", help="Only these columns, in this order, in a table, vertical or chart."),
+    typer.Option("--columns", metavar="A,B", help="Show only these columns (table, vertical, chart)."),
 ]
 ChartOpt = Annotated[bool, typer.Option("--chart", help="The same as --format chart: bars, or a line over time.")]
 FailOnEmptyOpt = Annotated[bool, typer.Option("--fail-on-empty", help="Exit 8 when there are no rows.")]
-FollowOpt = Annotated[bool, typer.Option("--follow", help="Go on without an end: print events as they are stored.")]
+FollowOpt = Annotated[
+    bool, typer.Option("--follow", help="Keep running and print new events as they arrive (like tail -f).")
+]
 MaxTimeOpt = Annotated[
-    float | None, typer.Option("--max-time", min=0, metavar="S", help="End --follow after S seconds.")
+    float | None, typer.Option("--max-time", min=0, metavar="S", help="Stop --follow after S seconds.")
 ]
 DestOpt = Annotated[
     str | None,
@@ -72,10 +74,10 @@ DestParamOpt = Annotated[
 ]
 DestJsonOpt = Annotated[
     Path | None,
-    typer.Option("--dest-json", metavar="FILE", help="The destination, or its parameters, in JSON."),
+    typer.Option("--dest-json", metavar="FILE", help="Destination, or its parameters, as JSON."),
     Completes(FILES),
 ]
-DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Print the request instead of sending it, secrets masked.")]
+DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Print the request (secrets masked) instead of sending it.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -131,8 +133,8 @@ def query(
     )
     if target is not None:
         _refuse_reading(output=output, fail_on_empty=fail_on_empty, columns=columns, chart=chart, max_time=max_time)
-        # A job's rows are written as its destination has them; a text mode is named only where the interface wants
-        # one, for a date format and a zone.
+        # A job's destination decides how rows are written. The interface takes a date format and a time zone only
+        # with a mode that is not JSON, so they are sent with one.
         mode = "csv" if date_format or time_zone else "json"
         launched = replace(request, mode=mode, destination=target, date_format=date_format, time_zone=time_zone)
         _launch(svc, launched, format, dry_run=dry_run)
@@ -151,16 +153,16 @@ def query(
         else:
             rows = _print(svc, request, partial(svc.output.query, format=chosen, sink=sink, names=names, style=style))
         if fail_on_empty and not rows:
-            raise EmptyResult("the query has no rows", hint="without --fail-on-empty this is a success")
+            raise EmptyResult("the query has no rows", hint="without --fail-on-empty this succeeds")
     if limit and rows == limit:
         count = "1 row" if rows == 1 else f"{rows} rows"
-        svc.diagnostics.note(f"{count}, the limit: there may be more")
+        svc.diagnostics.note(f"stopped at the limit of {count}: there may be more")
 
 
 def _end(follow: bool, to: Any) -> Any:
     """The end of the range, by default now; None for a query that does not end."""
     if follow and to is not None:
-        raise UsageError("--follow has no end: leave out --to", hint="end it with --max-time or --limit")
+        raise UsageError("--follow and --to exclude each other", hint="stop --follow with --max-time or --limit")
     return None if follow else "now" if to is None else to
 
 
@@ -202,16 +204,19 @@ def _follow(svc: Context, request: QueryRequest, show: Callable[[Follow], None],
 
 def _check_follow(format: Format, *, follow: bool, max_time: float | None) -> None:
     if max_time is not None and not follow:
-        raise UsageError("--max-time goes with --follow")
+        raise UsageError("--max-time needs --follow")
     if follow and not format.lines:
         lines = ", ".join(row.name for row in FORMATS.values() if row.lines)
-        raise UsageError(f"{format.name} has an end, and --follow has none", hint=f"follow in one of: {lines}")
+        raise UsageError(
+            f"--follow cannot print {format.name}: it is complete only at its end",
+            hint=f"formats for --follow are: {lines}",
+        )
 
 
 def _format(svc: Context, name: str | None, output: Path | None, *, chart: bool) -> Format:
     """The format; a file is not a terminal, so `auto` is csv in one."""
     if chart and name not in (None, "chart"):
-        raise UsageError(f"--chart is a format, and --format {name} is another", hint="leave out one of them")
+        raise UsageError(f"--chart and --format {name} exclude each other", hint="leave out one of them")
     name = "chart" if chart else name
     chosen = svc.format(name)
     auto = name in (None, "auto") and svc.profile.format == "auto"
@@ -225,12 +230,12 @@ def _names(format: Format, columns: str | None) -> Sequence[str]:
     if format.raw:
         laid_out = ", ".join(row.name for row in FORMATS.values() if not row.raw)
         raise UsageError(
-            f"--columns does not apply to {format.name}: its columns are the query's",
-            hint=f"select them in the query, or use one of: {laid_out}",
+            f"--columns does not apply to {format.name}",
+            hint=f"select the columns in the query, or use one of: {laid_out}",
         )
     names = next(csv.reader([columns], skipinitialspace=True), [])
     if not all(names) or not names:
-        raise UsageError(f"--columns '{columns}' lacks a name", hint="separate names by commas: --columns user,n")
+        raise UsageError(f"--columns '{columns}' has an empty name", hint="separate names by commas: --columns user,n")
     return names
 
 
@@ -238,7 +243,7 @@ def _refuse_reading(**options: object) -> None:
     """Refuse options that only make sense when rows come back."""
     for name, value in options.items():
         if value not in (None, False):
-            raise UsageError(f"--{name.replace('_', '-')} does not go with --dest: no rows come back")
+            raise UsageError(f"--{name.replace('_', '-')} cannot be used with --dest: no rows come back")
 
 
 def _launch(svc: Context, request: QueryRequest, format: str | None, *, dry_run: bool) -> None:

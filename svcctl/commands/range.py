@@ -1,4 +1,4 @@
-"""`svcctl range`: what a from/to pair resolves to, before anything is asked of a service."""
+"""`svcctl range`: what --from and --to resolve to; no service is asked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from svcctl.options import FormatOpt, FromOpt, TimeZoneOpt, ToOpt
 from svcctl.terminal.records import RANGE
 
 AtOpt = Annotated[
-    Any, typer.Option("--at", parser=parse_moment, metavar="TIME", help="The moment to take for now (not an operator).")
+    Any,
+    typer.Option("--at", parser=parse_moment, metavar="TIME", help="Use this time instead of now (an absolute date)."),
 ]
 
 
@@ -31,8 +32,8 @@ def preview(
     at: AtOpt = None,
     format: FormatOpt = None,
 ) -> None:
-    """In --from an operator counts back from now; in --to it counts forward from --from. `--from 2h` is two hours ago.
-    The range holds its start and not its end.
+    """In --from a relative date counts back from now; in --to it counts forward from --from. `--from 2h` is two hours
+    ago. The range includes its start and excludes its end.
     """
     svc: Context = ctx.obj
     now = svc.now() if at is None else _at(at, svc.now())
@@ -42,9 +43,9 @@ def preview(
 
 
 def _at(moment: Any, now: datetime) -> datetime:
-    """--at as a moment; an operator would itself need one, so only dates are taken."""
+    """--at as a moment; a relative date would itself need one, so only absolute dates are allowed."""
     if isinstance(moment, str) and "/" not in moment:
-        raise UsageError(f"--at '{moment}' is relative", hint="give a date such as 2018-10-08T14:33:12Z")
+        raise UsageError(f"--at '{moment}' is a relative date", hint="give a date such as 2018-10-08T14:33:12Z")
     return resolve(moment, None, now=now).start
 
 
@@ -67,7 +68,7 @@ def _text(moment: datetime) -> str:
 
 
 def _length(length: timedelta) -> str:
-    """A length as `1d 2h 3m 4s`, without the parts that are zero."""
+    """A length as `1d 2h 3m 4s`, without parts that are zero."""
     minutes, seconds = divmod(int(length.total_seconds()), 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)

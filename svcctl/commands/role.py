@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from svcctl.api.if_needed import done_if, no_role
-from svcctl.api.models import ALL, Role
 from svcctl.api.role_changes import Change, make, plan
 from svcctl.commands import verbs_of
 from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
 from svcctl.errors import UsageError
-from svcctl.inputs import role_files
+from svcctl.inputs import role_files, role_options
 from svcctl.inputs.role_files import WrittenRole
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.terminal.records import FINDINGS, ROLE, ROLES
@@ -26,28 +24,32 @@ from svcctl.terminal.tables import visible
 DomainArg = Annotated[str, typer.Argument(metavar="DOMAIN", help="Name of a domain."), Completes("domains")]
 RoleArg = Annotated[str, typer.Argument(metavar="ROLE", help="Name of a role.")]
 OptionalRoleArg = Annotated[
-    str | None, typer.Argument(metavar="[ROLE]", help="Name of a role; a file may name it instead.")
+    str | None, typer.Argument(metavar="[ROLE]", help="Name of a role (optional if a file names it).")
 ]
 FilesArg = Annotated[
-    list[Path], typer.Argument(metavar="FILE…", help="Role files; - is standard input."), Completes(FILES)
+    list[Path], typer.Argument(metavar="FILE…", help="Role files; - reads standard input."), Completes(FILES)
 ]
 _FILE = typer.Option("--file", "-F", metavar="FILE", help="Roles in YAML (see 'svcctl role lint --help').")
 FileOpt = Annotated[Path | None, _FILE, Completes(FILES)]
 NeededFileOpt = Annotated[Path, _FILE, Completes(FILES)]
 NameOpt = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name of the role.")]
 NewNameOpt = Annotated[str | None, typer.Option("--name", metavar="NAME", help="New name of the role.")]
-DescriptionOpt = Annotated[str | None, typer.Option("--description", metavar="TEXT")]
+DescriptionOpt = Annotated[str | None, typer.Option("--description", metavar="TEXT", help="What the role is for.")]
 PoliciesOpt = Annotated[
     list[str] | None,
-    typer.Option("--policies", metavar="NAME", help="A policy; again for more; '*' for all, '' for none."),
+    typer.Option("--policies", metavar="NAME", help="A policy name; repeat for more; '*' for all, '' for none."),
 ]
 ApplicationsOpt = Annotated[
     list[str] | None,
-    typer.Option("--applications", metavar="NAME", help="An application; again for more; '*' for all, '' for none."),
+    typer.Option(
+        "--applications", metavar="NAME", help="An application name; repeat for more; '*' for all, '' for none."
+    ),
 ]
 ResourceIdsOpt = Annotated[
     list[str] | None,
-    typer.Option("--resource-ids", metavar="LABEL=N,N", help="IDs; again for more; '*' for all, '' for none."),
+    typer.Option(
+        "--resource-ids", metavar="LABEL=N,N", help="Resource IDs; repeat for more; '*' for all, '' for none."
+    ),
 ]
 FinderOpt = Annotated[str | None, typer.Option("--finder-name", metavar="NAME", help="Default finder.")]
 DefaultOpt = Annotated[
@@ -55,7 +57,7 @@ DefaultOpt = Annotated[
     typer.Option("--default-application-name", metavar="NAME", help="Default application; '' removes it on update."),
 ]
 DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Show the difference and change nothing.")]
-IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Succeed when there is nothing to do.")]
+IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if the role does not exist.")]
 
 _app = verbs_of("role")
 
@@ -74,7 +76,7 @@ def list_(ctx: typer.Context, domain: DomainArg, format: FormatOpt = None) -> No
 
 @_app.command()
 def show(ctx: typer.Context, domain: DomainArg, role: RoleArg, format: FormatOpt = None) -> None:
-    """Show a role, the fields that cannot be set too"""
+    """Show a role, including its read-only fields"""
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)
     svc.output.records(ROLE, [svc.client.role(domain, role)], chosen)
@@ -94,25 +96,25 @@ def create(
     file: FileOpt = None,
     yes: YesOpt = False,
 ) -> None:
-    """Create a role from options, or the roles of a file
+    """Create a role from options, or the roles in a file
 
-    The interface's rules are checked before anything is sent. A role that grants all of something (a name only, or '*')
-    is asked about.
+    The interface's rules are checked before anything is sent. Asks before creating a role that grants everything of a
+    kind: one with a name only, or with '*'.
 
     \b
     svcctl role create acme --name Readers --policies Search
     svcctl role create acme -F roles.yaml
     """
     svc: Context = ctx.obj
-    written = _written(
+    written = role_options.read(
         file,
         name=name,
         description=description,
-        policies=_names(policies),
-        applications=_names(applications),
-        resourceIds=_resources(resource_ids),
-        finderName=finder_name,
-        defaultApplicationName=default_application_name,
+        policies=policies,
+        applications=applications,
+        resource_ids=resource_ids,
+        finder_name=finder_name,
+        default_application_name=default_application_name,
     )
     role_files.require_sound(written)
     _ask_about_grants(svc, domain, written, yes)
@@ -136,7 +138,7 @@ def update(
     file: FileOpt = None,
     yes: YesOpt = False,
 ) -> None:
-    """Change what is given of a role; the rest stays as it is
+    """Change the given fields of a role; others stay unchanged
 
     \b
     svcctl role update acme Readers --policies Search --policies Lookups
@@ -144,18 +146,18 @@ def update(
     svcctl role update acme -F roles.yaml
     """
     svc: Context = ctx.obj
-    written = _written(
+    written = role_options.read(
         file,
         name=name,
         description=description,
-        policies=_names(policies),
-        applications=_names(applications),
-        resourceIds=_resources(resource_ids),
-        finderName=finder_name,
-        defaultApplicationName=default_application_name,
+        policies=policies,
+        applications=applications,
+        resource_ids=resource_ids,
+        finder_name=finder_name,
+        default_application_name=default_application_name,
     )
     role_files.require_sound(written, update=True)
-    changes = [_target(one, role, len(written)) for one in written]
+    changes = [role_options.change(one, role, len(written)) for one in written]
     _ask_about_grants(svc, domain, written, yes, update=True)
     for target, wanted in changes:
         svc.client.update_role(domain, target, wanted)
@@ -166,10 +168,11 @@ def update(
 def apply(
     ctx: typer.Context, domain: DomainArg, file: NeededFileOpt, yes: YesOpt = False, dry_run: DryRunOpt = False
 ) -> None:
-    """Make the roles of a domain as a file has them, after showing what changes
+    """Create and update roles from a file, showing the differences
 
-    Roles that do not exist are created; of the others, the fields in the file are changed. Roles that are not in the
-    file stay as they are. Applying the same file twice changes nothing the second time.
+    Roles that do not exist are created. In the others, the fields that the file contains are changed. Roles that the
+    file does not contain stay unchanged. Applying a file twice changes nothing the second time. Asks before the first
+    change.
     """
     svc: Context = ctx.obj
     written = role_files.read_roles(file)
@@ -179,12 +182,12 @@ def apply(
     for _, change in changes:
         _show(svc, domain, change)
     if not changes:
-        svc.diagnostics.note(f"nothing to do: the roles of {domain} are as {file} has them")
+        svc.diagnostics.note(f"nothing to do: the roles of {domain} are already as in {file}")
     if not changes or dry_run:
         return
     if not yes:
         grants = [text for one, change in changes for text in _grants(one, domain, change.creates)]
-        svc.ask(" ".join([*grants, "Apply this?"]))
+        svc.ask(" ".join([*grants, "Apply these changes?"]))
     for one, change in changes:
         make(svc.client, domain, change, before_creating=partial(role_files.require_sound, [one]))
 
@@ -203,10 +206,10 @@ def rm(
 
 @_app.command("lint")
 def lint_(ctx: typer.Context, files: FilesArg, format: FormatOpt = None) -> None:
-    """Check role files against the interface's rules, without a service
+    """Check role files against the rules, without a service
 
-    Errors are what a service refuses: then the exit code is 2. Warnings are grants that are broader than they look.
-    Rule 7 (policies exist and are available) only the service can check.
+    An error is something that a service refuses; the exit code is 2 then. A warning is a grant that is broader than it
+    looks. Only a service can check rule 7 (policies exist and are available).
 
     \b
     A file holds one role, a list of them, or several documents:
@@ -226,75 +229,23 @@ def lint_(ctx: typer.Context, files: FilesArg, format: FormatOpt = None) -> None
         raise UsageError(f"{errors} error{'s' if errors > 1 else ''} in {', '.join(map(str, files))}")
 
 
-# From what is written to what is sent
-
-
-def _written(file: Path | None, **options: Any) -> list[WrittenRole]:
-    """The roles of the file, or the one that the options make."""
-    fields = {key: value for key, value in options.items() if value is not None}
-    if file is not None and fields:
-        raise UsageError("a role is given both by --file and by options", hint="change the file, or leave it out")
-    if file is not None:
-        return role_files.read_roles(file)
-    if not fields:
-        raise UsageError("nothing is given of the role", hint="give it with options or with --file")
-    return [WrittenRole(fields)]
-
-
-def _names(given: list[str] | None) -> str | list[str] | None:
-    if given is None:
-        return None
-    return ALL if given == [ALL] else [] if given == [""] else given
-
-
-def _resources(given: list[str] | None) -> dict[str, list[int]] | None:
-    if given is None:
-        return None
-    if given == [ALL]:
-        return {ALL: []}
-    ids: dict[str, list[int]] = {}
-    for text in given if given != [""] else []:
-        label, equals, numbers = text.rpartition("=")
-        words = [word.strip() for word in numbers.split(",") if word.strip()]
-        if not equals or not all(word.removeprefix("-").isdecimal() and word.isascii() for word in words):
-            raise UsageError(f"--resource-ids '{text}' is not of the form LABEL=1,2,3")
-        ids.setdefault(label, []).extend(map(int, words))
-    return ids
-
-
-def _target(written: WrittenRole, named: str | None, count: int) -> tuple[str, Role]:
-    """The role that an update is about, and its changes: the name among them only when it is a new one."""
-    wanted = written.role
-    if named is not None and count > 1:
-        raise UsageError(
-            f"{written.source} holds {count} roles", hint=f"leave out '{named}': each is updated by its name"
-        )
-    target = named or wanted.name
-    if target is None or (named is None and written.source == role_files.COMMAND_LINE):
-        raise UsageError(f"{written.place()}: which role?", hint="name it after the domain")
-    return target, replace(wanted, name=None) if wanted.name == target else wanted
-
-
 def _ask_about_grants(
     svc: Context, domain: str, written: Iterable[WrittenRole], yes: bool, *, update: bool = False
 ) -> None:
-    """Ask about roles that grant all of something; --yes answers."""
+    """Ask before roles that grant everything of a kind; --yes answers."""
     grants = [text for one in written for text in _grants(one, domain, not update)]
     if grants and not yes:
-        svc.ask(" ".join([*grants, "Go on?"]))
+        svc.ask(" ".join([*grants, "Continue?"]))
 
 
 def _grants(written: WrittenRole, domain: str, creates: bool) -> list[str]:
-    """What a role grants all of, as a sentence; no sentence for one that does not."""
+    """A sentence about what a role grants without a limit; none for a role that has limits."""
     granted = written.grants_all(update=not creates)
-    return [f"{written.label} grants {granted} of {domain}, later ones too."] if granted else []
-
-
-# Applying
+    return [f"{written.label} grants {granted} of {domain}, including future ones."] if granted else []
 
 
 def _plan(svc: Context, domain: str, written: WrittenRole) -> Change | None:
-    """The change that a role in a file needs; None when it needs none."""
+    """The change that brings a role to what its file says; None when it is so already."""
     name = written.role.name
     if name is None:
         raise UsageError(f"{written.place()}: the name is missing (rule 1)")
@@ -302,8 +253,8 @@ def _plan(svc: Context, domain: str, written: WrittenRole) -> Change | None:
 
 
 def _show(svc: Context, domain: str, change: Change) -> None:
-    """The difference, as lines with - and +."""
-    about = "" if change.readable else " (this service does not read roles: what it has now is not known)"
+    """Print the differences as lines with - and +."""
+    about = "" if change.readable else " (this service cannot show roles: the current values are unknown)"
     what = "new role" if change.creates else "role"
     svc.output.text(f"{what} '{visible(change.name)}' in {visible(domain)}{about}")
     for one in change.differences:

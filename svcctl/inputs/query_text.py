@@ -1,6 +1,6 @@
 """The text of a query: where it is read from, and the variables filled into it.
 
-Commands that take a query share this, so that each of them takes it in the same ways.
+Commands that take a query share this, so all of them take it in the same ways.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}")
 
 
 def read(text: str | None, file: Path | None) -> str:
-    """The query as an argument, from standard input (`-`) or from a file. UsageError unless it is in one of them."""
+    """The query as an argument, from standard input (`-`) or from a file. UsageError unless exactly one is given."""
     if (text is None) == (file is None):
-        both = "both as an argument and with --file" if text is not None else "nowhere"
         raise UsageError(
-            f"the query is given {both}", hint="give it as an argument, as - for standard input, or with -F FILE"
+            "no query given" if text is None else "the query is given twice, as an argument and with --file",
+            hint="give it as an argument, as - for standard input, or with -F FILE",
         )
     if file is not None:
         return read_text(file, "the query")
@@ -33,12 +33,12 @@ def given(text: str | None, file: Path | None, query_id: str | None, var: Sequen
     if query_id is None:
         return fill(read(text, file), var)
     if text is not None or file is not None or var:
-        raise UsageError("--query-id runs a saved query as it is", hint="leave out the text, --file and --var")
+        raise UsageError("--query-id runs a saved query unchanged", hint="leave out the text, --file and --var")
     return None
 
 
 def fill(text: str, assignments: Sequence[str]) -> str:
-    """The query with each `{{k}}` replaced by its value as a string literal; every name must be given, and used.
+    """The query with each `{{k}}` replaced by its value as a string literal; every name must be given and used.
 
     Without assignments the text stays as it is.
     """

@@ -1,4 +1,4 @@
-"""Role files: roles written in YAML, what is wrong with them and where, and how they differ from what a service has.
+"""Role files: roles written in YAML, and what is wrong with them and where.
 
 A file holds one role, a list of them, a mapping with `roles:` and a list, or several of these as YAML documents. A role
 is a mapping of the interface's fields:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import yaml
 
 COMMAND_LINE = "the options"
-"""Where a role comes from that no file holds."""
+"""The source of a role that is given by options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class WrittenRole:
-    """A role as somebody wrote it: its fields as decoded, and the line of each, `resourceIds.<label>` included."""
+    """A role as it is written: its decoded fields, and the line of each, including `resourceIds.<label>`."""
 
     fields: Mapping[str, Any]
     source: str = COMMAND_LINE
@@ -58,7 +58,7 @@ class WrittenRole:
 
     @property
     def label(self) -> str:
-        """What the role is called in messages."""
+        """The role as messages name it."""
         name = self.fields.get("name")
         return f"role '{name}'" if isinstance(name, str) else "the role"
 
@@ -85,7 +85,7 @@ class WrittenRole:
         ]
 
     def grants_all(self, *, update: bool = False) -> str | None:
-        """What the role grants without a bound, in words; None when it grants only what is written down."""
+        """What the role grants without a limit, in words; None when it grants only what is listed."""
         words = [f"all {word}" for word in grants_all(self.fields, update=update)]
         return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words) or None
 
@@ -131,7 +131,7 @@ def parse_roles(written: str, source: str) -> list[WrittenRole]:
     for role in roles:
         name = role.fields.get("name")
         if isinstance(name, str) and seen.setdefault(name, role) is not role:
-            raise UsageError(f"{role.place('name')}: role '{name}' is there twice, first in {seen[name].place('name')}")
+            raise UsageError(f"{role.place('name')}: role '{name}' appears twice, first in {seen[name].place('name')}")
     return roles
 
 
@@ -158,7 +158,7 @@ def _roles(loader: yaml.SafeLoader, node: yaml.Node, source: str) -> Iterator[Wr
 def _mapping(
     loader: yaml.SafeLoader, node: yaml.MappingNode, source: str, prefix: str, lines: dict[str, int]
 ) -> dict[str, Any]:
-    """A mapping with its keys as they are written, and their lines. A key that is there twice would hide the first."""
+    """A mapping with its keys as written, and their lines. UsageError when a key appears twice."""
     import yaml
 
     own = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
@@ -169,7 +169,7 @@ def _mapping(
             raise UsageError(f"{source}, line {_line(key)}: a key must be text")
         name = f"{prefix}{key.value}"
         if own.count(key.value) > 1:
-            raise UsageError(f"{source}, line {_line(key)}: key '{name}' is there twice")
+            raise UsageError(f"{source}, line {_line(key)}: key '{name}' appears twice")
         lines[name] = _line(key)
         if name == "resourceIds" and isinstance(value, yaml.MappingNode):
             fields[key.value] = _mapping(loader, value, source, "resourceIds.", lines)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from svcctl.errors import UsageError, reason
@@ -32,6 +33,23 @@ def line(what: str) -> str:
     if text := sys.stdin.readline().rstrip("\r\n"):
         return text
     raise UsageError(f"standard input holds no {what}")
+
+
+@contextmanager
+def as_file(source: Path, directory: Path) -> Iterator[Path]:
+    """The file itself, or a temporary one in `directory` with what standard input holds. UsageError when it is none."""
+    if str(source) != STDIN:
+        if not source.is_file():
+            raise UsageError(f"no file {source}")
+        yield source.absolute()
+        return
+    import tempfile
+
+    with tempfile.NamedTemporaryFile(dir=directory) as spool:
+        while block := sys.stdin.buffer.read(1 << 20):
+            spool.write(block)
+        spool.flush()
+        yield Path(spool.name)
 
 
 def words(given: Iterable[str]) -> list[str]:

@@ -1,8 +1,8 @@
-"""Rows drawn for people: a bar a row, or a line over time where the rows begin with a date.
+"""Charts of rows: one bar per row, or a line over time when the rows begin with a date.
 
-The drawing is done here since it is little: what there is to borrow takes longer to load than a query takes to answer,
-or brings native code that a NaN among the values brings down. Like tables, charts know nothing of streams or formats.
-Without colour a chart is plain text, bars of `#` beside their numbers, for pipes, files and plain terminals.
+They are drawn here because the libraries for it load slowly, crash on a NaN, or label axes with unrounded numbers. Like
+tables, charts know nothing of streams or formats. Without colour a chart is plain text, for pipes, files and plain
+terminals: bars of `#` beside their numbers.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from svcctl.terminal.tables import (
 )
 
 MAX_ROWS = 5000
-"""More points than this are no picture; leaving some out would make it a wrong one."""
+"""More points than this cannot be read, and leaving some out would make the chart wrong."""
 MAX_SERIES = 8
 WIDTH = 80
-"""Cells across where nothing says how wide; labels are then left whole, and go beyond."""
+"""Width of a chart that is not printed to a terminal; labels are not cut then, and may make it wider."""
 NARROWEST_BAR = 10
 COLORS = (36, 33, 35, 32, 34, 31, 96, 93)
 """Escape codes of the series, in turn."""
@@ -60,12 +60,12 @@ _DATES = range(-62_000_000_000_000, 253_000_000_000_000)
 class Chart:
     lines: list[str]
     notes: list[str] = field(default_factory=list)
-    """What the chart does not show."""
+    """Remarks on what the chart leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The rows of a chart, and its columns by their part in it: those that name a row, and the one that measures it."""
+    """The rows of a chart, the columns that name a row, and the column that measures it."""
 
     columns: Sequence[TableColumn]
     rows: Sequence[Sequence[Any]]
@@ -93,20 +93,21 @@ class _Rows:
         return [format_cell(value, self.columns[at].type, self.style, fraction=fraction) for value in values]
 
     def numbers(self) -> list[float | None]:
-        """The measure of each row; None where there is none that could be drawn."""
+        """The measure of each row; None if it cannot be drawn."""
         return [_number(row[self.measure]) for row in self.rows]
 
 
 def draw(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style) -> Chart:
-    """The chart of some rows: over time when their first column is a date, else a bar a row.
+    """The chart of some rows: over time when their first column is a date, else one bar per row.
 
-    What measures a row is its first number whose rows the columns beside it tell apart, so that a status code names the
-    row and a count measures it. UsageError when there is no such column, or more than MAX_ROWS rows.
+    The measure is the first number that is not needed to tell the rows apart, so a status code names a row and a count
+    measures it. UsageError when there is no such column, or when there are more than MAX_ROWS rows.
     """
     kept = list(islice(rows, MAX_ROWS + 1))
     if len(kept) > MAX_ROWS:
         raise UsageError(
-            f"more than {MAX_ROWS} rows cannot be charted", hint="group by less, every longer period, or give --limit"
+            f"more than {MAX_ROWS} rows cannot be charted",
+            hint="group by fewer columns or by longer periods, or use --limit",
         )
     chosen = _choose(columns, kept, style)
     return _lines(chosen) if chosen.over_time and style.color and kept else _bars(chosen)
@@ -128,13 +129,13 @@ def _choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style
         return choices[0]
     there = ", ".join(f"{column.name} ({column.type})" for column in columns)
     raise UsageError(
-        f"a chart needs a number and a column beside it that names the rows; there is {there or 'no column'}",
-        hint="group by a column, or every period, and select count() as n",
+        f"a chart needs a number and another column that names the rows; the columns are {there or 'none'}",
+        hint="group by a column or a period, and select count() as n",
     )
 
 
 def _number(value: Any) -> float | None:
-    """A value as a number that can be drawn; the bounds leave room to calculate."""
+    """A value as a number that can be drawn; larger ones would overflow the arithmetic."""
     if not isinstance(value, int | float) or not -1e300 < value < 1e300:
         return None
     return value if abs(value) > 1e-300 else 0
@@ -144,7 +145,7 @@ def _number(value: Any) -> float | None:
 
 
 def _bars(chart: _Rows) -> Chart:
-    """A line a row: what it is, how much that is, and how long."""
+    """One line per row: its name, its number and a bar."""
     style, numbers = chart.style, chart.numbers()
     amounts = chart.texts(chart.measure)
     amount_width = max(map(cell_width, amounts), default=0)
@@ -176,7 +177,7 @@ def _bars(chart: _Rows) -> Chart:
 
 
 def _labels(chart: _Rows) -> list[str]:
-    """The names of each row beside each other, aligned."""
+    """The names of each row, side by side and aligned."""
     columns = [chart.texts(at) for at in chart.names]
     widths = [max(map(cell_width, texts), default=0) for texts in columns]
     return [
@@ -203,7 +204,7 @@ class _Scale:
 
 
 def _bar(number: float, scale: _Scale, *, fancy: bool) -> str:
-    """A bar from zero, to the left of it for what is below; only zero itself has none."""
+    """A bar from zero, to the left for negative numbers; only zero itself has no bar."""
     if not number:
         return ""
     if number < 0:
@@ -222,7 +223,7 @@ _Points = list[tuple[int, float]]
 
 
 def _lines(chart: _Rows) -> Chart:
-    """A line a series on a grid of dots, with a value axis, a time axis and a legend.
+    """One line per series on a grid of dots, with a value axis, a time axis and a legend.
 
     Only neighbouring periods are joined: where nothing happened there is no group, and a line would make something up.
     """
@@ -251,7 +252,7 @@ def _lines(chart: _Rows) -> Chart:
 
 
 def _series(chart: _Rows) -> tuple[Mapping[str, _Points], list[str]]:
-    """The points by series, in the order of time, the largest series if there are too many; and a note about that."""
+    """The points by series, ordered by time, and notes; of too many series only the largest are kept."""
     others = [chart.texts(at) for at in chart.names if at != 0]
     labels = [", ".join(parts) for parts in zip(*others, strict=True)] if others else [""] * len(chart.rows)
     series: dict[str, _Points] = {}
@@ -263,13 +264,13 @@ def _series(chart: _Rows) -> tuple[Mapping[str, _Points], list[str]]:
     if len(series) <= MAX_SERIES:
         return series, []
     largest = sorted(series, key=lambda label: -sum(abs(number) for _, number in series[label]))[:MAX_SERIES]
-    note = f"{MAX_SERIES} of {len(series)} series are drawn, those with the largest sums"
+    note = f"the chart shows the {MAX_SERIES} of {len(series)} series with the largest sums"
     return {label: points for label, points in series.items() if label in largest}, [note]
 
 
 @dataclass(slots=True)
 class _Grid:
-    """Braille cells, each two dots across and four down; a cell has the colour of what was drawn in it last."""
+    """Braille cells of two by four dots; a cell has the colour of the series drawn in it last."""
 
     width: int
     height: int
@@ -310,7 +311,7 @@ class _Grid:
 
 
 def _value_axis(numbers: Sequence[float], rows: int) -> tuple[float, float, float]:
-    """Bounds and step of the value axis: round numbers, and zero unless all values lie together far from it."""
+    """Bounds and step of the value axis: round numbers that include zero, unless all values are close together."""
     low, high = min(numbers), max(numbers)
     spread = high - low > 1e-6 * max(abs(low), abs(high))
     far_above, far_below = spread and low > high / 2 > 0, spread and high < low / 2 < 0
@@ -327,7 +328,7 @@ def _value_axis(numbers: Sequence[float], rows: int) -> tuple[float, float, floa
 
 
 def _value_rows(low: float, high: float, step: float, rows: int) -> Iterator[tuple[int, int]]:
-    """The ticks of the value axis with the row of cells each stands in."""
+    """The ticks of the value axis, each with its row of cells."""
     for index in range(round((high - low) / step) + 1):
         yield index, round((high - low - index * step) / (high - low) * (4 * rows - 1)) // 4
 
@@ -343,7 +344,7 @@ def _short(number: float) -> str:
 
 
 def _time_axis(grid: _Grid, style: Style) -> Iterator[str]:
-    """The rule below the grid with its ticks, their times, and the dates where those change."""
+    """The line below the grid with its ticks, their times, and the dates where the date changes."""
 
     def moment(time: int) -> datetime:
         return (EPOCH + timedelta(milliseconds=time)).astimezone(style.zone)
@@ -369,7 +370,7 @@ def _time_axis(grid: _Grid, style: Style) -> Iterator[str]:
 
 
 def _placed(texts: Iterable[tuple[int, str]], width: int) -> str:
-    """Texts at their columns, moved left where the line ends and left out where there is no room."""
+    """Texts at their columns, moved left at the end of the line and dropped when there is no room."""
     line = ""
     for column, text in texts:
         at = min(column, width - len(text))
@@ -379,7 +380,7 @@ def _placed(texts: Iterable[tuple[int, str]], width: int) -> str:
 
 
 def _legend(labels: Sequence[str], chart: _Rows) -> Iterator[str]:
-    """The series and their colours, as many a line as fit; nothing for a single one without a name."""
+    """The series and their colours, as many per line as fit; nothing for a single series without a name."""
     line, used = "", 0
     for index, label in enumerate(labels if any(labels) else ()):
         shown = _fitted(label, chart.width - 2)

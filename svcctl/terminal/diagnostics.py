@@ -1,4 +1,4 @@
-"""All of stderr: errors, hints, notes, progress; and the exit code that each way of ending has."""
+"""The owner of stderr: errors, hints, notes and progress; and the exit codes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from svcctl import errors
 T = TypeVar("T")
 
 PATIENCE = 0.3
-"""Seconds without an answer before a terminal is told that something is going on."""
+"""Seconds without an answer before a terminal shows progress."""
 TURN = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class ExitCode:
-    """One row of the contract with scripts; the errors that end in it, most general last in the whole table."""
+    """An exit code, which scripts may rely on, and the errors that have it."""
 
     code: int
     meaning: str
@@ -57,14 +57,14 @@ class Reported(Exception):
 
 
 def exit_code(error: BaseException) -> int:
-    """The exit code of the nearest class in the table; 1 for what has no row."""
+    """The exit code of the error's class or its nearest base class in the table; 1 if there is none."""
     return next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), 1)
 
 
 class Diagnostics:
     """Writes everything that is not data.
 
-    `moving` says that the terminal, if it is one, can take a line back: progress is shown on no other.
+    `moving` says that the terminal, if it is one, can erase a line; otherwise no progress is shown.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Diagnostics:
         self._worker: tuple[threading.Thread, threading.Event] | None = None
 
     def configure(self, *, quiet: bool, verbose: bool, color: bool) -> None:
-        """Take over what the command line says, once it is known; errors in the command line itself come before."""
+        """Apply the global options. Errors in the command line itself are reported before that, with the defaults."""
         self.quiet = quiet
         self.verbose = verbose
         self.color = color
@@ -102,7 +102,7 @@ class Diagnostics:
         return self.is_terminal and self.moving and not (self.quiet or self.structured)
 
     def note(self, text: str) -> None:
-        """Something worth knowing that is no error; silent with --quiet."""
+        """Print a note, which is not an error; --quiet silences it."""
         if self.structured:
             self.event("note", message=text)
         elif not self.quiet:
@@ -114,21 +114,21 @@ class Diagnostics:
             self._print(json.dumps({"event": name, **fields}, ensure_ascii=False))
 
     def detail(self, text: str) -> None:
-        """Something only --verbose asks for."""
+        """Print a detail, only with --verbose."""
         if self.verbose:
             self._print(f"svcctl: {text}")
 
     def page(self, text: str) -> None:
-        """A help page that takes the place of an error."""
+        """Print a help page instead of an error."""
         self._print(text)
 
     def prompt(self, question: str) -> None:
-        """A question whose answer is typed behind it."""
+        """Print a prompt without a newline."""
         self.clear_progress()
         self._write(question)
 
     def progress(self, text: str) -> None:
-        """A line that the next one replaces; on a terminal only, and never wider than it."""
+        """Show a line that the next one replaces; only on a terminal, and cut to its width."""
         if not self._shows_progress:
             return
         with self._lock:
@@ -137,9 +137,9 @@ class Diagnostics:
 
     @contextmanager
     def working(self, tell: Callable[[], str]) -> Iterator[None]:
-        """While the block takes longer than PATIENCE, a line that turns and says what `tell` does; on a terminal only.
+        """Show what `tell` returns when the block takes longer than PATIENCE; only on a terminal.
 
-        It ends with the block, with the first data on a shared terminal, and with a question.
+        It disappears at the end of the block, before data on the same terminal, and before a question.
         """
         if not self._shows_progress:
             yield
@@ -162,7 +162,7 @@ class Diagnostics:
             pause = TURN
 
     def clear_progress(self) -> None:
-        """End what is going on on the progress line, and take the line back."""
+        """Stop the progress, and erase its line."""
         if self._worker is not None:
             (thread, over), self._worker = self._worker, None
             over.set()
@@ -181,7 +181,7 @@ class Diagnostics:
             return 80
 
     def report(self, error: BaseException) -> int:
-        """Say what happened and what to do, in lines; returns the exit code."""
+        """Print what happened and what to do, one line each; returns the exit code."""
         code = exit_code(error)
         if isinstance(error, errors.ReaderClosed):
             return code
@@ -200,7 +200,7 @@ class Diagnostics:
             self._show_place(error)
             hint = error.hint
             if hint is None and isinstance(error, errors.CredentialsError):
-                hint = "'svcctl profile check' says what is accepted of these credentials"
+                hint = "'svcctl profile check' shows what these credentials may do"
         elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             self._print(f"{self._label('error')} {os.strerror(error.errno)}")
             code, hint = exit_code(errors.IncompleteResult("")), None
@@ -214,7 +214,7 @@ class Diagnostics:
         return code
 
     def each(self, names: Iterable[str], act: Callable[[str], T]) -> Iterator[T]:
-        """What `act` returns for each name. A failure is reported and the next name follows; then Reported."""
+        """What `act` returns for each name. Failures are reported as they come, and raise Reported at the end."""
         codes = []
         for name in names:
             try:
@@ -249,7 +249,7 @@ class Diagnostics:
             self.stream.write(text)
             self.stream.flush()
         except OSError:
-            pass  # nowhere is left to say it
+            pass  # there is no place left to report it
         except UnicodeEncodeError:
             self.stream.write(text.encode("ascii", "backslashreplace").decode("ascii"))
 
@@ -267,7 +267,7 @@ def _message(error: errors.SvcctlError) -> str:
 
 
 def printable(text: str) -> str:
-    """Text as one line with control characters made visible: what a service says may be written by an attacker."""
+    """Text as one line with control characters escaped: a service's messages may quote an attacker."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
         for character in text
@@ -275,7 +275,7 @@ def printable(text: str) -> str:
 
 
 def wants_color(choice: str, stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Whether to colour: --color, then NO_COLOR, then CLICOLOR_FORCE, then whether it is a capable terminal."""
+    """Whether to use colours: decided by --color, then NO_COLOR, CLICOLOR_FORCE, and whether it is a terminal."""
     if choice != "auto":
         return choice == "always"
     if environment.get("NO_COLOR"):

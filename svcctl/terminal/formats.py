@@ -34,7 +34,7 @@ class Format:
     meaning: str
     layout: Layout | None = None
     raw: bool = True
-    """Whether a query's answer is printed as it comes, without the layout."""
+    """Whether a query's answer is passed on unchanged instead of laid out."""
     binary: bool = False
     lists: bool = False
     """Whether lists (jobs, domains, roles, profiles) can be printed in it too."""
@@ -56,10 +56,10 @@ def _table(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style:
     cuts = tables.Cuts()
     yield from tables.table(columns, rows, style, cuts)
     if cuts.columns:
-        note(f"columns that did not fit: {', '.join(cuts.columns)} (see them with --format vertical)")
+        note(f"left out columns that do not fit: {', '.join(cuts.columns)} (--format vertical shows them)")
     if cuts.cells:
         cells = "1 cell was" if cuts.cells == 1 else f"{cuts.cells} cells were"
-        note(f"{cells} cut to fit (see all of it with --format vertical or csv)")
+        note(f"{cells} cut to fit (--format vertical or csv shows them whole)")
 
 
 def _vertical(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note) -> Iterator[str]:
@@ -139,25 +139,25 @@ FORMATS = {
     row.name: row
     for row in (
         Format("table", _ROWS, "columns that fit the terminal", _table, raw=False, lists=True, lines=True),
-        Format("vertical", _ROWS, "a line a column, for wide rows", _vertical, raw=False, lists=True, lines=True),
-        Format("chart", _ROWS, "bars of a number, or a line where rows begin with a date", _chart, raw=False),
+        Format("vertical", _ROWS, "one line per column, for wide rows", _vertical, raw=False, lists=True, lines=True),
+        Format("chart", _ROWS, "a bar per row, or a line over time", _chart, raw=False),
         Format(
             "csv",
             "csv",
-            "comma-separated, a heading first, null as an empty cell",
+            "comma-separated, with a heading; null is an empty cell",
             _separated(","),
             lists=True,
             dates=True,
             lines=True,
         ),
-        Format("tsv", "tsv", "the same with tabs", _separated("\t"), lists=True, dates=True, lines=True),
-        Format("ndjson", "json/simple", "a JSON object a line", _objects, lists=True, lines=True),
+        Format("tsv", "tsv", "the same, separated by tabs", _separated("\t"), lists=True, dates=True, lines=True),
+        Format("ndjson", "json/simple", "one JSON object per line", _objects, lists=True, lines=True),
         Format("json", "json", "one JSON document: the envelope, rows in object", _array, lists=True),
         Format("json/compact", "json/compact", "one JSON document: columns in object.m, value arrays in object.d"),
         Format("json/simple", "json/simple", "the same as ndjson", _objects, lines=True),
-        Format(_ROWS, _ROWS, "a line of columns, then a line of values each", _compact, lines=True),
+        Format(_ROWS, _ROWS, "one line with the columns, then one array of values per row", _compact, lines=True),
         Format("msgpack", "msgpack", "the json document in MessagePack", binary=True),
-        Format("xml", "xml", "an <event> element a row", dates=True),
+        Format("xml", "xml", "one <event> element per row", dates=True),
         Format("xls", "xls", "a spreadsheet", binary=True, dates=True),
     )
 }
@@ -165,10 +165,10 @@ AUTO = "auto"
 
 
 def find_format(name: str, *, is_terminal: bool, lists: bool = False) -> Format:
-    """The format of a name; `auto` is a table on a terminal and csv elsewhere. UsageError names the ones there are."""
+    """The format of a name; `auto` is a table on a terminal and csv elsewhere. UsageError lists the known names."""
     if name == AUTO:
         name = "table" if is_terminal else "csv"
     known = [row.name for row in FORMATS.values() if row.lists or not lists]
     if name not in known:
-        raise UsageError(f"format '{name}' is not one", hint=f"formats are: {AUTO}, {', '.join(known)}")
+        raise UsageError(f"unknown format '{name}'", hint=f"formats are: {AUTO}, {', '.join(known)}")
     return FORMATS[name]

@@ -1,4 +1,4 @@
-"""All of stdout, and the files that take its place: where the bytes of a result go."""
+"""The owner of stdout, and of the files that results are written to instead."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Answer(Rows, Protocol):
 
 
 class Writable(Protocol):
-    """An unbuffered stream: rows that arrived are rows that can be read, and nothing is left to fail later."""
+    """An unbuffered stream: what is written can be read at once, and nothing is left to fail later."""
 
     def write(self, data: memoryview, /) -> int | None: ...
 
 
 class Sink:
-    """Where data goes. A closed pipe is the reader's choice; any other failed write makes the result incomplete.
+    """Where data goes. ReaderClosed when the pipe is closed; IncompleteResult for any other write that fails.
 
     `before` is called before each write.
     """
@@ -78,7 +78,7 @@ class Sink:
 
 @contextmanager
 def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
-    """A sink whose file appears under its name only when all of it was written and is on the disk.
+    """A sink whose file appears under its name only when all of it is written and on the disk.
 
     `.gz` compresses. UsageError when the file exists and `force` is not given, Locked when another run is writing it.
     Devices and pipes are written directly.
@@ -88,7 +88,7 @@ def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
             yield Sink(device, str(path))
         return
     if path.exists() and not force:
-        raise UsageError(f"file {path} exists", hint="give another name, or --force to replace it")
+        raise UsageError(f"file {path} exists", hint="choose another name, or --force to overwrite it")
     with _opened(path, lambda: files.Part(path)) as part:
         try:
             if path.suffix == ".gz":
@@ -101,7 +101,7 @@ def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
             part.publish(overwrite=force)
         except FileExistsError:
             raise UsageError(
-                f"file {path} was made by another meanwhile", hint="give another name, or --force"
+                f"file {path} was created meanwhile", hint="choose another name, or --force to overwrite it"
             ) from None
         except OSError as error:
             raise IncompleteResult(f"cannot write to {path}: {os.strerror(error.errno or 0)}") from None
@@ -127,7 +127,7 @@ class Output:
         self._diagnostics = diagnostics
         self._width = shutil.get_terminal_size().columns if stdout.isatty() else None
         self._color = color
-        # Data that may come to stand on the same terminal ends the progress line; a file goes on being counted.
+        # Data may share the terminal with the progress line, which must go first; with a file it may stay.
         before = None if _is_file(stdout) else diagnostics.clear_progress
         self.sink = Sink(getattr(stdout.buffer, "raw", stdout.buffer), "standard output", before)
 
@@ -137,21 +137,23 @@ class Output:
 
     @contextmanager
     def target(self, path: Path | None, format: Format, *, force: bool) -> Iterator[Sink]:
-        """The sink for a result: a file, or stdout. A terminal is no place for a binary format: UsageError."""
+        """The sink for a result: a file, or stdout. UsageError for a binary format on a terminal."""
         if path is not None and str(path) != "-":
             with open_file(path, force=force) as sink:
                 yield sink
             return
         if format.binary and self.is_terminal:
-            raise UsageError(f"{format.name} is binary", hint="write it to a file with --output FILE, or pipe it")
+            raise UsageError(
+                f"{format.name} is a binary format", hint="write it to a file with --output FILE, or pipe it"
+            )
         yield self.sink
 
     def query(
         self, answer: Answer, format: Format, sink: Sink, names: Sequence[str] = (), style: Style = _PLAIN
     ) -> None:
-        """Print a query's answer as it arrives; in the formats laid out here only the named columns, if any are.
+        """Print a query's answer as it arrives; `names` selects columns in the formats that are laid out here.
 
-        `style` says how dates are shown; how wide and how colourful the lines are is known here.
+        `style` says how dates are shown; width and colours are set here.
         """
         if format.raw:
             for chunk in answer.raw():
@@ -180,7 +182,9 @@ class Output:
             screen.show((_frame(listing, look, style) for look in looks), self.sink.write)
             return
         if not format.lines:
-            raise UsageError(f"{format.name} has an end, and watching has none", hint="watch in csv, tsv or ndjson")
+            raise UsageError(
+                f"cannot watch in {format.name}: it is complete only at its end", hint="use csv, tsv or ndjson"
+            )
         columns, _ = listing.laid_out([], shown=False)
         rows = ([look.at, *row] for look in looks for row in listing.laid_out(look.jobs, shown=False)[1])
         self._write([TableColumn("time", "int8"), *columns], rows, format, self.sink, _LIVE)
@@ -190,7 +194,7 @@ class Output:
         self.text(screen.change(sign, tables.visible(text), color=self._color))
 
     def live(self, answer: Rows, format: Format, sink: Sink, names: Sequence[str] = (), style: Style = _PLAIN) -> None:
-        """Print rows as they arrive, from a query that may never end; only the named columns, if any are."""
+        """Print rows of a query that may never end, each as it arrives; `names` selects columns."""
         columns, rows = _pick(_table_columns(answer.columns), answer.rows(), names)
         self._write(columns, rows, format, sink, replace(style, sample=0))
 
@@ -202,18 +206,18 @@ class Output:
         sink: Sink,
         style: Style,
     ) -> None:
-        """Write rows line by line, as wide as the terminal and in its colours; a file has neither."""
+        """Write rows line by line; only stdout has a width and colours."""
         if sink is self.sink:
             style = replace(style, width=self._width, color=self._color)
         for line in format.write(columns, rows, style, self._diagnostics.note):
             sink.line(line)
 
     def text(self, text: str) -> None:
-        """A line that is the command's whole answer."""
+        """Print a line, or several."""
         self.sink.line(text)
 
     def stream(self, chunks: Iterable[bytes], sink: Sink) -> None:
-        """Pass bytes on as they come; a terminal gets them as text, whole lines, control characters made visible."""
+        """Pass bytes on as they come; on a terminal, show them as text with control characters escaped."""
         if sink is not self.sink or not self.is_terminal:
             for chunk in chunks:
                 sink.write(chunk)

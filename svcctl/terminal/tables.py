@@ -1,7 +1,7 @@
-"""Rows laid out for people: a table that fits the terminal, and one block a row where rows are wide.
+"""Rows laid out for people: a table that fits the terminal, or one block per row for wide rows.
 
-Nothing here knows of streams or formats. Events are data that strangers wrote, so every cell goes through `visible`,
-which keeps `[brackets]` and shows control characters instead of obeying them.
+This file knows nothing of streams or formats. Events contain what strangers wrote, so every cell goes through
+`visible`, which keeps `[brackets]` and escapes control characters.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ NUMERIC = frozenset({"int4", "int8", "float8"})
 GAP = "  "
 TEXT = frozenset({"str", None})
 NARROWEST = 12
-"""No text is cut below this many cells, and nothing else is cut: half a date says nothing. Columns that still do not
-fit are left out, the last first."""
+"""Texts are not cut below this many cells, and other values not at all: half a date is useless. Columns that still do
+not fit are left out, from the last."""
 SAMPLE = 500
-"""Rows looked at before the first is printed; later rows keep the widths found in these."""
+"""Rows that are read before the first is printed; their widths are kept for all later rows."""
 
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
 _USUAL = {"timestamp": 23, "ip4": 15, "int4": 10, "int8": 12, "float8": 12, "bool": 5}
-"""Cells that values of a type mostly take."""
+"""The usual widths of values, by type."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -39,9 +39,9 @@ def visible(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A heading, and the type its values have: as the service says it (`timestamp`: epoch milliseconds), or `id`.
+    """A heading and the type of its values: a type of the service (`timestamp`: epoch milliseconds), or `id`.
 
-    Text without a type or of type `str` may be cut to fit; an `id` is there to be copied.
+    Text without a type or of type `str` may be cut to fit; an `id` is never cut, so that it can be copied.
     """
 
     name: str
@@ -50,29 +50,29 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How to lay out: cells across (None: as wide as it gets), escapes for colour or none, how to show moments."""
+    """How to lay out: the width in cells (None: unlimited), whether to use colours, and how to show times."""
 
     width: int | None = None
     color: bool = False
     zone: tzinfo | None = UTC
-    """None is this machine's local time."""
+    """None means this machine's local time."""
     zone_label: str = ""
     date_format: str = "default"
     null: str = "null"
     sample: int = SAMPLE
-    """Rows that a table looks at before it prints the first; 0 where none may be waited for."""
+    """Rows that a table reads before it prints the first; 0 prints each row at once."""
 
 
 @dataclass
 class Cuts:
-    """What a table could not show, filled in while it is written."""
+    """What a table cuts or leaves out, counted while it is written."""
 
     cells: int = 0
     columns: list[str] = field(default_factory=list)
 
 
 def format_moment(milliseconds: int, style: Style, *, fraction: bool = True) -> str:
-    """Epoch milliseconds as `2026-01-31 10:00:00.000`, or as ISO 8601 with its offset; as digits when not a date."""
+    """Epoch milliseconds as `2026-01-31 10:00:00.000`, or as ISO 8601 with its offset; as digits if it is no date."""
     try:
         moment = (EPOCH + timedelta(milliseconds=milliseconds)).astimezone(style.zone)
     except OverflowError:
@@ -84,7 +84,7 @@ def format_moment(milliseconds: int, style: Style, *, fraction: bool = True) -> 
 
 
 def format_cell(value: Any, kind: str | None, style: Style, *, fraction: bool = True) -> str:
-    """One value as text for a person; data for programs comes from the csv and JSON formats instead."""
+    """One value as text for people; programs read the csv and JSON formats instead."""
     if value is None:
         return style.null
     if isinstance(value, str):
@@ -103,7 +103,7 @@ def format_cell(value: Any, kind: str | None, style: Style, *, fraction: bool = 
 
 
 def vertical(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style) -> Iterator[str]:
-    """A block a row: its number, then a line a column."""
+    """One block per row: its number, then one line per column."""
     names = [visible(column.name) for column in columns]
     longest = max((cell_width(name) for name in names), default=0)
     for number, row in enumerate(rows, 1):
@@ -118,13 +118,13 @@ def table(
     style: Style,
     cuts: Cuts,
 ) -> Iterator[str]:
-    """A heading, a rule and a line a row, as the rows arrive.
+    """A heading, a rule and one line per row, as the rows arrive.
 
-    Widths come from the first `style.sample` rows, and from the columns' types where none may be waited for.
+    Widths come from the first `style.sample` rows, or from the columns' types if that is 0.
     """
     rows = iter(rows)
     first = list(islice(rows, style.sample))
-    # Whole seconds everywhere in the sample: three zeros a row would say nothing.
+    # Without fractions in the whole sample, three zeros in every row would be noise.
     fractions = [
         not first or any(isinstance(row[at], int) and row[at] % 1000 for row in first) for at in range(len(columns))
     ]
@@ -166,7 +166,7 @@ def table(
 
 
 def _usual(columns: Sequence[TableColumn], width: int | None) -> list[str]:
-    """Cells as wide as values of the columns' types usually are; text shares what room is left."""
+    """Cells as wide as values of the columns' types usually are; texts share the remaining width."""
     widths = [_USUAL.get(column.type or "") for column in columns]
     texts = widths.count(None)
     room = (width or 0) - len(GAP) * (len(columns) - 1) - sum(cells or 0 for cells in widths)
@@ -179,9 +179,9 @@ def heading(column: TableColumn, style: Style) -> str:
 
 
 def _fit(wanted: list[int], least: list[int], width: int | None) -> list[int]:
-    """Column widths that fit: the widest texts are cut first, to one common cap; then the last columns are left out.
+    """Column widths that fit: the widest texts are cut first, to a common cap; then the last columns are left out.
 
-    `least` is what each column must have to be worth showing.
+    `least` is the smallest useful width of each column.
     """
     if width is None:
         return wanted
@@ -197,7 +197,7 @@ def _fit(wanted: list[int], least: list[int], width: int | None) -> list[int]:
         cap = max(cap for cap in range(room + 1) if sum(capped(cap)) <= room)
         fitted = capped(cap)
         spare = room - sum(fitted)
-        for at, (cells, _) in enumerate(kept):  # what the common cap leaves over goes to the first that were cut
+        for at, (cells, _) in enumerate(kept):  # spare cells go to the first columns that were cut
             if spare and fitted[at] < cells and cap >= fitted[at]:
                 fitted[at] += 1
                 spare -= 1

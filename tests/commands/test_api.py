@@ -62,7 +62,7 @@ def test_an_answer_that_says_no_has_its_exit_code_whatever_its_status(
     status: int, body: bytes, code: int, message: str, reseller: Reseller
 ) -> None:
     done = reseller("api", "GET", "/search/job/x", answer=says(status, body))
-    hint = "hint: 'svcctl profile check' says what is accepted of these credentials\n" if code == 3 else ""
+    hint = "hint: 'svcctl profile check' shows what these credentials may do\n" if code == 3 else ""
     assert (done.code, done.stderr) == (code, f"svcctl: error: {message}\n{hint}")
     assert done.stdout == (body.decode() if status == 200 else "")
 
@@ -76,12 +76,12 @@ def test_what_is_no_error_of_the_interface_is_success(body: bytes, reseller: Res
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (("FETCH", "/x"), "method 'FETCH' is not one\nhint: methods are: GET, POST, PUT, DELETE, PATCH, HEAD, OPTIONS"),
+        (("FETCH", "/x"), "unknown method 'FETCH'\nhint: methods are: GET, POST, PUT, DELETE, PATCH, HEAD, OPTIONS"),
         (
             ("GET", "https://a.example/x"),
             "path 'https://a.example/x' does not start with a slash\nhint: the base URL comes from the profile",
         ),
-        (("GET", "/x", "-H", "secret"), "a header is not of the form NAME:VALUE"),
+        (("GET", "/x", "-H", "secret"), "--header must be of the form NAME:VALUE"),
     ],
 )
 def test_what_cannot_be_sent_is_refused_before(arguments: tuple[str, ...], error: str, reseller: Reseller) -> None:

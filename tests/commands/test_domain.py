@@ -194,7 +194,7 @@ def test_a_deletion_shows_who_goes_and_wants_the_name_typed(reseller: Any) -> No
 @pytest.mark.parametrize(
     ("extra", "note"),
     [
-        ({}, "its users too, altogether when they have no other domain"),
+        ({}, "its users too, completely when they have no other domain"),
         ({"users": []}, "no users: it has none"),
         ({"users": [{"email": "a@x"}]}, "the memberships of a@x (users of other domains)"),
     ],

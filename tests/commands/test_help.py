@@ -50,6 +50,12 @@ def test_help_pages_are_plain_text_of_at_most_80_columns(columns: str, shell: Sh
     assert "\x1b" not in done.stdout
 
 
+@pytest.mark.parametrize("noun", [path for path, command in COMMANDS.items() if hasattr(command, "commands")])
+def test_no_description_in_a_list_of_commands_is_cut(noun: str, shell: Shell) -> None:
+    page = shell(*noun.split(), "--help").stdout
+    assert [line for line in page.split("Commands:")[1].split("\n") if line.endswith("...")] == []
+
+
 @pytest.mark.parametrize("topic", pages.TOPICS)
 def test_topics_are_plain_text_of_at_most_80_columns(topic: str) -> None:
     page = pages.read(topic)

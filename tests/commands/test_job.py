@@ -274,9 +274,9 @@ def test_what_looks_like_a_mistake_is_noted_and_sent(jobs: Shell) -> None:
     [
         (["--dest-param", "a=b"], "--dest-param needs a destination"),
         (["--dest", "donothing", "--dest-param", "ab"], "--dest-param must be of the form K=V"),
-        (["--dest", "donothing", "--output", "x"], "--output does not go with --dest: no rows come back"),
-        (["--dest", "donothing", "--fail-on-empty"], "--fail-on-empty does not go with --dest: no rows come back"),
-        (["--dest", "donothing", "--follow", "--to", "now"], "--follow has no end: leave out --to"),
+        (["--dest", "donothing", "--output", "x"], "--output cannot be used with --dest: no rows come back"),
+        (["--dest", "donothing", "--fail-on-empty"], "--fail-on-empty cannot be used with --dest: no rows come back"),
+        (["--dest", "donothing", "--follow", "--to", "now"], "--follow and --to exclude each other"),
         (["--dest-json", "absent"], "the destination cannot be read from absent: No such file or directory"),
         (["--dest-json", "/dev/null"], "/dev/null is not a destination in JSON"),
         (["--dest", "donothing", "--to", "1"], "the range ends before it starts: from "),

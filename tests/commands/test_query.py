@@ -98,7 +98,10 @@ def test_variables_are_quoted_literals(service: Shell) -> None:
 
 def test_limit_and_skip_and_the_note_that_there_may_be_more(service: Shell) -> None:
     done = service("query", "from sample select n", *DAY, "--skip", "1", "--limit", "2")
-    assert (done.stdout, done.stderr) == ("n\n9007199254740993\n-3\n", "svcctl: 2 rows, the limit: there may be more\n")
+    assert (done.stdout, done.stderr) == (
+        "n\n9007199254740993\n-3\n",
+        "svcctl: stopped at the limit of 2 rows: there may be more\n",
+    )
     done = service("query", "from sample select n", *DAY, "--limit", "5")
     assert done.stderr == ""
     done = service("-q", "query", "from sample select n", *DAY, "--limit", "1")
@@ -163,7 +166,7 @@ def test_output_appears_whole_and_is_not_overwritten(service: Shell, tmp_path: P
     again = service("query", "from sample", *DAY, "-o", str(target))
     assert (again.returncode, again.stderr) == (
         2,
-        f"svcctl: error: file {target} exists\nhint: give another name, or --force to replace it\n",
+        f"svcctl: error: file {target} exists\nhint: choose another name, or --force to overwrite it\n",
     )
     packed = tmp_path / "rows.csv.gz"
     assert service("query", "from sample", *DAY, "-o", str(packed)).returncode == 0
@@ -179,7 +182,7 @@ def test_an_empty_answer_is_a_success_unless_told_otherwise(service: Shell, tmp_
         done = service(*query, "--fail-on-empty", "-f", name, "-o", str(tmp_path / "rows"))
         assert (done.returncode, done.stderr) == (
             8,
-            "svcctl: error: the query has no rows\nhint: without --fail-on-empty this is a success\n",
+            "svcctl: error: the query has no rows\nhint: without --fail-on-empty this succeeds\n",
         )
     assert list(tmp_path.iterdir()) == []
 
@@ -196,8 +199,7 @@ def test_an_empty_answer_is_a_success_unless_told_otherwise(service: Shell, tmp_
         (
             ["--from", "1d"],
             2,
-            "svcctl: error: the query is given nowhere\n"
-            "hint: give it as an argument, as - for standard input, or with -F FILE\n",
+            "svcctl: error: no query given\nhint: give it as an argument, as - for standard input, or with -F FILE\n",
         ),
         (
             ["from sample", "--from", "01/02/2024 00:00:00", "--to", "01/01/2024 00:00:00"],
@@ -208,7 +210,7 @@ def test_an_empty_answer_is_a_success_unless_told_otherwise(service: Shell, tmp_
         (
             ["from sample", "--from", "1d", "-f", "cvs"],
             2,
-            "svcctl: error: format 'cvs' is not one\n"
+            "svcctl: error: unknown format 'cvs'\n"
             "hint: formats are: auto, table, vertical, chart, csv, tsv, ndjson, json, json/compact, json/simple, "
             "json/simple/compact, msgpack, xml, xls\n",
         ),
@@ -232,7 +234,7 @@ def test_an_empty_answer_is_a_success_unless_told_otherwise(service: Shell, tmp_
         (
             ["from sample", "--from", "1d", "-F", "/none"],
             2,
-            "svcctl: error: the query is given both as an argument and with --file\n"
+            "svcctl: error: the query is given twice, as an argument and with --file\n"
             "hint: give it as an argument, as - for standard input, or with -F FILE\n",
         ),
         (
@@ -243,13 +245,13 @@ def test_an_empty_answer_is_a_success_unless_told_otherwise(service: Shell, tmp_
         (
             ["from sample", "--from", "1d", "--follow", "--to", "now"],
             2,
-            "svcctl: error: --follow has no end: leave out --to\nhint: end it with --max-time or --limit\n",
+            "svcctl: error: --follow and --to exclude each other\nhint: stop --follow with --max-time or --limit\n",
         ),
         (
             ["from sample", "--from", "1d", "--follow", "-f", "json"],
             2,
-            "svcctl: error: json has an end, and --follow has none\n"
-            "hint: follow in one of: table, vertical, csv, tsv, ndjson, json/simple, json/simple/compact\n",
+            "svcctl: error: --follow cannot print json: it is complete only at its end\n"
+            "hint: formats for --follow are: table, vertical, csv, tsv, ndjson, json/simple, json/simple/compact\n",
         ),
     ],
 )

@@ -49,8 +49,8 @@ def test_other_formats_have_the_querys_columns(shell: Shell, format: str) -> Non
     assert (done.returncode, done.stdout, done.stderr) == (
         2,
         "",
-        f"svcctl: error: --columns does not apply to {name}: its columns are the query's\n"
-        "hint: select them in the query, or use one of: table, vertical, chart\n",
+        f"svcctl: error: --columns does not apply to {name}\n"
+        "hint: select the columns in the query, or use one of: table, vertical, chart\n",
     )
 
 
@@ -59,7 +59,7 @@ def test_a_missing_name_is_refused(shell: Shell, columns: str) -> None:
     done = shell("query", "from sample", *DAY, "-f", "table", "--columns", columns)
     assert (done.returncode, done.stderr) == (
         2,
-        f"svcctl: error: --columns '{columns}' lacks a name\nhint: separate names by commas: --columns user,n\n",
+        f"svcctl: error: --columns '{columns}' has an empty name\nhint: separate names by commas: --columns user,n\n",
     )
 
 
@@ -109,11 +109,11 @@ def test_buckets_are_charted_over_time(service: Shell) -> None:
 @pytest.mark.parametrize(
     ("options", "message", "hint"),
     [
-        (("--chart", "-f", "csv"), "--chart is a format, and --format csv is another", "leave out one of them"),
+        (("--chart", "-f", "csv"), "--chart and --format csv exclude each other", "leave out one of them"),
         (
             ("--chart", "--follow"),
-            "chart has an end, and --follow has none",
-            "follow in one of: table, vertical, csv, tsv, ndjson, json/simple, json/simple/compact",
+            "--follow cannot print chart: it is complete only at its end",
+            "formats for --follow are: table, vertical, csv, tsv, ndjson, json/simple, json/simple/compact",
         ),
     ],
 )
@@ -127,8 +127,8 @@ def test_rows_that_cannot_be_charted_end_in_a_usage_error(service: Shell) -> Non
     assert (done.returncode, done.stdout, done.stderr) == (
         2,
         "",
-        "svcctl: error: a chart needs a number and a column beside it that names the rows; there is name (str)\n"
-        "hint: group by a column, or every period, and select count() as n\n",
+        "svcctl: error: a chart needs a number and another column that names the rows; the columns are name (str)\n"
+        "hint: group by a column or a period, and select count() as n\n",
     )
 
 

@@ -45,7 +45,7 @@ def test_the_length_leaves_out_the_units_that_are_zero(shell: Shell, from_: str,
         ),
         (
             ("--from", "2h", "--at", "1h"),
-            "svcctl: error: --at '1h' is relative\nhint: give a date such as 2018-10-08T14:33:12Z\n",
+            "svcctl: error: --at '1h' is a relative date\nhint: give a date such as 2018-10-08T14:33:12Z\n",
         ),
     ],
 )

@@ -74,7 +74,7 @@ def test_an_update_may_rename_and_remove_the_default(reseller: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("create", "acme"), "nothing is given of the role\nhint: give it with options or with --file"),
+        (("create", "acme"), "no role given\nhint: describe it with options or with --file"),
         (("create", "acme", "--policies", "x"), "the options: the name is missing (rule 1)"),
         (
             ("create", "acme", "--name", "a", "--policies", ""),
@@ -94,10 +94,10 @@ def test_an_update_may_rename_and_remove_the_default(reseller: Any) -> None:
         ),
         (
             ("create", "acme", "--name", "a", "-F", "role.yaml"),
-            "a role is given both by --file and by options\nhint: change the file, or leave it out",
+            "a role is given by --file and by options\nhint: change the file, or leave out --file",
         ),
-        (("update", "acme", "--policies", "x"), "the options: which role?\nhint: name it after the domain"),
-        (("update", "acme", "r"), "nothing is given of the role\nhint: give it with options or with --file"),
+        (("update", "acme", "--policies", "x"), "the options: no role is named\nhint: put its name after the domain"),
+        (("update", "acme", "r"), "no role given\nhint: describe it with options or with --file"),
     ],
 )
 def test_what_cannot_be_sent_is_not(reseller: Any, arguments: tuple[str, ...], message: str) -> None:
@@ -120,7 +120,7 @@ GRANTS = [
 
 @pytest.mark.parametrize(("arguments", "grant"), GRANTS)
 def test_a_role_that_grants_everything_is_asked_about(reseller: Any, arguments: tuple[str, ...], grant: str) -> None:
-    question = f"{grant}, later ones too. Go on?"
+    question = f"{grant}, including future ones. Continue?"
     alone = reseller("role", *arguments, answer=accepting)
     assert (alone.code, alone.sent, alone.stderr) == (
         2,
@@ -261,7 +261,7 @@ new role 'Readers' in acme
 @pytest.mark.usefixtures("acme")
 def test_apply_creates_changes_and_then_has_nothing_to_do(reseller: Any, file: Path) -> None:
     apply = ("role", "apply", "acme", "-F", str(file))
-    nothing = f"svcctl: nothing to do: the roles of acme are as {file} has them\n"
+    nothing = f"svcctl: nothing to do: the roles of acme are already as in {file}\n"
     first = reseller(*apply, "--yes")
     assert (first.code, first.stdout, first.stderr) == (0, NEW, "")
     again = reseller(*apply)
@@ -287,7 +287,7 @@ def test_apply_asks_once_about_everything_and_a_dry_run_changes_nothing(reseller
     dry = reseller(*apply, "--dry-run")
     shown = NEW.replace("+ policies: Search\n", "+ policies: all\n")
     assert (dry.code, dry.stdout, {method for method, _, _ in dry.sent}) == (0, shown, {"GET"})
-    question = "role 'Readers' grants all policies of acme, later ones too. Apply this?"
+    question = "role 'Readers' grants all policies of acme, including future ones. Apply these changes?"
     alone = reseller(*apply)
     assert (alone.code, alone.stderr) == (
         2,
@@ -333,7 +333,7 @@ def test_apply_updates_without_comparing_where_roles_cannot_be_read(
     done = reseller("role", "apply", "acme", "-F", str(file), "--yes", answer=answer)
     assert (done.code, done.stdout, done.stderr) == (
         0,
-        "role 'Readers' in acme (this service does not read roles: what it has now is not known)\n+ policies: Search\n",
+        "role 'Readers' in acme (this service cannot show roles: the current values are unknown)\n+ policies: Search\n",
         "",
     )
     update = ("PUT", "/domain/acme/roles/Readers", {"policies": ["Search"]})

@@ -58,7 +58,7 @@ def test_a_command_has_its_own_options_then_those_of_all() -> None:
         Word("--from", "Start of the range; 1h means one hour ago (see 'svcctl help dates')."),
         Word("--to", "End of the range (not included)."),
         Word("--time-zone", "Time zone for relative dates and for printed times."),
-        Word("--at", "The moment to take for now (not an operator)."),
+        Word("--at", "Use this time instead of now (an absolute date)."),
         Word("--format", "Output format; auto is a table on a terminal and csv in a pipe."),
         Word("--profile", "Profile to use."),
         Word("--config", "Profiles file to use."),

@@ -81,10 +81,10 @@ ERRORS: list[tuple[str, str, str | None]] = [
     ("name: [a", "roles.yaml, line 1, column 9: not YAML: expected ',' or ']', but got '<stream end>'", None),
     ("just text", "roles.yaml, line 1: a role must be a mapping of fields", None),
     ("- name: a\n- b", "roles.yaml, line 2: a role must be a mapping of fields", None),
-    ("name: a\npolicies: x\nname: b", "roles.yaml, line 1: key 'name' is there twice", None),
-    ("name: a\nresourceIds: {x: [1], x: [2]}", "roles.yaml, line 2: key 'resourceIds.x' is there twice", None),
+    ("name: a\npolicies: x\nname: b", "roles.yaml, line 1: key 'name' appears twice", None),
+    ("name: a\nresourceIds: {x: [1], x: [2]}", "roles.yaml, line 2: key 'resourceIds.x' appears twice", None),
     ("name: a\n[1]: b", "roles.yaml, line 2: a key must be text", None),
-    ("name: a\n---\nname: a", "roles.yaml, line 3: role 'a' is there twice, first in roles.yaml, line 1", None),
+    ("name: a\n---\nname: a", "roles.yaml, line 3: role 'a' appears twice, first in roles.yaml, line 1", None),
     (
         "name: !!python/name:os.system x",
         "roles.yaml, line 1, column 7: not YAML: could not determine a constructor for the tag"

@@ -83,7 +83,7 @@ def test_the_local_profile_administrates_its_domain_and_is_no_reseller(service: 
     assert (refused.returncode, without_cid(refused.stderr)) == (
         3,
         "svcctl: error: domain operations need the credentials of a reseller (code 120)\n"
-        "hint: 'svcctl profile check' says what is accepted of these credentials\n",
+        "hint: 'svcctl profile check' shows what these credentials may do\n",
     )
 
 

@@ -177,7 +177,7 @@ def test_of_many_series_the_largest_are_drawn_and_the_rest_counted() -> None:
     rows = [(START + bucket * TEN, f"s{index}", index) for bucket in range(3) for index in range(11)]
     chart = draw(TIMES, rows, Style(width=60, color=True))
     assert bare(chart.lines)[1] == "● s3  ● s4  ● s5  ● s6  ● s7  ● s8  ● s9  ● s10"
-    assert chart.notes == ["8 of 11 series are drawn, those with the largest sums"]
+    assert chart.notes == ["the chart shows the 8 of 11 series with the largest sums"]
 
 
 def test_no_rows_leave_the_title() -> None:
@@ -190,10 +190,10 @@ def test_rows_that_cannot_be_charted_are_told_what_is_missing(columns: str) -> N
     made = [TableColumn(*column.split(":")) for column in columns.split()]
     with pytest.raises(UsageError) as caught:
         draw(made, [], Style())
-    there = ", ".join(f"{column.name} ({column.type})" for column in made) or "no column"
+    there = ", ".join(f"{column.name} ({column.type})" for column in made) or "none"
     assert (caught.value.message, caught.value.hint) == (
-        f"a chart needs a number and a column beside it that names the rows; there is {there}",
-        "group by a column, or every period, and select count() as n",
+        f"a chart needs a number and another column that names the rows; the columns are {there}",
+        "group by a column or a period, and select count() as n",
     )
 
 

@@ -33,7 +33,7 @@ def report(error: BaseException) -> tuple[int, str]:
         (
             errors.CredentialsError("no", code=401),
             3,
-            "svcctl: error: no (code 401)\nhint: 'svcctl profile check' says what is accepted of these credentials\n",
+            "svcctl: error: no (code 401)\nhint: 'svcctl profile check' shows what these credentials may do\n",
         ),
         (errors.NotFound("no"), 4, "svcctl: error: no\n"),
         (errors.Conflict("no"), 5, "svcctl: error: no\n"),

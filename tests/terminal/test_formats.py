@@ -18,7 +18,7 @@ def test_formats_are_found_by_name_and_auto_by_where_stdout_goes() -> None:
     with pytest.raises(UsageError) as caught:
         find_format("cvs", is_terminal=False, lists=True)
     assert (caught.value.message, caught.value.hint) == (
-        "format 'cvs' is not one",
+        "unknown format 'cvs'",
         "formats are: auto, table, vertical, csv, tsv, ndjson, json",
     )
 

@@ -38,7 +38,7 @@ def test_an_existing_file_is_kept_unless_forced(tmp_path: Path) -> None:
         pass
     assert (caught.value.message, caught.value.hint) == (
         f"file {target} exists",
-        "give another name, or --force to replace it",
+        "choose another name, or --force to overwrite it",
     )
     with pytest.raises(IncompleteResult), open_file(target, force=True) as sink:
         sink.write(b"half")
@@ -54,7 +54,7 @@ def test_a_file_made_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught, open_file(target, force=False) as sink:
         sink.write(b"mine")
         target.write_bytes(b"theirs")
-    assert caught.value.message == f"file {target} was made by another meanwhile"
+    assert caught.value.message == f"file {target} was created meanwhile"
     assert target.read_bytes() == b"theirs"
 
 

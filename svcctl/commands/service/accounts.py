@@ -62,7 +62,7 @@ GenericOpt = Annotated[bool, typer.Option("--generic", help="Include it in every
 RoleOpt = Annotated[str, typer.Option("--role", metavar="ROLE", help="OWNER makes the user an ADMIN and the owner.")]
 
 app = typer.Typer(
-    help="Manage accounts, resellers, plans, policies, applications and users of the local service.",
+    help="Manage keys, resellers, plans and users of the service.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )

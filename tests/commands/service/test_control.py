@@ -31,20 +31,20 @@ def test_a_service_is_started_found_and_stopped(shell: Shell) -> None:
     assert (before.returncode, before.stdout, before.stderr) == (
         4,
         "",
-        "svcctl: error: the local service does not run\nhint: start it with 'svcctl service start'\n",
+        "svcctl: error: the local service is not running\nhint: start it with 'svcctl service start'\n",
     )
     first = shell("query", "from auth.all group by result select count() as n", "--from", "1h")
     assert (first.returncode, first.stderr) == (0, STARTING)
     started = pid(shell)
     again = shell("service", "start")
-    assert (again.returncode, again.stderr) == (0, "svcctl: the local service already runs\n")
+    assert (again.returncode, again.stderr) == (0, "svcctl: the local service is already running\n")
     assert pid(shell) == started
     assert settings(shell)["pid"] == str(started)
     stopped = shell("service", "stop")
     assert (stopped.returncode, stopped.stdout, stopped.stderr) == (0, "", "")
     assert shell("service", "status").returncode == 4
     stopped = shell("service", "stop")
-    assert (stopped.returncode, stopped.stderr) == (0, "svcctl: the local service does not run\n")
+    assert (stopped.returncode, stopped.stderr) == (0, "svcctl: the local service is not running\n")
 
 
 def test_what_it_keeps_is_private(service: Shell) -> None:
@@ -69,7 +69,7 @@ def test_a_crash_leaves_nothing_that_blocks_the_next_start(shell: Shell) -> None
     loaded = shell(
         "service", "load", "-", "--table", "kept", "--format", "csv", stdin="eventdate,n\n2024-01-31 10:00:00,1\n"
     )
-    assert (loaded.returncode, loaded.stderr) == (0, "svcctl: loaded 1 events into kept\n")
+    assert (loaded.returncode, loaded.stderr) == (0, "svcctl: loaded 1 event into kept\n")
     crashed = pid(shell)
     os.kill(crashed, signal.SIGKILL)
     while shell("service", "status").returncode == 0:
@@ -123,7 +123,7 @@ def test_serve_listens_on_tcp_until_it_is_told_to_stop(shell: Shell) -> None:
     second = shell("service", "serve", "--listen", "127.0.0.1:0")
     assert (second.returncode, second.stderr.split("\n")[-2]) == (
         9,
-        f"svcctl: error: the local service already runs in {shell.home}/data",
+        f"svcctl: error: the local service is already running in {shell.home}/data",
     )
     done = shell(
         "query",
@@ -156,7 +156,7 @@ def test_lines_that_are_no_event_are_told(service: Shell) -> None:
     done = service("service", "load", "-", "--table", "some.lines", "--format", "log", stdin=lines)
     assert (done.returncode, done.stderr) == (
         0,
-        "svcctl: loaded 2 events into some.lines\nsvcctl: left out 1 line that is no event; the first: line 2\n",
+        "svcctl: loaded 2 events into some.lines\nsvcctl: skipped 1 line that could not be read; the first: line 2\n",
     )
 
 

@@ -76,7 +76,7 @@ def test_a_saved_query_takes_neither_text_nor_variables(service: Shell, extra: t
     assert (done.returncode, done.stdout, done.stderr) == (
         2,
         "",
-        "svcctl: error: --query-id runs a saved query as it is\nhint: leave out the text, --file and --var\n",
+        "svcctl: error: --query-id runs a saved query unchanged\nhint: leave out the text, --file and --var\n",
     )
 
 

@@ -1,0 +1,88 @@
+"""Jobs over time: waiting for a state, and one look after another; the service's answers are scripted."""
+
+import itertools
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from svcctl.api.auth import Signature
+from svcctl.api.client import Client
+from svcctl.api.destinations import Destination
+from svcctl.api.jobs import launch, looks, wait_for
+from svcctl.api.models import Job
+from svcctl.api.query import QueryRequest
+from svcctl.errors import Conflict, ServiceError, Unavailable
+
+
+def client_of(*answers: httpx.Response) -> Client:
+    """A client of a service that gives these answers, one after the other."""
+    script = iter(answers)
+    transport = httpx.MockTransport(lambda request: next(script))
+    return Client("http://localhost", Signature("key", "secret"), transport=transport, retries=0)
+
+
+def job(status: str, **fields: Any) -> httpx.Response:
+    return httpx.Response(200, json={"status": 0, "object": {"id": "a", "status": status, **fields}})
+
+
+def test_a_job_is_waited_for_until_it_is_in_a_wanted_state() -> None:
+    client = client_of(job("RUNNING"), job("COMPLETED"))
+    assert wait_for(client, "a", {"COMPLETED"}, None) == Job("a", "COMPLETED")
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "message"),
+    [
+        (job("STOPPED"), Conflict, "job a is STOPPED: it does not become COMPLETED by itself"),
+        (job("STOPPED", error=["disk full"]), ServiceError, "job a is STOPPED with an error: disk full"),
+    ],
+)
+def test_a_state_that_cannot_come_is_not_waited_for(
+    answer: httpx.Response, kind: type[ServiceError], message: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        wait_for(client_of(answer), "a", {"COMPLETED"}, None)
+    assert caught.value.message == message
+
+
+def test_a_deadline_says_what_the_job_was_last() -> None:
+    with pytest.raises(Unavailable) as caught:
+        wait_for(client_of(job("RUNNING", error=["slow"])), "a", {"COMPLETED"}, time.monotonic())
+    assert caught.value.message == "job a is RUNNING (slow), not COMPLETED, and the time is up"
+
+
+def test_a_job_that_is_gone_counts_as_removed() -> None:
+    assert wait_for(client_of(httpx.Response(404)), "a", {"REMOVED"}, None) == Job("a", "REMOVED")
+
+
+def test_a_launched_job_that_cannot_be_read_has_its_id_and_a_note() -> None:
+    request = QueryRequest("1h", "now", "from a", destination=Destination("donothing"))
+    notes: list[str] = []
+    launched = launch(client_of(job("RUNNING"), httpx.Response(500)), request, notes.append)
+    assert launched == Job("a", "")
+    assert [note.partition(", but ")[0] for note in notes] == ["the job is launched"]
+
+
+def test_looks_have_rates_and_lags_and_keep_the_jobs_of_a_service_that_is_away() -> None:
+    def reads() -> Iterator[list[Job]]:
+        for sent in (100, 150):
+            yield [Job("a", "RUNNING", events_sent=sent, last_datetime=9_000), Job("b", "STOPPED", events_sent=7)]
+
+    answers = reads()
+
+    def read() -> list[Job]:
+        for jobs in answers:
+            return jobs
+        raise Unavailable("down")
+
+    clock = itertools.count(10.0, 2.0)
+    seen = list(itertools.islice(looks(read, ["a"], interval=0, seconds=None, clock=lambda: next(clock)), 3))
+    assert [(look.at, look.failure) for look in seen] == [(10_000, None), (12_000, None), (14_000, "down")]
+    assert [[(one.job.events_sent, one.rate, one.lag) for one in look.jobs] for look in seen] == [
+        [(100, None, 1.0)],
+        [(150, 25.0, 3.0)],
+        [(150, 0.0, 5.0)],
+    ]

@@ -1,0 +1,70 @@
+"""Text from files and standard input, and what is said when it cannot be read."""
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from svcctl.errors import UsageError
+from svcctl.inputs import text
+
+
+def type_in(monkeypatch: pytest.MonkeyPatch, typed: bytes) -> None:
+    """Make standard input hold these bytes."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(typed), encoding="utf-8"))
+
+
+def test_a_file_is_read_without_its_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "q").write_bytes(b"\xef\xbb\xbffrom a\n")
+    assert text.read(tmp_path / "q", "the query") == "from a\n"
+    assert text.read_bytes(tmp_path / "q", "the body") == b"\xef\xbb\xbffrom a\n"
+
+
+def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    type_in(monkeypatch, b"from a\n")
+    assert text.read("-", "the query") == "from a\n"
+    type_in(monkeypatch, b"\xff")
+    assert text.read_bytes("-", "the body") == b"\xff"
+
+
+def test_what_cannot_be_read_is_named_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError) as caught:
+        text.read(tmp_path / "none", "the query")
+    assert caught.value.message == f"the query cannot be read from {tmp_path}/none: No such file or directory"
+    type_in(monkeypatch, b"\xff")
+    with pytest.raises(UsageError) as caught:
+        text.read("-", "roles")
+    assert caught.value.message == (
+        "roles cannot be read from standard input: 'utf-8' codec can't decode byte 0xff in position 0: "
+        "invalid start byte"
+    )
+
+
+def test_words_of_standard_input_replace_a_dash_and_each_word_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    type_in(monkeypatch, b"b c\n a\n")
+    assert text.words(["a", "-", "d"]) == ["a", "b", "c", "d"]
+
+
+def test_a_line_of_standard_input_may_not_be_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    type_in(monkeypatch, b"secret\r\nmore\n")
+    assert text.line("api_secret") == "secret"
+    type_in(monkeypatch, b"\n")
+    with pytest.raises(UsageError) as caught:
+        text.line("api_secret")
+    assert caught.value.message == "standard input holds no api_secret"
+
+
+def test_standard_input_becomes_a_file_for_as_long_as_it_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    type_in(monkeypatch, b"a,b\n1,2\n")
+    with text.as_file(Path("-"), tmp_path) as path:
+        assert path.read_bytes() == b"a,b\n1,2\n"
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "rows.csv").touch()
+    with text.as_file(tmp_path / "rows.csv", tmp_path) as path:
+        assert path == tmp_path / "rows.csv"
+    with pytest.raises(UsageError) as caught, text.as_file(tmp_path / "none.csv", tmp_path):
+        pass
+    assert caught.value.message == f"no file {tmp_path}/none.csv"

@@ -1,0 +1,33 @@
+"""The full screen: frames replace each other, and the last one stays when they end or fail."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from svcctl.terminal import screen
+
+
+def test_frames_are_shown_on_the_other_screen_and_the_last_stays() -> None:
+    written: list[bytes] = []
+    screen.show(["one\n", "two\n"], written.append)
+    assert b"".join(written).decode() == (
+        "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2Jone\n\x1b[H\x1b[2Jtwo\n\x1b[?25h\x1b[?1049ltwo\n"
+    )
+
+
+def test_the_terminal_is_restored_when_a_frame_fails() -> None:
+    written: list[bytes] = []
+
+    def frames() -> Iterator[str]:
+        yield "one\n"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        screen.show(frames(), written.append)
+    assert b"".join(written).endswith(b"\x1b[?25h\x1b[?1049lone\n")
+
+
+def test_a_difference_is_coloured_where_colours_are_wanted() -> None:
+    assert screen.change("-", "a: 1", color=False) == "- a: 1"
+    assert screen.change("-", "a: 1", color=True) == "\x1b[31m- a: 1\x1b[0m"
+    assert screen.change("+", "a: 2", color=True) == "\x1b[32m+ a: 2\x1b[0m"

@@ -50,7 +50,7 @@ SESSION: list[tuple[str, int, str, str]] = [
         "role apply acme --file night-shift.yaml --yes",
         0,
         "",
-        "svcctl: nothing to do: the roles of acme are as night-shift.yaml has them\n",
+        "svcctl: nothing to do: the roles of acme are already as in night-shift.yaml\n",
     ),
     ("domain disable acme", 0, "", ""),
     ("domain disable acme", 5, "", "svcctl: error: domain acme@demo is already disabled (code 117)\n"),

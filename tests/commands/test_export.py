@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import re
+import signal
+import subprocess
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from support.exports import left
 from support.faults import FaultyProxy
-from support.shells import Shell
+from support.shells import SVCCTL, Shell
+
+from svcctl.cli import run
+from svcctl.context import Context
+from svcctl.exports.state import States
+from svcctl.terminal.diagnostics import Diagnostics
 
 START = 1_706_659_200
 """2024-01-31, the day of the events that are loaded for these tests: one each five minutes for six hours."""
@@ -57,6 +66,12 @@ def broken(*hours: int, fault: str = "503") -> Callable[[bytes], str | None]:
     """Chooses a fault for the windows that begin at these hours."""
     wanted = {START + 3600 * hour for hour in hours}
     return lambda body: fault if json.loads(body or b"{}").get("from") in wanted else None
+
+
+def left(folder: Path) -> list[str]:
+    """The files that a person sees."""
+    paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return sorted(path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts))
 
 
 def timeless(stderr: str) -> str:
@@ -202,3 +217,198 @@ def test_every_event_is_logged_as_json_for_collectors(proxied: tuple[Shell, Faul
         "hint": None,
         "exit": 6,
     }
+
+
+@dataclass
+class Moved:
+    """Runs svcctl in this process with a clock that a test sets; a token has no time that a service could refuse."""
+
+    shell: Shell
+    now: float
+
+    def __call__(self, *arguments: str) -> tuple[int, str]:
+        """The exit code and stderr."""
+        data = Path(self.shell.environment["SVCCTL_DATA"])
+        token = json.loads((data / "credentials.json").read_text())["local"]["token"]
+        environment = self.shell.environment | {"SVCCTL_AUTH": "token", "SVCCTL_TOKEN": token}
+        told = io.StringIO()
+        context = Context(diagnostics=Diagnostics(told), environment=environment, clock=lambda: self.now)
+        code = run([*arguments], context)
+        return code, timeless(told.getvalue())
+
+
+@pytest.fixture
+def moved(proxied: tuple[Shell, FaultyProxy]) -> Moved:
+    return Moved(proxied[0], START)
+
+
+def hourly(moved: Moved, *more: str) -> tuple[int, str]:
+    target = f"{moved.shell.home}/out/{{start:%H}}.csv"
+    return moved("export", QUERY, "--from", "2024-01-31", "--state", "timed", "-o", target, "--workers", "2", *more)
+
+
+def test_runs_of_a_state_export_each_window_once_when_it_is_old_enough(moved: Moved) -> None:
+    out = moved.shell.home / "out"
+    moved.now = START + 3600 + 599
+    assert hourly(moved) == (0, "svcctl: nothing to export yet: no window has ended since 2024-01-31T00:00:00Z\n")
+    moved.now = START + 3600 + 600
+    assert hourly(moved) == (0, "svcctl: rows=12 bytes=326 windows=1 retries=0 seconds=…\n")
+    assert hourly(moved) == (0, "svcctl: nothing to export yet: no window has ended since 2024-01-31T01:00:00Z\n")
+    moved.now = START + 4 * 3600 + 1800  # two runs were missed
+    assert hourly(moved) == (0, "svcctl: rows=36 bytes=1008 windows=3 retries=0 seconds=…\n")
+    moved.now = START  # the clock goes back
+    assert hourly(moved) == (0, "svcctl: nothing to export yet: no window has ended since 2024-01-31T04:00:00Z\n")
+    moved.now = START + 9 * 3600
+    assert hourly(moved)[0] == 0
+    numbers = [
+        int(line.split(",")[1])
+        for path in sorted(out.glob("*.csv"))
+        for line in path.read_text().split()[1:]
+        if "," in line
+    ]
+    assert numbers == [*range(EVENTS)]
+
+
+def test_the_state_moves_to_the_first_gap(moved: Moved, proxied: tuple[Shell, FaultyProxy]) -> None:
+    moved.now = START + 5 * 3600
+    proxied[1].choose = broken(2)
+    code, told = hourly(moved, "--retries", "0", "--on-error", "continue")
+    assert (code, told.splitlines()[0]) == (7, "svcctl: rows=36 bytes=998 windows=4 missing=1 retries=0 seconds=…")
+    states = States(moved.shell.home / "states")
+    assert states.need("timed").until == START + 2 * 3600
+    assert moved.shell("export", "status", "timed").stdout.splitlines()[-1] == "next run from,2024-01-31T02:00:00Z"
+    asked = proxied[1].asked.total()
+    proxied[1].choose = lambda body: None
+    assert hourly(moved)[0] == 0
+    assert (proxied[1].asked.total() - asked, states.need("timed").until) == (1, START + 4 * 3600)
+
+
+def test_a_run_with_a_file_of_its_own_moves_the_state_only_when_the_file_is_there(
+    moved: Moved, proxied: tuple[Shell, FaultyProxy]
+) -> None:
+    target = f"{moved.shell.home}/{{from:%H}}-{{to:%H}}.csv"
+    every = ("export", QUERY, "--from", "2024-01-31", "--state", "runs", "-o", target, "--retries", "0")
+    moved.now = START + 3 * 3600
+    proxied[1].choose = broken(1)
+    assert moved(*every, "--on-error", "continue")[0] == 7
+    assert (States(moved.shell.home / "states").load("runs"), left(moved.shell.home)) == (None, ["states/runs.lock"])
+    proxied[1].choose = lambda body: None
+    moved.now += 3600
+    assert moved(*every)[0] == 0
+    moved.now += 3600
+    assert moved(*every)[0] == 0
+    assert left(moved.shell.home) == ["00-03.csv", "03-04.csv", "states/runs.json", "states/runs.lock"]
+
+
+def test_a_second_run_of_a_state_ends_at_once(moved: Moved) -> None:
+    moved.now = START + 3 * 3600
+    with States(moved.shell.home / "states").locked("timed"):
+        assert hourly(moved) == (9, "svcctl: error: another run of the export 'timed' has not ended yet\n")
+
+
+def test_a_state_refuses_a_path_that_all_runs_would_share(moved: Moved) -> None:
+    assert moved("export", QUERY, "--from", "2024-01-31", "--state", "timed", "-o", "all.csv") == (
+        2,
+        "svcctl: error: every run of a state needs a file of its own, and all runs would write all.csv\n"
+        "hint: give a file a window, as in out/{start:%Y%m%dT%H}.csv, or a file a run: out/{from:%Y%m%dT%H}.csv\n",
+    )
+
+
+def test_the_figures_of_a_run_are_written_after_a_failure_too(
+    moved: Moved, proxied: tuple[Shell, FaultyProxy], tmp_path: Path
+) -> None:
+    file = tmp_path / "svcctl.prom"
+    moved.now = START + 3 * 3600
+
+    def figures() -> dict[str, str]:
+        lines = [line.split(" ") for line in file.read_text().splitlines() if not line.startswith("#")]
+        return {name.removeprefix("svcctl_export_").removesuffix('{export="timed"}'): value for name, value in lines}
+
+    proxied[1].choose = broken(1)
+    assert hourly(moved, "--metrics", str(file), "--retries", "0")[0] == 6
+    failed = {"success": "0", "retries": "0", "timestamp_seconds": "1706670000", "duration_seconds": "0"}
+    assert figures() == failed
+    proxied[1].choose = lambda body: None
+    assert hourly(moved, "--metrics", str(file))[0] == 0
+    assert figures() == failed | {
+        "success": "1",
+        "until_seconds": "1706666400",
+        "rows": "24",
+        "bytes": "662",
+        "windows": "2",
+        "windows_fetched": figures()["windows_fetched"],
+        "windows_missing": "0",
+    }
+
+
+def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
+    moved.now = START + 3 * 3600
+    assert moved("export", QUERY, *HOURS, "-o", "all.csv") == (
+        2,
+        "svcctl: error: the range ends in the future, at 2024-01-31 06:00:00 UTC\n"
+        "hint: give --to now, or add --lag 10m to leave out the windows that have not ended\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ("export", QUERY, "-o", "all.csv"),
+            "svcctl: error: the range has no start\nhint: give it with --from\n",
+        ),
+        (
+            ("export", QUERY, *HOURS, "-o", "all.csv", "--window", "1x"),
+            "svcctl: error: '1x' is not the length of a window\nhint: write it as 30s, 5m, 1h or 1d\n",
+        ),
+        (
+            ("export", QUERY, *HOURS, "-o", "all.csv", "--on-error", "ignore"),
+            "svcctl: error: unknown --on-error 'ignore'\nhint: it is one of: stop, continue\n",
+        ),
+        (
+            ("export", QUERY, *HOURS, "-o", "all.ndjson", "--date-format", "iso"),
+            "svcctl: error: --date-format and --time-zone go with csv and tsv, not with ndjson\n",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_to_do(home: Shell, arguments: tuple[str, ...], told: str) -> None:
+    done = home(*arguments)
+    assert (done.returncode, done.stderr, left(home.home)) == (2, told, [])
+
+
+def test_what_never_ran_has_no_status(home: Shell) -> None:
+    done = home("export", "status", "nothing")
+    assert (done.returncode, done.stderr) == (
+        4,
+        "svcctl: error: no export goes to 'nothing', and no state has that name\n"
+        "hint: give the path as it was given to -o\n",
+    )
+
+
+def test_ctrl_c_leaves_no_file_and_the_next_run_completes_it(proxied: tuple[Shell, FaultyProxy]) -> None:
+    shell, proxy = proxied
+    command = ("export", QUERY, *HOURS, "-o", "all.csv", "--workers", "2")
+    proxy.choose = broken(4, fault="stall")
+    process = shell.start(*command, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 30
+    while proxy.asked.total() < 6:  # the others are there, and one hangs
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=20)[1] == b"svcctl: interrupted\n"
+    assert (process.returncode, left(shell.home)) == (130, [])
+    proxy.choose = lambda body: None
+    assert shell(*command).returncode == 0
+    assert (shell.home / "all.csv").read_text() == shell("query", QUERY, *HOURS, "-f", "csv").stdout
+
+
+def test_a_job_with_an_empty_environment_exports(home: Shell) -> None:
+    """cron and systemd give a job little more than a home."""
+    variables = [f"{name}={home.environment[name]}" for name in ("HOME", "SVCCTL_DATA")]
+    command = [*SVCCTL, "-q", "export", QUERY, *HOURS, "--state", "timed", "-o", "{start}.csv"]
+    done = subprocess.run(
+        ["env", "-i", *variables, *command], cwd=home.home, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (home.home / ".local/state/svcctl/exports/timed.json").exists()
+    assert len(left(home.home)) == 6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -157,6 +158,8 @@ def export(
     svc: Context = ctx.obj
     svc.diagnostics.structured = _one_of("--log-format", log_format, LOG_FORMATS) == "json"
     keep_going = _one_of("--on-error", on_error, ON_ERROR) == "continue"
+    if target == "-":
+        raise UsageError("an export is written to files", hint="to print rows: svcctl query")
     if scheduler is not None and "://" not in target:
         target = str(Path(target).absolute())  # the workers of a cluster have directories of their own
     waits = lag or (LAG if state is not None else None)
@@ -368,6 +371,8 @@ def _measured(svc: Context, path: Path | None, name: str) -> Iterator[dict[str, 
     """The figures of a run, written when it ends, however it ends."""
     from svcctl.exports import metrics
 
+    if path is not None and not os.access(path.parent, os.W_OK):
+        raise UsageError(f"the metrics file {path} cannot be written: no such directory, or no permission")
     figures: dict[str, float] = {"success": 0.0}
     started = svc.clock()
 

@@ -358,6 +358,14 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
             "svcctl: error: the range has no start\nhint: give it with --from\n",
         ),
         (
+            ("export", QUERY, *HOURS, "-o", "-", "-f", "csv"),
+            "svcctl: error: an export is written to files\nhint: to print rows: svcctl query\n",
+        ),
+        (
+            ("export", QUERY, *HOURS, "-o", "all.csv", "--metrics", "nowhere/a.prom"),
+            "svcctl: error: the metrics file nowhere/a.prom cannot be written: no such directory, or no permission\n",
+        ),
+        (
             ("export", QUERY, *HOURS, "-o", "all.csv", "--window", "1x"),
             "svcctl: error: '1x' is not the length of a window\nhint: write it as 30s, 5m, 1h or 1d\n",
         ),

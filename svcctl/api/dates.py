@@ -75,7 +75,7 @@ class Operator:
 
 def with_number(meaning: str, n: int) -> str:
     """An operator's meaning for a number: `now minus 1 day`."""
-    return re.sub(r"\bN (day|hour)s", lambda match: f"{n} {match[1]}" + "s" * (n != 1), meaning)
+    return re.sub(r"\bN ([a-z]+)s\b", lambda match: f"{n} {match[1]}" + "s" * (n != 1), meaning)
 
 
 OPERATORS = (

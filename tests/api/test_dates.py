@@ -163,6 +163,7 @@ def test_the_meaning_of_an_operator_with_a_number_is_a_sentence() -> None:
         "current day 00:00:00 minus 1 hour",
         "current day 00:00:00 minus 7 hours",
     ]
+    assert [with_number("now minus N weeks", n) for n in (1, 7)] == ["now minus 1 week", "now minus 7 weeks"]
 
 
 OFFSETS = st.integers(-14, 14).map(lambda hours: timezone(timedelta(hours=hours)))

@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from svcctl import extras
 from svcctl.errors import UsageError
 from svcctl.storage import Storage
 from svcctl.storage.local import Local
+
+
+def _s3(place: str, environment: Mapping[str, str]) -> Storage:
+    from svcctl.storage import s3
+
+    return s3.from_environment(place, environment)
+
+
+def _hdfs(place: str, environment: Mapping[str, str]) -> Storage:
+    from svcctl.storage.hdfs import Hdfs
+
+    return Hdfs(f"hdfs://{place}")
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """A row of SCHEMES: what opens a place, given the environment; what the place is; and the extra that it needs.
+
+    `open` imports the storage's module, because its packages are an extra.
+    """
+
+    open: Callable[[str, Mapping[str, str]], Storage]
+    place: str
+    extra: str | None = None
+
+
+SCHEMES: Mapping[str, Scheme] = {
+    "s3": Scheme(_s3, "bucket", extra="s3"),
+    "hdfs": Scheme(_hdfs, "host", extra="hdfs"),
+}
+"""What stands before `://` in a target; a target without it is a local path."""
 
 
 def open_target(target: str, environment: Mapping[str, str]) -> tuple[Storage, str]:
@@ -20,18 +52,13 @@ def open_target(target: str, environment: Mapping[str, str]) -> tuple[Storage, s
     scheme, separator, rest = target.partition("://")
     if not separator:
         return Local(), target
+    if scheme not in SCHEMES:
+        *first, last = ("a local path", *(f"{name}://{row.place}/name" for name, row in SCHEMES.items()))
+        raise UsageError(f"cannot write to '{target}'", hint=f"targets are {', '.join(first)} and {last}")
     place, _, name = rest.partition("/")
-    if scheme not in ("s3", "hdfs"):
-        raise UsageError(
-            f"cannot write to '{target}'", hint="targets are a local path, s3://bucket/name and hdfs://host/name"
-        )
     if not place or not name or name.endswith("/"):
         raise UsageError(f"'{target}' names no object", hint=f"write {scheme}://{place or 'PLACE'}/NAME")
-    extras.need(scheme, f"the target {scheme}://")
-    if scheme == "s3":
-        from svcctl.storage import s3
-
-        return s3.from_environment(place, environment), name
-    from svcctl.storage.hdfs import Hdfs
-
-    return Hdfs(f"hdfs://{place}"), name
+    row = SCHEMES[scheme]
+    if row.extra is not None:
+        extras.need(row.extra, f"the target {scheme}://")
+    return row.open(place, environment), name

@@ -65,8 +65,8 @@ def test_a_refused_statement_takes_the_whole_transaction_along(store: Store) -> 
 def test_nobody_else_writes_in_a_transaction(store: Store, file: Path) -> None:
     with closing(sqlite3.connect(file, timeout=0)) as other:
         with store.transaction(), pytest.raises(sqlite3.OperationalError, match=r"^database is locked$"):
-            other.execute("insert into queries values ('theirs', 'from t')")
-        other.execute("insert into queries values ('theirs', 'from t')")
+            other.execute("insert into queries (id, text) values ('theirs', 'from t')")
+        other.execute("insert into queries (id, text) values ('theirs', 'from t')")
         other.commit()
     assert saved(store) == ["theirs"]
 
@@ -106,7 +106,7 @@ def test_replace_adds_a_row_or_changes_the_one_with_its_key(store: Store) -> Non
         save(connection, "other", "from b")
         replace(connection, queries, id="mine", text="from a")
         replace(connection, queries, id="mine", text="from c")
-        rows = connection.execute(select(queries).order_by(queries.c.id)).all()
+        rows = connection.execute(select(queries.c.id, queries.c.text).order_by(queries.c.id)).all()
         there = [is_there(connection, queries.c.id == "mine", queries.c.text == text) for text in ("from a", "from c")]
     assert rows == [("mine", "from c"), ("other", "from b")]
     assert there == [False, True]

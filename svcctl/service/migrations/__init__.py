@@ -1,9 +1,9 @@
 """The versions of the state's tables, and the upgrade of a database from an older version.
 
 A new database gets the tables of `schema` and VERSION. Alembic upgrades an older one with the scripts in `versions`, in
-one transaction. To change a table, change `schema`, add a script with the next number, and set VERSION to
-that number; a test compares an upgraded database with a new one. Versions up to 0002 existed as SQLite files only, so
-only later scripts need SQL that every database understands.
+one transaction. To change a table, change `schema` and add a script with the next number; a test compares an upgraded
+database with a new one. Versions up to 0002 existed as SQLite files only, so only later scripts need SQL that every
+database understands.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from sqlalchemy import Connection, insert, inspect, select
 
 from svcctl.service import schema
 
-VERSION = "0002"
+VERSION = max(script.name[1:5] for script in (Path(__file__).parent / "versions").glob("v*.py"))
+"""The version of `schema`: the number of the last script, `0002` of `v0002_jobs_are_numbered.py`."""
 UNVERSIONED = "0000"
 """Tables from before there were versions; some may be missing, when the first start was killed."""
 

@@ -27,16 +27,16 @@ class SavedQuery:
 def listed(store: Store) -> list[SavedQuery]:
     """List all saved queries by ID."""
     with store.reading() as connection:
-        return [SavedQuery(*row) for row in connection.execute(select(queries).order_by(queries.c.id))]
+        return [SavedQuery(**row) for row in connection.execute(select(queries).order_by(queries.c.id)).mappings()]
 
 
 def get(store: Store, id: str) -> SavedQuery:
     """The query of an ID. NotFound when there is none."""
     with store.reading() as connection:
-        row = connection.execute(select(queries).where(queries.c.id == id)).one_or_none()
+        row = connection.execute(select(queries).where(queries.c.id == id)).mappings().one_or_none()
     if row is None:
         raise NotFound(f"no saved query '{id}'")
-    return SavedQuery(*row)
+    return SavedQuery(**row)
 
 
 def put(store: Store, query: SavedQuery) -> None:

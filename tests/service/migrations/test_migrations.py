@@ -7,7 +7,9 @@ import subprocess
 import sys
 import threading
 from contextlib import closing
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -25,23 +27,31 @@ from svcctl.service.queries import saved
 from svcctl.service.queries.saved import SavedQuery
 from svcctl.service.store import Store
 
+COPY = f"state.db.before-{migrations.VERSION}"
 Rows = dict[str, list[tuple[Any, ...]]]
 
 
+@cache
+def first_columns() -> dict[str, list[str]]:
+    """The tables and columns of an unversioned file, which every version since has too."""
+    columns: dict[str, list[str]] = {}
+    with TemporaryDirectory() as directory, closing(sqlite3.connect(unpack(Path(directory)))) as connection:
+        for table, column in connection.execute(
+            "select tables.name, columns.name from sqlite_schema as tables, pragma_table_info(tables.name) as columns"
+            " where tables.type = 'table'"
+        ):
+            columns.setdefault(table, []).append(column)
+    return columns
+
+
 def rows(file: Path) -> Rows:
-    """Everything in a file but its version; the rowid first, which is a job's number in both versions."""
+    """All that an unversioned file holds; the rowid first, which is a job's number in later versions."""
     with closing(sqlite3.connect(file)) as connection:
         assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
         assert connection.execute("pragma foreign_key_check").fetchall() == []
-        columns: dict[str, list[str]] = {}
-        for table, column in connection.execute(
-            "select tables.name, columns.name from sqlite_schema as tables, pragma_table_info(tables.name) as columns"
-            " where tables.type = 'table' and tables.name != 'alembic_version' and columns.name != 'number'"
-        ):
-            columns.setdefault(table, []).append(column)
         return {
             table: connection.execute(f"select rowid, {', '.join(names)} from {table} order by rowid").fetchall()
-            for table, names in columns.items()
+            for table, names in first_columns().items()
         }
 
 
@@ -159,7 +169,7 @@ def test_an_upgrade_keeps_a_copy_and_happens_once(tmp_path: Path) -> None:
     before, old = file.read_bytes(), rows(file)
     opened(file)
     assert rows(file) == old
-    copy = tmp_path / "state.db.before-0002"
+    copy = tmp_path / COPY
     assert copy.read_bytes() == before
     assert oct(copy.stat().st_mode & 0o777) == "0o600"
     copy.unlink()
@@ -178,7 +188,7 @@ def test_the_copy_has_what_a_crash_left_in_the_log_of_the_file(tmp_path: Path) -
             (crashed / name).write_bytes((tmp_path / "running" / name).read_bytes())
     opened(crashed / "state.db")
     assert (3, "last", "from t") in rows(crashed / "state.db")["queries"]
-    assert (3, "last", "from t") in rows(crashed / "state.db.before-0002")["queries"]
+    assert (3, "last", "from t") in rows(crashed / COPY)["queries"]
 
 
 def test_an_upgraded_file_has_the_tables_of_a_new_one(tmp_path: Path) -> None:
@@ -192,7 +202,8 @@ def test_the_scripts_lead_to_the_version_that_this_svcctl_reads() -> None:
     from alembic.script import ScriptDirectory
 
     scripts = ScriptDirectory(str(Path(migrations.__file__).parent))
-    assert [script.revision for script in scripts.walk_revisions()] == ["0002", "0001"]
+    numbers = [script.revision for script in scripts.walk_revisions()]
+    assert numbers == [f"{number:04}" for number in range(len(numbers), 0, -1)]
     assert scripts.get_heads() == [migrations.VERSION]
 
 
@@ -212,13 +223,13 @@ def test_a_file_of_a_newer_svcctl_is_refused_and_left_alone(tmp_path: Path) -> N
     file = tmp_path / "state.db"
     opened(file)
     with closing(sqlite3.connect(file)) as connection:
-        connection.execute("update alembic_version set version_num = '0007'")
+        connection.execute("update alembic_version set version_num = '0999'")
         connection.commit()
     before = rows(file)
     with pytest.raises(UsageError) as caught:
         Store(file)
     assert (caught.value.message, caught.value.hint) == (
-        f"state file {file} has version 7, and svcctl {__version__} reads versions up to 2",
+        f"state file {file} has version 999, and svcctl {__version__} reads versions up to {int(migrations.VERSION)}",
         "install a newer svcctl: pip install --upgrade 'svcctl[service]'",
     )
     assert rows(file) == before
@@ -234,7 +245,7 @@ def test_a_reason_against_an_upgrade_leaves_the_file_alone(tmp_path: Path) -> No
     with pytest.raises(UsageError, match=r"^not now$"):
         Store(file, before_upgrade=refuse)
     assert rows(file) == before
-    assert not (tmp_path / "state.db.before-0002").exists()
+    assert not (tmp_path / COPY).exists()
     Store(file).close()
     Store(file, before_upgrade=refuse).close()
 
@@ -314,7 +325,7 @@ def killed(way: str, directories: list[Path]) -> list[str]:
 
 def check_after_death(directory: Path, old: Rows) -> None:
     """The file opens at this version with all it held, and the copy, once it has its name, is whole."""
-    copy = directory / "state.db.before-0002"
+    copy = directory / COPY
     if copy.exists():
         assert rows(copy) == old
     opened(directory / "state.db")
@@ -330,8 +341,8 @@ def test_an_upgrade_that_is_killed_before_any_of_its_steps_leaves_a_file_that_op
     assert {
         "begin",
         "begin immediate",
-        "open state.db.before-0002.part",
-        "os.rename state.db.before-0002.part",
+        f"open {COPY}.part",
+        f"os.rename {COPY}.part",
         "create table if",
         "ALTER TABLE jobs",
         "insert into jobs",

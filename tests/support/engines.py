@@ -39,12 +39,6 @@ class PlainEngine:
         self._tables: dict[str, Table] = {}
         self._versions: dict[str, int] = {}
 
-    def __enter__(self) -> PlainEngine:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def tables(self) -> Mapping[str, Table]:
         return self._tables
 
@@ -172,7 +166,4 @@ def _stored(type_: Type) -> pa.DataType:
     return pa.int64() if type_ is Type.IP4 else ARROW[type_]
 
 
-ENGINES: Mapping[str, Callable[[], DuckDBEngine | PlainEngine]] = {"duckdb": DuckDBEngine, "plain": PlainEngine}
-
-_: Callable[[], Engine] = PlainEngine
-"""Checked by types: the plain engine is an Engine."""
+ENGINES: Mapping[str, Callable[[], Engine]] = {"duckdb": DuckDBEngine, "plain": PlainEngine}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -25,7 +26,7 @@ FIRST = datetime(2024, 1, 1)
 
 @pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    with ENGINES[request.param]() as engine:
+    with closing(ENGINES[request.param]()) as engine:
         yield engine
 
 

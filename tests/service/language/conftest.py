@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
@@ -49,7 +50,7 @@ def plan(query: str, **options: Any) -> Plan:
 
 @pytest.fixture(scope="session", params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    with ENGINES[request.param]() as engine:
+    with closing(ENGINES[request.param]()) as engine:
         for row in ROWS:
             store(engine, EVENTS.name, EVENTS.columns, [row])
         yield engine

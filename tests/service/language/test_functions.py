@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import datetime
 
 import pytest
@@ -47,7 +48,7 @@ Compiled = Callable[..., Plan]
 
 @pytest.fixture(scope="module", params=ENGINES)
 def samples(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    with ENGINES[request.param]() as engine:
+    with closing(ENGINES[request.param]()) as engine:
         store(engine, "t", SAMPLES.columns, [(datetime.fromisoformat(when), *rest) for when, *rest in SAMPLE])
         yield engine
 

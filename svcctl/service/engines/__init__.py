@@ -11,6 +11,7 @@ missing.
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -49,12 +50,14 @@ _TABLE_NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*", re.ASCII)
 class Stream(Protocol):
     """The rows of one running plan, read once."""
 
+    @abstractmethod
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Batches with at least one row. The work starts with the first of them, and runs while they are read.
 
         ServiceError when the engine fails, or the reason given to `interrupt`.
         """
 
+    @abstractmethod
     def interrupt(self, reason: SvcctlError | None = None) -> None:
         """Make the iteration raise `reason`, soon and wherever it is: before its start, too.
 
@@ -69,21 +72,27 @@ class Engine(Protocol):
     dialect: Dialect
     """What plans for this engine are compiled with."""
 
+    @abstractmethod
     def tables(self) -> Mapping[str, Table]:
         """The stored tables by name, as of the last write."""
 
+    @abstractmethod
     def table(self, name: str) -> Table:
         """One table; NotFound when it is not stored."""
 
+    @abstractmethod
     def newest(self, name: str) -> datetime | None:
         """The latest eventdate of a table, without a zone and in UTC; None when it is empty."""
 
+    @abstractmethod
     def mark(self, name: str) -> Mark:
         """Everything that is stored in a table now. NotFound when there is no such table."""
 
+    @abstractmethod
     def create(self, name: str, columns: Sequence[Column]) -> Table:
         """A new, empty table. UsageError as of `check_table`."""
 
+    @abstractmethod
     def append(self, name: str, rows: pa.RecordBatchReader, *, create: Sequence[Column] | None = None) -> int:
         """Store rows sorted by eventdate, all or none; how many there were.
 
@@ -92,6 +101,7 @@ class Engine(Protocol):
         eventdate. With `create` the table is made first, and only stays if the rows do.
         """
 
+    @abstractmethod
     def stream(
         self,
         plan: Plan,
@@ -107,6 +117,7 @@ class Engine(Protocol):
         plan cannot run.
         """
 
+    @abstractmethod
     def close(self) -> None:
         """Give back what the engine holds. No other call may follow."""
 

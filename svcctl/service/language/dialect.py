@@ -8,6 +8,7 @@ statement.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from enum import Enum
 from typing import Protocol
 
@@ -41,6 +42,7 @@ class Dialect(Protocol):
     ip4: exp.DType
     """The type of an address: a whole number that holds 0 to 2^32 - 1."""
 
+    @abstractmethod
     def attempt(self, sql: exp.Expr) -> exp.Expr:
         """The value of an expression, or null where the engine would raise an error or wrap around.
 
@@ -48,24 +50,30 @@ class Dialect(Protocol):
         absolute value of an int8, or a timestamp made of epoch milliseconds. A zero divisor gives null.
         """
 
+    @abstractmethod
     def sum_whole(self, sql: exp.Expr) -> exp.Expr:
         """The sum of whole numbers as an int8, or null when an int8 cannot hold it."""
 
+    @abstractmethod
     def try_cast(self, sql: exp.Expr, to: exp.DataType) -> exp.Expr:
         """A text or number as another type, or null where its value does not fit."""
 
+    @abstractmethod
     def format_date(self, value: exp.Expr, pattern: DatePattern) -> exp.Expr:
         """A timestamp as text."""
 
+    @abstractmethod
     def parse_date(self, text: exp.Expr, pattern: DatePattern) -> exp.Expr:
         """The timestamp that a text is by a pattern, or null when the text does not fit."""
 
+    @abstractmethod
     def position(self) -> exp.Expr | None:
         """A number that grows in the order in which the rows of a plan's table `t` were stored.
 
         None when every table of the engine is ordered by eventdate.
         """
 
+    @abstractmethod
     def check_pattern(self, pattern: str) -> str | None:
         """What is wrong with a regular expression, or None."""
 

@@ -158,6 +158,13 @@ def test_rows_come_in_the_order_of_their_dates_and_those_of_one_date_as_they_wer
     assert rows(engine, "from t select n + 10 as m where m > 10 limit 2") == [14, 11]
 
 
+def test_the_newest_event_has_the_latest_date_whatever_was_stored_last(engine: Engine) -> None:
+    engine.create("t", COLUMNS)
+    add(engine, (2, 0), (5, 1))
+    add(engine, (3, 2))
+    assert engine.newest("t") == at(5)
+
+
 def test_a_mark_is_json_and_equal_until_something_is_stored(engine: Engine) -> None:
     engine.create("other", COLUMNS)
     add(engine, (0, 0))

@@ -50,20 +50,21 @@ def _matches(pattern: str) -> Looks:
 FILE_KINDS: Mapping[str, FileKind] = {
     kind.name: kind
     for kind in (
-        FileKind("parquet", (".parquet", ".pq"), _begins("PAR1")),
+        FileKind("csv", (".csv",), _holds(",;")),
+        FileKind("tsv", (".tsv", ".tab"), _holds("\t")),
         FileKind("ndjson", (".ndjson", ".jsonl", ".json"), _begins("{")),
+        FileKind("parquet", (".parquet", ".pq"), _begins("PAR1")),
         FileKind("access", (), _matches(ACCESS), ACCESS),
         FileKind("log", (), _matches(TIMED), TIMED),
-        FileKind("tsv", (".tsv", ".tab"), _holds("\t")),
-        FileKind("csv", (".csv",), _holds(",;")),
     )
 }
-"""By name. Where neither a name nor an ending says what a file is, the first that looks like it."""
+"""By name; a kind whose looks are more particular comes after others."""
 
 
 def known_kind(ending: str, first_lines: Sequence[str]) -> FileKind | None:
-    """The kind of a file by its ending (`.csv`), or else by its first lines."""
+    """The kind of a file by its ending (`.csv`), or else by its first line; of several, the most particular."""
     for kind in FILE_KINDS.values():
         if ending.lower() in kind.endings:
             return kind
-    return next((kind for kind in FILE_KINDS.values() if first_lines and kind.looks(first_lines[0])), None)
+    alike = [kind for kind in FILE_KINDS.values() if first_lines and kind.looks(first_lines[0])]
+    return alike[-1] if alike else None

@@ -14,7 +14,6 @@ one, because a spreadsheet cannot be written otherwise.
 from __future__ import annotations
 
 from svcctl.service.rendering.base import Encoder, Rendering
-from svcctl.service.rendering.cells import DATE_FORMATS
 from svcctl.service.rendering.renderer import stream
 from svcctl.service.rendering.responses import Csv, Json, JsonCompact, JsonSimple, JsonSimpleCompact, Tsv, Xml
 from svcctl.service.rendering.rows import Dates
@@ -32,4 +31,4 @@ ENCODERS: dict[str, type[Encoder]] = {
     "xls": Xls,
 }
 
-__all__ = ["DATE_FORMATS", "ENCODERS", "Dates", "Encoder", "Rendering", "stream"]
+__all__ = ["ENCODERS", "Dates", "Encoder", "Rendering", "stream"]

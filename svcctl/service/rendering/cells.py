@@ -10,25 +10,30 @@ A number that JSON cannot write (NaN, infinity) is null in every format, so that
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta, timezone
 
 from svcctl.service.engines.duckdb.text import literal
 from svcctl.service.language.types import Type
 
-DATE_FORMATS = {
-    "default": "%Y-%m-%d %H:%M:%S.%g",
-    "sql": "%Y-%m-%d %H:%M:%S.%g",
-    "iso": "%Y-%m-%dT%H:%M:%S.%g{offset}",
-}
-"""The interface's dateFormat names; {offset} is Z or +0200."""
 
-SHEET_DATE_FORMATS = {
-    "default": "yyyy-mm-dd hh:mm:ss.000",
-    "sql": "yyyy-mm-dd hh:mm:ss.000",
-    "iso": 'yyyy-mm-dd"T"hh:mm:ss.000',
+@dataclass(frozen=True, slots=True)
+class DateText:
+    """A way to write timestamps: the format of strftime, where {offset} is Z or +0200, and that of a spreadsheet.
+
+    Not every program can show a text behind a fraction of a second, so the zone is not part of a spreadsheet's.
+    """
+
+    strftime: str
+    sheet: str
+
+
+DATES = {
+    "default": DateText("%Y-%m-%d %H:%M:%S.%g", "yyyy-mm-dd hh:mm:ss.000"),
+    "sql": DateText("%Y-%m-%d %H:%M:%S.%g", "yyyy-mm-dd hh:mm:ss.000"),
+    "iso": DateText("%Y-%m-%dT%H:%M:%S.%g{offset}", 'yyyy-mm-dd"T"hh:mm:ss.000'),
 }
-"""The same names as a spreadsheet shows its dates. Not every program can show a text behind a fraction of a second, so
-a zone is none of it."""
+"""By name of the interface's dateFormat."""
 
 # What XML 1.0 cannot hold even as a reference, or would change (a carriage return), or would break our lines.
 _XML_REFERENCES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;", "\n": "&#10;"}
@@ -45,7 +50,7 @@ def date_text(value: str, date_format: str, zone: timezone) -> str:
     minutes = zone.utcoffset(None) // timedelta(minutes=1)
     hours, rest = divmod(abs(minutes), 60)
     offset = f"{'-' if minutes < 0 else '+'}{hours:02}{rest:02}" if minutes else "Z"
-    return f"strftime({shifted(value, zone)}, {literal(DATE_FORMATS[date_format].format(offset=offset))})"
+    return f"strftime({shifted(value, zone)}, {literal(DATES[date_format].strftime.format(offset=offset))})"
 
 
 def finite(value: str) -> str:

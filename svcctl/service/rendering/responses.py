@@ -36,7 +36,7 @@ class Json(Streamed):
 
     content_type = "application/json"
     padding = b"    "
-    row = rows.Json(BETWEEN + "{", "}", named=True)
+    row = rows.JsonRows(BETWEEN + "{", "}", named=True)
 
     _begun = False
 
@@ -62,7 +62,7 @@ class Json(Streamed):
 
 
 class JsonCompact(Json):
-    row = rows.Json(BETWEEN + "[", "]", named=False)
+    row = rows.JsonRows(BETWEEN + "[", "]", named=False)
 
     def head(self) -> bytes:
         return f'{self.envelope()}{{"m":{compact(metadata(self.columns))},"d":[\n'.encode()
@@ -86,7 +86,7 @@ class JsonSimple(Streamed):
 class JsonSimpleCompact(Streamed):
     content_type = "application/x-ndjson"
     padding = b"    "
-    row = rows.Json('{"d":[', "]}\n", named=False)
+    row = rows.JsonRows('{"d":[', "]}\n", named=False)
 
     def head(self) -> bytes:
         return f"{compact({'m': metadata(self.columns)})}\n".encode()
@@ -98,7 +98,7 @@ class JsonSimpleCompact(Streamed):
 class Csv(Streamed):
     content_type = "text/csv; charset=utf-8"
     padding = b"\n"
-    row: ClassVar[rows.Separated] = rows.CSV
+    row: ClassVar[rows.SeparatedRows] = rows.CSV
 
     def error(self, code: int, message: str) -> bytes:
         separator = self.row.separator

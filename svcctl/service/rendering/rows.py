@@ -19,7 +19,7 @@ from svcctl.service.rendering import cells
 
 @dataclass(frozen=True, slots=True)
 class Dates:
-    """How timestamps are written where a format leaves a choice: a name of DATE_FORMATS, and a time zone."""
+    """How timestamps are written where a format leaves a choice: a name of cells.DATES, and a time zone."""
 
     format: str = "default"
     zone: timezone = UTC
@@ -38,7 +38,7 @@ class RowFormat(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Separated:
+class SeparatedRows:
     """Lines of cells: quotes only where needed, null is empty, an empty string is `""`.
 
     A row of nulls begins with `""`: nothing but separators would pass for padding, and the row would be lost.
@@ -80,7 +80,7 @@ def quoted(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Json:
+class JsonRows:
     """JSON values between two texts, each behind its name if they are `named`; timestamps are epoch ms."""
 
     opens: str
@@ -103,7 +103,7 @@ class Json:
         yield literal(self.closes)
 
 
-class Xml:
+class XmlRows:
     """One `<event>` a line, every field by name, null marked as such."""
 
     def head(self, columns: Sequence[Column]) -> bytes:
@@ -127,10 +127,10 @@ def _concat(parts: Iterable[str]) -> str:
     return f"concat({', '.join(parts)})"
 
 
-CSV, TSV = Separated(","), Separated("\t")
-XML = Xml()
-OBJECT = Json("{", "}", named=True)
+CSV, TSV = SeparatedRows(","), SeparatedRows("\t")
+XML = XmlRows()
+OBJECT = JsonRows("{", "}", named=True)
 """One JSON object, as in a message."""
-ARRAY = Json("[", "]", named=False)
+ARRAY = JsonRows("[", "]", named=False)
 """The values alone, in the order of the columns."""
-OBJECT_LINE = Json("{", "}\n", named=True)
+OBJECT_LINE = JsonRows("{", "}\n", named=True)

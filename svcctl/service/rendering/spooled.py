@@ -170,7 +170,7 @@ class Xls(Spooled):
         self._book = xlsxwriter.Workbook(self._path, {"constant_memory": True, "tmpdir": self._directory.name})
         self._plain = self._book.add_format()
         self._bold = self._book.add_format({"bold": True})
-        self._date = self._book.add_format({"num_format": cells.SHEET_DATE_FORMATS[rendering.dates.format]})
+        self._date = self._book.add_format({"num_format": cells.DATES[rendering.dates.format].sheet})
         self._add_sheet()
 
     def _add_sheet(self) -> None:

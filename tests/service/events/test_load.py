@@ -13,7 +13,9 @@ import pytest
 
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.engines.duckdb.files import READERS
 from svcctl.service.events.load import LoadResult, load
+from svcctl.service.events.readers import FILE_KINDS
 from svcctl.service.language.types import Column, Type
 
 CSV = (
@@ -253,7 +255,7 @@ def test_the_time_is_found_by_name_or_because_only_one_column_is_a_time(
             "a,b\n1,2\n",
             {"format": "yaml"},
             "unknown format 'yaml'",
-            "formats are parquet, ndjson, access, log, tsv, csv",
+            "formats are csv, tsv, ndjson, parquet, access, log",
         ),
         ("a,b\n1,2\n", {"format": "ndjson"}, "a.csv has no line that is a JSON object", None),
         ("time,new\n2026-01-01,2\n", {"table": "there"}, "table 'there' has no column 'new'", "it has eventdate"),
@@ -284,3 +286,7 @@ def test_what_cannot_be_loaded_is_refused_and_leaves_nothing(
 def test_a_file_that_is_not_there_is_refused(engine: DuckDBEngine, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No such file or directory"):
         load(engine, tmp_path / "nope.csv", "t")
+
+
+def test_every_kind_of_file_has_a_reader() -> None:
+    assert list(FILE_KINDS) == list(READERS)

@@ -71,7 +71,7 @@ def reading(path: Path, kind: str, pattern: str) -> Iterator[EventFile]:
             contents = _unpack(path, Path(spill)) if unpacked else path
             try:
                 source = _Source(path, connection, contents)
-                yield EventFile(source, _READERS[kind](source, pattern))
+                yield EventFile(source, READERS[kind](source, pattern))
             except duckdb.Error as error:
                 raise UsageError(f"cannot read {path} as {kind}: {first_line(error)}") from None
 
@@ -374,12 +374,12 @@ def _log(file: _Source, pattern: str) -> str:
     """
 
 
-_READERS: Mapping[str, Callable[[_Source, str], str]] = {
-    "parquet": _parquet,
+READERS: Mapping[str, Callable[[_Source, str], str]] = {
+    "csv": _separated(lambda header: max(",;", key=header.count)),
+    "tsv": _separated(lambda header: "\t"),
     "ndjson": _ndjson,
+    "parquet": _parquet,
     "access": _access,
     "log": _log,
-    "tsv": _separated(lambda header: "\t"),
-    "csv": _separated(lambda header: max(",;", key=header.count)),
 }
 """By name of a FileKind, the SELECT that reads such a file."""

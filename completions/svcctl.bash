@@ -138,7 +138,7 @@ _svcctl_place() {
         words=(--table --time-field --format --profile --config --timeout --retries --color --quiet --verbose --help)
         ;;
     'svcctl service load --format' | 'svcctl service load -f')
-        words=(parquet ndjson access log tsv csv)
+        words=(csv tsv ndjson parquet access log)
         ;;
     'svcctl service load 0')
         kind=files

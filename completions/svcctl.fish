@@ -91,9 +91,9 @@ function __svcctl_place --no-scope-shadowing
         case 'svcctl service serve -'
         set words --listen 'Listen on TCP instead of the Unix socket' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
         case 'svcctl service load -'
-        set words --table 'Table to load into, such as a.b.c' --time-field 'Field with the date of each event (detected if not given)' --format 'parquet, ndjson, access, log, tsv, csv' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --table 'Table to load into, such as a.b.c' --time-field 'Field with the date of each event (detected if not given)' --format 'csv, tsv, ndjson, parquet, access, log' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
         case 'svcctl service load --format' 'svcctl service load -f'
-        set words parquet '' ndjson '' access '' log '' tsv '' csv ''
+        set words csv '' tsv '' ndjson '' parquet '' access '' log ''
         case 'svcctl service load 0'
         set kind files
         case 'svcctl service accounts 0'

@@ -1,19 +1,19 @@
-"""The query language: text to tree, tree to text, and tree to one SQL statement with typed columns.
+"""The query language: text to tree, and tree to one SQL statement with typed columns.
 
-    grammar.lark, parser.py   text -> tree, with line, column and what was expected
-    tree.py, printer.py       what a query says, and its canonical text
-    functions.py              a row per function, from which help is written too
+    grammar.lark, parser.py   text -> tree; errors have line, column and what was expected
+    tree.py, printer.py       what a query says, and the text of an expression
+    functions.py              a row for each function; its help is written from the rows too
     expressions.py, sql.py    types and SQL of an expression
+    dialect.py                what differs between engines (protocol)
     compiler.py               clauses -> a Plan, see types.py
 
-Nothing here runs a query or knows where tables come from: a catalog goes in, a plan comes out.
+Nothing here runs a query or knows where tables come from: a catalog and a dialect go in, a plan comes out.
 """
 
 from svcctl.service.language.compiler import compile
 from svcctl.service.language.errors import Place, QueryError
 from svcctl.service.language.functions import FUNCTIONS, SAMPLE, SECTIONS, Function
 from svcctl.service.language.parser import MAX_BYTES, RESERVED, parse
-from svcctl.service.language.printer import to_text
 from svcctl.service.language.types import Catalog, Column, Plan, Table, Type
 
 __all__ = [
@@ -32,5 +32,4 @@ __all__ = [
     "Type",
     "compile",
     "parse",
-    "to_text",
 ]

@@ -1,6 +1,6 @@
-"""From a tree back to text, in one canonical form: what jobs store and what an error quotes.
+"""From an expression's tree back to text, in one canonical form: it names the columns that a query does not name.
 
-Parentheses appear only where the tree needs them, so reading the text again gives an equal tree.
+Parentheses appear only where the tree needs them, so parsing the text again gives an equal tree.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from ipaddress import IPv4Address
 
 from svcctl.service.language import tree
-from svcctl.service.language.parser import RESERVED, UNITS
+from svcctl.service.language.parser import RESERVED
 from svcctl.service.language.types import Type
 
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -18,40 +18,9 @@ _NOT, _COMPARISON, _MINUS, _ATOM = 3, 4, 7, 8
 _ESCAPED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-def to_text(query: tree.Query) -> str:
-    """The query in one line."""
-    clauses = [f"from {_dotted(query.table)}", *map(_clause, query.clauses)]
-    pragmas = [f"pragma {_dotted(key)}: {_string(value)}" for key, value in query.pragmas]
-    return " ".join(clauses + pragmas)
-
-
 def expression_text(expr: tree.Expr) -> str:
     """One expression, without parentheses around it."""
     return _expression(expr)[0]
-
-
-def _clause(clause: tree.Clause) -> str:
-    match clause:
-        case tree.Where(conditions):
-            return "where " + ", ".join(map(expression_text, conditions))
-        case tree.Select(items):
-            return "select " + _items(items)
-        case tree.Group(every, by):
-            return "group" + (f" every {_period(every)}" if every else "") + (f" by {_items(by)}" if by else "")
-        case tree.Limit(count):
-            return f"limit {count}"
-        case tree.Offset(count):
-            return f"offset {count}"
-
-
-def _items(items: tuple[tree.Item | tree.Star, ...]) -> str:
-    return ", ".join(map(_item, items))
-
-
-def _item(item: tree.Item | tree.Star) -> str:
-    if isinstance(item, tree.Star):
-        return "*"
-    return expression_text(item.expr) + (f" as {_name(item.name)}" if item.name is not None else "")
 
 
 def _expression(expr: tree.Expr) -> tuple[str, int]:
@@ -60,9 +29,9 @@ def _expression(expr: tree.Expr) -> tuple[str, int]:
         case tree.Literal():
             return _literal(expr), _ATOM
         case tree.Column(name):
-            return _name(name), _ATOM
+            return name_text(name), _ATOM
         case tree.Call(name, arguments):
-            return f"{_name(name)}({', '.join(map(expression_text, arguments))})", _ATOM
+            return f"{name_text(name)}({', '.join(map(expression_text, arguments))})", _ATOM
         case tree.Minus(operand):
             return "-" + _within(operand, _MINUS), _MINUS
         case tree.Arithmetic(first, rest):
@@ -97,7 +66,7 @@ def _literal(literal: tree.Literal) -> str:
         case None:
             return "null"
         case Type.STR:
-            return _string(str(literal.value))
+            return string_text(str(literal.value))
         case Type.BOOL:
             return "true" if literal.value else "false"
         case Type.IP4:
@@ -105,26 +74,12 @@ def _literal(literal: tree.Literal) -> str:
     return repr(literal.value)
 
 
-def _string(text: str) -> str:
+def string_text(text: str) -> str:
+    """A string literal."""
     return '"' + "".join(_ESCAPED.get(character, character) for character in text) + '"'
 
 
-def _period(seconds: int) -> str:
-    unit, size = next((unit, size) for unit, size in UNITS.items() if seconds % size == 0)
-    return f"{seconds // size}{unit}"
-
-
-def _is_plain(name: str) -> bool:
-    return _NAME.fullmatch(name) is not None and name not in RESERVED
-
-
-def _name(name: str) -> str:
-    return name if _is_plain(name) else _quoted(name)
-
-
-def _dotted(name: str) -> str:
-    return name if all(map(_is_plain, name.split("."))) else _quoted(name)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+def name_text(name: str) -> str:
+    """A name, in back quotes where it needs them."""
+    plain = _NAME.fullmatch(name) is not None and name not in RESERVED
+    return name if plain else "`" + name.replace("`", "``") + "`"

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from svcctl.service.language import Column, Plan, QueryError, Table, Type
-from svcctl.service.language.printer import _string as quoted
+from svcctl.service.language.printer import string_text as quoted
 
 Run = Callable[..., list[tuple[Any, ...]]]
 Compiled = Callable[..., Plan]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.query_text import to_text
 
-from svcctl.service.language import RESERVED, QueryError, Type, parse, to_text, tree
+from svcctl.service.language import RESERVED, QueryError, Type, parse, tree
 from svcctl.service.language.parser import MAX_BYTES
 
 ERRORS = {

@@ -150,12 +150,12 @@ def engines() -> Iterator[dict[str, Engine]]:
             engine: Engine = made.setdefault(name, make())
             closing.callback(engine.close)
             for table, select in MADE.items():
-                events = selected(select)
-                engine.append(table, events, create=[Column(each.name, OF_ARROW[each.type]) for each in events.schema])
+                rows = selected(select)
+                engine.append(table, rows, create=[Column(each.name, OF_ARROW[each.type]) for each in rows.schema])
             start, end = window("from demo.")
             for table, columns in demo.TABLES.items():
-                with made_events(table, int(start.timestamp()), int(end.timestamp())) as events:
-                    engine.append(table, events, create=columns)
+                events = made_events(table, int(start.timestamp()), int(end.timestamp()))
+                engine.append(table, events.to_reader(), create=columns)
         yield made
 
 

@@ -17,6 +17,7 @@ Addresses are private or from the ranges reserved for documentation.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 from svcctl.local_service import DEMO_DAYS
@@ -26,7 +27,7 @@ from svcctl.service.language.types import Column, Type
 
 HISTORY = timedelta(days=DEMO_DAYS.default)
 STRETCH = 5 * 86_400
-"""Seconds made in one transaction: a stop in between loses little, and memory stays low."""
+"""Seconds made in one transaction: an interruption loses little, and memory stays low."""
 
 
 def extend(
@@ -37,8 +38,8 @@ def extend(
 ) -> int:
     """Bring the demo tables up to the whole second of `until` (aware); how many events were added.
 
-    A table that is missing or empty begins `history` before; with none there is no demo. `progress` hears a table's
-    name and the share of it done.
+    A table that is missing or empty begins `history` before; with none there is no demo. `progress` is called with a
+    table's name and the fraction done.
     """
     if not history:
         return 0
@@ -52,12 +53,18 @@ def _extend(engine: Engine, table: str, end: int, history: timedelta, progress: 
     newest = engine.newest(table)
     # Whole seconds only are ever made, so the second of the newest event is complete.
     start = int(newest.replace(tzinfo=UTC).timestamp()) + 1 if newest else end - int(history.total_seconds())
+    if start >= end:
+        return 0
+    bounds = [*range(start, end, STRETCH), end]
     added = 0
-    for at in range(start, end, STRETCH):
-        stop = min(at + STRETCH, end)
-        with made(table, at, stop) as events:
-            added += engine.append(table, events)
-        progress(table, (stop - start) / (end - start))
+    with ThreadPoolExecutor(1) as ahead:  # one stretch is made while the one before it is stored
+        coming = ahead.submit(made, table, *bounds[:2])
+        for stop, after in zip(bounds[1:], [*bounds[2:], None], strict=True):
+            events = coming.result()
+            if after is not None:
+                coming = ahead.submit(made, table, stop, after)
+            added += engine.append(table, events.to_reader())
+            progress(table, (stop - start) / (end - start))
     return added
 
 

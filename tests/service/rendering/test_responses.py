@@ -119,7 +119,7 @@ def finite(number: float | None) -> float | None:
 
 def expected(rows: list[Row]) -> list[list[object]]:
     return [
-        [int(when.replace(tzinfo=UTC).timestamp() * 1000), text, i4, i8, finite(f8), flag, address(ip)]
+        [round(when.replace(tzinfo=UTC).timestamp() * 1000), text, i4, i8, finite(f8), flag, address(ip)]
         for when, text, i4, i8, f8, flag, ip in rows
     ]
 

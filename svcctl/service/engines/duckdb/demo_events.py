@@ -1,4 +1,4 @@
-"""The demo events in DuckDB's SQL: a SELECT for each table that makes the events of any seconds.
+"""The demo events in DuckDB's SQL: for each table a SELECT that makes the events of a range of seconds.
 
 Everything about an event is a hash of its second, its lane (several events may share a second) and a name. The hash is
 DuckDB's, so another release of it may make other events.
@@ -7,8 +7,7 @@ DuckDB's, so another release of it may make other events.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -16,14 +15,11 @@ from svcctl.service.engines.duckdb.scratch import scratch
 
 Item = str | int | None
 
-ROWS_PER_BATCH = 65_536
 
-
-@contextmanager
-def made(table: str, start: int, end: int) -> Iterator[pa.RecordBatchReader]:
+def made(table: str, start: int, end: int) -> pa.Table:
     """The events of a demo table from one second of the epoch up to, but not including, another; in no order."""
     with scratch() as connection:
-        yield connection.sql(SELECTS[table].format(start=start, end=end)).to_arrow_reader(ROWS_PER_BATCH)
+        return connection.sql(SELECTS[table].format(start=start, end=end)).to_arrow_table()
 
 
 def _seconds(name: str, per_second: float, lanes: int) -> str:
@@ -43,17 +39,17 @@ def _moments(name: str, lanes: int, when: str) -> str:
 
 
 def _hash(name: str, of: str = "h") -> str:
-    """A hash that belongs to a value and a name. DuckDB's hash of several values does not mix them enough for this."""
+    """A hash of a value and a name. DuckDB's own hash of several values does not mix them well enough."""
     return f"hash(xor(hash({of}), {zlib.crc32(name.encode())}::UBIGINT))"
 
 
 def _chance(name: str, of: str = "h") -> str:
-    """A number from 0 to 1 that belongs to a value and a name."""
+    """A number from 0 to 1, determined by a value and a name."""
     return f"(({_hash(name, of)} >> 11)::DOUBLE / {1 << 53})"
 
 
 def _pick(items: Sequence[Item], name: str, *, of: str = "h", skew: float = 1) -> str:
-    """One of the items; a larger skew prefers the first ones."""
+    """One of the items; a larger skew favours the first ones."""
     values = ", ".join(
         "NULL" if item is None else f"'{item}'" if isinstance(item, str) else str(item) for item in items
     )
@@ -105,7 +101,7 @@ _BURST = "(day % 7 = 3 AND second BETWEEN 50400 AND 51119)"
 _GUESSING = "day % 9 = 4 AND second BETWEEN 8220 AND 8940"
 _LEAK = "day % 11 = 6 AND second BETWEEN 3600 AND 14399 AND second % 20 = 0"
 
-# A visit: in every ten minutes some forty visitors are about, and each event is one of theirs.
+# In every ten minutes there are about forty visitors, and each event belongs to one of them.
 _WEB = f"""
     WITH events AS ({_seconds("web", 0.8, 2)}),
     visits AS (

@@ -1,7 +1,7 @@
 """Loading a file into a table, in one transaction: a load that fails leaves nothing.
 
-A row whose time cannot be read, or that does not fit the table, is left out and counted, and the first such place is
-reported. How files are read, and what types their columns get, is in `engines/duckdb/files.py`.
+A row whose time cannot be read, or that does not fit the table, is skipped and counted, and the place of the first
+such row is reported. How files are read, and what types their columns get, is in `engines/duckdb/files.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TIME_NAMES = ("timestamp", "@timestamp", "time", "date", "datetime", "ts")
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """What a load did: the table's columns, the rows added, the rows left out and where the first of those was."""
+    """The result of a load: the table's columns, the rows added, the rows skipped and where the first of those was."""
 
     table: str
     columns: tuple[Column, ...]
@@ -63,7 +63,7 @@ def load(
 
 
 class _Tally:
-    """Lets batches through without the rows that have no eventdate, and counts those."""
+    """Filters rows without an eventdate out of batches, and counts them."""
 
     def __init__(self) -> None:
         self.skipped = 0
@@ -90,7 +90,7 @@ class _Tally:
 
 
 def _kind(path: Path, name: str | None) -> FileKind:
-    """The kind of file that was named, or that its ending or else its first lines show."""
+    """The kind of file that was named, or else the kind by the file's ending or its first lines."""
     if name is not None:
         if name not in FILE_KINDS:
             raise UsageError(f"unknown format '{name}'", hint=f"formats are {', '.join(FILE_KINDS)}")
@@ -102,7 +102,7 @@ def _kind(path: Path, name: str | None) -> FileKind:
 
 
 def _time_field(path: Path, file: EventFile, named: str | None) -> str:
-    """The column of the time: the one named, or else eventdate, the only one of times, or one with a usual name."""
+    """The column of the time: the one named, or else eventdate, the only column of times, or one with a usual name."""
     if named is not None:
         if named not in file.columns:
             raise UsageError(f"{path} has no column '{named}'", hint=f"its columns are {', '.join(file.columns)}")

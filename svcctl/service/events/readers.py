@@ -1,4 +1,4 @@
-"""The kinds of file that can be loaded: a row each, with what tells it from the others.
+"""The kinds of file that can be loaded: a row for each, and how to recognize it.
 
 These are facts and load nothing, so the command line can list them; DuckDB reads the files, see
 `engines/duckdb/files.py`.
@@ -17,7 +17,7 @@ Looks = Callable[[str], object]
 class FileKind:
     """A kind of file: its name and usual endings, and a test of its first line that is not blank.
 
-    `pattern` takes a line of such a file apart, where that is how it is read.
+    `pattern` matches a line, for files that are read line by line.
     """
 
     name: str
@@ -58,11 +58,11 @@ FILE_KINDS: Mapping[str, FileKind] = {
         FileKind("log", (), _matches(TIMED), TIMED),
     )
 }
-"""By name; a kind whose looks are more particular comes after others."""
+"""By name; more specific kinds come later."""
 
 
 def known_kind(ending: str, first_lines: Sequence[str]) -> FileKind | None:
-    """The kind of a file by its ending (`.csv`), or else by its first line; of several, the most particular."""
+    """The kind of a file by its ending (`.csv`), or else by its first line; of several, the most specific one."""
     for kind in FILE_KINDS.values():
         if ending.lower() in kind.endings:
             return kind

@@ -1,11 +1,11 @@
 """From a query's tree to one SELECT.
 
-Clauses are applied in the order they are written, each to the rows the one before it left. As many as can share a
-SELECT do; a clause that needs what an earlier one computed goes around it as a subquery, in which columns have names of
-ours (c1, c2 …), so that no name of a query can collide with another. The names of the query appear at the very end.
+Clauses are applied in the order they are written, each to the rows of the one before it. As many of them as possible
+share a SELECT. A clause that needs computed values of an earlier one makes that a subquery, in which the columns are
+called c1, c2 …, so that no name of a query can collide with another. The names of the query appear at the very end.
 
-Rows without a group come in eventdate order, groups in the order of their keys, the period first, nulls last. What the
-order needs is carried along when a select drops it.
+Rows without a group are in eventdate order, groups in the order of their keys, the period first, nulls last. Columns
+that the order needs are carried along when a select drops them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from svcctl.service.language.types import Catalog, Column, Plan, Table, Type
 
 EVENTDATE = "eventdate"
 DATED = "(eventdate)"
-"""What a dated plan calls the column that it returns behind its own."""
+"""The name of the last column of a dated plan."""
 MAX_COLUMNS = 1000
 MAX_STEPS = 20
 """Subqueries inside each other; their depth is bounded for the same reason as that of expressions."""
@@ -89,10 +89,10 @@ def compile(
 
 
 def _aggregates(clauses: Sequence[tree.Clause]) -> dict[tree.Call, None]:
-    """The aggregates a group must compute: those of the clauses up to the next group, each once."""
+    """The aggregates that a group must compute: those in the clauses up to the next group, each once."""
     calls: dict[tree.Call, None] = {}
     for clause in clauses:
-        # the keys of the next group may still speak of this one
+        # the keys of the next group may use aggregates of this one
         calls.update(dict.fromkeys(aggregates_in(tree.expressions(clause))))
         if isinstance(clause, tree.Group):
             break
@@ -101,7 +101,7 @@ def _aggregates(clauses: Sequence[tree.Clause]) -> dict[tree.Call, None]:
 
 @dataclass
 class _Rows:
-    """The rows a step leaves: a SELECT without its projection, and what its columns are.
+    """The rows after a step: a SELECT without its projection, and the values of its columns.
 
     `keys` are the columns a select brings along unless it names one of them, `order` what the rows are ordered by,
     `time` the eventdate of each row.
@@ -143,13 +143,13 @@ class _Rows:
         return Scope(self.context, self.columns, self.aggregates, self.gone)
 
     def keep(self, conditions: Iterable[tree.Expr]) -> None:
-        """Only the rows for which all conditions are true."""
+        """Keep the rows for which all conditions are true."""
         self._settle()
         scope = self.scope
         self.conditions += [scope.condition(each) for each in conditions]
 
     def project(self, clause: tree.Select) -> None:
-        """The columns a select asks for, after a group behind its keys unless it names one."""
+        """Take the columns of a select. After a group, the keys come first unless the select names one."""
         self._settle()
         named = any(isinstance(item, tree.Star) or _name_of(item) in self.keys for item in clause.items)
         named = named or any(_is_key(item, self.keys) for item in clause.items)
@@ -166,11 +166,11 @@ class _Rows:
         self._replace(columns)
 
     def group(self, clause: tree.Group, calls: Iterable[tree.Call]) -> None:
-        """One row per period and key, with all the aggregates that are asked of it later."""
+        """Make one row per period and key, with all aggregates that later clauses use."""
         self._settle()
         calls = list(calls)
         if clause.every is None and not clause.by and not calls:
-            hint = "say by which columns, or select an aggregate such as count()"
+            hint = "name columns to group by, or select an aggregate such as count()"
             raise QueryError("the group computes nothing", clause.at, hint=hint)
         keys: dict[str, Value] = {}
         if clause.every is not None:
@@ -199,12 +199,14 @@ class _Rows:
         return Plan(self._finish(projection), columns, table.name, dated)
 
     def _own(self, item: tree.Item) -> Value:
-        """The value of an item; eventdate stays what it is, since the rows are ordered and windowed by it."""
+        """The value of an item. Another value cannot be called eventdate, because rows are ordered by that."""
         value = self.scope.value(item.expr)
         if value.type in (Special.REGEX, Special.GLOB):
-            raise QueryError(f"a {value.type} is no value of a column", item.expr.at)
+            raise QueryError(f"a {value.type} cannot be the value of a column", item.expr.at)
         if _name_of(item) == EVENTDATE and self.aggregates is None and not _is_key(item, {EVENTDATE}):
-            raise QueryError("eventdate is the date of the event", item.at, hint="give the column another name")
+            raise QueryError(
+                "eventdate always is the date of the event", item.at, hint="choose another name for the column"
+            )
         return Value(_stored(self.context, value), _type(value))
 
     def _replace(self, columns: dict[str, Value]) -> None:
@@ -212,7 +214,7 @@ class _Rows:
         self.columns = columns
 
     def _settle(self) -> None:
-        """Puts a subquery around what the next clause must not repeat or reach behind."""
+        """Make a subquery of what the next clause must not repeat, and of limits."""
         computed = any(not isinstance(value.sql, exp.Column) for value in self.columns.values())
         if computed or self.limit is not None or self.offset:
             self._nest()
@@ -262,7 +264,7 @@ class _Rows:
 
 
 def _column(name: str) -> exp.Column:
-    # with its table, a column is never taken for a name that the same SELECT gives to something else
+    # with its table, the name cannot mean an alias of the same SELECT
     return exp.column(name, table="t", quoted=True, copy=False)
 
 
@@ -275,12 +277,12 @@ def _type(value: Value) -> Type:
 
 
 def _stored(context: Context, value: Value) -> Sql:
-    """Null alone has no type to be stored as; it is a str."""
+    """The SQL of a value; a bare null has no type of its own and becomes a str."""
     return context.cast(value.sql, Type.STR) if value.type is Special.NULL else value.sql
 
 
 def _name_of(item: tree.Item | tree.Star) -> str:
-    """As the item says, or the column's own name, or the function's, or the text of the expression."""
+    """The name an item gives, or else that of its column or function, or the text of its expression."""
     if isinstance(item, tree.Star):
         return "*"
     if item.name is not None:
@@ -295,7 +297,7 @@ def _is_key(item: tree.Item | tree.Star, keys: Iterable[str]) -> bool:
 
 
 def _as_time(columns: Mapping[str, Value]) -> Value | None:
-    """What the rows of a group have for an eventdate, if anything."""
+    """The eventdate among the columns of a group, if it has one."""
     value = columns.get(EVENTDATE)
     return value if value and value.type is Type.TIMESTAMP else None
 
@@ -304,7 +306,7 @@ def _add(columns: dict[str, Value], name: str, value: Value, at: Place = NOWHERE
     same = next((known for known in columns if known.casefold() == name.casefold()), None)
     if same is not None:
         differs = "" if same == name else f", '{same}' but for its case"
-        raise QueryError(f"two columns are named '{name}'{differs}", at, hint="name one of them with as")
+        raise QueryError(f"two columns are named '{name}'{differs}", at, hint="rename one with as")
     if len(columns) == MAX_COLUMNS:
         raise QueryError(f"more than {MAX_COLUMNS} columns", at)
     columns[name] = Value(value.sql.copy(), value.type)

@@ -1,6 +1,6 @@
-"""Where a query goes wrong: a place in its text, and the one error the language raises.
+"""The error that the language raises, with its place in the query's text.
 
-The service hands the error's text to clients that hold the query themselves, so the text always names line and column.
+Its text always names line and column, because the service sends it to clients that have the query.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """A position in a query's text, both counted from 1, the column in characters."""
+    """A position in a query's text: line and column, counted from 1, in characters."""
 
     line: int
     column: int
@@ -22,11 +22,11 @@ class Place(NamedTuple):
 
 NOWHERE = Place(1, 1)
 LONGEST = 200
-"""Characters of a message; a longer one quotes more of the query than anybody reads."""
+"""Characters of a message; a longer one is cut in the middle."""
 
 
 class QueryError(SvcctlError):
-    """A query that cannot be run: `message` without the place, `line` and `column`, and what could stand there.
+    """A query that cannot be run: `message` without the place, `line` and `column`, and what was expected there.
 
     `str(error)` is the whole of it in one line: `line 1, column 8: unexpected 'every', expected 'where' or …`.
     """

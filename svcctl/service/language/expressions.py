@@ -1,6 +1,6 @@
-"""What an expression means: its type, and its SQL over the rows that a step of a query has before it.
+"""Types and SQL of expressions, over the rows that a clause of a query works on.
 
-The rules of the language live here. Comparing with null is never true, nor is its negation; `= null` and `!= null` ask
+The rules of the language live here. Comparing with null is never true, nor is its negation; `= null` and `!= null` test
 whether there is a value. Arithmetic on whole numbers is done in int8 and gives null where that overflows; `/` always
 gives float8; dividing by zero, with `/` or `%`, gives null. `+` joins strings, and nothing but strings.
 """
@@ -53,19 +53,19 @@ _CALCULATE: Mapping[str, type[exp.Binary]] = {
 }
 _LOGIC: Mapping[str, type[exp.Connector]] = {"and": exp.And, "or": exp.Or}
 _CONVERSIONS = {
-    (Type.STR, Type.TIMESTAMP): "parsedate makes a timestamp of a string",
-    (Type.TIMESTAMP, Type.INT4): "timestamp(…) makes one of milliseconds",
-    (Type.TIMESTAMP, Type.INT8): "timestamp(…) makes one of milliseconds",
+    (Type.STR, Type.TIMESTAMP): "parsedate converts a string to a timestamp",
+    (Type.TIMESTAMP, Type.INT4): "timestamp(…) converts milliseconds to a timestamp",
+    (Type.TIMESTAMP, Type.INT8): "timestamp(…) converts milliseconds to a timestamp",
     (Type.STR, Type.IP4): "write the address without quotes, or ip4(…)",
-    (Type.STR, Type.INT4): "str(…) makes a string, int(…) a number",
-    (Type.STR, Type.INT8): "str(…) makes a string, int8(…) a number",
-    (Type.STR, Type.FLOAT8): "str(…) makes a string, float8(…) a number",
+    (Type.STR, Type.INT4): "str(…) converts to a string, int(…) to a number",
+    (Type.STR, Type.INT8): "str(…) converts to a string, int8(…) to a number",
+    (Type.STR, Type.FLOAT8): "str(…) converts to a string, float8(…) to a number",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The rows an expression is computed over.
+    """The rows that an expression is computed from.
 
     `columns` are what a name can stand for. `aggregates` are the calls computed by the group these rows came from, None
     where there is no group. `gone` are names that earlier steps had, for the hint.
@@ -80,11 +80,11 @@ class Scope:
         """SQL for an expression that must be a bool."""
         value = self.value(expr)
         if value.type not in (Type.BOOL, Special.NULL):
-            raise QueryError(f"a condition is a bool, not {value.type}", expr.at)
+            raise QueryError(f"a condition must be a bool, not {value.type}", expr.at)
         return value.sql
 
     def value(self, expr: tree.Expr) -> Value:
-        """SQL and type of an expression; QueryError at the node that makes no sense."""
+        """SQL and type of an expression. QueryError at the node that has no meaning."""
         match expr:
             case tree.Literal():
                 return _literal(self.context, expr)
@@ -109,11 +109,11 @@ class Scope:
                 return Value(joined(_LOGIC[expr.operator], conditions), Type.BOOL)
 
     def aggregate(self, call: tree.Call) -> Value:
-        """SQL of an aggregate over these rows, which its group is made of."""
+        """SQL of an aggregate over these rows, for a group of them."""
         for argument in call.arguments:
             for inner, _ in tree.walk(argument):
                 if isinstance(inner, tree.Call) and _is_aggregate(inner):
-                    raise QueryError(f"{inner.name} stands inside {call.name}; aggregates do not nest", inner.at)
+                    raise QueryError(f"{inner.name} is inside {call.name}; aggregates cannot be nested", inner.at)
         return self._apply(call, FUNCTIONS[call.name])
 
     def _column(self, column: tree.Column) -> Value:
@@ -122,19 +122,19 @@ class Scope:
         hint = did_you_mean(column.name, self.columns)
         if column.name in self.gone:
             grouped = self.aggregates is not None
-            hint = "a group leaves its keys and aggregates; use first(…) for one" if grouped else None
+            hint = "after group there are only its keys and aggregates; first(…) keeps a value" if grouped else None
             hint = hint or "an earlier select left it out"
         raise QueryError(f"no column '{column.name}'", column.at, hint=hint or _among("columns", self.columns))
 
     def _call(self, call: tree.Call) -> Value:
         function = FUNCTIONS.get(call.name)
         if function is None:
-            raise QueryError(f"no function '{call.name}'", call.at, hint=did_you_mean(call.name, FUNCTIONS))
+            raise _unknown(call)
         if not function.aggregate:
             return self._apply(call, function)
         if self.aggregates is None:
-            hint = "write group, or group by …, before it"
-            raise QueryError(f"{call.name} computes over a group, and there is none here", call.at, hint=hint)
+            hint = "write group or group by … before it"
+            raise QueryError(f"{call.name} is an aggregate, and there is no group before it", call.at, hint=hint)
         computed = self.aggregates[call]
         return Value(computed.sql.copy(), computed.type)
 
@@ -187,7 +187,7 @@ class Scope:
         options = [self.value(option) for option in expr.options]
         for option, node in zip(options, expr.options, strict=True):
             if option.type is Special.NULL:
-                raise QueryError("nothing equals null", node.at, hint="ask isnull(…)")
+                raise QueryError("nothing equals null", node.at, hint="use isnull(…)")
             _check_comparable(value, option, node)
         with _placed(expr):
             return Value(member(self.context, value.sql, [option.sql for option in options]), Type.BOOL)
@@ -195,24 +195,30 @@ class Scope:
     def _inside(self, expr: tree.Inside) -> Value:
         value = self.value(expr.operand)
         if value.type is not Type.IP4:
-            raise QueryError(f"<- takes an ip4 before it, not {value.type}", expr.at, hint="ip4(…) makes one")
+            raise QueryError(f"<- takes an ip4 before it, not {value.type}", expr.at, hint="ip4(…) converts to one")
         size = 1 << (32 - expr.bits)
         low = expr.network // size * size
         with _placed(expr):
-            one, other = self.context.copies(paren(value.sql), 2)  # engines write BETWEEN out as this
+            one, other = self.context.copies(paren(value.sql), 2)  # engines rewrite BETWEEN like this
         above = exp.GTE(this=one, expression=self.context.cast(number(low), Type.IP4))
         below = exp.LTE(this=other, expression=self.context.cast(number(low + size - 1), Type.IP4))
         return Value(joined(exp.And, [above, below]), Type.BOOL)
 
 
 def aggregates_in(exprs: tuple[tree.Expr, ...]) -> Iterator[tree.Call]:
-    """The outermost calls of aggregates in some expressions."""
+    """The outermost calls of aggregates in some expressions. QueryError at a function that does not exist."""
     inner_calls: set[int] = set()
     for expr in exprs:
         for node, _ in tree.walk(expr):
+            if isinstance(node, tree.Call) and node.name not in FUNCTIONS:
+                raise _unknown(node)
             if isinstance(node, tree.Call) and _is_aggregate(node) and id(node) not in inner_calls:
                 inner_calls.update(id(inner) for argument in node.arguments for inner, _ in tree.walk(argument))
                 yield node
+
+
+def _unknown(call: tree.Call) -> QueryError:
+    return QueryError(f"no function '{call.name}'", call.at, hint=did_you_mean(call.name, FUNCTIONS))
 
 
 def _is_aggregate(call: tree.Call) -> bool:
@@ -221,7 +227,7 @@ def _is_aggregate(call: tree.Call) -> bool:
 
 @contextmanager
 def _placed(node: tree.Expr) -> Iterator[None]:
-    """Gives a refusal the place of a node."""
+    """Raise a refusal of the block as a QueryError at a node."""
     try:
         yield
     except Refused as refused:
@@ -245,14 +251,14 @@ def _literal(context: Context, literal: tree.Literal) -> Value:
 
 
 def _calculate(context: Context, left: Value, operator: str, right: Value, at: tree.Expr) -> Value:
-    """One link of a sum or product; `left` is what stands before it and needs no parentheses."""
+    """One operation of a sum or product; `left` is everything before it and needs no parentheses."""
     if operator == "+" and _both(left, right, (Type.STR,)):
         joins = exp.DPipe(this=_as(context, left, Type.STR), expression=paren(_as(context, right, Type.STR)))
         return Value(joins, Type.STR)
     if not _both(left, right, NUMBERS):
         hint = None
         if operator == "+" and Type.STR in (left.type, right.type):
-            hint = "+ joins strings; str(…) makes one"
+            hint = "str(…) converts to a string; + joins strings"
         elif Type.TIMESTAMP in (left.type, right.type):
             hint = "epoch(…) gives a timestamp's milliseconds"
         raise QueryError(f"{operator} cannot take {left.type} and {right.type}", at.at, hint=hint)
@@ -284,7 +290,7 @@ def _compare(left: Value, operator: str, right: Value, at: tree.Expr) -> Sql:
         return matches(left.sql, str(right.written))
     if operator in ("->", "->>"):
         if left.type is not Type.STR or right.type is not Type.STR:
-            hint = "str(…) makes a string" if left.type is not Type.STR else None
+            hint = "str(…) converts to a string" if left.type is not Type.STR else None
             raise QueryError(f"{operator} takes two strings, not {left.type} and {right.type}", at.at, hint=hint)
         return contains(left.sql, right.sql) if operator == "->" else contains_any_case(left.sql, right.sql)
     if Special.NULL in (left.type, right.type) and operator in ("=", "!="):

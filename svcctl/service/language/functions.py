@@ -1,14 +1,14 @@
-"""The functions of the query language: a row each, with what it takes, what it means, an example and how SQL says it.
+"""The functions of the query language: a row for each, with its signatures, meaning, example and SQL.
 
-The rows are the only list of functions there is: the compiler checks calls against their signatures, errors suggest
-from their names, and the documentation is written from their meanings and examples. Tests run every example.
+There is no other list of functions: the compiler checks calls against the signatures, errors suggest from the names,
+and the help page is written from the meanings and examples. Tests run every example.
 
-A signature reads `str, int? -> str`. Beside the types of events it knows `int` (int4 or int8), `number` (any numeric
-type), `any`, `T` and `U` (any type, the same wherever it stands; numbers widen), `text` and `digits` (a string or whole
-number written in the query, not computed), `regex` and `glob` (what re and nameglob give), `?` for what may be left
-out and `…` for what may be repeated. null fits everywhere but as `text`, `digits`, `regex` and `glob`.
+A signature reads `str, int? -> str`. It consists of the types of events and of these: `int` (int4 or int8), `number`
+(any numeric type), `any`, `T` and `U` (any type, but the same in the whole signature; numbers widen), `text` and
+`digits` (a string or whole number that is a literal in the query), `regex` and `glob` (made by re and nameglob). `?`
+marks an optional parameter, `…` a repeated one. null fits all but `text`, `digits`, `regex` and `glob`.
 
-A null argument gives null unless the meaning says otherwise; aggregates skip nulls.
+A function returns null when an argument is null, unless its meaning says otherwise. Aggregates skip nulls.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from svcctl.service.language.sql import (
 from svcctl.service.language.types import Type
 
 Build = Callable[..., Sql | Value]
-"""(context, argument, …) -> SQL; a `text`, `digits`, `regex` or `glob` comes as what the query wrote."""
+"""(context, argument, …) -> SQL; a `text`, `digits`, `regex` or `glob` is passed as the query wrote it."""
 
 KINDS: Mapping[str, tuple[Type, ...]] = {
     **{each.value: (each,) for each in Type},
@@ -56,7 +56,7 @@ KINDS: Mapping[str, tuple[Type, ...]] = {
     "number": (Type.FLOAT8, Type.INT8, Type.INT4),
     "any": (Type.STR, *(each for each in Type if each is not Type.STR)),
 }
-"""The types that a kind of parameter takes; a null is given the first."""
+"""The types that a kind of parameter takes; a null becomes the first of them."""
 
 _WRITTEN: Mapping[str, Type | Special] = {
     "text": Type.STR,
@@ -69,13 +69,13 @@ _PARAMETER = re.compile(r"\((.*?)\)…|(\w+)([?…]?)")
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One signature of a function and how SQL says it."""
+    """One signature of a function, and what builds its SQL."""
 
     signature: str
     build: Build
 
     def apply(self, context: Context, values: list[Value]) -> Value | None:
-        """The call, or None when the arguments do not fit the signature."""
+        """The SQL of a call, or None when its arguments do not fit the signature."""
         takes, gives = self.signature.rsplit("-> ", 1)
         kinds = _spread(takes, len(values))
         if kinds is None:
@@ -109,7 +109,7 @@ class Overload:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function by its name; `result` is what `example` gives, over the rows of SAMPLE if it is an aggregate."""
+    """A function; `result` is the value of `example`, over the rows of SAMPLE if it is an aggregate."""
 
     name: str
     overloads: tuple[Overload, ...]
@@ -124,7 +124,7 @@ class Function:
 
 
 def common(one: Type | None, other: Type) -> Type | None:
-    """The type that holds both: the wider of two numbers; None when there is none."""
+    """The type that holds values of both: the wider of two numeric types. None when there is none."""
     if one is None or one is other:
         return other
     if one in NUMBERS and other in NUMBERS:
@@ -134,7 +134,7 @@ def common(one: Type | None, other: Type) -> Type | None:
 
 @lru_cache(maxsize=1024)
 def _spread(takes: str, count: int) -> tuple[str, ...] | None:
-    """The kinds of `count` parameters: required ones, then repeated ones, then what may be left out."""
+    """The kinds of `count` parameters: required ones, then repeated ones, then optional ones."""
     required: list[str] = []
     repeated: list[str] = []
     optional: list[str] = []
@@ -154,7 +154,7 @@ def _spread(takes: str, count: int) -> tuple[str, ...] | None:
 
 
 PATTERN_COST = 50
-"""In SQL nodes: making a pattern ready takes as long as writing about this many."""
+"""In SQL nodes: compiling a pattern takes about as long as writing this many."""
 
 
 def _regex(context: Context, pattern: str) -> Value:
@@ -171,7 +171,7 @@ def _glob(context: Context, pattern: str) -> Value:
 
 
 def _each(test: Callable[[Sql, Sql], Sql]) -> Build:
-    """Whether the test holds for any of several parts."""
+    """True if the test is true of any of several parts."""
 
     def build(context: Context, text: Sql, *parts: Sql) -> Sql:
         return joined(exp.Or, list(map(test, context.copies(text, len(parts)), parts)))
@@ -185,7 +185,7 @@ def _token(context: Context, text: Sql, token: str) -> Sql:
 
 def _peek(context: Context, text: Sql, pattern: str, group: int = 0) -> Sql:
     if group > 9:
-        raise Refused("peek knows the groups 0 to 9", argument=2)
+        raise Refused("peek can return the groups 0 to 9", argument=2)
     found = exp.RegexpExtract(this=text, expression=string(pattern), group=number(group))
     return null_if(context, found, string(""))
 
@@ -204,7 +204,7 @@ def _date_pattern(text: str) -> DatePattern:
     for match in _DATE_PIECE.finditer(text):
         quoted, letter, piece = match[1], match[2], match[0]
         if letter and piece not in known:
-            hint = f"parts are {DATE_PARTS}; other letters stand in 'quotes'"
+            hint = f"parts are {DATE_PARTS}; put other letters in 'quotes'"
             raise Refused(f"unknown part '{piece}' in a date pattern", argument=1, hint=hint)
         if piece == "'":
             raise Refused("a quote in a date pattern is not closed", argument=1)
@@ -241,7 +241,7 @@ _ADDRESS = r"\A" + r"\.".join(["(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"] * 4) + r"\
 
 
 def _read(pattern: str, to: Type) -> Build:
-    """Text as a number, by one pattern: engines differ in which texts they take for numbers."""
+    """Text as a number, by a pattern of ours: engines differ in which texts they accept."""
     return lambda context, text: context.try_cast(_peek(context, text, pattern, 1), to)
 
 
@@ -275,7 +275,7 @@ def _ip_of_written(context: Context, text: str) -> Sql:
     try:
         return context.cast(number(int(IPv4Address(text))), Type.IP4)
     except AddressValueError:
-        raise Refused(f"'{text}' is no address", argument=0, hint="write 10.0.0.1") from None
+        raise Refused(f"'{text}' is not an address", argument=0, hint="write 10.0.0.1") from None
 
 
 def _ip_of_number(context: Context, value: Sql) -> Sql:
@@ -372,53 +372,57 @@ SAMPLE = (
     ("2024-01-01 10:02:00", "ann", 200, 9.5),
     ("2024-01-01 10:03:00", "cid", None, None),
 )
-"""The rows the examples of aggregates are over: eventdate, user (str), status (int4), seconds (float8)."""
+"""The rows of the aggregates' examples: eventdate, user (str), status (int4), seconds (float8)."""
 
 SECTIONS: Mapping[str, tuple[Function, ...]] = {
     "tests": (
-        Function("isnull", _one("any -> bool", _is_null), "whether there is no value", "isnull(null)", True),
+        Function("isnull", _one("any -> bool", _is_null), "true if there is no value", "isnull(null)", True),
         Function(
             "isnotnull",
             _one("any -> bool", lambda context, value: exp.Not(this=_is_null(context, value))),
-            "whether there is a value",
+            "true if there is a value",
             "isnotnull(null)",
             False,
         ),
         Function(
             "in",
             _one("T, T… -> bool", lambda context, *options: member(context, options[-1], list(options[:-1]))),
-            "whether the last argument equals any before it; x in {a, b} in other words",
+            "true if the last argument equals one of those before it; the same as x in {a, b}",
             '`in`("a", "b", "b")',
             True,
         ),
         Function(
-            "has", _one("str, str… -> bool", _each(contains)), "contains any of the parts", 'has("abc", "x", "b")', True
+            "has",
+            _one("str, str… -> bool", _each(contains)),
+            "true if the text contains one of the parts",
+            'has("abc", "x", "b")',
+            True,
         ),
         Function(
             "weakhas",
             _one("str, str… -> bool", _each(contains_any_case)),
-            "contains any of the parts, in any case",
+            "the same, ignoring case",
             'weakhas("ErrorCode", "errorcode")',
             True,
         ),
         Function(
             "toktains",
             _one("str, text -> bool", _token),
-            "contains the token, with no letter or digit right before or after it",
+            "true if the text contains the token with no letter or digit next to it",
             'toktains("dns 8.8.8.80", "8.8.8.8")',
             False,
         ),
         Function(
             "startswith",
             _one("str, str -> bool", lambda context, text, part: exp.StartsWith(this=text, expression=part)),
-            "begins with the part",
+            "true if the text begins with the part",
             'startswith("abc", "ab")',
             True,
         ),
         Function(
             "endswith",
             _one("str, str -> bool", lambda context, text, part: exp.EndsWith(this=text, expression=part)),
-            "ends with the part",
+            "true if the text ends with the part",
             'endswith("abc", "ab")',
             False,
         ),
@@ -428,7 +432,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 "str, str -> bool",
                 lambda context, one, other: equal(exp.Lower(this=one), exp.Lower(this=other)),
             ),
-            "equal in any case",
+            "true if the texts are equal, ignoring case",
             'eqic("Ann", "ANN")',
             True,
         ),
@@ -438,21 +442,21 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 Overload("str, glob -> bool", lambda context, text, glob: matches(text, glob)),
                 Overload("str, regex -> bool", lambda context, text, regex: matches(text, regex)),
             ),
-            "is as the glob says as a whole, or holds a match of the regular expression",
+            "true if the whole text matches the glob, or a part of it matches the regular expression",
             'matches("abc", nameglob("a*"))',
             True,
         ),
         Function(
             "re",
             _one("text -> regex", _regex),
-            "a regular expression in RE2's syntax, for ~, matches and peek; it may match anywhere in the text",
+            "a regular expression (RE2 syntax) for ~, matches and peek; it may match anywhere in the text",
             '"abc" ~ re("b.$")',
             True,
         ),
         Function(
             "nameglob",
             _one("text -> glob", _glob),
-            "a pattern for a whole text: * stands for any characters, ? for one",
+            "a pattern for a whole text: * matches any characters, ? matches one",
             'matches("abc", nameglob("?c"))',
             False,
         ),
@@ -461,21 +465,21 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "ifthenelse",
             _one("bool, T, T -> T", lambda context, test, yes, no: choose((test, yes), default=no)),
-            "the second argument when the first is true, the third when it is false or null",
+            "the second argument if the first is true, the third if it is false or null",
             'ifthenelse(404 >= 400, "bad", "good")',
             "bad",
         ),
         Function(
             "decode",
             _one("T, (T, U)…, U? -> U", _decode),
-            "the value behind the first key that equals the first argument, else the last argument, else null",
+            "the value after the first key that equals the first argument; else the last argument, or null",
             'decode(2, 1, "one", 2, "two", "many")',
             "two",
         ),
     ),
     "text": (
-        Function("lower", _one("str -> str", _of(exp.Lower)), "in lower case", 'lower("Ann")', "ann"),
-        Function("upper", _one("str -> str", _of(exp.Upper)), "in upper case", 'upper("Ann")', "ANN"),
+        Function("lower", _one("str -> str", _of(exp.Lower)), "the text in lower case", 'lower("Ann")', "ann"),
+        Function("upper", _one("str -> str", _of(exp.Upper)), "the text in upper case", 'upper("Ann")', "ANN"),
         Function(
             "length",
             _one("str -> int8", lambda context, text: context.cast(exp.Length(this=text), Type.INT8)),
@@ -483,7 +487,9 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             'length("Zoë")',
             3,
         ),
-        Function("trim", _one("str -> str", _of(exp.Trim)), "without spaces at both ends", 'trim(" a b ")', "a b"),
+        Function(
+            "trim", _one("str -> str", _of(exp.Trim)), "the text without spaces at both ends", 'trim(" a b ")', "a b"
+        ),
         Function(
             "split",
             _one(
@@ -492,7 +498,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                     this=exp.Split(this=text, expression=string(by)), expressions=[number(index)], offset=0
                 ),
             ),
-            "the part with this index, from 0, of a text cut at a separator; null when there is none",
+            "the text cut at a separator: the part with this index, counted from 0; null if there is none",
             'split("a/b/c", "/", 1)',
             "b",
         ),
@@ -502,14 +508,14 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 "str, str, str -> str",
                 lambda context, text, old, new: exp.Replace(this=text, expression=old, replacement=new),
             ),
-            "with every occurrence of the second argument replaced by the third",
+            "the text with every occurrence of the second argument replaced by the third",
             'replaceall("a.b.c", ".", "-")',
             "a-b-c",
         ),
         Function(
             "peek",
             _one("str, regex, digits? -> str", _peek),
-            "what the regular expression, or its group of this number, matched first; null for nothing",
+            "the first match of the regular expression, or of its group with this number; null if there is none",
             'peek("id=42;", re("id=([0-9]+)"), 1)',
             "42",
         ),
@@ -521,19 +527,31 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 "number, digits? -> float8",
                 _round,
             ),
-            "rounded to this many decimal places, halves away from zero",
+            "the number rounded to this many decimal places, halves away from zero",
             "round(2.345, 1)",
             2.3,
         ),
-        Function("floor", _one("number -> float8", _double(exp.Floor)), "the whole number below", "floor(-1.5)", -2.0),
-        Function("ceil", _one("number -> float8", _double(exp.Ceil)), "the whole number above", "ceil(-1.5)", -1.0),
+        Function(
+            "floor",
+            _one("number -> float8", _double(exp.Floor)),
+            "the largest whole number that is not greater",
+            "floor(-1.5)",
+            -2.0,
+        ),
+        Function(
+            "ceil",
+            _one("number -> float8", _double(exp.Ceil)),
+            "the smallest whole number that is not less",
+            "ceil(-1.5)",
+            -1.0,
+        ),
         Function(
             "abs",
             (
                 Overload("int -> int8", _abs_whole),
                 Overload("float8 -> float8", _of(exp.Abs)),
             ),
-            "without its sign",
+            "the absolute value",
             "abs(-3)",
             3,
         ),
@@ -542,7 +560,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "now",
             _one("-> timestamp", lambda context: moment(context.now)),
-            "the moment the query was made, the same for all rows",
+            "the time when the query was made, the same in all rows",
             "year(now())",
             2024,
         ),
@@ -563,7 +581,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "timestamp",
             _one("int -> timestamp", lambda context, ms: context.attempt(from_epoch_ms(context.cast(ms, Type.INT8)))),
-            "the moment this many milliseconds after 1970; null outside the calendar",
+            "the time this many milliseconds after the start of 1970; null if out of range",
             "timestamp(1704067200000)",
             datetime(2024, 1, 1),
         ),
@@ -577,14 +595,14 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "formatdate",
             _one("timestamp, text? -> str", _format),
-            f"as text, by a pattern of {DATE_PARTS} and 'quoted text'; {DATE_FORMAT} without one",
+            f"the time as text, by a pattern of {DATE_PARTS} and 'quoted text'; by default {DATE_FORMAT}",
             "formatdate(timestamp(0), \"yyyy-MM-dd'T'HH:mm\")",
             "1970-01-01T00:00",
         ),
         Function(
             "parsedate",
             _one("str, text? -> timestamp", _parse),
-            "the moment a text means by a pattern as of formatdate; null when it does not fit",
+            "the time in a text, by a pattern as in formatdate; null if the text does not fit",
             'parsedate("31/01/2024", "dd/MM/yyyy")',
             datetime(2024, 1, 31),
         ),
@@ -592,7 +610,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             Function(
                 name,
                 _one("timestamp -> int4", _part(name.upper())),
-                f"the {name} of a moment",
+                f"the {name} of a time",
                 f'{name}(parsedate("2024-02-03 04:05:06.789"))',
                 result,
             )
@@ -603,14 +621,14 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "str",
             TEXT_OF,
-            f"as text: moments as {DATE_FORMAT}, addresses with dots",
+            f"the value as text: times as {DATE_FORMAT}, addresses with dots",
             'str(10.0.0.1) + " " + str(true)',
             "10.0.0.1 true",
         ),
         Function(
             "int",
             _whole(Type.INT4),
-            "as int4, fractions cut off; null when it is no number or too large",
+            "the value as int4, without its fraction; null if it is not a number or too large",
             "int(-1.7)",
             -1,
         ),
@@ -620,7 +638,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 *_whole(Type.INT8),
                 Overload("ip4 -> int8", lambda context, address: context.cast(address, Type.INT8)),
             ),
-            "as int8, fractions cut off; null when it is no number or too large",
+            "the value as int8, without its fraction; null if it is not a number or too large",
             'int8("12345678901")',
             12345678901,
         ),
@@ -630,7 +648,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 Overload("str -> float8", _read(_DECIMAL, Type.FLOAT8)),
                 Overload("number -> float8", lambda context, value: context.cast(value, Type.FLOAT8)),
             ),
-            "as float8; null when it is no number",
+            "the value as float8; null if it is not a number",
             'float8("1.5e3")',
             1500.0,
         ),
@@ -640,7 +658,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 Overload("str -> bool", _bool_of_text),
                 Overload("number -> bool", lambda context, value: exp.NEQ(this=paren(value), expression=number(0))),
             ),
-            "true and false from text in any case, from a number whether it is not 0; null for other text",
+            "true and false from text, ignoring case, and null from other text; from a number, true if it is not 0",
             'bool("True")',
             True,
         ),
@@ -651,7 +669,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 Overload("str -> ip4", _ip_of_text),
                 Overload("int -> ip4", _ip_of_number),
             ),
-            "as an address; null when it is none",
+            "the value as an address; null if it is not one",
             'ip4("10.0.0.1") = 10.0.0.1',
             True,
         ),
@@ -665,7 +683,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                     Overload("-> int8", lambda context: exp.Count(this=exp.Star())),
                     Overload("any -> int8", _of(exp.Count)),
                 ),
-                "the number of rows, or of values",
+                "the number of rows, or of values that are not null",
                 "count(status)",
                 3,
             ),
@@ -676,31 +694,31 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                     Overload("float8 -> float8", _of(exp.Sum)),
                     _measure(exp.Sum)[1],
                 ),
-                "the sum; null when an int8 cannot hold it",
+                "the sum; null if an int8 cannot hold it",
                 "sum(status)",
                 804,
             ),
             ("avg", _measure(exp.Avg), "the mean; of strings, that of the numbers they spell", "avg(status)", 268.0),
-            ("min", _one("T -> T", _of(exp.Min)), "the least", "min(user)", "ann"),
-            ("max", _one("T -> T", _of(exp.Max)), "the greatest", "max(user)", "cid"),
+            ("min", _one("T -> T", _of(exp.Min)), "the smallest value", "min(user)", "ann"),
+            ("max", _one("T -> T", _of(exp.Max)), "the largest value", "max(user)", "cid"),
             (
                 "first",
                 _one("T -> T", _by_time(exp.ArgMin)),
-                "the value with the earliest eventdate; of several at that instant, any",
+                "the value with the earliest eventdate; any of them if several events have it",
                 "first(status)",
                 200,
             ),
             (
                 "last",
                 _one("T -> T", _by_time(exp.ArgMax)),
-                "the value with the latest eventdate; of several at that instant, any",
+                "the value with the latest eventdate; any of them if several events have it",
                 "last(seconds)",
                 9.5,
             ),
             (
                 "stddev",
                 _measure(exp.StddevSamp),
-                "the standard deviation of a sample; null for fewer than two values",
+                "the sample standard deviation; null for fewer than two values",
                 "round(stddev(seconds), 3)",
                 4.359,
             ),
@@ -708,14 +726,14 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             (
                 "collectdistinct",
                 tuple(map(_collect, TEXT_OF)),
-                "the different values as text, sorted, with ', ' between them",
+                "the distinct values as text, sorted, separated by ', '",
                 "collectdistinct(user)",
                 "ann, bob, cid",
             ),
             (
                 "hllppcount",
                 _one("any -> int8", _of(exp.ApproxDistinct)),
-                "roughly how many different values there are",
+                "the approximate number of distinct values",
                 "hllppcount(user)",
                 3,
             ),

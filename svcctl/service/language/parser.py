@@ -1,4 +1,4 @@
-"""From a query's text to its tree, with errors a person can act on.
+"""From a query's text to its tree, with errors that tell what to change.
 
 The grammar stands in grammar.lark. This file owns what a token is worth (escapes, numbers, addresses), the limits that
 keep a hostile text from costing more than its length, and the words an error uses for what it expected.
@@ -23,7 +23,7 @@ from svcctl.service.language.types import Type
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 40
-"""Operators and calls inside each other; set by what sqlglot writes within Python's own limit of recursion."""
+"""How deep operators and calls may be nested; sqlglot writes this much within Python's limit of recursion."""
 
 MAX_COUNT = 10**15
 MAX_PERIOD_DAYS = 36_500
@@ -49,7 +49,7 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 
 
 def parse(text: str) -> tree.Query:
-    """The tree of a query; QueryError with line and column when it is not one or is too large."""
+    """The tree of a query. QueryError with line and column when the text is not a query, or too large."""
     _check_text(text)
     try:
         query: tree.Query = _lark().parse(text)  # type: ignore[assignment]
@@ -77,7 +77,7 @@ def _check_text(text: str) -> None:
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
-        raise QueryError("half of a surrogate pair is no character", _place(text, error.start)) from None
+        raise QueryError("half of a surrogate pair is not a character", _place(text, error.start)) from None
     if size > MAX_BYTES:
         raise QueryError(f"the query has {size} bytes, more than {MAX_BYTES}", Place(1, 1))
     if "\0" in text:
@@ -93,17 +93,17 @@ def _unexpected(error: UnexpectedToken, text: str) -> QueryError:
     names = error.accepts or error.expected
     may_begin = {"LPAR", "STRING"} <= names
     if may_begin:
-        # a dozen tokens can begin an expression; the word says more than their list
+        # a dozen tokens can begin an expression: name it instead of listing them
         names = {name for name in names if _EXPECTED[name] not in ("a name", "a number", "'('", "an operator")}
     expected = tuple(sorted({_EXPECTED[name] for name in names}))
     if token.type == "$END":
-        return QueryError("the query ends too early", _place(text, len(text.rstrip())), expected=expected)
+        return QueryError("unexpected end of query", _place(text, len(text.rstrip())), expected=expected)
     hint = None
     if token.type == "IDENT":
         if meant := did_you_mean(token, [word for word in RESERVED if word.upper() in names]):
-            expected, hint = (), meant  # the one word says more than all that could stand there
+            expected, hint = (), meant  # one suggestion helps more than the list
     elif token in RESERVED and (may_begin or "IDENT" in names):
-        hint = f"{token} is a reserved word; a name that equals it is written `{token}`"
+        hint = f"{token} is a reserved word; as a name, write it in back quotes: `{token}`"
     return QueryError(f"unexpected '{token}'", _at(token), expected=expected, hint=hint)
 
 
@@ -121,7 +121,7 @@ def _at(token: Token) -> Place:
 
 
 def _integer(token: Token, most: int, what: str) -> int:
-    # a bound on the digits first: Python refuses to read thousands of them
+    # count the digits first: Python refuses to convert thousands of them
     if len(token.lstrip("0")) > 19 or int(token) > most:
         raise QueryError(f"{what} is too large: {token[:40]}", _at(token))
     return int(token)
@@ -137,7 +137,7 @@ def _address(text: str, at: Place) -> int:
     try:
         return int(IPv4Address(text))
     except AddressValueError:
-        raise QueryError(f"{text[:40]} is no address", at, hint="each of its numbers is 0 to 255") from None
+        raise QueryError(f"{text[:40]} is not an address", at, hint="each of its numbers is 0 to 255") from None
 
 
 def _string(token: Token) -> str:
@@ -156,7 +156,7 @@ def _string(token: Token) -> str:
         # two \u escapes may spell one character beyond U+FFFF, as in JSON
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
-        raise QueryError("half of a surrogate pair is no character", _at(token)) from None
+        raise QueryError("half of a surrogate pair is not a character", _at(token)) from None
     if "\0" in text:
         raise QueryError("a string cannot hold the character U+0000", _at(token))
     return text
@@ -164,7 +164,7 @@ def _string(token: Token) -> str:
 
 @v_args(inline=True)
 class _Builder(Transformer[Token, Any]):
-    """A method per rule of the grammar, called as soon as its rule is complete, so that no tree of lark's is built."""
+    """A method for each rule of the grammar, called when the rule is complete, so lark builds no tree of its own."""
 
     def query(self, *parts: Any) -> tree.Query:
         first, *rest = parts
@@ -237,7 +237,7 @@ class _Builder(Transformer[Token, Any]):
         address, _, bits = network.partition("/")
         size = int((bits or "32")[:4])
         if size > 32:
-            raise QueryError(f"{network[:40]} is no network", _at(network), hint="write 10.0.0.0/8")
+            raise QueryError(f"{network[:40]} is not a network", _at(network), hint="write 10.0.0.0/8")
         return tree.Inside(operand, _address(address, _at(network)), size, at=_at(operator))
 
     def arithmetic(self, first: tree.Expr, operator: Token, *more: Any) -> tree.Arithmetic:
@@ -270,7 +270,7 @@ class _Builder(Transformer[Token, Any]):
                 raise QueryError(f"the number is too large: {token[:40]}", at)
             case "FLOAT":
                 return _number(float(token), at)
-        # one more than int8 holds, for the minus that may stand before it
+        # one more than int8 holds: there may be a minus before it
         return _number(_integer(token, INT8, "the number"), at)
 
     def dotted(self, *names: Token) -> Token:

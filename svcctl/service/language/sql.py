@@ -1,4 +1,4 @@
-"""The pieces of SQL that expressions are built from, and what is known of each while it is built.
+"""The pieces of SQL that expressions are built from, and the values that are passed while building.
 
 Nothing here writes SQL text: strings and numbers of a query enter as literals of sqlglot, names as its identifiers.
 What an engine would do in its own way is asked of its Dialect, through the Context.
@@ -20,7 +20,7 @@ Sql = exp.Expr
 
 
 class Special(StrEnum):
-    """What an expression can be that is not a value of a type."""
+    """The kinds of expression that have no type of events."""
 
     NULL = "null"
     REGEX = "regex"
@@ -29,7 +29,7 @@ class Special(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A compiled expression. `written` is its value when it stands in the query as a literal or a pattern."""
+    """A compiled expression. `written` is its value if it is a literal or a pattern in the query."""
 
     sql: Sql
     type: Type | Special
@@ -38,7 +38,7 @@ class Value:
 
 @dataclass(slots=True)
 class Context:
-    """What an expression may depend on beside its arguments, and the engine's ways to say it.
+    """What an expression may depend on beside its arguments, and the engine's dialect.
 
     `time` is the eventdate of a row, where rows have one. `spare` bounds what costs more than the text it is written
     with, in SQL nodes: without a bound, calls inside calls would double at every level what they repeat.
@@ -53,7 +53,7 @@ class Context:
     def spend(self, nodes: int) -> None:
         self.spare -= nodes
         if self.spare < 0:
-            raise Refused("the query does too much at once", hint="compute what it repeats in an earlier select")
+            raise Refused("the query is too complex", hint="compute repeated expressions in an earlier select")
 
     def copies(self, sql: Sql, count: int) -> list[Sql]:
         """The expression and `count - 1` copies of it."""
@@ -97,20 +97,20 @@ def number(value: int) -> Sql:
 
 
 def paren(sql: Sql) -> Sql:
-    """An operand that keeps its meaning next to any operator."""
+    """An expression in parentheses, where it would need them as an operand."""
     loose = isinstance(sql, exp.Binary | exp.Unary | exp.Between | exp.In) and not isinstance(sql, exp.Paren)
     return exp.Paren(this=sql) if loose else sql
 
 
 def moment(value: datetime) -> Sql:
-    """A moment as events hold theirs: in UTC, without a zone."""
+    """A moment as a timestamp of events: in UTC, without a zone."""
     value = value.astimezone(UTC).replace(tzinfo=None)
     text = string(value.isoformat(sep=" ", timespec="microseconds"))
     return exp.Cast(this=text, to=exp.DataType(this=STORED[Type.TIMESTAMP]))
 
 
 def choose(*pairs: tuple[Sql, Sql], default: Sql | None = None) -> Sql:
-    """What stands behind the first condition that is true.
+    """The result of the first condition that is true.
 
     Engines write NULLIF and CASE with an operand out as this, once more at every level, so that a short text could
     become a long computation; written out here, the budget of copies sees it.
@@ -123,7 +123,8 @@ def equal(one: Sql, other: Sql) -> Sql:
 
 
 def member(context: Context, sql: Sql, options: list[Sql]) -> Sql:
-    """Whether a value equals one of some others; a short IN, or one over columns, is written out as CASE is."""
+    """True if a value equals one of the options. A short IN, or one over columns, is written out as =, because engines
+    would do so too and its copies must be counted."""
     if len(options) < 5 or any(option.find(exp.Column) for option in options):
         tests = map(equal, context.copies(sql, len(options)), options)
         return joined(exp.Or, list(tests))
@@ -163,7 +164,7 @@ def from_epoch_ms(value: Sql) -> Sql:
 
 
 def bucket(time: Sql, seconds: int) -> Sql:
-    """The start of the period of a moment, aligned to the epoch, before it as after it."""
+    """The start of the period that a moment is in; periods are aligned to the epoch, and those before it too."""
     span = number(seconds * 1000)
     past = exp.Mod(this=epoch_ms(time.copy()), expression=span)
     past = exp.Mod(this=exp.Paren(this=exp.Add(this=past, expression=span.copy())), expression=span.copy())

@@ -1,8 +1,8 @@
-"""What a query says, as a tree: the parser makes it, the printer writes it back, the compiler gives it a meaning.
+"""The tree of a query: the parser makes it, the compiler makes SQL of it, the printer writes expressions back.
 
-Nodes are equal when they say the same, wherever they stood (`at`). The parser keeps them in one normal form:
-a leading select stands behind the last group, or at the end; `every` belongs to its group; `/=` is `!=`; a minus before
-a number is part of it; operands of one `and`, `or`, sum or product stand side by side, not nested.
+Nodes are equal when they say the same, wherever they were in the text (`at`). The parser keeps one normal form:
+a leading select comes after the last group, or at the end; `every` belongs to its group; `/=` is `!=`; a minus before
+a number is part of it; operands of one `and`, `or`, sum or product are side by side, not nested.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Call(Node):
 
 @dataclass(frozen=True, slots=True)
 class Minus(Node):
-    """Of anything but a number literal."""
+    """The negation of anything but a number literal."""
 
     operand: Expr
 
@@ -55,7 +55,7 @@ class Arithmetic(Node):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Node):
-    """`a < x < b` has two links; the tests ->, ->> and ~ stand alone."""
+    """`a < x < b` has two links; the tests ->, ->> and ~ have one."""
 
     first: Expr
     rest: tuple[tuple[str, Expr], ...]

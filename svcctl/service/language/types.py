@@ -1,4 +1,4 @@
-"""The value types of events and the plan that a query becomes: what the language, engines and encoders agree on."""
+"""Value types of events, stored tables, and plans: what the language, engines and rendering share."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def text(rows: pa.Array) -> memoryview:
 
 
 def each(rows: pa.Array) -> list[bytes]:
-    """Every row for itself."""
+    """The bytes of each row."""
     data = _data(rows)
     return [bytes(data[start:end]) for start, end in pairwise(offsets(rows).tolist())]
 

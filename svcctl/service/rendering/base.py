@@ -1,4 +1,4 @@
-"""What every response format has in common: how a response is described, and the steps in which it is written."""
+"""The base of every response format: what a response is told about its query, and the steps of writing it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from svcctl.service.rendering.rows import Dates
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """What a response says beside its rows: the request's identifier, the moment in epoch ms, the table asked for.
+    """The parts of a response beside its rows: the request's ID, the time in epoch ms, the name of the table.
 
     `dates` shape the timestamps of csv, tsv, xml and xls.
     """
@@ -38,9 +38,9 @@ class Encoder:
             send encoder.tail(), or encoder.error(…) when a plan failed
 
     A response may run several plans of the same columns, as a continuous query does. `padding` may be sent after any
-    chunk to show that the connection lives. Formats with `streams` False have to see every row before the first byte:
-    their head and chunks are empty, `tail` sends all, a failure must be reported before it, and a query without an end
-    cannot be answered in them.
+    chunk to keep the connection alive. Formats with `streams` False need every row before they send the first byte:
+    their head and chunks are empty, `tail` sends everything, a failure must be reported before it, and they cannot
+    answer a query without an end.
     """
 
     content_type: ClassVar[str]
@@ -52,7 +52,7 @@ class Encoder:
         self.rendering = rendering
 
     def head(self) -> bytes:
-        """What comes before the rows."""
+        """The bytes before the rows."""
         return b""
 
     def expressions(self) -> list[str]:
@@ -64,15 +64,15 @@ class Encoder:
         raise NotImplementedError
 
     def tail(self) -> Iterator[bytes]:
-        """What comes after the rows of a query that ended well."""
+        """The bytes after the rows of a query that did not fail."""
         yield b""
 
     def error(self, code: int, message: str) -> bytes:
-        """What ends a response that fails after it began, in place of the tail."""
+        """The bytes that end a response that failed after its head was sent, instead of the tail."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Give back what a response holds on disk."""
+        """Remove the temporary files of a response."""
 
     def __enter__(self) -> Encoder:
         return self

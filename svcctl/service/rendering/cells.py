@@ -2,10 +2,10 @@
 
 Every expression takes the SQL of a value and its type. Cells are later joined by `concat`, the fastest way found to
 build a line, and one that skips nulls: so a null cell is an empty one unless the expression says otherwise. Tests for
-special characters are single calls on the bare column, which DuckDB makes once per distinct value where it stores a
-dictionary.
+special characters are single calls on the bare column, because DuckDB makes those once per distinct value of a column
+that it stores as a dictionary.
 
-A number that JSON cannot write (NaN, infinity) is null in every format, so that all formats tell the same.
+A number that JSON cannot write (NaN, infinity) is null in every format, so that all formats agree.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ DATES = {
 }
 """By name of the interface's dateFormat."""
 
-# What XML 1.0 cannot hold even as a reference, or would change (a carriage return), or would break our lines.
+# Characters that XML 1.0 forbids even as references, that a reader would change (CR), or that would break a line.
 _XML_REFERENCES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;", "\n": "&#10;"}
 _XML_FORBIDDEN = [*(chr(code) for code in range(32) if chr(code) not in "\t\n\r"), "\ufffe", "\uffff"]
 
 
 def shifted(value: str, zone: timezone) -> str:
-    """A timestamp as the wall clock of a zone shows it."""
+    """A timestamp in the local time of a zone."""
     minutes = zone.utcoffset(None) // timedelta(minutes=1)
     return f"({value} + to_minutes({minutes}))" if minutes else value
 
@@ -58,7 +58,7 @@ def finite(value: str) -> str:
 
 
 def is_null(value: str, type_: Type) -> str:
-    """Whether a cell is null, without writing its text."""
+    """True if a cell is null; cheaper than writing its text."""
     return f"NOT coalesce(isfinite({value}), false)" if type_ is Type.FLOAT8 else f"{value} IS NULL"
 
 
@@ -68,7 +68,7 @@ def ip_text(value: str) -> str:
 
 
 def plain(value: str, type_: Type) -> str:
-    """Numbers, booleans and addresses as every text format writes them; strings as they are."""
+    """Numbers, booleans and addresses as all text formats write them; strings unchanged."""
     if type_ is Type.IP4:
         return ip_text(value)
     return f"({finite(value)})::VARCHAR" if type_ is Type.FLOAT8 else f"{value}::VARCHAR"
@@ -116,7 +116,7 @@ def xml(value: str, type_: Type) -> str:
 
 
 def xml_text(text: str) -> str:
-    """What `xml` does, for a text at hand, and fit for an attribute too."""
+    """The same for a Python string; the result can also be used in an attribute."""
     text = text.replace("_x", "_x005F_x")
     for char, reference in (_XML_REFERENCES | {'"': "&quot;", "\t": "&#9;"}).items():
         text = text.replace(char, reference)

@@ -1,7 +1,7 @@
 """DuckDB as the renderer of rows: expressions over a plan's columns, whichever engine runs the plan.
 
-For its own engine, plan and expressions are one statement. The typed batches of any other engine go through a DuckDB
-of their own, in memory.
+For its own engine, plan and expressions are one statement. The typed batches of any other engine go through a
+separate DuckDB in memory.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _Rendered:
         self._statement = Statement(connection, f"SELECT {', '.join(expressions)} FROM plan", rows_per_batch)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows under their names here. A failure passes through DuckDB as text, so it is kept on the side."""
+        """The rows, with columns called c0, c1, …. DuckDB turns a failure into text, so the error is kept here."""
         try:
             for batch in self._rows:
                 left_out = min(self._skip, batch.num_rows)

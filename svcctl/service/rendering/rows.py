@@ -1,4 +1,4 @@
-"""The text of a row: what is the same wherever rows are written, in a response, a file or a message.
+"""Row formats: how a row is written, whether in a response, a file or a message.
 
 A row format gives the bytes before the first row and an expression of DuckDB's SQL for each row's text, over the
 columns c0, c1, … of a plan.
@@ -67,7 +67,7 @@ class SeparatedRows:
 
 
 def _never_blank(first: str, columns: Sequence[Column]) -> str:
-    """The first cell, `""` in a row of nulls; the other columns are looked at only where this one is null."""
+    """The first cell, `""` in a row of nulls; the other columns are tested only if this one is null."""
     if any(column.name == "eventdate" and column.type is Type.TIMESTAMP for column in columns):
         return first  # an event has a date, and so has a period
     others = [cells.is_null(f"c{index}", column.type) for index, column in enumerate(columns) if index]
@@ -81,7 +81,7 @@ def quoted(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JsonRows:
-    """JSON values between two texts, each behind its name if they are `named`; timestamps are epoch ms."""
+    """JSON values between two texts, each after its name if they are `named`; timestamps are epoch ms."""
 
     opens: str
     closes: str

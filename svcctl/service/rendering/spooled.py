@@ -1,4 +1,4 @@
-"""The formats that must know every row before they send the first byte: rows go to a temporary file as they come.
+"""The formats that need every row before they send the first byte: rows are written to a temporary file.
 
 MessagePack writes the number of rows before the rows, a spreadsheet is a zip archive. Both keep memory bounded.
 """
@@ -36,7 +36,7 @@ class Spooled(Encoder):
         return [self.value(f"c{index}", column.type) for index, column in enumerate(self.columns)]
 
     def value(self, value: str, type_: Type) -> str:
-        """What the encoder wants of a column, as SQL."""
+        """The SQL of a column as the encoder takes it."""
         match type_:
             case Type.FLOAT8:
                 return cells.finite(value)
@@ -46,7 +46,7 @@ class Spooled(Encoder):
                 return value
 
     def error(self, code: int, message: str) -> bytes:
-        """Nothing has been sent yet, so the failure is the caller's to answer."""
+        """Raise the failure: nothing has been sent yet, so the caller can still answer with it."""
         raise ServiceError(message, code=code, cid=self.rendering.cid)
 
 
@@ -126,7 +126,7 @@ def _packed_text(cell: pa.Array) -> pa.Array:
 
 
 def _text_header(length: int) -> bytes:
-    """What MessagePack writes before a text of that many bytes."""
+    """The MessagePack header of a text of that many bytes."""
     if length < 32:
         return bytes([0xA0 | length])
     for tag, width in ((0xD9, 1), (0xDA, 2)):
@@ -137,7 +137,7 @@ def _text_header(length: int) -> bytes:
 
 @cache
 def _headers() -> pa.Array:
-    """The header of a text by its length, for all but the longest."""
+    """The headers of texts by length, for all but long ones."""
     return pa.array([_text_header(length) for length in range(4096)], pa.binary())
 
 
@@ -153,9 +153,9 @@ _PACKED: dict[Type, Callable[[pa.Array], pa.Array]] = {
 
 
 class Xls(Spooled):
-    """A workbook of typed cells; past the last row of a sheet the events go on in the next, under the same header.
+    """A workbook of typed cells; when a sheet is full, events continue on the next, below the same header.
 
-    What a spreadsheet cannot hold is kept as well as can be: an int8 beyond 2^53 and a date before 1900 become text, a
+    Values that a spreadsheet cannot hold are changed: an int8 beyond 2^53 and a date before 1900 become text, a
     text longer than a cell is cut and ends in `…`.
     """
 
@@ -195,7 +195,7 @@ class Xls(Spooled):
             for index, value in enumerate(values):
                 if value is not None:
                     self._writers[index](self._row, index, value)
-            if values.count(None) == len(values):  # an empty cell that is there keeps the row in its place
+            if values.count(None) == len(values):  # a blank cell keeps the row
                 self._sheet.write_blank(self._row, 0, None, self._plain)
             self._row += 1
         return b""
@@ -227,7 +227,7 @@ class Xls(Spooled):
             self._sheet.write_string(row, column, value.isoformat(between, "milliseconds"))
 
     def _write_text(self, row: int, column: int, value: str) -> None:
-        # Its unit of length is UTF-16's; an exact count matters only near the limit.
+        # Spreadsheets count UTF-16 units; counting exactly matters only near the limit.
         if len(value) > self.longest_text // 2 and len(value.encode("utf-16-le")) > 2 * self.longest_text:
             kept = value.encode("utf-16-le")[: 2 * (self.longest_text - 1)]
             value = kept.decode("utf-16-le", errors="ignore") + "…"
@@ -243,7 +243,7 @@ class Xls(Spooled):
                 yield block
 
     def close(self) -> None:
-        # Without a tail the workbook was never closed; packing it now would be work for nothing.
+        # Without a tail the workbook was never closed, and packing it now would be wasted work.
         for sheet in self._book.worksheets():
             sheet.row_data_fh.close()
         self._directory.cleanup()

@@ -55,7 +55,7 @@ def test_a_mistake_is_told_with_its_place_when_the_query_is_saved(service: Shell
     done = service("service", "queries", "set", "bad", "from sample\nwhere n >")
     assert (done.returncode, done.stdout) == (1, "")
     message, line, caret, rest = done.stderr.split("\n")
-    assert message.startswith("svcctl: error: line 2, column 10: the query ends too early, expected ")
+    assert message.startswith("svcctl: error: line 2, column 10: unexpected end of query, expected ")
     assert (line, caret, rest) == ("  where n >", "           ^", "")
     assert service("service", "queries", "show", "bad").returncode == 4
 

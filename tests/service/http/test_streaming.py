@@ -310,7 +310,7 @@ def rows_or_refusal(served: Served, query: str) -> list[tuple[Any, ...]] | Servi
         ("from few where not text in {" + "'a'," * 5_000 + "'b'}", None),
         ("from " + "a." * 100_000 + "b", "line 1, column 6: no table"),
         ("from few //" + "\u2028" * 80_000, None),
-        ("", "line 1, column 1: the query ends too early"),
+        ("", "line 1, column 1: unexpected end of query"),
     ],
     ids=["parentheses", "not", "minus", "calls", "string", "body", "set", "name", "comment", "nothing"],
 )
@@ -330,7 +330,7 @@ def test_a_monstrous_query_is_refused_or_answered_and_the_service_lives_on(
 def test_what_is_no_text_of_a_query_is_refused_with_the_reason(served: Served) -> None:
     with served.client() as client, pytest.raises(ServiceError) as caught:
         client.call("POST", "/search/query", b'{"query":"\\ud800","from":"2h"}')
-    assert caught.value.message == "line 1, column 1: half of a surrogate pair is no character"
+    assert caught.value.message == "line 1, column 1: half of a surrogate pair is not a character"
 
 
 @pytest.mark.parametrize("mode", sorted(MODES.keys() - set(STREAMING)))

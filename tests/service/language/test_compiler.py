@@ -134,37 +134,38 @@ ERRORS = {
     "from web.dta": "line 1, column 6: no table 'web.dta' (did you mean 'web.data'?)",
     "from web.data select usr": "line 1, column 22: no column 'usr' (did you mean 'user'?)",
     "from web.data select user select ok": "line 1, column 34: no column 'ok' (an earlier select left it out)",
+    "from web.data group select percentile(bytes, 95)": "line 1, column 28: no function 'percentile'",
     "from web.data group by user select bytes": "line 1, column 36: no column 'bytes'"
-    " (a group leaves its keys and aggregates; use first(…) for one)",
+    " (after group there are only its keys and aggregates; first(…) keeps a value)",
     "from web.data where user = 1": "line 1, column 26: cannot compare str with int4"
-    " (str(…) makes a string, int(…) a number)",
+    " (str(…) converts to a string, int(…) to a number)",
     "from web.data where ip = '10.0.0.1'": "line 1, column 24: cannot compare ip4 with str"
     " (write the address without quotes, or ip4(…))",
     "from web.data where user < null": "line 1, column 26: cannot compare str with null",
-    "from web.data where user in {'a', null}": "line 1, column 35: nothing equals null (ask isnull(…))",
-    "from web.data where status": "line 1, column 21: a condition is a bool, not int4",
-    "from web.data where count() > 1": "line 1, column 21: count computes over a group, and there is none here"
-    " (write group, or group by …, before it)",
-    "from web.data group select sum(count())": "line 1, column 32: count stands inside sum; aggregates do not nest",
+    "from web.data where user in {'a', null}": "line 1, column 35: nothing equals null (use isnull(…))",
+    "from web.data where status": "line 1, column 21: a condition must be a bool, not int4",
+    "from web.data where count() > 1": "line 1, column 21: count is an aggregate, and there is no group before it"
+    " (write group or group by … before it)",
+    "from web.data group select sum(count())": "line 1, column 32: count is inside sum; aggregates cannot be nested",
     "from web.data select lowr(user)": "line 1, column 22: no function 'lowr' (did you mean 'lower'?)",
     "from web.data select lower(status)": 'line 1, column 22: lower takes (str), not (int4) (for example lower("Ann"))',
     "from web.data select round()": "line 1, column 22: round takes (number, digits?), not ()"
     " (for example round(2.345, 1))",
     "from web.data select user + 1": "line 1, column 29: + cannot take str and int4"
-    " (+ joins strings; str(…) makes one)",
+    " (str(…) converts to a string; + joins strings)",
     "from web.data where user ~ re('(')": "line 1, column 31: not a regular expression: missing ): (",
     "from web.data select ok as Ok, ok": "line 1, column 32: two columns are named 'ok', 'Ok' but for its case"
-    " (name one of them with as)",
-    "from web.data select *, user": "line 1, column 25: two columns are named 'user' (name one of them with as)",
-    "from web.data select user as eventdate": "line 1, column 30: eventdate is the date of the event"
-    " (give the column another name)",
+    " (rename one with as)",
+    "from web.data select *, user": "line 1, column 25: two columns are named 'user' (rename one with as)",
+    "from web.data select user as eventdate": "line 1, column 30: eventdate always is the date of the event"
+    " (choose another name for the column)",
     "from web.data group": "line 1, column 15: the group computes nothing"
-    " (say by which columns, or select an aggregate such as count())",
+    " (name columns to group by, or select an aggregate such as count())",
     "from web.data group by user group every 5m": "line 1, column 29: these rows have no eventdate to be grouped by",
     "from web.data select formatdate(eventdate, 'YYYY')": "line 1, column 44: unknown part 'YYYY' in a date pattern"
-    " (parts are yyyy MM dd HH mm ss SSS; other letters stand in 'quotes')",
-    "from web.data select re('a')": "line 1, column 22: a regex is no value of a column",
-    "from web.data select ip4('300.1.1.1')": "line 1, column 26: '300.1.1.1' is no address (write 10.0.0.1)",
+    " (parts are yyyy MM dd HH mm ss SSS; put other letters in 'quotes')",
+    "from web.data select re('a')": "line 1, column 22: a regex cannot be the value of a column",
+    "from web.data select ip4('300.1.1.1')": "line 1, column 26: '300.1.1.1' is not an address (write 10.0.0.1)",
 }
 
 

@@ -1,4 +1,4 @@
-"""DuckDB in this process: the embedded engine, and whatever else the service has DuckDB do for it.
+"""DuckDB in this process: the embedded engine, and other work that DuckDB does for the service.
 
     engine.py        the tables, in one file
     opening.py       that file: its version, and a connection that reaches nothing else
@@ -9,7 +9,7 @@
     files.py         files of events, read for loading
     demo_events.py   the demo events, made in SQL
 
-Beside this folder only `rendering` knows DuckDB, which writes the rows of responses for every engine.
+Only this folder and `rendering` know DuckDB; it writes the rows of responses for every engine.
 """
 
 from svcctl.service.engines.duckdb.engine import DuckDBEngine

@@ -1,4 +1,4 @@
-"""DuckDB's ways to say what SQL leaves to each engine."""
+"""The Dialect of DuckDB."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from svcctl.service.engines.duckdb.scratch import scratch
 from svcctl.service.language.dialect import DatePart, DatePattern
 
 POSITION = "rowid"
-"""DuckDB's own column of positions: rows are only ever added, so it counts them from 0."""
+"""DuckDB's pseudo-column of positions. Rows are never deleted, so it numbers them from 0."""
 
 _CODES: Mapping[DatePart, str] = {
     DatePart.YEAR: "%Y",

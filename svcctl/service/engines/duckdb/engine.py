@@ -1,12 +1,11 @@
-"""Stored events in one DuckDB file: which tables there are, how events get in, and how a query's rows come out.
+"""Stored events in one DuckDB file: its tables, how events are added, and how plans read them.
 
 Tables live in the schema `events`, each under its dotted name as one identifier. `main.stored` remembers for each
 whether its rows lie in eventdate order, because then a plan can scan instead of sort. The file belongs to one process;
 DuckDB's own lock sees to that.
 
-A statement that reaches `stream` was written by the query compiler, but it is not trusted with the machine: files,
-extensions, settings and Python variables are out of its reach from the moment the file is open. What needs files
-(loading them) reads them elsewhere and hands over Arrow batches.
+Statements are written by the query compiler, but they are not trusted: once the file is open, they cannot reach files,
+extensions, settings or Python variables. Loading reads files elsewhere (`files.py`) and passes Arrow batches.
 """
 
 from __future__ import annotations
@@ -141,7 +140,7 @@ class DuckDBEngine:
         rows = self._text(plan, since, until)
         if skip:
             rows = f"SELECT * FROM ({rows}) OFFSET {skip}"
-        # Names of the plan's own would not do: two that differ by case only are one to DuckDB.
+        # The plan's own names cannot be used: DuckDB does not tell names apart that differ only in case.
         names = ", ".join(f"c{index}" for index in range(plan.width))
         with self.statement(
             f"SELECT {', '.join(expressions)} FROM ({rows}) AS plan({names})", rows_per_batch
@@ -177,7 +176,7 @@ class DuckDBEngine:
                 within.where(position, copy=False)
         if since is not None or until is not None:
             for limit in select.find_all(exp.Limit):
-                # DuckDB 2.0 fails when it sees that it must sort few rows out of those between two rowids
+                # DuckDB 2.0 fails on a literal limit after a sort of rows between two rowids
                 limit.set("expression", exp.Subquery(this=exp.Select(expressions=[limit.expression])))
         return write(select, self.dialect)
 
@@ -204,7 +203,7 @@ class DuckDBEngine:
 
     @contextmanager
     def _write(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A transaction: all of the block or nothing of it, and the catalog as it is afterwards."""
+        """Run the block in a transaction, and read the catalog again afterwards."""
         with self._writing, self._cursor() as cursor:
             cursor.execute("BEGIN")
             try:

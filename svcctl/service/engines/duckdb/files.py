@@ -1,9 +1,9 @@
-"""Files of events, read by a DuckDB of their own, because the engine's may not touch files.
+"""Files of events, read by a separate DuckDB, because the engine's cannot reach files.
 
-Rows come out as Arrow batches, so memory stays bounded. Types are decided over the whole file and not by a sample. Of
-text, only whole numbers, numbers and true/false become typed columns: the order of days and months is not guessed, and
-addresses stay text until a table asks for ip4. Nested JSON stays JSON text. A time that names no zone is UTC. Bytes
-that are not UTF-8 are replaced in log lines and ndjson, and make a row of csv unreadable.
+Rows are returned as Arrow batches, so memory is bounded. Types are determined from the whole file, not from a sample.
+Of text, only whole numbers, numbers and true/false become typed columns: the order of days and months is not guessed,
+and addresses stay text until a table asks for ip4. Nested JSON stays JSON text. A time that names no zone is UTC.
+Bytes that are not UTF-8 are replaced in log lines and ndjson, and make a row of csv unreadable.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LINE = "(line)"
 
 BLOCK = 1 << 22
 LOOKED_AT = 1000
-"""Rows from which it is judged whether a column holds times."""
+"""The number of rows that decide whether a column holds times."""
 ROWS_PER_BATCH = 16_384
 
 _REQUEST = r"^(\S+) (.*?)(?: (HTTP/\S+))?$"
@@ -45,7 +45,7 @@ _OCTET = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A column of the file as SQL: as the file has it, as it is to be stored, and the type of that.
+    """A column of the file as SQL: its value in the file, its value as stored, and the type of that.
 
     Where the file's value cannot be stored, `stored` is null though `raw` is not.
     """
@@ -66,7 +66,7 @@ def reading(path: Path, kind: str, pattern: str) -> Iterator[EventFile]:
         }
         with duckdb.connect(":memory:", config=settings) as connection:
             connection.execute("SET TimeZone='UTC'; SET enable_progress_bar=false")
-            # DuckDB reads packed text by itself, and parquet only from its end.
+            # DuckDB unpacks text by itself, but it must seek in parquet.
             unpacked = kind == "parquet" and _packed(path)
             contents = _unpack(path, Path(spill)) if unpacked else path
             try:
@@ -138,17 +138,17 @@ class EventFile:
 
 
 class _Source:
-    """A file and the DuckDB that reads it. Formats of lines find them in the table `lines`: number, line."""
+    """A file and the DuckDB that reads it. Line formats select from the table `lines` (number, line)."""
 
     def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection, contents: Path) -> None:
         self.path = path
         self._connection = connection
         self.packed = _packed(path)
-        # A path is a pattern to DuckDB.
+        # DuckDB would take the path for a pattern.
         self.literal = literal(glob.escape(str(contents)))
 
     def query(self, sql: str) -> duckdb.DuckDBPyRelation:
-        # Batches are read once, so each query gets its own; nothing is opened until it runs.
+        # A reader can be read once, so each query gets its own; the file is opened when the query runs.
         schema = pa.schema([("number", pa.int64()), ("line", pa.string())])
         self._connection.register("lines", pa.RecordBatchReader.from_batches(schema, _lines(self.path)))
         relation = self._connection.sql(sql)
@@ -191,7 +191,7 @@ def _unpack(path: Path, directory: Path) -> Path:
 
 
 def _lines(path: Path) -> Iterator[pa.RecordBatch]:
-    """The lines of a file and their numbers, in batches; empty ones are left out."""
+    """The lines of a file and their numbers, in batches, without empty lines."""
     number, rest = 1, b""
     with _open(path) as file:
         while True:
@@ -229,7 +229,7 @@ _STORED = {
 
 
 def _field(value: str, sql_type: str) -> _Field:
-    """A column by its DuckDB type; what has no type of ours is text, and nested values are JSON text."""
+    """A column by its DuckDB type. Types that events do not have become text, nested values JSON text."""
     if sql_type == "JSON":
         return _Field(value, value := f"({value} ->> '$')", Type.STR)
     if sql_type.endswith("]") or sql_type.startswith(("STRUCT", "MAP")):
@@ -241,7 +241,7 @@ def _field(value: str, sql_type: str) -> _Field:
 
 
 def _as(field: _Field, type_: Type) -> _Field:
-    """The same column as a table has it."""
+    """The column converted to the type that a table has for it."""
     if type_ is field.type:
         return field
     if type_ is Type.TIMESTAMP:
@@ -273,12 +273,12 @@ def _as_time(field: _Field) -> str:
 
 
 _TEXT_TYPES = {
-    # A cast that fails is slow, so what cannot begin a number is not cast.
+    # A failing cast is slow, so text that cannot begin a number is not cast.
     "BIGINT": "CASE WHEN {0} BETWEEN '+' AND '9~' THEN TRY_CAST({0} AS BIGINT)::VARCHAR = {0} END",
     "DOUBLE": r"regexp_full_match({0}, '[+-]?(0|[1-9]\d{{0,14}})(\.\d+)?([eE][+-]?\d{{1,2}})?')",
     "BOOLEAN": "lower({0}) IN ('true', 'false')",
 }
-"""What every value of a text column must be for the column to have a type: 007 and 25 digits stay text."""
+"""By type, the test that every value of a text column must pass: 007 and 25 digits stay text."""
 
 
 def _separated(separator: Callable[[str], str]) -> Callable[[_Source, str], str]:
@@ -309,11 +309,11 @@ def _separated(separator: Callable[[str], str]) -> Callable[[_Source, str], str]
 
 
 _NUMBERS = ("UBIGINT", "BIGINT", "DOUBLE")
-"""The number types that a JSON structure names, each wide enough for those before it."""
+"""The number types in a JSON structure; each holds the values of those before it."""
 
 
 def _merged(one: object, other: object) -> object:
-    """The type of a member that two objects give different types."""
+    """The type of a member that has these types in two objects."""
     if other in (one, "NULL"):
         return one
     if one in _NUMBERS and other in _NUMBERS:
@@ -322,7 +322,7 @@ def _merged(one: object, other: object) -> object:
 
 
 def _ndjson(file: _Source, pattern: str) -> str:
-    """A pass over the file finds the members of its objects and their types; the next takes them out."""
+    """The first pass over the file finds the members of its objects and their types; the second reads them."""
     valid = "CASE WHEN json_valid(line) THEN json_type(line) END = 'OBJECT'"
     shapes = file.query(
         f"SELECT json_structure(line)::VARCHAR AS shape FROM lines WHERE {valid} GROUP BY shape ORDER BY min(number)"

@@ -30,8 +30,8 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "python_enable_replacements": "false",
     "preserve_insertion_order": "true",
 }
-# The file is attached under a name of ours, because a file events.db would else be a catalog `events` and make the
-# schema's name ambiguous. After that no file can be reached; only what each connection sets for itself stays open.
+# The file is attached as `store`: a file events.db would otherwise become a catalog `events` and make the name of the
+# schema ambiguous. After that no file can be reached; only the settings that each connection needs stay unlocked.
 _OPEN = f"""
     ATTACH {{path}} AS store;
     SET GLOBAL TimeZone='UTC';

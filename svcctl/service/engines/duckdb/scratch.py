@@ -1,4 +1,4 @@
-"""A DuckDB of the service's own, in memory, for work that is no query: it holds no events and reaches no file."""
+"""A DuckDB in memory, for work that reads no stored events: it has no tables and cannot reach files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One running statement of DuckDB's, read as Arrow batches, and DuckDB's errors in our words."""
+"""A running DuckDB statement, read as Arrow batches, and DuckDB's errors as errors of svcctl."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from svcctl.errors import ServiceError, SvcctlError
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """DuckDB's errors, and those that Arrow passes on from it, as a ServiceError of one line."""
+    """Raise errors of DuckDB, and of Arrow where it passes them on, as a ServiceError of one line."""
     try:
         yield
     except duckdb.OutOfMemoryException:
@@ -43,8 +43,8 @@ class Statement:
             self._relation = connection.sql(sql)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        # The statement starts here and not sooner: a sort can take long before its first row, and by now the caller
-        # holds the object to interrupt.
+        # The statement starts here, not in the constructor: a sort can take long before its first row, and by now
+        # the caller has the object to interrupt.
         while True:
             try:
                 if self._stopped is not None:

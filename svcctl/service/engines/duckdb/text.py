@@ -1,4 +1,4 @@
-"""The words of DuckDB's SQL: names and strings quoted, and the type that each value type is stored as."""
+"""DuckDB's SQL: how names and strings are quoted, and as which types values are stored."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 import pytest
-from support.exports import START, WINDOW, WINDOWS, Exports, left
+from support.exports import START, WINDOW, WINDOWS, Exports, contents
 from support.faults import FAULTS
 
 from svcctl.errors import IncompleteResult, ServiceError, Unavailable
@@ -26,10 +26,6 @@ STARTS = {START + number * WINDOW for number in range(WINDOWS)}
 def fault_free() -> dict[str, dict[str, bytes]]:
     """What a run without faults leaves, by the target's name: it is made once."""
     return {}
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in left(folder) if (folder / name).is_file()}
 
 
 def have(exports: Exports, name: str) -> set[int]:

@@ -19,6 +19,7 @@ from svcctl.exports.fetch import Progress, fetch
 from svcctl.exports.pace import Pace
 from svcctl.exports.plan import Asked, plan
 from svcctl.exports.run import Export, Run, Summary
+from svcctl.files import PART_SUFFIX
 
 START = 1_706_659_200
 """2024-01-31, the day of the events."""
@@ -107,3 +108,9 @@ def left(folder: Path) -> list[str]:
     """The files of a folder that a person sees."""
     paths = (path.relative_to(folder) for path in folder.rglob("*"))
     return sorted(path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """What is in the files of a folder that are complete."""
+    names = (name for name in left(folder) if (folder / name).is_file())
+    return {name: (folder / name).read_bytes() for name in names if not name.endswith(PART_SUFFIX)}

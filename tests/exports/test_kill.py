@@ -1,0 +1,131 @@
+"""kill -9 at random moments of the real command: nothing wrong is left, and the next run completes it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import pytest
+from support.exports import START, contents
+from support.faults import FaultyProxy
+from support.shells import Shell
+
+from svcctl.exports.manifest import Manifest
+
+NAMES = ("all.csv.gz", "all.parquet", "day/{start:%H%M}.csv")
+
+
+@dataclass
+class Command:
+    """The command in a folder of its own, and when it sent its first request."""
+
+    shell: Shell
+    proxy: FaultyProxy
+    name: str
+
+    def __post_init__(self) -> None:
+        self.asking = threading.Event()
+        self.proxy.choose = self._slow
+
+    def _slow(self, body: bytes) -> str:
+        self.asking.set()
+        return "slow"
+
+    @property
+    def folder(self) -> Path:
+        return self.shell.home / "out"
+
+    @property
+    def arguments(self) -> list[str]:
+        ends = ["--from", str(START), "--to", "1h", "--window", "10m", "--workers", "2"]
+        return ["export", "from exported.events", *ends, "-o", f"out/{self.name}"]
+
+    def kill(self, seconds: float) -> None:
+        """Start it, and kill it so many seconds after its first request, unless it ends without one."""
+        self.asking.clear()
+        process = self.shell.start(*self.arguments)
+        try:
+            while not self.asking.wait(0.01) and process.poll() is None:
+                pass
+            time.sleep(seconds)
+        finally:
+            process.kill()
+            process.wait()
+
+    def missing(self) -> set[int]:
+        """The starts of the windows that the manifest lacks."""
+        starts = {START + 600 * number for number in range(6)}
+        found = list(self.folder.rglob(".*.export/manifest.json"))
+        if not found:
+            return starts
+        manifest = Manifest.from_text(found[0].read_text(), "")
+        if manifest.merged is not None and (self.folder / self.name).exists():
+            return set()
+        return starts - {window.start for window in manifest.entries}
+
+
+@pytest.fixture(scope="session")
+def undisturbed() -> dict[str, tuple[dict[str, bytes], float]]:
+    """What a run leaves that is not killed, and the seconds from its first request to its end; made once a name."""
+    return {}
+
+
+def killed(command: Command, known: dict[str, bytes], seconds: float, random: Random) -> None:
+    for _ in range(random.choice((1, 1, 2))):
+        command.kill(random.uniform(0, seconds))
+        there = contents(command.folder)
+        assert there.items() <= known.items(), "a wrong file was left"
+    missing = command.missing()
+    command.proxy.asked.clear()
+    done = command.shell(*command.arguments)
+    assert done.returncode == 0, done.stderr
+    assert contents(command.folder) == known
+    assert {json.loads(body)["from"] for body in command.proxy.asked} == missing
+
+
+def kill_and_run_again(
+    home: Shell, proxy: FaultyProxy, undisturbed: dict[str, tuple[dict[str, bytes], float]], seed: int
+) -> None:
+    random = Random(seed)
+    name = NAMES[seed % len(NAMES)]
+    command = Command(home, proxy, name)
+    if name not in undisturbed:
+        whole = Command(Shell(home.home / "whole", home.variables), proxy, name)
+        whole.shell.home.mkdir()
+        process = whole.shell.start(*whole.arguments)
+        assert whole.asking.wait(60)
+        started = time.monotonic()
+        assert process.wait(60) == 0
+        undisturbed[name] = contents(whole.folder), time.monotonic() - started
+    known, seconds = undisturbed[name]
+    killed(command, known, seconds, random)
+
+
+@pytest.fixture
+def home(events: Shell, proxy: FaultyProxy, tmp_path: Path) -> Shell:
+    credentials = json.loads((events.home / "data" / "credentials.json").read_text())["local"]
+    given = {
+        "SVCCTL_BASE_URL": proxy.url,
+        "SVCCTL_API_KEY": credentials["api_key"],
+        "SVCCTL_API_SECRET": credentials["api_secret"],
+    }
+    return Shell(tmp_path, given)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_killed_run_is_completed_by_the_next(
+    home: Shell, proxy: FaultyProxy, undisturbed: dict[str, tuple[dict[str, bytes], float]], seed: int
+) -> None:
+    kill_and_run_again(home, proxy, undisturbed, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 200))
+def test_a_killed_run_is_completed_by_the_next_however_often(
+    home: Shell, proxy: FaultyProxy, undisturbed: dict[str, tuple[dict[str, bytes], float]], seed: int
+) -> None:
+    kill_and_run_again(home, proxy, undisturbed, seed)

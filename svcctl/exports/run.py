@@ -357,8 +357,11 @@ class Run:
                     f"the columns are not those of the other windows: {fetched.head.strip()}",
                     hint="export the ranges before and after the change by themselves",
                 )
-            # Earlier runs had other columns; all entries of a manifest share one head.
-            self._manifest = replace(self._manifest, head=fetched.head, entries={})
+            # Earlier runs had other columns. Files of windows have their own heading, but parts share one.
+            whole = self._export.whole
+            if not self._export.target.per_window:
+                self._manifest = replace(self._manifest, entries={}, claimed=((whole.start, whole.end),))
+            self._manifest = replace(self._manifest, head=fetched.head)
         window = fetched.entry.window
         self._manifest = self._manifest.without([self._replaced.get(window, window)]).having(fetched.entry)
         self._fetched += 1

@@ -351,9 +351,21 @@ def test_the_windows_of_a_run_share_their_columns_and_those_of_another_run_may_h
     exports(name, start=START + WINDOW, end=START + 3 * WINDOW)
     texts = [(exports.folder / f"00{ten}0.csv").read_text() for ten in range(3)]
     assert texts == ["a,b\n1,2\n", "a,b,c\n1,2,3\n", "a,b,c\n1,2,3\n"]
+    assert exports(name, end=START + 3 * WINDOW).fetched == 0
+
+
+def test_a_part_with_other_columns_is_never_merged(exports: Exports, serve: Serve) -> None:
+    old = http("200 OK", "a,b\n1,2\n", "Content-Type: text/csv")
+    new = http("200 OK", "a,b,c\n1,2,3\n", "Content-Type: text/csv")
+    failed = http("400 No", '{"msg":"no","status":400}')
+    name = "{from:%H%M}.csv"
+    exports.url = serve(old, failed, new).url
+    with pytest.raises(SvcctlError):
+        exports(name, workers=1, end=START + 2 * WINDOW)
+    exports(name, start=START + 2 * WINDOW, end=START + 3 * WINDOW)
     exports.url = serve(new).url
-    assert exports(name, end=START + 3 * WINDOW).fetched == 1
-    assert (exports.folder / "0000.csv").read_text() == "a,b,c\n1,2,3\n"
+    assert exports(name, workers=1, end=START + 2 * WINDOW).fetched == 2
+    assert (exports.folder / "0000.csv").read_text() == "a,b,c\n1,2,3\n1,2,3\n"
 
 
 @pytest.mark.parametrize("name", ["all.csv", "{start:%H}.csv"])

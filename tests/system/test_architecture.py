@@ -79,7 +79,7 @@ LIBRARIES = {
     },
     "sqlglot": {"service.engines", "service.language"},
     "starlette": {"service.http"},
-    "typer": {"cli", "options", "commands", "completion.scripts", "context", "terminal.diagnostics"},
+    "typer": {"cli", "options", "commands", "completion.scripts"},
     "uvicorn": {"service.server"},
     "yaml": {"inputs", "profiles"},
 }

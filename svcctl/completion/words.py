@@ -125,11 +125,11 @@ def _parameters(rows: Iterable[Parameter]) -> Iterator[Word]:
 
 def profile_fields() -> Iterator[Word]:
     """The fields of a profile; a secret can also be the file that holds it or the command that prints it."""
-    from svcctl.profiles.settings import AUTH_METHODS, MAPPINGS, SETTINGS
+    from svcctl.profiles.settings import MAPPINGS, SETTINGS
 
     for setting in SETTINGS.values():
-        if setting.name == "auth":
-            yield from (Word(f"auth={method}") for method in AUTH_METHODS)
+        if setting.choices:
+            yield from (Word(f"{setting.name}={choice}") for choice in setting.choices)
         elif setting.secret:
             yield Word(f"{setting.name}=-", f"{setting.meaning}, asked for or read from stdin")
             yield Word(f"{setting.name}_file=", f"file that holds the {setting.meaning}")

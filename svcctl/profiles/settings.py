@@ -30,6 +30,8 @@ class Setting:
     environment: str | None = None
     default: Any = None
     secret: bool = False
+    choices: tuple[str, ...] = ()
+    """The values to complete, where there are only a few."""
     connection: bool = False
     """Whether it decides where requests go and with which credentials: `--profile` keeps the environment out of it."""
 
@@ -82,7 +84,7 @@ SETTINGS = {
     for setting in (
         Setting("base_url", "URL of the service", _url, "SVCCTL_BASE_URL", connection=True),
         Setting("socket", "path of a Unix socket to use instead of the host", connection=True),
-        Setting("auth", "signature, token or jwt", _method, "SVCCTL_AUTH", connection=True),
+        Setting("auth", "signature, token or jwt", _method, "SVCCTL_AUTH", choices=AUTH_METHODS, connection=True),
         Setting("api_key", "API key of the domain", environment="SVCCTL_API_KEY", connection=True),
         Setting("api_secret", "API secret", environment="SVCCTL_API_SECRET", secret=True, connection=True),
         Setting("token", "token, for auth token or jwt", environment="SVCCTL_TOKEN", secret=True, connection=True),

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import pytest
-from peers.hdfs import HdfsPeer
 from support.places import Place, hdfs, local, s3
 
-SERVERS = [
-    "s3_peer",
-    pytest.param("ceph_peer", marks=pytest.mark.slow),
-    pytest.param("hdfs_peer", marks=pytest.mark.slow),
-]
+PLACES: Mapping[str, Callable[[Any], Place]] = {"tmp_path": local, "s3_peer": s3, "ceph_peer": s3, "hdfs_peer": hdfs}
+"""A row for each storage: the fixture with its directory or server, and what makes a place there."""
+SLOW = ("ceph_peer", "hdfs_peer")
+ROWS = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in PLACES]
 
 
-def opened(name: str, request: pytest.FixtureRequest) -> Place:
-    if name == "local":
-        return local(request.getfixturevalue("tmp_path"))
-    peer = request.getfixturevalue(name)
-    return hdfs(peer) if isinstance(peer, HdfsPeer) else s3(peer)
-
-
-@pytest.fixture(params=["local", *SERVERS])
+@pytest.fixture(params=ROWS)
 def place(request: pytest.FixtureRequest) -> Place:
     """A place in each kind of storage."""
-    return opened(request.param, request)
+    return PLACES[request.param](request.getfixturevalue(request.param))
 
 
-@pytest.fixture(params=SERVERS)
+@pytest.fixture(params=ROWS[1:])
 def remote(request: pytest.FixtureRequest) -> Place:
     """A place in each kind of storage that has a server."""
-    return opened(request.param, request)
+    return PLACES[request.param](request.getfixturevalue(request.param))

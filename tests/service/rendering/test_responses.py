@@ -27,7 +27,6 @@ from svcctl.service.rendering import ENCODERS, Dates, Encoder, Rendering, stream
 from svcctl.service.rendering.responses import Csv
 from svcctl.service.rendering.spooled import Xls
 
-TEXTS = {mode: encoder for mode, encoder in ENCODERS.items() if encoder.streams}
 ENDINGS = {
     "json": "json",
     "json/compact": "compact.json",
@@ -96,7 +95,7 @@ def engine() -> Iterator[DuckDBEngine]:
 ALL = plan("SELECT * FROM events.t")
 
 
-@pytest.mark.parametrize("mode", ENDINGS)
+@pytest.mark.parametrize("mode", [mode for mode in ENCODERS if mode != "xls"])
 def test_the_bytes_of_a_format_are_the_golden_ones(engine: DuckDBEngine, mode: str) -> None:
     assert body(engine, ENCODERS[mode](COLUMNS, rendering()), ALL) == (GOLDEN / f"events.{ENDINGS[mode]}").read_bytes()
 
@@ -222,8 +221,8 @@ def in_a_sheet(value: object) -> object:
 def check_all(rows: list[Row]) -> None:
     wanted = expected(rows)
     with filled(rows) as engine:
-        for mode, read in READERS.items():
-            found = read(body(engine, ENCODERS[mode](COLUMNS, rendering()), ALL))
+        for mode in ENCODERS:
+            found = READERS[mode](body(engine, ENCODERS[mode](COLUMNS, rendering()), ALL))
             if mode == "xls":
                 wanted = [[in_a_sheet(value) for value in row] for row in wanted]
             assert sorted(map(repr, found)) == sorted(map(repr, wanted)), mode

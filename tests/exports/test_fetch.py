@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import resource
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir
 
 import pytest
+from support.limits import files_of_at_most
 from support.scripted import Script, Serve, head, http
 
 from svcctl.api.auth import Signature
@@ -47,17 +45,6 @@ def run(
             threading.Event(),
             delay=lambda failures: 0.0,
         )
-
-
-@contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    """No file of this process grows beyond so many bytes, as on a disk that is full."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_window_is_its_rows_without_the_heading(serve: Serve, tmp_path: Path) -> None:

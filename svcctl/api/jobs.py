@@ -99,11 +99,11 @@ def looks(
     seconds: float | None,
     clock: Callable[[], float],
 ) -> Iterator[Look]:
-    """A look every `interval` seconds at the named jobs, at all without a name, until `seconds` have passed.
+    """A look every `interval` seconds at the named jobs, at all without a name, for `seconds` from the first look.
 
     `read` lists the jobs there are. While the service does not answer, the jobs are as they were seen last.
     """
-    deadline = None if seconds is None else time.monotonic() + seconds
+    deadline: float | None = None
     jobs: tuple[Job, ...] = ()
     before: dict[str, tuple[int, int | None]] = {}
     while True:
@@ -114,6 +114,8 @@ def looks(
             failure = error.message
         else:
             jobs = tuple(job for job in found if not ids or job.id in ids)
+        if deadline is None and seconds is not None:
+            deadline = time.monotonic() + seconds
         at = int(clock() * 1000)
         yield Look(at, tuple(_watched(job, at, *before.get(job.id, (0, None))) for job in jobs), failure)
         if failure is None:

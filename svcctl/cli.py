@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, NoReturn, get_args
@@ -45,6 +46,19 @@ More:
 
 INTERRUPTED = 130
 
+PLAINER = (
+    (r"^got unexpected extra arguments?(?:\(s\))? \((\S+)\)$", r"unexpected argument: \1"),
+    (r"^got unexpected extra arguments?(?:\(s\))? \((.+)\)$", r"unexpected arguments: \1"),
+    (r"is not a valid int(?:eger)?(?: range)?$", "is not a whole number"),
+    (r"is not a valid float(?: range)?$", "is not a number"),
+    (r"is not in the range x>=(\S+)$", r"is less than \1"),
+    (r"is not in the range (\S+)<=x<=(\S+)$", r"is not between \1 and \2"),
+    (r" \(Possible options: (.+)\)$", r". Did you mean: \1?"),
+)
+"""Typer's own words for mistakes on the command line, and plainer ones."""
+
+TAKE_A_QUERY = ("svcctl query", "svcctl export", "svcctl service queries set")
+"""Commands that get too many arguments when a query has no quotes."""
 
 EPILOG = "\n\n".join(
     (
@@ -98,7 +112,7 @@ def _words(*options: Any) -> dict[str, bool]:
 
 
 GLOBAL_OPTIONS = _words(ProfileOpt, ConfigOpt, TimeoutOpt, RetriesOpt, ColorOpt, QuietOpt, VerboseOpt)
-"""The options of every command: they may stand before the command or after it."""
+"""The options of every command: they may come before the command or after it."""
 OWN_OPTIONS: Mapping[tuple[str, ...], tuple[str, ...]] = {("job", "wait"): ("--timeout",)}
 """The commands that have an option of their own with the name of a global one."""
 
@@ -187,7 +201,7 @@ def joined(arguments: Sequence[str]) -> list[str]:
 
 
 def _noun_at(arguments: Sequence[str]) -> int | None:
-    """Where the first word of hoisted arguments is that is neither a global option nor its value."""
+    """The index of the first hoisted argument that is neither a global option nor its value."""
     words = iter(enumerate(arguments))
     for at, word in words:
         if GLOBAL_OPTIONS.get(word):
@@ -232,9 +246,11 @@ def _usage_error(error: typer.TyperException) -> UsageError:
     context = getattr(error, "ctx", None)
     message = " ".join(error.format_message().split())
     message = message[:1].lower() + message[1:].rstrip(".")
+    for pattern, plainer in PLAINER:
+        message = re.sub(pattern, plainer, message)
     hints = [f"see '{context.command_path} --help'"] if context else []
-    if message.startswith("got unexpected extra argument"):
-        hints.insert(0, "put an argument that contains spaces in quotes, as in: svcctl query 'from …' --from 1h")
+    if message.startswith("unexpected argument") and context and context.command_path in TAKE_A_QUERY:
+        hints.insert(0, f"put the query in single quotes: {context.command_path} 'from …'")
     about = getattr(getattr(error, "param", None), "help", None)
     if about and message.startswith("missing"):
         hints.insert(0, str(about).rstrip("."))
@@ -242,7 +258,7 @@ def _usage_error(error: typer.TyperException) -> UsageError:
 
 
 def main() -> NoReturn:
-    """Run the command line of this process and leave."""
+    """Run the command line of this process and exit."""
     code = run(sys.argv[1:])
     # Nothing is buffered and nothing is left to do; taking the interpreter apart would cost a person at a prompt
     # milliseconds, and would complain about a stdout that nobody reads.

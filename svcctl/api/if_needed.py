@@ -55,8 +55,8 @@ def create_domain(client: Client, name: str, plan: str, time: float | None, volu
         ("volume", volume, existing.volume),
     ):
         if wanted is not None and wanted != found:
-            raise Conflict(f"domain {existing.name} exists with {what} {found}, not {wanted}")
-    note(f"nothing to do: domain {existing.name} exists")
+            raise Conflict(f"domain {existing.name} already exists with {what} {found}, not {wanted}")
+    note(f"nothing to do: domain {existing.name} already exists")
     return existing
 
 

@@ -60,7 +60,7 @@ def _fields(fields: Fields, update: bool) -> Iterator[Finding]:
     for key, value in fields.items():
         if key not in (*FIELDS, *READ_ONLY):
             near = nearest(str(key), FIELDS)
-            yield Finding("error", None, key, f"a role has no field '{key}'" + (f"; '{near}'?" if near else ""))
+            yield Finding("error", None, key, f"unknown field '{key}'" + (f" (did you mean '{near}'?)" if near else ""))
         elif key in ("description", "finderName") and not isinstance(value, str):
             yield Finding("error", None, key, f"{key} {_is_not('text', value)}")
 
@@ -78,9 +78,11 @@ def _rule_1(fields: Fields, update: bool) -> Iterator[Finding]:
     if update:
         return
     if _mentions_no_grant(fields):
-        yield Finding("warning", 1, None, "a name only: the role gets all policies, all applications and all resources")
+        yield Finding(
+            "warning", 1, None, "only a name: the role grants all policies, all applications and all resources"
+        )
     elif left_out := [key for key in GRANTS if key not in fields]:
-        message = f"not mentioned: {', '.join(left_out)}; taken for none here, but services may take it for all"
+        message = f"{', '.join(left_out)} not given: svcctl reads this as none, but services may read it as all"
         yield Finding("warning", 1, None, message)
 
 
@@ -91,7 +93,7 @@ def _rule_2(fields: Fields, update: bool) -> Iterator[Finding]:
         if _is_all(value):
             yield Finding("warning", 2, key, f"'*' grants all {word} of the domain, later ones too")
         elif isinstance(value, list | dict) and any(isinstance(one, str) and one == ALL for one in value):
-            yield Finding("error", 2, key, f"{key} has more beside '*', which means all")
+            yield Finding("error", 2, key, f"{key}: '*' means all and cannot be combined with others")
 
 
 def _rule_3(fields: Fields, update: bool) -> Iterator[Finding]:
@@ -164,7 +166,7 @@ def _rule_8(fields: Fields, update: bool) -> Iterator[Finding]:
             if type(one) is not int:
                 yield Finding("error", 8, where, f"{where}: {_shown(one)} {_is_not('an integer', one)}")
         if label == ALL and ids:
-            yield Finding("error", 2, where, f"{key} has more beside '*', which means all")
+            yield Finding("error", 2, where, f"{key}: '*' means all and cannot be combined with others")
 
 
 def _rule_9(fields: Fields, update: bool) -> Iterator[Finding]:

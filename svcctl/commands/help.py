@@ -12,7 +12,9 @@ from svcctl.completion.words import Completes
 from svcctl.context import Context
 from svcctl.errors import UsageError
 
-TopicArg = Annotated[str | None, typer.Argument(metavar="[TOPIC]"), Completes(words=pages.TOPICS)]
+TopicArg = Annotated[
+    str | None, typer.Argument(metavar="[TOPIC]", help="Topic to explain."), Completes(words=pages.TOPICS)
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -28,6 +30,6 @@ def help_(ctx: typer.Context, topic: TopicArg = None) -> None:
     if topic not in pages.TOPICS:
         raise UsageError(
             f"no help topic '{topic}'",
-            hint=f"topics are: {', '.join(pages.TOPICS)}; for the help of a command: svcctl {topic} --help",
+            hint=f"topics are: {', '.join(pages.TOPICS)}; for the help of a command: svcctl COMMAND --help",
         )
     svc.output.text(pages.read(topic))

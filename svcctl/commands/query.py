@@ -208,7 +208,7 @@ def _check_follow(format: Format, *, follow: bool, max_time: float | None) -> No
     if follow and not format.lines:
         lines = ", ".join(row.name for row in FORMATS.values() if row.lines)
         raise UsageError(
-            f"--follow cannot print {format.name}: it is complete only at its end",
+            f"--follow cannot be combined with format {format.name}, which needs the end of the result",
             hint=f"formats for --follow are: {lines}",
         )
 

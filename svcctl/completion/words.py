@@ -131,7 +131,7 @@ def profile_fields() -> Iterator[Word]:
         if setting.choices:
             yield from (Word(f"{setting.name}={choice}") for choice in setting.choices)
         elif setting.secret:
-            yield Word(f"{setting.name}=-", f"{setting.meaning}, asked for or read from stdin")
+            yield Word(f"{setting.name}=-", f"{setting.meaning}, prompted for or read from stdin")
             yield Word(f"{setting.name}_file=", f"file that holds the {setting.meaning}")
             yield Word(f"{setting.name}_command=", f"command that prints the {setting.meaning}")
         else:

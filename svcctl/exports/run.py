@@ -242,7 +242,7 @@ class Run:
         for path in theirs:
             if storage.size(path) is not None:
                 raise UsageError(
-                    f"{storage.address(path)} exists", hint="give another name, or --force to overwrite it"
+                    f"{storage.address(path)} exists", hint="give another name, or overwrite it with --force"
                 )
 
     def _is_ours(self) -> bool:

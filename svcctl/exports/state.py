@@ -83,7 +83,7 @@ class States:
         """The state of a name; NotFound when there is none."""
         if (state := self.load(name)) is None:
             known = ", ".join(self.names())
-            raise NotFound(f"no export state '{name}'", hint=f"there are: {known}" if known else None)
+            raise NotFound(f"no export state '{name}'", hint=f"states are: {known}" if known else None)
         return state
 
     def save(self, name: str, state: State) -> None:

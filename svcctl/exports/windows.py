@@ -56,7 +56,7 @@ def parse_length(text: str) -> int:
     """Seconds of a length such as 30s, 5m, 1h or 1d; UsageError otherwise."""
     match = _LENGTH.fullmatch(text)
     if match is None or not int(match[1]):
-        raise UsageError(f"'{text}' is not the length of a window", hint="write it as 30s, 5m, 1h or 1d")
+        raise UsageError(f"'{text}' is not a valid length", hint="write it as 30s, 5m, 1h or 1d")
     return int(match[1]) * UNITS[match[2]]
 
 

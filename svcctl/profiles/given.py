@@ -42,7 +42,7 @@ def in_environment(environment: Mapping[str, str]) -> dict[str, str]:
     }
     if not found:
         names = ", ".join(setting.environment for setting in SETTINGS.values() if setting.environment)
-        raise UsageError("the environment sets no field of a profile", hint=f"set at least one of {names}")
+        raise UsageError("none of the SVCCTL_* variables is set", hint=f"set at least one of {names}")
     return found
 
 

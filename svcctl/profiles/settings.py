@@ -113,4 +113,4 @@ def known_fields() -> list[str]:
 def unknown_field(key: str, where: str) -> ProfileError:
     known = known_fields()
     hint = did_you_mean(key, known) or f"fields are: {', '.join(known)}"
-    return ProfileError(f"{where} has an unknown field '{key}'", hint=hint)
+    return ProfileError(f"unknown field '{key}' in {where}", hint=hint)

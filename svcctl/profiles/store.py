@@ -44,7 +44,7 @@ class Document:
     def stored(self, name: str) -> Fields:
         """The fields of a profile in the file; ProfileError for a name that is unknown or built in."""
         if name in BUILT_IN:
-            raise ProfileError(f"profile {name} is built in")
+            raise ProfileError(f"profile {name} is built in and cannot be deleted")
         if name not in self.profiles:
             raise self.unknown(name)
         return self.profiles[name]
@@ -52,7 +52,7 @@ class Document:
     def unknown(self, name: str) -> ProfileError:
         return ProfileError(
             f"no profile '{name}'",
-            hint=f"there are: {', '.join(self.names)}; make one with 'svcctl profile set {name}'",
+            hint=f"profiles are: {', '.join(self.names)}; create one with 'svcctl profile set {name}'",
         )
 
 
@@ -81,7 +81,7 @@ class ProfileStore:
     def set(self, name: str, changes: Mapping[str, str]) -> None:
         """Change fields of a profile, or make a new one; an empty value removes its field."""
         if name in BUILT_IN:
-            raise ProfileError(f"profile {name} is built in", hint="choose another name")
+            raise ProfileError(f"profile {name} is built in and cannot be changed", hint="choose another name")
         if not name or not name.isprintable() or "/" in name:
             raise ProfileError(f"'{name}' is not a valid profile name", hint="choose another name")
         document = self.load()
@@ -176,7 +176,7 @@ def _check_fields(fields: Fields, where: str) -> None:
 
 def _change(fields: dict[str, Any], key: str, text: str) -> None:
     if key not in known_fields():
-        raise unknown_field(key, "a profile")
+        raise unknown_field(key, "the profile")
     group, _, inner = key.partition(".")
     target = fields
     if inner:

@@ -104,7 +104,7 @@ class Storage(Protocol):
 
 def exists(address: str) -> UsageError:
     """The error of every storage when a name is taken."""
-    return UsageError(f"{address} exists", hint="give another name, or --force to overwrite it")
+    return UsageError(f"{address} exists", hint="give another name, or overwrite it with --force")
 
 
 def absent(address: str) -> UsageError:

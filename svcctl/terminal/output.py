@@ -88,7 +88,7 @@ def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
             yield Sink(device, str(path))
         return
     if path.exists() and not force:
-        raise UsageError(f"file {path} exists", hint="choose another name, or --force to overwrite it")
+        raise UsageError(f"file {path} already exists", hint="choose another name, or overwrite it with --force")
     with _opened(path, lambda: files.Part(path)) as part:
         try:
             if path.suffix == ".gz":
@@ -101,7 +101,7 @@ def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
             part.publish(overwrite=force)
         except FileExistsError:
             raise UsageError(
-                f"file {path} was created meanwhile", hint="choose another name, or --force to overwrite it"
+                f"file {path} was created meanwhile", hint="choose another name, or overwrite it with --force"
             ) from None
         except OSError as error:
             raise IncompleteResult(f"cannot write to {path}: {os.strerror(error.errno or 0)}") from None
@@ -183,7 +183,8 @@ class Output:
             return
         if not format.lines:
             raise UsageError(
-                f"cannot watch in {format.name}: it is complete only at its end", hint="use csv, tsv or ndjson"
+                f"cannot watch in format {format.name}, which needs the end of the result",
+                hint="use csv, tsv or ndjson",
             )
         columns, _ = listing.laid_out([], shown=False)
         rows = ([look.at, *row] for look in looks for row in listing.laid_out(look.jobs, shown=False)[1])

@@ -6,11 +6,11 @@ import pytest
 
 from svcctl.api.role_rules import Finding, grants_all, lint
 
-NAME_ONLY = Finding("warning", 1, None, "a name only: the role gets all policies, all applications and all resources")
+NAME_ONLY = Finding("warning", 1, None, "only a name: the role grants all policies, all applications and all resources")
 
 
 def left_out(*keys: str) -> Finding:
-    message = f"not mentioned: {', '.join(keys)}; taken for none here, but services may take it for all"
+    message = f"{', '.join(keys)} not given: svcctl reads this as none, but services may read it as all"
     return Finding("warning", 1, None, message)
 
 
@@ -28,7 +28,7 @@ CREATES: list[tuple[dict[str, Any], list[Finding]]] = [
     ),
     (
         {"applications": ["*", "explorer"]},
-        [Finding("error", 2, "applications", "applications has more beside '*', which means all")],
+        [Finding("error", 2, "applications", "applications: '*' means all and cannot be combined with others")],
     ),
     ({"policies": 7}, [Finding("error", 3, "policies", "policies is not a list of names or a single name")]),
     (
@@ -94,8 +94,11 @@ CREATES: list[tuple[dict[str, Any], list[Finding]]] = [
         ],
     ),
     ({"defVault": 1}, [Finding("error", 9, "defVault", "defVault cannot be set")]),
-    ({"polices": ["Search"]}, [Finding("error", None, "polices", "a role has no field 'polices'; 'policies'?")]),
-    ({"zone": 1}, [Finding("error", None, "zone", "a role has no field 'zone'")]),
+    (
+        {"polices": ["Search"]},
+        [Finding("error", None, "polices", "unknown field 'polices' (did you mean 'policies'?)")],
+    ),
+    ({"zone": 1}, [Finding("error", None, "zone", "unknown field 'zone'")]),
     ({"description": False}, [Finding("error", None, "description", "description is not text: put it in quotes")]),
 ]
 

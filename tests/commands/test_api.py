@@ -103,7 +103,7 @@ def test_an_answer_of_any_size_can_become_a_file_whole_or_not_at_all(service: Sh
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (service.home / "answer.csv").read_bytes().count(b"\n") == 20001
     again = service("api", "POST", "/search/query", "-d", body, "-o", "answer.csv")
-    assert (again.returncode, again.stderr.split("\n")[0]) == (2, "svcctl: error: file answer.csv exists")
+    assert (again.returncode, again.stderr.split("\n")[0]) == (2, "svcctl: error: file answer.csv already exists")
 
 
 def test_a_terminal_gets_control_characters_as_text(service: Shell) -> None:

@@ -85,7 +85,7 @@ REFUSALS = [
     (("show", "nemo"), 4, "svcctl: error: invalid domain: there is no nemo@demo (code 106)\n"),
     (("enable", "acme"), 5, "svcctl: error: domain acme@demo is already enabled (code 117)\n"),
     (("enable", "waiting"), 5, "svcctl: error: domain waiting@demo is pending and cannot be enabled (code 118)\n"),
-    (("create", "acme", "--plan", "basic"), 5, "svcctl: error: domain acme@demo exists (code 122)\n"),
+    (("create", "acme", "--plan", "basic"), 5, "svcctl: error: domain acme@demo already exists (code 122)\n"),
     (("create", "b", "--plan", "x"), 1, "svcctl: error: reseller 'demo' has no plan 'x' (code 123)\n"),
     (
         ("create", "b", "--plan", "trial", "--time", "1"),
@@ -143,16 +143,16 @@ def test_if_needed_makes_each_change_idempotent(reseller: Any) -> None:
     [
         (("enable", "acme"), 0, "svcctl: nothing to do: domain acme@demo is already enabled\n"),
         (("rm", "nemo"), 0, "svcctl: nothing to do: invalid domain: there is no nemo@demo\n"),
-        (("create", "acme", "--plan", "basic"), 0, "svcctl: nothing to do: domain acme@demo exists\n"),
+        (("create", "acme", "--plan", "basic"), 0, "svcctl: nothing to do: domain acme@demo already exists\n"),
         (
             ("create", "acme", "--plan", "full"),
             5,
-            "svcctl: error: domain acme@demo exists with plan basic, not full\n",
+            "svcctl: error: domain acme@demo already exists with plan basic, not full\n",
         ),
         (
             ("create", "acme", "--plan", "basic", "--time", "3"),
             5,
-            "svcctl: error: domain acme@demo exists with time 30.0, not 3.0\n",
+            "svcctl: error: domain acme@demo already exists with time 30.0, not 3.0\n",
         ),
         (("create", "b", "--plan", "x"), 1, "svcctl: error: reseller 'demo' has no plan 'x' (code 123)\n"),
         (("enable", "nemo"), 4, "svcctl: error: invalid domain: there is no nemo@demo (code 106)\n"),

@@ -367,7 +367,7 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
         ),
         (
             ("export", QUERY, *HOURS, "-o", "all.csv", "--window", "1x"),
-            "svcctl: error: '1x' is not the length of a window\nhint: write it as 30s, 5m, 1h or 1d\n",
+            "svcctl: error: '1x' is not a valid length\nhint: write it as 30s, 5m, 1h or 1d\n",
         ),
         (
             ("export", QUERY, *HOURS, "-o", "all.csv", "--on-error", "ignore"),

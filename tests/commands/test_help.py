@@ -82,7 +82,7 @@ def test_help_alone_names_the_topics(shell: Shell) -> None:
 def test_a_topic_that_is_a_command_is_sent_there(shell: Shell) -> None:
     done = shell("help", "query")
     assert (done.returncode, done.stderr.split("\n")[0]) == (2, "svcctl: error: no help topic 'query'")
-    assert done.stderr.endswith("; for the help of a command: svcctl query --help\n")
+    assert done.stderr.endswith("; for the help of a command: svcctl COMMAND --help\n")
 
 
 def test_svcctl_alone_shows_where_to_start(shell: Shell) -> None:

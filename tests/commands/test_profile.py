@@ -41,7 +41,7 @@ def test_an_environment_that_says_nothing_is_a_mistake(shell: Shell) -> None:
     done = shell("profile", "set", "prod", "--from-env")
     assert (done.returncode, done.stderr) == (
         2,
-        "svcctl: error: the environment sets no field of a profile\n"
+        "svcctl: error: none of the SVCCTL_* variables is set\n"
         "hint: set at least one of SVCCTL_BASE_URL, SVCCTL_AUTH, SVCCTL_API_KEY, SVCCTL_API_SECRET, SVCCTL_TOKEN, "
         "SVCCTL_TIMEOUT, SVCCTL_RETRIES, SVCCTL_FORMAT\n",
     )
@@ -89,10 +89,10 @@ def test_a_file_that_is_no_profile_changes_nothing(text: str, error: str, shell:
 @pytest.mark.parametrize(
     ("name", "error"),
     [
-        ("local", "profile local is built in\n"),
+        ("local", "profile local is built in and cannot be deleted\n"),
         (
             "prod",
-            "no profile 'prod'\nhint: there are: local, local-reseller; make one with 'svcctl profile set prod'\n",
+            "no profile 'prod'\nhint: profiles are: local, local-reseller; create one with 'svcctl profile set prod'\n",
         ),
     ],
 )

@@ -166,7 +166,7 @@ def test_output_appears_whole_and_is_not_overwritten(service: Shell, tmp_path: P
     again = service("query", "from sample", *DAY, "-o", str(target))
     assert (again.returncode, again.stderr) == (
         2,
-        f"svcctl: error: file {target} exists\nhint: choose another name, or --force to overwrite it\n",
+        f"svcctl: error: file {target} already exists\nhint: choose another name, or overwrite it with --force\n",
     )
     packed = tmp_path / "rows.csv.gz"
     assert service("query", "from sample", *DAY, "-o", str(packed)).returncode == 0
@@ -228,8 +228,7 @@ def test_an_empty_answer_is_a_success_unless_told_otherwise(service: Shell, tmp_
         (
             ["from sample", "--from", "1d", "--limit", "-1"],
             2,
-            "svcctl: error: invalid value for '--limit': -1 is not in the range x>=0\n"
-            "hint: see 'svcctl query --help'\n",
+            "svcctl: error: invalid value for '--limit': -1 is less than 0\nhint: see 'svcctl query --help'\n",
         ),
         (
             ["from sample", "--from", "1d", "-F", "/none"],
@@ -250,7 +249,7 @@ def test_an_empty_answer_is_a_success_unless_told_otherwise(service: Shell, tmp_
         (
             ["from sample", "--from", "1d", "--follow", "-f", "json"],
             2,
-            "svcctl: error: --follow cannot print json: it is complete only at its end\n"
+            "svcctl: error: --follow cannot be combined with format json, which needs the end of the result\n"
             "hint: formats for --follow are: table, vertical, csv, tsv, ndjson, json/simple, json/simple/compact\n",
         ),
     ],

@@ -112,7 +112,7 @@ def test_buckets_are_charted_over_time(service: Shell) -> None:
         (("--chart", "-f", "csv"), "--chart and --format csv exclude each other", "leave out one of them"),
         (
             ("--chart", "--follow"),
-            "--follow cannot print chart: it is complete only at its end",
+            "--follow cannot be combined with format chart, which needs the end of the result",
             "formats for --follow are: table, vertical, csv, tsv, ndjson, json/simple, json/simple/compact",
         ),
     ],

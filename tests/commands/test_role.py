@@ -90,7 +90,7 @@ def test_an_update_may_rename_and_remove_the_default(reseller: Any) -> None:
         ),
         (
             ("create", "acme", "--name", "a", "--policies", "*", "--policies", "x"),
-            "the options: policies has more beside '*', which means all (rule 2)",
+            "the options: policies: '*' means all and cannot be combined with others (rule 2)",
         ),
         (
             ("create", "acme", "--name", "a", "-F", "role.yaml"),
@@ -205,7 +205,7 @@ def test_an_error_in_a_file_stops_everything_before_it_begins(reseller: Any, fil
         assert (done.code, done.sent, done.stderr) == (
             2,
             [],
-            f"svcctl: error: {file}, line 12: a role has no field 'polices'; 'policies'?\n"
+            f"svcctl: error: {file}, line 12: unknown field 'polices' (did you mean 'policies'?)\n"
             f"hint: see it with 'svcctl role lint {file}'\n",
         )
 
@@ -222,7 +222,7 @@ def test_lint_says_where_what_is_wrong_and_exits_2_for_errors(reseller: Any, fil
             "role": "Everything",
             "level": "warning",
             "rule": 1,
-            "message": "a name only: the role gets all policies, all applications and all resources",
+            "message": "only a name: the role grants all policies, all applications and all resources",
         },
         {
             "file": str(file),

@@ -28,7 +28,7 @@ def test_an_unknown_state_is_told_with_those_there_are(states: States) -> None:
     states.save("hourly", STATE)
     with pytest.raises(NotFound) as caught:
         states.need("daily")
-    assert (caught.value.message, caught.value.hint) == ("no export state 'daily'", "there are: hourly")
+    assert (caught.value.message, caught.value.hint) == ("no export state 'daily'", "states are: hourly")
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1, "key": "x"}', "null"])

@@ -75,7 +75,7 @@ def test_a_length_is_read_and_written_in_its_largest_unit(text: str, seconds: in
 def test_what_is_no_length_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_length(text)
-    assert caught.value.message == f"'{text}' is not the length of a window"
+    assert caught.value.message == f"'{text}' is not a valid length"
 
 
 @pytest.mark.parametrize(

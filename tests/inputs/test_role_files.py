@@ -106,7 +106,7 @@ def test_an_error_names_file_line_and_key(text: str, message: str, hint: str | N
     [
         (
             "name: a\npolices: [Search]",
-            "roles.yaml, line 2: a role has no field 'polices'; 'policies'?",
+            "roles.yaml, line 2: unknown field 'polices' (did you mean 'policies'?)",
             "see it with 'svcctl role lint roles.yaml'",
         ),
         (

@@ -36,7 +36,7 @@ def test_removing_the_default_profile_goes_back_to_local(store: ProfileStore) ->
         store.remove("prod")
     assert (caught.value.message, caught.value.hint) == (
         "no profile 'prod'",
-        "there are: local, local-reseller; make one with 'svcctl profile set prod'",
+        "profiles are: local, local-reseller; create one with 'svcctl profile set prod'",
     )
 
 
@@ -46,12 +46,12 @@ def test_removing_the_default_profile_goes_back_to_local(store: ProfileStore) ->
         ("profiles:\n\tp: 1", "profiles file {path}, line 2 is not YAML"),
         ("- a", "profiles file {path} must hold 'profiles:' with a name and its fields each"),
         ("profiles: {p: 3}", "profile p in {path} must be a mapping of fields"),
-        ("profiles: {p: {base_uri: x}}", "profile p in {path} has an unknown field 'base_uri'"),
+        ("profiles: {p: {base_uri: x}}", "unknown field 'base_uri' in profile p in {path}"),
         (
             "profiles: {p: {timeout: soon}}",
             "timeout 'soon' (profile p in {path}) cannot be used: it is not a number of seconds",
         ),
-        ("profiles: {p: {headers: {apikeys: x}}}", "profile p in {path} has an unknown field 'headers.apikeys'"),
+        ("profiles: {p: {headers: {apikeys: x}}}", "unknown field 'headers.apikeys' in profile p in {path}"),
         ("profiles: {p: {token: a, token_file: b}}", "profile p in {path} sets both token and token_file"),
     ],
 )

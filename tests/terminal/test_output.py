@@ -37,8 +37,8 @@ def test_an_existing_file_is_kept_unless_forced(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught, open_file(target, force=False):
         pass
     assert (caught.value.message, caught.value.hint) == (
-        f"file {target} exists",
-        "choose another name, or --force to overwrite it",
+        f"file {target} already exists",
+        "choose another name, or overwrite it with --force",
     )
     with pytest.raises(IncompleteResult), open_file(target, force=True) as sink:
         sink.write(b"half")

@@ -93,7 +93,7 @@ def create(store: Store, reseller: str, fields: Mapping[str, Any]) -> StoredDoma
             raise refused(Reason.NO_PLAN, f"reseller '{reseller}' has no plan '{plan_name}'")
         amounts = {key: _amount(fields, key, getattr(plan, key), plan_name) for key in ("time", "volume")}
         if _select(connection, _DOMAINS.name == name):
-            raise refused(Reason.TAKEN, f"domain {name} exists")
+            raise refused(Reason.TAKEN, f"domain {name} already exists")
         domain = _insert(connection, StoredDomain(0, name, reseller, plan_name, **amounts, status=DomainStatus.ACTIVE))
         preference = offers.reseller(connection, reseller)
         if preference is not None and preference.include_all_available_apps:

@@ -80,7 +80,7 @@ def read(fields: Mapping[str, Any]) -> Changes:
     made: dict[str, Any] = {}
     for key, value in fields.items():
         if key not in _READERS:
-            raise refused(Reason.BODY, f"a role has no field '{key}'")
+            raise refused(Reason.BODY, f"unknown field '{key}'")
         attribute, reader = _READERS[key]
         made[attribute] = reader(key, value)
     return Changes(**made)

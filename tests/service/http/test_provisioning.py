@@ -105,7 +105,7 @@ REFUSALS: list[tuple[str, str, Any, int, dict[str, Any]]] = [
         400,
         error(121, "invalid domain name 'A': use a-z, 0-9, '.', '_' and '-', and start with a letter or digit"),
     ),
-    ("POST", "/domain", {"name": "acme", "plan": "basic"}, 409, error(122, "domain acme@demo exists")),
+    ("POST", "/domain", {"name": "acme", "plan": "basic"}, 409, error(122, "domain acme@demo already exists")),
     ("POST", "/domain", {"name": "b", "plan": "x"}, 400, error(123, "reseller 'demo' has no plan 'x'")),
     (
         "POST",

@@ -36,7 +36,7 @@ def test_every_reason_has_its_code_status_and_class() -> None:
 
 
 def test_an_error_keeps_its_reason() -> None:
-    error = refused(Reason.TAKEN, "domain a@b exists")
-    assert (error.message, error.code, reason_of(error)) == ("domain a@b exists", 122, Reason.TAKEN)
+    error = refused(Reason.TAKEN, "domain a@b already exists")
+    assert (error.message, error.code, reason_of(error)) == ("domain a@b already exists", 122, Reason.TAKEN)
     assert reason_of(ServiceError("no table 't'")) is None
     assert reason_of(ServiceError("the body is too large", code=413)) is None

@@ -72,7 +72,7 @@ def test_a_new_domain_is_active_and_has_its_full_name(store: Store) -> None:
 
 def test_the_tail_may_be_given_and_is_the_same_domain(store: Store) -> None:
     assert create(store, "acme@north").name == "acme@north"
-    assert refusal(lambda: create(store, "acme")) == (122, "domain acme@north exists")
+    assert refusal(lambda: create(store, "acme")) == (122, "domain acme@north already exists")
 
 
 def test_two_resellers_may_have_domains_of_the_same_name(store: Store) -> None:
@@ -187,7 +187,7 @@ OPERATIONS: dict[str, Callable[[Store, str, str], Any]] = {
     "create": lambda store, reseller, name: domains.create(store, reseller, {"name": name, "plan": "trial"}),
 }
 NO_SUCH = (106, "invalid domain: there is no acme@north")
-EXISTS = (122, "domain acme@north exists")
+EXISTS = (122, "domain acme@north already exists")
 TRANSITIONS = [
     (None, "get", NO_SUCH),
     (None, "enable", NO_SUCH),

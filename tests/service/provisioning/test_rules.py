@@ -332,7 +332,7 @@ def test_a_full_read_holds_the_fields_that_cannot_be_set() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"policy": "Search"}, "a role has no field 'policy'"),
+        ({"policy": "Search"}, "unknown field 'policy'"),
         ({"description": 7}, "description must be text"),
         ({"finderName": None}, "finderName must be text"),
     ],

@@ -1,7 +1,9 @@
-"""Measures speed and memory as ratios to a peer in the same run: `python tests/bench/bench.py [startup|stream|copy]`.
+"""Measures speed and memory as ratios to a peer in the same run.
+
+    python tests/bench/bench.py [startup|stream|copy|export]
 
 Machines are noisy, so every figure is a median of several runs that alternate with the peer's; nothing here fails a
-build. `stream` and `copy` first load five million events into a fresh service, which takes half a minute.
+build. All but `startup` first load five million events into a fresh service, which takes half a minute.
 """
 
 from __future__ import annotations
@@ -98,6 +100,79 @@ for _ in range(6):
     compare(f"query -f csv / COPY, {ROWS} rows", lambda: next(times), lambda: seconds(ours, environment), 5, 1.5)
 
 
+PER_CONNECTION = 5_000_000
+"""Bytes a second that the limited service sends on one connection."""
+LIMITER = f"""
+import socket, sys, threading, time
+listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+print(listener.getsockname()[1], flush=True)
+
+def copy(source, sink, rate):
+    begun, sent = None, 0
+    while data := source.recv(1 << 16):
+        now = time.monotonic()
+        if begun is None or sent / rate < now - begun - 0.05:
+            begun, sent = now, 0
+        sink.sendall(data)
+        sent += len(data)
+        time.sleep(max(0, begun + sent / rate - time.monotonic()))
+    sink.shutdown(socket.SHUT_WR)
+
+def serve(client):
+    service = socket.socket(socket.AF_UNIX)
+    service.connect(sys.argv[1])
+    threading.Thread(target=copy, args=(client, service, 1e12), daemon=True).start()
+    with client, service:
+        copy(service, client, {PER_CONNECTION})
+
+while True:
+    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+"""
+PEAK = "import resource, subprocess, sys; subprocess.check_call(sys.argv[1:], stdout=subprocess.DEVNULL); "
+PEAK += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)"
+
+
+def export(environment: dict[str, str], data: Path) -> None:
+    """Compare workers with one worker where connections are slow, and an export with a query of the same range."""
+    out = data.parent / "out"
+    ours = [SVCCTL, "export", "from bench", "--from", FROM, "--force"]
+    limiter = subprocess.Popen(
+        [sys.executable, "-c", LIMITER, str(data / "service.sock")], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert limiter.stdout is not None
+        secrets = json.loads((data / "credentials.json").read_text())["local"]
+        limited = environment | {
+            "SVCCTL_BASE_URL": f"http://127.0.0.1:{limiter.stdout.readline().strip()}",
+            "SVCCTL_API_KEY": secrets["api_key"],
+            "SVCCTL_API_SECRET": secrets["api_secret"],
+        }
+        week = [*ours, "--to", "7d", "--window", "1h", "-o", f"{out}/week.csv"]
+        one, eight = (seconds([*week, "--workers", str(count)], limited) for count in (1, 8))
+        size = (out / "week.csv").stat().st_size
+        print(
+            f"export of {size / 1e6:.0f} MB at {PER_CONNECTION / 1e6:.0f} MB/s a connection: one worker {one:.1f} s, "
+        )
+        print(f"8 workers {eight:.1f} s, {one / eight:.2f}x  (to reach: 7x)", flush=True)
+    finally:
+        limiter.kill()
+        limiter.wait()
+    query = [SVCCTL, "query", "from bench", "--from", FROM, "-f", "csv", "--force", "-o", f"{out}/query.csv"]
+    compare(
+        f"export / query -o, {ROWS} rows, csv",
+        partial(seconds, query, environment),
+        partial(seconds, [*ours, "--window", "1d", "-o", f"{out}/export.csv"], environment),
+        3,
+        1.3,
+    )
+    for name in ("all.csv", "all.csv.gz", "all.ndjson.zst", "all.parquet"):
+        command = [*ours, "--window", "6h", "--workers", "8", "-o", f"{out}/{name}"]
+        measured = subprocess.run(
+            [sys.executable, "-c", PEAK, *command], env=environment, capture_output=True, text=True, check=True
+        )
+        print(f"export to {name}, 8 workers: peak {measured.stdout.strip()} MiB  (to reach: 160 MiB)", flush=True)
+
+
 @contextmanager
 def service(events: bool) -> Iterator[tuple[dict[str, str], Path, Path]]:
     """Run a service; yield its environment, its data directory and a parquet file of events."""
@@ -125,15 +200,17 @@ duckdb.connect().execute('''copy (select timestamp '2026-10-01' + to_microsecond
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", default=["startup", "stream", "copy"])
+    parser.add_argument("what", nargs="*", default=["startup", "stream", "copy", "export"])
     chosen = parser.parse_args().what
-    with service("stream" in chosen or "copy" in chosen) as (environment, data, parquet):
+    with service(chosen != ["startup"]) as (environment, data, parquet):
         if "startup" in chosen:
             startup(environment)
         if "stream" in chosen:
             stream(environment, data)
         if "copy" in chosen:
             copy(environment, parquet)
+        if "export" in chosen:
+            export(environment, data)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ A file is replaced only by one of the same export that covers all of its time; a
 
 from __future__ import annotations
 
+import hashlib
 import re
 import threading
 import time
@@ -48,7 +49,10 @@ HOPELESS = (Unstored, UsageError, CredentialsError, Locked)
 def folder_of(target: Target) -> str:
     """Where the manifest and the parts of an export are, with a slash at its end."""
     rest = target.text.removeprefix(target.folder)
-    return f"{target.folder}.{re.sub(r'[^A-Za-z0-9._-]+', '_', rest)}.export/"
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", rest)
+    if plain != rest:  # two targets never share a folder
+        plain += f".{hashlib.sha256(rest.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
+    return f"{target.folder}.{plain}.export/"
 
 
 @dataclass(frozen=True, slots=True)

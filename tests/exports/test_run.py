@@ -419,3 +419,12 @@ def test_a_run_that_is_told_to_stop_stops(exports: Exports) -> None:
     with pytest.raises(Stopped):
         exports.run(exports.export("all.csv"), workers=1, stopping=stopping)
     assert left(exports.folder) == []
+
+
+def test_targets_that_look_alike_have_manifests_of_their_own(exports: Exports) -> None:
+    exports("{start:%H%M}.csv")
+    file = exports.folder / "00:30.csv"
+    file.write_text("mine")
+    with pytest.raises(UsageError) as caught:
+        exports("{start:%H:%M}.csv")
+    assert (caught.value.message, file.read_text()) == (f"{file} exists", "mine")

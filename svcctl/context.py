@@ -121,7 +121,7 @@ class Context:
 
     @property
     def is_attended(self) -> bool:
-        """Whether somebody is there to answer questions."""
+        """Whether there is a person to answer questions."""
         return self._prompt.is_attended
 
     def ask(self, question: str) -> None:

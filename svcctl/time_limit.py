@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
-    """Leave the block after `seconds`, wherever it is then; without a number it may run for ever."""
+    """Interrupt the block after `seconds`; without a number there is no limit."""
 
     class TimeIsUp(Exception):
         pass

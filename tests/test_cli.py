@@ -1,4 +1,4 @@
-"""The root command: where global options may stand, what its pages say, and what it answers to mistakes."""
+"""The root command: where global options may be written, what its pages say, and what it answers to mistakes."""
 
 import re
 
@@ -22,7 +22,7 @@ from svcctl.commands import NOUNS
         ("", ""),
     ],
 )
-def test_global_options_may_stand_anywhere_before_two_dashes(typed: str, hoisted: str) -> None:
+def test_global_options_may_be_anywhere_before_two_dashes(typed: str, hoisted: str) -> None:
     assert hoist(typed.split()) == hoisted.split()
 
 

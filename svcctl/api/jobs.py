@@ -61,7 +61,7 @@ def wait_for(client: Client, job_id: str, wanted: Collection[str], deadline: flo
 
 
 def _check_hope(job: Job, wanted: Collection[str]) -> None:
-    """Raise unless a job that is not as wanted may still become so by itself."""
+    """Raise unless a job that is not in a wanted state can still reach one by itself."""
     resting = job.status in ("COMPLETED", "STOPPED")
     if resting and job.error:
         raise ServiceError(f"job {job.id} is {job.status} with an error: {'; '.join(job.error)}")
@@ -101,7 +101,7 @@ def looks(
 ) -> Iterator[Look]:
     """A look every `interval` seconds at the named jobs, at all without a name, for `seconds` from the first look.
 
-    `read` lists the jobs there are. While the service does not answer, the jobs are as they were seen last.
+    `read` lists all jobs. While the service does not answer, the jobs are as they were seen last.
     """
     deadline: float | None = None
     jobs: tuple[Job, ...] = ()

@@ -175,7 +175,7 @@ ALL = "*"
 class Role:
     """A custom role. None is a field that is not given, which an update leaves alone; `()` is given and empty.
 
-    `*` stands in `policies` and `applications` as the one element `ALL`, in `resource_ids` as the key `ALL`.
+    `*` is the only element `ALL` in `policies` and `applications`, and the key `ALL` in `resource_ids`.
     """
 
     name: str | None = None

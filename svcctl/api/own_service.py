@@ -30,7 +30,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The result of a load; lines that are not events are skipped, and `first_skipped` tells where the first one is."""
+    """The result of a load; lines that are not events are skipped; `first_skipped` is the place of the first."""
 
     table: str
     rows: int

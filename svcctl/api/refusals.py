@@ -82,8 +82,8 @@ class Refusal:
     def as_error(self, http_status: int = 200, *, hint: str | None = None) -> SvcctlError:
         """The exception, for the HTTP status of the answer."""
         if http_status in UNAVAILABLE:
-            told = f" (cid {self.cid})" if self.cid else ""
-            return Unavailable(f"the service answered HTTP {http_status}: {self.message}{told}", hint=hint)
+            about = f" (cid {self.cid})" if self.cid else ""
+            return Unavailable(f"the service answered HTTP {http_status}: {self.message}{about}", hint=hint)
         code = self.code if self.code is not None or http_status == 200 else http_status
         if http_status in (401, 403):
             kind: type[ServiceError] = CredentialsError

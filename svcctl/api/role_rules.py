@@ -6,7 +6,7 @@ service can check rule 7, that policies exist and are available.
 
 The interface leaves three questions open, which are answered here: a create that mentions none of policies,
 applications and resourceIds grants everything, and one that mentions some grants nothing of the others; nothing may
-stand beside `*`; a default application is never required.
+be combined with `*`; a default application is never required.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _rule_1(fields: Fields, update: bool) -> Iterator[Finding]:
 
 
 def _rule_2(fields: Fields, update: bool) -> Iterator[Finding]:
-    """`*` means all, so nothing else may be beside it."""
+    """`*` means all, so nothing else may be combined with it."""
     for key, word in GRANTS.items():
         value = fields.get(key)
         if _is_all(value):

@@ -1,4 +1,7 @@
-"""What a mistyped name was meant to be. Case does not count. Client and service suggest by the same rule."""
+"""Suggest the name that a mistyped one was probably meant to be. Case does not count.
+
+Client and service suggest by the same rule.
+"""
 
 from __future__ import annotations
 

@@ -304,7 +304,7 @@ def _print_windows(svc: Context, export: Export) -> None:
 
 
 def _run(svc: Context, export: Export, workers: Workers, figures: dict[str, float], *, keep_going: bool) -> Summary:
-    """Run an export and tell of it; `figures` are those for collectors."""
+    """Run an export and report it; `figures` are those for collectors."""
     from svcctl.exports.perform import Going, perform
 
     if workers.scheduler is None:
@@ -345,7 +345,7 @@ def _run(svc: Context, export: Export, workers: Workers, figures: dict[str, floa
 
 
 _TOLD = ("rows", "bytes", "seconds", "attempts")
-"""What is told of a window."""
+"""The facts of a window that are reported."""
 
 
 def _tell_gaps(svc: Context, summary: Summary) -> None:
@@ -400,7 +400,7 @@ def _found(svc: Context, name: str) -> Found:
 
 
 def _rows(found: Found) -> Iterator[list[Any]]:
-    """What there is to say of an export, as rows of what and value."""
+    """The status of an export, as rows of what and value."""
     from svcctl.exports.windows import length_text
 
     manifest, gaps = found.manifest, found.gaps()

@@ -1,4 +1,4 @@
-"""`svcctl help TOPIC`: pages that explain what holds for all commands."""
+"""`svcctl help TOPIC`: pages about topics that concern several commands."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ def lint_(ctx: typer.Context, files: FilesArg, format: FormatOpt = None) -> None
 def _ask_about_grants(
     svc: Context, domain: str, written: Iterable[WrittenRole], yes: bool, *, update: bool = False
 ) -> None:
-    """Ask before roles that grant everything of a kind; --yes answers."""
+    """Ask before creating roles that grant everything of a kind; --yes skips the question."""
     grants = [text for one in written for text in _grants(one, domain, not update)]
     if grants and not yes:
         svc.ask(" ".join([*grants, "Continue?"]))
@@ -245,7 +245,7 @@ def _grants(written: WrittenRole, domain: str, creates: bool) -> list[str]:
 
 
 def _plan(svc: Context, domain: str, written: WrittenRole) -> Change | None:
-    """The change that brings a role to what its file says; None when it is so already."""
+    """The change that makes a role match its file; None if it already does."""
     name = written.role.name
     if name is None:
         raise UsageError(f"{written.place()}: the name is missing (rule 1)")

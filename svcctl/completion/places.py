@@ -1,4 +1,4 @@
-"""The table of a completion script: what can stand at each place of a command line, read from the command tree.
+"""The table of a completion script: the words for each place of a command line, read from the command tree.
 
 A script walks the words before the cursor to a *place* and looks that up:
 
@@ -29,7 +29,7 @@ NOTHING = Completes()
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What can stand at a place: known words, names of a kind, or both."""
+    """The words for a place: known words, names of a kind, or both."""
 
     words: tuple[Word, ...] = ()
     kind: str = ""

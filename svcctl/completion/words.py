@@ -61,7 +61,7 @@ def formats() -> Iterator[Word]:
 
 
 def list_formats() -> Iterator[Word]:
-    """The output formats of lists of jobs, domains and the like."""
+    """The output formats of lists, such as those of jobs and domains."""
     from svcctl.terminal.formats import AUTO, FORMATS
 
     every = {AUTO, *(row.name for row in FORMATS.values() if row.lists)}

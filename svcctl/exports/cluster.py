@@ -40,7 +40,7 @@ def cluster(address: str) -> Iterator[tuple[Executor, int, int]]:
     Unavailable when none answers.
     """
     extras.need("dask", "--scheduler")
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its errors are told as ours
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its errors are reported as ours
     distributed: Any = importlib.import_module("distributed")  # it has no types
     try:
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)

@@ -173,7 +173,7 @@ def _attempt(task: Task, client: Client, storage: Storage, part: _Part) -> str:
 
 @contextmanager
 def _storing() -> Iterator[None]:
-    """What comes from the storage and not from the answer is told apart: asking again would not help."""
+    """Mark errors of the storage: unlike those of the answer, asking again would not help."""
     try:
         yield
     except IncompleteResult as error:

@@ -120,14 +120,14 @@ class Workers:
 
 
 def perform(
-    export: Export, workers: Workers, going: Going, told: Callable[[Entry], None], *, keep_going: bool
+    export: Export, workers: Workers, going: Going, fetched: Callable[[Entry], None], *, keep_going: bool
 ) -> Summary:
-    """Run an export; `told` is called with each window that is fetched."""
+    """Run an export; `fetched` is called with each window that is fetched."""
     stopping = threading.Event()
 
     def take(done: int, of: int, entry: Entry | None) -> None:
         if entry is not None:
-            told(entry)
+            fetched(entry)
             if workers.scheduler is not None:  # the workers' own counts are elsewhere
                 going.progress.add(rows=entry.rows, bytes=entry.bytes, retries=entry.attempts - 1)
         going.take(done, of)

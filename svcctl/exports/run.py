@@ -4,7 +4,7 @@
 
 The manifest and the parts of an export are in a folder beside its target, `.<target>.export`. Whatever ends a run, a
 part appears under its name whole or not at all, the manifest names only parts that are there, and the merged file gets
-its name before its parts are removed. So a rerun goes on from any moment at which a run can end.
+its name before its parts are removed. So a rerun resumes, whenever the run before it ended.
 
 A file is replaced only by one of the same export that covers all of its time; any other file is refused.
 """
@@ -131,8 +131,8 @@ class Summary:
 class Run:
     """One run. `fetch` is called by `executor`'s workers; `stopping` tells those of this process to end.
 
-    With `keep_going` a window that fails is left out and told in the summary; otherwise its error ends the run. `done`
-    is called with the windows that are through, of how many, and the entry of the last one unless it failed.
+    With `keep_going` a window that fails is left out and listed in the summary; otherwise its error ends the run.
+    `done` is called with the windows that are through, of how many, and the entry of the last one unless it failed.
     """
 
     def __init__(
@@ -389,7 +389,7 @@ class Run:
                     hashed = Hashed(sink)
                     self._write_merged(hashed)
                     if self._failed:
-                        return  # the gaps are told, and a file with gaps is not published
+                        return  # the gaps are listed, and a file with gaps is not published
                     self._note_merged(hashed)
                     sink.complete()
                 break

@@ -38,7 +38,7 @@ class Window:
         return f"{_utc(self.start):%Y%m%dT%H%M%SZ}-{_utc(self.end):%Y%m%dT%H%M%SZ}"
 
     def __contains__(self, other: Window) -> bool:
-        """Whether all of the other window's time is this one's too."""
+        """Whether this window covers all of the other one."""
         return self.start <= other.start and other.end <= self.end
 
     def __str__(self) -> str:

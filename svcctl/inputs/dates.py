@@ -1,4 +1,4 @@
-"""What `--from`, `--to`, `--date-format` and `--time-zone` come to: what is sent, and how dates are shown here."""
+"""Resolve `--from`, `--to`, `--date-format` and `--time-zone`: the dates to send, and how dates are shown here."""
 
 from __future__ import annotations
 

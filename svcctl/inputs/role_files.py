@@ -1,4 +1,4 @@
-"""Role files: roles written in YAML, and what is wrong with them and where.
+"""Role files: read roles from YAML, and report mistakes with their file and line.
 
 A file holds one role, a list of them, a mapping with `roles:` and a list, or several of these as YAML documents. A role
 is a mapping of the interface's fields:

@@ -256,7 +256,7 @@ def _tls(subject: Subject) -> Found | None:
 
 
 def _answer(subject: Subject) -> Found:
-    """Whether there is any answer; its refusals are for the next steps."""
+    """Check that the service answers at all; refusals are left to the next steps."""
     errors = list(subject.answers.values())
     heard = [exchange for exchange in subject.exchanges if exchange.status is not None]
     if errors[0] is not None and (not heard or all(isinstance(error, Unavailable) for error in errors)):

@@ -207,7 +207,7 @@ class _Object(Sink):
 
 
 class _Abandoned(Exception):
-    """What the source of an upload raises to have it aborted."""
+    """Raised by the source of an upload to abort it."""
 
 
 class _Upload:

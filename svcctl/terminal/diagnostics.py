@@ -109,7 +109,7 @@ class Diagnostics:
             self._print(f"svcctl: {text}")
 
     def event(self, name: str, **fields: Any) -> None:
-        """Something that happened, as a JSON object; only where notes and errors are JSON too, and not with --quiet."""
+        """Print an event as a JSON object, if notes and errors are JSON too; --quiet silences it."""
         if self.structured and (name == "error" or not self.quiet):
             self._print(json.dumps({"event": name, **fields}, ensure_ascii=False))
 
@@ -214,7 +214,7 @@ class Diagnostics:
         return code
 
     def each(self, names: Iterable[str], act: Callable[[str], T]) -> Iterator[T]:
-        """What `act` returns for each name. Failures are reported as they come, and raise Reported at the end."""
+        """Yield what `act` returns for each name. Failures are reported as they come, and raise Reported at the end."""
         codes = []
         for name in names:
             try:

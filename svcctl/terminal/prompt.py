@@ -9,11 +9,11 @@ from svcctl.terminal.diagnostics import Diagnostics
 
 
 class Prompt(Protocol):
-    """Somebody who can be asked, or nobody."""
+    """A person to ask, if there is one."""
 
     @property
     def is_attended(self) -> bool:
-        """Whether somebody is there."""
+        """Whether there is a person to ask."""
         ...
 
     def answer(self, question: str, ending: str, *, hidden: bool = False) -> str:
@@ -52,5 +52,5 @@ class TerminalPrompt:
 
 
 def unattended(question: str) -> UsageError:
-    """The error of a question that nobody can be asked."""
+    """The error for a question when there is no terminal to ask on."""
     return UsageError(f"this needs confirmation: {question}", hint="add --yes")

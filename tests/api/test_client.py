@@ -179,7 +179,7 @@ def test_no_service_at_all_is_unavailable() -> None:
     assert str(error).startswith(f"no answer from 127.0.0.1:{port}: ")
 
 
-def test_a_port_without_tls_is_told_with_what_to_do() -> None:
+def test_a_port_without_tls_is_reported_with_a_hint() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def answer_without_tls() -> None:

@@ -104,7 +104,7 @@ def test_operators_and_absolute_dates_are_sent_as_written_and_iso_as_seconds(tex
         ),
     ],
 )
-def test_what_is_no_date_is_refused_with_the_reason(text: str, message: str, hint: str | None) -> None:
+def test_an_invalid_date_is_refused_with_the_reason(text: str, message: str, hint: str | None) -> None:
     with pytest.raises(UsageError) as caught:
         parse_moment(text)
     assert (caught.value.message, caught.value.hint) == (message, hint)

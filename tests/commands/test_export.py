@@ -379,7 +379,7 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_refused_with_what_to_do(home: Shell, arguments: tuple[str, ...], told: str) -> None:
+def test_impossible_exports_are_refused_with_a_hint(home: Shell, arguments: tuple[str, ...], told: str) -> None:
     done = home(*arguments)
     assert (done.returncode, done.stderr, left(home.home)) == (2, told, [])
 

@@ -103,7 +103,7 @@ def test_a_noun_alone_shows_its_page_and_is_a_mistake(noun: str, shell: Shell) -
 
 
 def examples() -> list[tuple[str, str]]:
-    """Each line of a page that begins with a command, and where it stands; a backslash goes on in the next line."""
+    """Each line of a page that begins with a command, and its page; a backslash continues it on the next line."""
     texts = {f"svcctl {path}".rstrip(): str(command.help) for path, command in COMMANDS.items()}
     texts |= {topic: pages.read(topic) for topic in pages.TOPICS}
     texts["svcctl"] = "\n".join(line for line in cli.START.split("\n") if line.startswith(" "))

@@ -199,7 +199,7 @@ def test_watching_on_a_terminal_leaves_the_last_frame(jobs: Shell) -> None:
     assert all(len(line) <= 100 for line in lines)
 
 
-def test_watching_goes_on_while_the_service_is_away(tmp_path: Path, shell: Shell) -> None:
+def test_watching_continues_while_the_service_is_away(tmp_path: Path, shell: Shell) -> None:
     assert shell("service", "start").returncode == 0
     try:
         job_id = launch(shell, query="from auth.all")

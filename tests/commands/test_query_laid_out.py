@@ -33,7 +33,7 @@ def test_a_column_whose_name_holds_a_comma_is_quoted(service: Shell) -> None:
     assert (done.stdout, done.stderr) == ("row 1\nok          true\nx, rounded  0.5\n", "")
 
 
-def test_an_unknown_column_is_told_with_the_nearest_first(service: Shell) -> None:
+def test_an_unknown_column_is_reported_with_the_nearest_first(service: Shell) -> None:
     done = service("query", "from sample", *DAY, "-f", "table", "--columns", "ok,nmae")
     assert (done.returncode, done.stdout) == (2, "")
     message, hint, _ = done.stderr.split("\n")

@@ -49,6 +49,6 @@ def test_the_length_leaves_out_the_units_that_are_zero(shell: Shell, from_: str,
         ),
     ],
 )
-def test_what_is_no_range_is_refused(shell: Shell, arguments: tuple[str, ...], stderr: str) -> None:
+def test_an_invalid_range_is_refused(shell: Shell, arguments: tuple[str, ...], stderr: str) -> None:
     done = shell("range", *arguments)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", stderr)

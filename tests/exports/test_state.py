@@ -24,7 +24,7 @@ def test_a_state_is_none_before_its_first_run_and_then_what_was_saved(states: St
     assert states.names() == ["hourly"]
 
 
-def test_an_unknown_state_is_told_with_those_there_are(states: States) -> None:
+def test_an_unknown_state_is_refused_with_the_known_ones(states: States) -> None:
     states.save("hourly", STATE)
     with pytest.raises(NotFound) as caught:
         states.need("daily")

@@ -72,7 +72,7 @@ def test_a_length_is_read_and_written_in_its_largest_unit(text: str, seconds: in
 
 
 @pytest.mark.parametrize("text", ["", "0h", "h", "1", "1w", "1.5h", "-1h", "1 h", "١h"])
-def test_what_is_no_length_is_refused(text: str) -> None:
+def test_an_invalid_length_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_length(text)
     assert caught.value.message == f"'{text}' is not a valid length"
@@ -140,7 +140,7 @@ def test_a_pattern_that_gives_two_windows_one_file_is_refused() -> None:
         ("}.csv", "'}.csv' is not a pattern: Single '}' encountered in format string"),
     ],
 )
-def test_what_is_no_pattern_is_refused(text: str, message: str) -> None:
+def test_an_invalid_pattern_is_refused(text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         Target(text)
     assert caught.value.message == message

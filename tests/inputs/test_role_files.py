@@ -1,4 +1,4 @@
-"""Role files: their shapes, their errors with file, line and key, and how a role differs from what there is."""
+"""Role files: their shapes, their errors with file, line and key, and how a role differs from the existing one."""
 
 from pathlib import Path
 
@@ -126,7 +126,7 @@ def test_an_error_names_file_line_and_key(text: str, message: str, hint: str | N
         ),
     ],
 )
-def test_a_role_that_breaks_a_rule_is_told_where(text: str, message: str, hint: str) -> None:
+def test_an_error_in_a_role_names_its_place(text: str, message: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         require_sound(parse_roles(text, "roles.yaml"))
     assert (caught.value.message, caught.value.hint) == (message, hint)

@@ -170,7 +170,7 @@ def test_what_a_profile_lacks_is_named(shell: Shell) -> None:
     )
 
 
-def test_settings_are_told_with_their_sources(shell: Shell) -> None:
+def test_settings_are_listed_with_their_sources(shell: Shell) -> None:
     with serving(domain_key) as port:
         variables = {"SVCCTL_BASE_URL": f"http://127.0.0.1:{port}", "SVCCTL_TOKEN": "token"}
         code, steps, _ = check(shell, **variables)
@@ -181,7 +181,7 @@ def test_settings_are_told_with_their_sources(shell: Shell) -> None:
     assert steps["credentials"] == ("ok", "the token is accepted")
 
 
-def test_a_host_without_an_address_is_told(shell: Shell) -> None:
+def test_a_host_without_an_address_is_reported(shell: Shell) -> None:
     profile(shell, "https://no-such-host.invalid")
     code, steps, stderr = check(shell)
     assert (code, steps["name"][0]) == (6, "failed")
@@ -189,7 +189,7 @@ def test_a_host_without_an_address_is_told(shell: Shell) -> None:
     assert "hint: check base_url for typos" in stderr
 
 
-def test_a_port_where_nothing_listens_is_told(shell: Shell) -> None:
+def test_a_port_where_nothing_listens_is_reported(shell: Shell) -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))  # held, and nobody listens
         port = held.getsockname()[1]
@@ -234,7 +234,7 @@ def test_a_base_url_with_a_path_too_many_is_not_taken_for_the_service(shell: She
     )
 
 
-def test_a_service_that_is_out_of_order_is_told(shell: Shell) -> None:
+def test_a_service_that_is_out_of_order_is_reported(shell: Shell) -> None:
     with serving(lambda path: (503, "<html><title>Maintenance</title></html>")) as port:
         profile(shell, f"http://127.0.0.1:{port}")
         code, steps, _ = check(shell)
@@ -287,7 +287,7 @@ def secured(path: Path) -> ssl.SSLContext:
     return context
 
 
-def test_a_certificate_is_told_with_its_maker_and_its_end(
+def test_a_certificate_is_shown_with_its_issuer_and_its_end(
     shell: Shell, certificate: Callable[[str, int], Path]
 ) -> None:
     path = certificate("127.0.0.1", 90)
@@ -331,7 +331,7 @@ def test_a_certificate_for_another_name_points_at_the_base_url(
     assert stderr.endswith("hint: check the host in base_url: the certificate is for another name\n")
 
 
-def test_a_port_that_speaks_something_else_than_tls_is_told(shell: Shell) -> None:
+def test_a_port_that_speaks_something_else_than_tls_is_reported(shell: Shell) -> None:
     with serving(domain_key) as port:
         profile(shell, f"https://127.0.0.1:{port}")
         code, steps, _ = check(shell)

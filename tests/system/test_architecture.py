@@ -12,7 +12,7 @@ import pytest
 import svcctl
 
 ROOT = Path(svcctl.__file__).parent
-# What each part may import of svcctl, wherever in a module the import stands. All rows hold that name the module or
+# What each part may import of svcctl, wherever in a module the import is. All rows hold that name the module or
 # a folder of it.
 ALLOWED = {
     "": {"svcctl"},

@@ -18,7 +18,7 @@ FILE = Path(svcctl.__file__).parent / "pages" / "query-language.txt"
 QUERIES = [
     re.sub(r"\s+", " ", found[0].strip()) for found in re.finditer(r"(?m)^    from .*\n(?:        .*\n)*", page())
 ]
-"""Every query on the page: it stands by itself, four blanks from the margin, its other lines four more."""
+"""Every query on the page: a paragraph of its own, indented by four blanks, its other lines by eight."""
 
 
 def test_the_page_is_up_to_date() -> None:
@@ -48,7 +48,7 @@ def test_every_query_of_the_page_is_found() -> None:
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_every_query_of_the_page_has_rows(service: Shell, query: str) -> None:
-    # The page's query is put on one line; its comment may then only stand last.
+    # The page's query is put on one line; its comment may then only come last.
     assert parse(query).clauses or query.startswith("from service.access")
     assert service.ndjson("query", query, "--from", "10d", "--limit", "3") != []
 

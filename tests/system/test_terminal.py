@@ -68,7 +68,7 @@ def test_there_is_no_progress_where_none_is_wanted_or_possible(kind: str) -> Non
     assert stream.getvalue() == ""
 
 
-def test_a_note_stands_on_a_line_of_its_own_and_work_goes_on_behind_it() -> None:
+def test_a_note_has_a_line_of_its_own_and_progress_continues_after_it() -> None:
     stream = Tty()
     diagnostics = Diagnostics(stream)
     with diagnostics.working(lambda: "working"):

@@ -1,4 +1,4 @@
-"""A service starts on the files that an older svcctl left when it was killed, and goes on with its jobs."""
+"""A service starts on the files that an older svcctl left when it was killed, and continues its jobs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def wait_for_sent(shell: Shell, job: str, sent: int) -> None:
         time.sleep(0.05)
 
 
-def test_a_new_service_goes_on_with_what_an_old_one_left(old: Shell) -> None:
+def test_a_new_service_continues_the_work_of_an_old_one(old: Shell) -> None:
     assert old("service", "start").returncode == 0
     jobs = old.ndjson("job", "list")
     assert [(job["friendlyName"], job["status"], job["error"]) for job in jobs] == [

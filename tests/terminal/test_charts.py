@@ -1,4 +1,4 @@
-"""Charts, as they stand on a screen and in a pipe."""
+"""Charts, as they appear on a screen and in a pipe."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_no_rows_leave_the_title() -> None:
 
 
 @pytest.mark.parametrize("columns", ["user:str", "n:int8", "eventdate:timestamp last:timestamp", ""])
-def test_rows_that_cannot_be_charted_are_told_what_is_missing(columns: str) -> None:
+def test_the_error_for_rows_that_cannot_be_charted_says_what_is_missing(columns: str) -> None:
     made = [TableColumn(*column.split(":")) for column in columns.split()]
     with pytest.raises(UsageError) as caught:
         draw(made, [], Style())

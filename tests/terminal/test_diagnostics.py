@@ -72,7 +72,7 @@ def test_what_a_service_says_is_made_visible_on_one_line() -> None:
     assert report(errors.ServiceError("a\nb\x1b[2J"))[1] == "svcctl: error: a\\nb\\x1b[2J\n"
 
 
-def test_each_reports_a_failure_as_it_comes_and_goes_on_to_the_next_name() -> None:
+def test_each_reports_a_failure_as_it_comes_and_continues_with_the_next_name() -> None:
     stream = io.StringIO()
 
     def act(name: str) -> str:

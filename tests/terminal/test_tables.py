@@ -1,4 +1,4 @@
-"""Tables and vertical blocks, as they stand on a screen."""
+"""Tables and vertical blocks, as they appear on a screen."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, timedelta, timezone

@@ -1,4 +1,4 @@
-"""`svcctl service accounts`: set up what the provider of the local service sells and to whom, and their keys."""
+"""`svcctl service accounts`: set up the resellers, plans, policies, users and keys of the local service."""
 
 from __future__ import annotations
 

@@ -172,10 +172,10 @@ class _Way(Protocol):
 
     @property
     def memo(self) -> Memo:
-        """What makes the same way again."""
+        """What the job saves, so that the same way is chosen again."""
 
     def there(self, sent: int) -> int:
-        """How many rows of the job are there; at least `sent`."""
+        """Count the job's rows in the partition; at least `sent`."""
 
     def send(self, batch: Sequence[bytes], first: int) -> None:
         """Deliver rows, the first of which is number `first` of the job."""

@@ -171,7 +171,7 @@ def find(connection: Connection, name: str) -> StoredDomain:
 
 
 def available(connection: Connection, domain: StoredDomain, kind: offers.Kind) -> tuple[str, ...]:
-    """List the policies or applications of the domain's Admin role; in a domain of the provider, all there are."""
+    """List the policies or applications of the domain's Admin role; in a domain of the provider, all that exist."""
     if domain.reseller is None or domain.plan is None:
         return offers.every(connection, kind)
     if kind == "application":

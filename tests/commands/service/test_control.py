@@ -151,7 +151,7 @@ def test_a_missing_extra_is_named(shell: Shell, tmp_path: Path) -> None:
     )
 
 
-def test_lines_that_are_no_event_are_told(service: Shell) -> None:
+def test_lines_that_are_no_event_are_reported(service: Shell) -> None:
     lines = "2024-01-31 10:00:00 up\nnoise\n2024-01-31 10:00:01 down\n"
     done = service("service", "load", "-", "--table", "some.lines", "--format", "log", stdin=lines)
     assert (done.returncode, done.stderr) == (

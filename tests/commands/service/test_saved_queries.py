@@ -51,7 +51,7 @@ def test_running_an_unknown_id_is_not_found_in_every_format(service: Shell, form
     assert done.stderr.count("\n") == 1
 
 
-def test_a_mistake_is_told_with_its_place_when_the_query_is_saved(service: Shell) -> None:
+def test_a_mistake_is_reported_with_its_place_when_the_query_is_saved(service: Shell) -> None:
     done = service("service", "queries", "set", "bad", "from sample\nwhere n >")
     assert (done.returncode, done.stdout) == (1, "")
     message, line, caret, rest = done.stderr.split("\n")

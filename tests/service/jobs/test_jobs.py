@@ -29,7 +29,7 @@ SECRET = "5ecr3t-of-the-destination"
 
 
 class Work:
-    """Deliveries that go on until the test ends them; `alive` is false for those of a service that was killed."""
+    """Deliveries that continue until the test ends them; `alive` is false for those of a service that was killed."""
 
     def __init__(self) -> None:
         self.orders: dict[str, threading.Event] = {}
@@ -137,7 +137,7 @@ def test_jobs_are_those_of_the_domain(mine: Jobs) -> None:
     assert refusal(lambda: mine.remove(STRANGER, first)) == ("NotFound", 100)
 
 
-def test_a_stopped_job_has_delivered_what_it_had_and_goes_on_from_there(mine: Jobs, work: Work) -> None:
+def test_a_stopped_job_has_delivered_its_rows_and_resumes_from_there(mine: Jobs, work: Work) -> None:
     job_id = launch(mine)
     work.begun.acquire()
     stopped = mine.stop(ME, job_id)

@@ -100,7 +100,7 @@ def test_rule_2_a_star_means_all(
         ({"policies": "*", "resourceIds": {"*": [1]}}, "resourceIds"),
     ],
 )
-def test_rule_2_a_star_stands_alone(fields: dict[str, Any], key: str) -> None:
+def test_rule_2_a_star_is_the_only_element(fields: dict[str, Any], key: str) -> None:
     others = "labels or IDs" if key == "resourceIds" else "names"
     assert refusal(lambda: made(**fields)) == (132, f"{key} has other {others} next to '*', which already means all")
 

@@ -69,8 +69,9 @@ class Stream(Protocol):
 class Engine(Protocol):
     """Stored tables of events. Every method may be called from any thread; reads run side by side with a write."""
 
-    dialect: Dialect
-    """What plans for this engine are compiled with."""
+    @property
+    def dialect(self) -> Dialect:
+        """What plans for this engine are compiled with."""
 
     @abstractmethod
     def tables(self) -> Mapping[str, Table]:

@@ -10,11 +10,7 @@ from sqlglot import exp
 
 
 class Type(StrEnum):
-    """A type as `m` of the compact formats names it.
-
-    Stored as, in DuckDB: TIMESTAMP (UTC, whole milliseconds), VARCHAR, INTEGER, BIGINT, DOUBLE, BOOLEAN, UINTEGER. The
-    mapping is one to one, so a table's own column types say what its events hold.
-    """
+    """A type as `m` of the compact formats names it. A timestamp is in UTC, in whole milliseconds."""
 
     TIMESTAMP = "timestamp"
     STR = "str"

@@ -192,6 +192,18 @@ def test_rows_between_two_marks_are_those_stored_between_them(engine: Engine) ->
     assert rows(engine, "from t group select sum(n)", marks[1], marks[2]) == [2]
 
 
+@pytest.mark.parametrize("name", ["rowid", "RowID", "position", "version"])
+def test_a_column_may_have_any_name_and_changes_no_positions(engine: Engine, name: str) -> None:
+    columns = (COLUMNS[0], Column(name, Type.INT8))
+    marks = []
+    for n, second in ((900, 5), (-1, 5), (50, 1)):
+        store(engine, "t", columns, [(at(second), n)])
+        marks.append(engine.mark("t"))
+    assert rows(engine, f"from t select {name}") == [50, 900, -1]
+    assert rows(engine, f"from t select {name} limit 2 offset 1", None, marks[2]) == [900, -1]
+    assert rows(engine, f"from t select {name} + 1 as m where m > -5", marks[0], marks[2]) == [51, 0]
+
+
 def test_the_same_call_returns_the_same_rows_in_the_same_order_again(engine: Engine) -> None:
     for round_ in range(3):
         add(engine, *((n % 5, round_ * 3000 + n) for n in range(3000)))

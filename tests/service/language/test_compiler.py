@@ -208,7 +208,7 @@ def test_a_table_in_order_is_not_sorted_again_and_others_are(compiled: Compiled)
 
     window = """FROM "t" AS "t" WHERE "t"."eventdate" >= CAST('2024-01-01 00:00:00.000000' AS TIMESTAMP)"""
     assert sql(True, "from t select a") == f'SELECT "t"."a" AS "a" {window}'
-    assert sql(False, "from t select a") == f'SELECT "t"."a" AS "a" {window} ORDER BY "t"."eventdate", "t"."rowid"'
+    assert sql(False, "from t select a") == f'SELECT "t"."a" AS "a" {window} ORDER BY "t"."eventdate", "t"."(position)"'
     assert sql(True, "from t group by a").endswith(' GROUP BY 1) AS "t" ORDER BY "t"."c1"')
 
 

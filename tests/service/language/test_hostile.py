@@ -53,7 +53,7 @@ def test_a_name_is_a_name_whatever_it_holds(text: str, compiled: Compiled) -> No
     column = text + "x"
     sql_name, name = ('"' + part.replace('"', '""') + '"' for part in (column, text))
     database.execute(f"CREATE TABLE {name} AS SELECT TIMESTAMP '2024-01-01 00:00:00' eventdate, 1 {sql_name}")
-    table = Table(text, (Column("eventdate", Type.TIMESTAMP), Column(column, Type.INT4)))
+    table = Table(text, (Column("eventdate", Type.TIMESTAMP), Column(column, Type.INT4)), ordered=True)
     ours, theirs = ("`" + part.replace("`", "``") + "`" for part in (text + "y", column))
     plan = compiled(
         f"from `{text.replace('`', '``')}` where {theirs} = 1 select {theirs} as {ours}", catalog={text: table}

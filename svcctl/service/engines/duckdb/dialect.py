@@ -11,8 +11,8 @@ from sqlglot import exp
 from svcctl.service.engines.duckdb.scratch import scratch
 from svcctl.service.language.dialect import DatePart, DatePattern
 
-POSITION = "rowid"
-"""DuckDB's pseudo-column of positions. Rows are never deleted, so it numbers them from 0."""
+POSITION = "(position)"
+"""The name of a row's position in a plan; the engine puts what DuckDB calls it in its place."""
 
 _CODES: Mapping[DatePart, str] = {
     DatePart.YEAR: "%Y",

@@ -28,9 +28,11 @@ from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
 from svcctl.service.engines.duckdb.opening import SCHEMA, open_file, readable
 from svcctl.service.engines.duckdb.statement import Statement, explained
 from svcctl.service.engines.duckdb.text import SQL_TYPES, TYPES, quote
-from svcctl.service.language.dialect import Dialect, write
+from svcctl.service.language.dialect import write
 from svcctl.service.language.types import Column, Plan, Table, Type
 
+ROWID = "rowid"
+"""DuckDB's pseudo-column of positions. Rows are never deleted, so it numbers them from 0."""
 _CONNECT = "USE store; SET enable_progress_bar=false"
 
 
@@ -40,7 +42,7 @@ class DuckDBEngine:
     `memory_limit` is what DuckDB may hold; sorts and groups beyond it go to `spill`, by default beside the file.
     """
 
-    dialect: Dialect = DuckDBDialect()
+    dialect = DuckDBDialect()
 
     def __init__(self, path: Path | None = None, *, memory_limit: str = "1GB", spill: Path | None = None) -> None:
         with readable(path):
@@ -164,16 +166,21 @@ class DuckDBEngine:
         """The plan's SELECT, over the rows between two marks."""
         select = plan.select.copy()
         source = next(node for node in select.find_all(exp.Table))
-        source.set("db", exp.to_identifier(SCHEMA, quoted=True))
         within = source.parent_select
         assert within is not None
-        bounds = [(exp.GTE, since), (exp.LT, until)]
-        for compare, mark in bounds:
+        for compare, mark in ((exp.GTE, since), (exp.LT, until)):
             if mark is not None:
-                position = compare(
-                    this=exp.column(POSITION, table="t", quoted=True), expression=exp.Literal.number(mark)
-                )
-                within.where(position, copy=False)
+                within.where(compare(this=self.dialect.position(), expression=exp.Literal.number(mark)), copy=False)
+        source.set("db", exp.to_identifier(SCHEMA, quoted=True))
+        if any(column.name.casefold() == ROWID for column in self.table(plan.table).columns):
+            # such a column hides DuckDB's own, so the rows are counted
+            source.set("alias", None)
+            rows = exp.select("*", f'row_number() OVER () - 1 AS "{POSITION}"', dialect="duckdb").from_(source.copy())
+            source.replace(rows.subquery(exp.to_identifier("t", quoted=True)))
+        else:
+            for column in within.find_all(exp.Column):
+                if column.name == POSITION:
+                    column.set("this", exp.to_identifier(ROWID, quoted=True))
         if since is not None or until is not None:
             for limit in select.find_all(exp.Limit):
                 # DuckDB 2.0 fails on a literal limit after a sort of rows between two rowids

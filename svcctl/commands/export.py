@@ -146,7 +146,7 @@ def export(
 
     \b
     svcctl export 'from auth.all' --from 7ad --to today -o week.csv.gz
-    svcctl export 'from auth.all' --from 1ad --state auth -o 'out/{start:%Y/%m/%d/%H}.ndjson.gz'
+    svcctl export -F auth.q --from 1ad --state auth -o 'out/{start:%F/%H}.csv.gz'
     svcctl export status auth       what is there, and where the next run starts
     svcctl export verify auth       hashes all files again
     """
@@ -204,7 +204,7 @@ def status(ctx: typer.Context, name: NameArg, format: FormatOpt = None) -> None:
 
     \b
     svcctl export status auth
-    svcctl export status 'out/{start:%Y/%m/%d/%H}.ndjson.gz'
+    svcctl export status 'out/{start:%F/%H}.csv.gz'
     """
     svc: Context = ctx.obj
     svc.output.records(STATUS, _rows(_found(svc, name)), svc.format(format, lists=True))

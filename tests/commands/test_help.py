@@ -74,6 +74,7 @@ def test_help_alone_names_the_topics(shell: Shell) -> None:
         "  exit-codes      Exit codes\n"
         "  query-language  The query language\n"
         "  destinations    Destinations of --dest\n"
+        "  export          Exports that a cron job can trust\n"
         "\n"
         "Help of a command: svcctl COMMAND --help\n"
     )
@@ -130,6 +131,7 @@ def prepared(service: Shell, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     (home / "bin" / "svcctl").write_text(f'#!/bin/sh\nexec {sys.executable} -m svcctl "$@"\n')
     (home / "bin" / "svcctl").chmod(0o755)
     (home / "errors.q").write_text("from demo.ecommerce.data where statusCode >= 500 limit 3")
+    (home / "auth.q").write_text("from auth.all")
     (home / "request.json").write_text('{"query":"from auth.all limit 1","from":"1h","to":"now"}')
     (home / "roles.yaml").write_text("{name: Watch, policies: [Search]}\n")
     for secret in ("secret.txt", ".secret"):
@@ -169,7 +171,14 @@ def readers(shell: Shell) -> dict[str, str]:
     return {"SVCCTL_PROFILE": "local-reseller"}
 
 
+def exported(shell: Shell) -> dict[str, str]:
+    shell("export", "-F", "auth.q", "--from", "1ad", "--state", "auth", "-o", "out/{start:%F/%H}.csv.gz")
+    return {}
+
+
 BEFORE = {
+    "svcctl export status": exported,
+    "svcctl export verify": exported,
     "svcctl job wait": launch,
     "svcctl role create": lambda shell: {"SVCCTL_PROFILE": "local-reseller"},
     "svcctl role update": readers,

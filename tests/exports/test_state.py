@@ -50,6 +50,6 @@ def test_a_name_that_is_no_file_name_is_refused(states: States, name: str) -> No
 def test_one_run_holds_a_state(states: States) -> None:
     with states.locked("hourly"), pytest.raises(Locked) as caught, states.locked("hourly"):
         pass
-    assert caught.value.message == "another run of the export 'hourly' is going on"
+    assert caught.value.message == "another run of the export 'hourly' has not ended yet"
     with states.locked("hourly"), states.locked("daily"):
         pass

@@ -276,8 +276,8 @@ def test_usage_errors_say_what_and_what_to_do(service: Shell, arguments: list[st
         ),
         (
             "from sample where name = 5",
-            "svcctl: error: line 1, column 24: cannot compare str with int4 (str(…) makes a string, int(…) a number) "
-            "(CODE)\n"
+            "svcctl: error: line 1, column 24: cannot compare str with int4 "
+            "(str(…) converts to a string, int(…) to a number) (CODE)\n"
             "  from sample where name = 5\n"
             "                         ^\n",
         ),

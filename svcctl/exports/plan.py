@@ -83,6 +83,12 @@ def plan(
             f"every run of a state needs a file of its own, and all runs would write {asked.target}",
             hint="give a file a window, as in out/{start:%Y%m%dT%H}.csv, or a file a run: out/{from:%Y%m%dT%H}.csv",
         )
+    if asked.incremental and target.ends_with_run:
+        # A run that is killed before its state moves is made again, with a later end and so under another name.
+        raise UsageError(
+            f"{asked.target} names the end of a run, which differs when a run of a state is repeated",
+            hint="name its start instead, as in out/{from:%Y%m%dT%H}.csv",
+        )
     options = {"date_format": asked.date_format, "time_zone": asked.time_zone, "most": asked.most}
     about = About(
         asked.query,

@@ -116,6 +116,11 @@ class Target:
         return not {"from", "to"}.isdisjoint(self._fields())
 
     @property
+    def ends_with_run(self) -> bool:
+        """Whether a name depends on where the run ends."""
+        return "to" in self._fields()
+
+    @property
     def folder(self) -> str:
         """The part of the path before the first field, up to a slash: what all files of a pattern have in common."""
         literal = next(iter(Formatter().parse(self.text)), ("",))[0]

@@ -74,7 +74,7 @@ def filled(rows: list[Row], columns: tuple[Column, ...] = COLUMNS) -> DuckDBEngi
 def plan(select: str, columns: tuple[Column, ...] = COLUMNS) -> Plan:
     expression = parse_one(select, read="duckdb")
     assert isinstance(expression, exp.Select)
-    return Plan(expression, columns, "demo.data")
+    return Plan(expression, columns, "t")
 
 
 def body(engine: DuckDBEngine, encoder: Encoder, *plans: Plan, rows_per_batch: int = 2048) -> bytes:

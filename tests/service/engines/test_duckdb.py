@@ -49,26 +49,6 @@ def test_a_new_table_is_listed_with_its_columns_and_is_ordered(engine: DuckDBEng
     assert dict(engine.tables()) == {"demo.web.data": Table("demo.web.data", columns, ordered=True)}
 
 
-@pytest.mark.parametrize(
-    ("name", "columns", "message"),
-    [
-        ("a b", COLUMNS, "'a b' cannot name a table"),
-        ("a..b", COLUMNS, "'a..b' cannot name a table"),
-        ('a"b', COLUMNS, "'a\"b' cannot name a table"),
-        ("t", COLUMNS[1:], "table 't' needs a column eventdate of type timestamp"),
-        ("t", (*COLUMNS, Column("N", Type.STR)), "table 't' would have two columns of the same name"),
-        ("Taken", COLUMNS, "table 'taken' is already there"),
-    ],
-)
-def test_a_table_that_cannot_be_is_refused(
-    engine: DuckDBEngine, name: str, columns: tuple[Column, ...], message: str
-) -> None:
-    engine.create("taken", COLUMNS)
-    with pytest.raises(UsageError) as caught:
-        engine.create(name, columns)
-    assert caught.value.message == message
-
-
 def test_rows_are_stored_in_eventdate_order_whatever_order_they_come_in(engine: DuckDBEngine) -> None:
     engine.create("t", COLUMNS)
     assert engine.append("t", selected(COUNTING.format(0, 5) + " ORDER BY i DESC")) == 5

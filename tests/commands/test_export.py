@@ -286,7 +286,7 @@ def test_the_state_moves_to_the_first_gap(moved: Moved, proxied: tuple[Shell, Fa
 def test_a_run_with_a_file_of_its_own_moves_the_state_only_when_the_file_is_there(
     moved: Moved, proxied: tuple[Shell, FaultyProxy]
 ) -> None:
-    target = f"{moved.shell.home}/{{from:%H}}-{{to:%H}}.csv"
+    target = f"{moved.shell.home}/{{from:%H}}.csv"
     every = ("export", QUERY, "--from", "2024-01-31", "--state", "runs", "-o", target, "--retries", "0")
     moved.now = START + 3 * 3600
     proxied[1].choose = broken(1)
@@ -297,7 +297,7 @@ def test_a_run_with_a_file_of_its_own_moves_the_state_only_when_the_file_is_ther
     assert moved(*every)[0] == 0
     moved.now += 3600
     assert moved(*every)[0] == 0
-    assert left(moved.shell.home) == ["00-03.csv", "03-04.csv", "states/runs.json", "states/runs.lock"]
+    assert left(moved.shell.home) == ["00.csv", "03.csv", "states/runs.json", "states/runs.lock"]
 
 
 def test_a_second_run_of_a_state_ends_at_once(moved: Moved) -> None:

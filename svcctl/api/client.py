@@ -18,6 +18,7 @@ import httpx
 
 from svcctl.api.addresses import DEFAULT_PATHS, Paths, checked_url, is_loopback, segment, trust
 from svcctl.api.auth import Credentials
+from svcctl.api.body import pieces
 from svcctl.api.events import MODES, QueryResponse
 from svcctl.api.models import Domain, Job, JobStatus, Role
 from svcctl.api.payloads import decoded, record, records
@@ -294,7 +295,9 @@ def _encoded(fields: Mapping[str, Any]) -> bytes:
 
 def _body(response: httpx.Response) -> Iterator[bytes]:
     try:
-        yield from response.iter_bytes()
+        yield from pieces(response)
+    except httpx.DecodingError as error:
+        raise IncompleteResult(f"the result is incomplete: {error}") from None
     except httpx.TimeoutException:
         raise IncompleteResult("the result is incomplete: the service fell silent") from None
     except httpx.HTTPError:

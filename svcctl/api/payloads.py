@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 
+from svcctl.api.body import whole
 from svcctl.api.refusals import is_page, page_line, read_refusal
 from svcctl.api.transport import CID
 from svcctl.errors import Unavailable
@@ -15,10 +16,7 @@ from svcctl.errors import Unavailable
 
 def decoded(response: httpx.Response) -> Any:
     """The payload of an answer, None for an empty one; raises the error that a body states, with HTTP 200 too."""
-    try:
-        body = response.read()
-    finally:
-        response.close()
+    body = whole(response)
     if not body.strip():
         return None
     try:

@@ -19,6 +19,7 @@ import httpx
 
 from svcctl.api import backoff
 from svcctl.api.auth import RESELLER, Credentials
+from svcctl.api.body import beginning
 from svcctl.api.destinations import REDACTED, is_secret
 from svcctl.api.refusals import MAX_BODY, UNAVAILABLE, error_of
 from svcctl.errors import ServiceError, SvcctlError, Unavailable, UsageError
@@ -216,7 +217,7 @@ class Sender:
 
     def _refused(self, response: httpx.Response) -> SvcctlError:
         """The error that an answer without success states."""
-        body = _start_of(response)
+        start = _start_of(response)
         status = response.status_code
         if location := response.headers.get("location") if response.is_redirect else None:
             return ServiceError(
@@ -226,7 +227,7 @@ class Sender:
             )
         hint = self._skew_hint(response) if status == 401 else None
         return error_of(
-            status, response.headers.get("content-type", ""), body, hint=hint, cid=response.headers.get(CID)
+            status, response.headers.get("content-type", ""), start, hint=hint, cid=response.headers.get(CID)
         )
 
     def _skew_hint(self, response: httpx.Response) -> str | None:
@@ -261,22 +262,19 @@ def _redacted(value: Any) -> Any:
 
 
 def _start_of(response: httpx.Response) -> bytes:
-    """The first MAX_BODY bytes of an answer's body, which is closed then."""
-    body = bytearray()
+    """The first MAX_BODY bytes of an answer that is an error; none when its compression cannot be read."""
     try:
-        for chunk in response.iter_bytes():
-            body += chunk
-            if len(body) >= MAX_BODY:
-                break
-    finally:
-        response.close()
-    return bytes(body[:MAX_BODY])
+        return beginning(response, MAX_BODY)
+    except (Unavailable, httpx.DecodingError):
+        return b""
 
 
 def _no_answer(call: Call, error: httpx.RequestError) -> Unavailable:
     host = urlsplit(call.url).netloc
     if isinstance(error, httpx.TimeoutException):
         return Unavailable(f"no answer from {host} in time")
+    if isinstance(error, httpx.DecodingError):
+        return Unavailable(f"the answer from {host} cannot be read: {error}")
     reason = re.sub(r"^\[(Errno -?\d+|SSL: \w+)\] | \(_ssl\.c:\d+\)$", "", " ".join(str(error).split()))
     hint = next((hint for words, hint in _HINTS.items() if words in reason), None)
     return Unavailable(f"no answer from {host}: {reason or type(error).__name__}", hint=hint)

@@ -61,6 +61,17 @@ def columns_of(m: object) -> tuple[Column, ...]:
     return tuple(column for _, column in entries)
 
 
+def columns_listed(metadata: object) -> tuple[Column, ...]:
+    """The columns of a compact result's `metadata`, in order. ValueError when it is not a list of names and types."""
+    if not isinstance(metadata, list) or not all(isinstance(each, Mapping) and "name" in each for each in metadata):
+        raise ValueError("metadata is not a list of names and types")
+    return tuple(Column(str(each["name"]), _text(each.get("type"))) for each in metadata)
+
+
+METADATA = {"m": columns_of, "metadata": columns_listed}
+"""The members of a compact result that describe its columns; services send the first, the second, or both."""
+
+
 class JobStatus(StrEnum):
     """The states of a job in the interface."""
 

@@ -113,7 +113,8 @@ def read_refusal(payload: Any) -> Refusal | None:
         error = payload.get(name)
         if isinstance(error, Mapping):
             message = error.get("message") or error.get("msg")
-            return Refusal(_line(message) or "the service gave no message", _code(error.get("code")), cid)
+            place = _place(payload.get("context"))
+            return Refusal(_line(message) or "the service gave no message", _code(error.get("code")), cid, place)
         if isinstance(error, list) and error:
             return _listed(error, cid)
         if isinstance(error, str) and error:

@@ -16,6 +16,7 @@ TEXT = st.text(st.sampled_from(NASTY) | st.characters(codec="utf-8", exclude_cha
 VALUE = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | TEXT
 WIDTHS = st.integers(1, 4)
 PADDING = st.sampled_from(["", "    ", "        "])
+LINE_ENDS = st.sampled_from(["\n", "\r\n"])
 
 
 def pieces(body: bytes, data: st.DataObject) -> list[bytes]:
@@ -44,14 +45,16 @@ def test_separated_rows(data: st.DataObject, dialect: tuple[str, str], quoting: 
     mode, separator = dialect
     rows = table(data, TEXT)
     names = tuple(f"c{at}" for at in range(len(rows[0])))
-    padding = st.sampled_from(["", "\n", separator + "\n", separator * (len(names) - 1) + "\n"])
+    blanks = st.sampled_from(["", separator, separator * (len(names) - 1)])
+    padding = st.just("") | st.tuples(blanks, LINE_ENDS).map("".join)
+    line_end = data.draw(LINE_ENDS)
     lines = []
     for row in [names, *rows]:
         file = io.StringIO()
-        csv.writer(file, delimiter=separator, quoting=quoting, lineterminator="\n").writerow(row)
+        csv.writer(file, delimiter=separator, quoting=quoting, lineterminator=line_end).writerow(row)
         lines.append(file.getvalue())
     # A row of empty cells only is written as padding is, and a last row may look like an error of three cells.
-    kept = [(line, row) for line, row in zip(lines[1:], rows, strict=True) if line.strip(separator + "\n")]
+    kept = [(line, row) for line, row in zip(lines[1:], rows, strict=True) if line.strip(separator + "\r\n")]
     if kept and len(names) == 3 and ".error" in kept[-1][1][0]:
         kept.pop()
     lines = [lines[0], *(line for line, _ in kept)]
@@ -71,10 +74,11 @@ def test_json_lines(data: st.DataObject, ascii_only: bool) -> None:
     m = {name: {"type": "str", "index": at} for at, name in enumerate(names)}
     records = [compact(dict(zip(names, row, strict=True)), ascii_only) for row in rows]
     values = [compact({"m": m}, ascii_only), *(compact({"d": row}, ascii_only) for row in rows)]
-    between = st.sampled_from(["", "    ", "    \n", "\n", "        \n    "])
+    between = st.sampled_from(["", "    ", "    \n", "\n", "\r\n", "        \r\n    "])
+    end = data.draw(LINE_ENDS)
     for mode, lines in (("json/simple", records), ("json/simple/compact", values)):
-        padded = "".join(f"{data.draw(between)}{line}\n" for line in lines) + data.draw(between)
-        check(mode, padded.encode(), "".join(f"{line}\n" for line in lines).encode(), rows, data)
+        padded = "".join(f"{data.draw(between)}{line}{end}" for line in lines) + data.draw(between)
+        check(mode, padded.encode(), "".join(f"{line}{end}" for line in lines).encode(), rows, data)
 
 
 @settings(max_examples=150, deadline=None)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from svcctl.api.refusals import error_of, is_error_line, read_refusal
-from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, Unavailable
+from svcctl.api.refusals import Refusal, error_of, is_error_line, read_refusal
+from svcctl.errors import Conflict, CredentialsError, NotFound, Place, ServiceError, Unavailable
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,15 @@ from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, Un
         (401, '{"error":{"code":12,"message":"bad key"}}', CredentialsError, "bad key", 12, None),
         (403, "<html><title>403 Forbidden</title></html>", CredentialsError, "403 Forbidden", 403, None),
         (409, '{"success":false,"msg":"exists","status":1}', Conflict, "exists", 1, None),
+        (
+            400,
+            '{"success":false,"msg":"bad","status":1,"cid":"c","timestamp":1,'
+            '"error":{"code":1,"message":"bad"},"object":["bad","why"]}',
+            ServiceError,
+            "bad",
+            1,
+            "c",
+        ),
         (400, "", ServiceError, "HTTP 400 with no message", 400, None),
         (418, "short and  stout\n", ServiceError, "short and stout", 418, None),
     ],
@@ -94,3 +103,10 @@ def test_a_row_with_columns_called_msg_and_status_is_not_an_error_line() -> None
     assert not is_error_line({"msg": "m", "status": 500, "cid": "c", "host": "h"})
     assert is_error_line({"msg": "m", "status": 500, "cid": "c"})
     assert is_error_line({"error": {"code": 1, "message": "m"}})
+
+
+def test_a_refusal_in_all_forms_keeps_its_place_in_the_query() -> None:
+    refusal = read_refusal(
+        {"msg": "m", "status": 1, "error": {"code": 1, "message": "m"}, "context": {"line": 2, "column": 7}}
+    )
+    assert refusal == Refusal("m", 1, None, Place(2, 7))

@@ -8,6 +8,8 @@ block is right when its skeleton is one row's skeleton repeated, which is one co
 A row of separators only, or an empty one, is keep-alive padding and is dropped. A row in which every cell is null looks
 the same and is dropped too: nothing in the format tells them apart.
 
+Rows end in LF or in CRLF, as the header does. With LF, a CR is part of the last cell; padding may end in either.
+
 The last row is an error when it has the shape `<name>.error,<integer>,…` and another number of cells than the header.
 When the header has three cells as well, it is an error if its third cell is not a number: a false alarm is better than
 an error taken for data. Only a row of that shape is held back until the next one arrives.
@@ -36,9 +38,9 @@ class Dialect:
 
     def __init__(self, separator: bytes) -> None:
         mark, text_mark = re.escape(separator), re.escape(separator.decode())
-        self._padding = separator + b"\n"
+        self._padding = separator + b"\r\n"
         self._noise = bytes(set(range(256)) - set(b'"\n' + separator))
-        self._error = re.compile(rb'"?[^"\n%b]*\.error"?%b"?[+-]?\d+"?(?:%b|\n)' % (mark, mark, mark))
+        self._error = re.compile(rb'"?[^"\n%b]*\.error"?%b"?[+-]?\d+"?(?:%b|\r?\n)' % (mark, mark, mark))
         self._cell = re.compile(rf'(?:"([^"]*(?:""[^"]*)*)"([^"\n{text_mark}]*)|([^\n{text_mark}]*))({text_mark}|\n)')
         self._separator = separator.decode()
 
@@ -51,7 +53,9 @@ class Dialect:
                 if not header:
                     continue
                 shape = self._skeleton(self._marks(header))
-                delivered.columns = tuple(Column(name, "str") for name in self._decode(header)[0])
+                delivered.columns = tuple(
+                    Column(name, "str") for name in self._decode(header, _ends_in_crlf(header))[0]
+                )
                 yield header
                 marks = self._marks(block)  # noqa: PLW2901
             elif held:
@@ -75,8 +79,11 @@ class Dialect:
 
     def rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
         """The cells as text; an empty cell, which may also be null, is the empty string."""
-        for number, block in enumerate(self.raw(chunks, delivered)):
-            yield self._decode(block) if number else []
+        blocks = self.raw(chunks, delivered)
+        crlf = _ends_in_crlf(next(blocks))
+        yield []
+        for block in blocks:
+            yield self._decode(block, crlf)
 
     def _whole_rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[tuple[bytes, bytes]]:
         """The body in blocks that end where a row ends, each with its marks."""
@@ -124,7 +131,7 @@ class Dialect:
             skeleton = self._skeleton(marks)
             count = len(skeleton) // len(shape)
             right_shape = skeleton == shape * count
-        padded = block.startswith(shape) or b"\n" + shape in block
+        padded = _has_row(block, shape) or (b"\r" in block and _has_row(block, shape[:-1] + b"\r\n"))
         perhaps_error = len(shape) == _ERROR_CELLS and b".error" in block
         if right_shape and not padded and not perhaps_error:
             return block, count, b"", b""
@@ -157,9 +164,9 @@ class Dialect:
         message = " ".join(" ".join(words).split())
         return Refusal(message or "the service gave no message", int(code))
 
-    def _decode(self, block: bytes) -> list[tuple[str, ...]]:
+    def _decode(self, block: bytes, crlf: bool = False) -> list[tuple[str, ...]]:
         text = block.decode("utf-8", "surrogateescape")
-        if "\r" not in text:  # the csv module would end a row there
+        if text.count("\r") == (text.count("\r\n") if crlf else 0):  # the csv module would end a row at any other
             try:
                 return [tuple(row) for row in csv.reader(io.StringIO(text, newline=""), delimiter=self._separator)]
             except csv.Error:  # a cell longer than its limit, which is one for the whole process
@@ -167,11 +174,21 @@ class Dialect:
         rows: list[tuple[str, ...]] = []
         row: list[str] = []
         for quoted, after, bare, end in self._cell.findall(text):
+            if crlf and end == "\n":
+                after, bare = after.removesuffix("\r"), bare.removesuffix("\r")  # noqa: PLW2901
             row.append(bare or quoted.replace('""', '"') + after)
             if end == "\n":
                 rows.append(tuple(row))
                 row = []
         return rows
+
+
+def _has_row(block: bytes, row: bytes) -> bool:
+    return block.startswith(row) or b"\n" + row in block
+
+
+def _ends_in_crlf(header: bytes) -> bool:
+    return header.endswith(b"\r\n")
 
 
 def _last_row_end(chunk: bytes, inside: bool) -> int:

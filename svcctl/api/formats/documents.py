@@ -4,8 +4,8 @@ The three have one structure in two encodings, so one walk reads them: the envel
 by one. A Reader knows an encoding and takes pieces of the body as it needs them. Every value is decoded, so every row
 is proved whole. An envelope is a success only when it was read to its end, because an error may follow the rows.
 
-`object` is an array of records, or an object with `m` (the columns) and `d` (the rows as arrays). The answer itself
-shows which, not the mode of the request.
+`object` is an array of records, or an object with `m` or `metadata` (the columns) and `d` (the rows as arrays). The
+answer itself shows which, not the mode of the request.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgpack
 
 from svcctl.api.formats.delivered import BLOCK, MAX_ROW, Delivered
 from svcctl.api.formats.lines import rows_of
-from svcctl.api.models import columns_of
+from svcctl.api.models import METADATA
 from svcctl.api.refusals import read_refusal
 from svcctl.errors import IncompleteResult
 
@@ -115,9 +115,12 @@ def _compact(reader: Reader, delivered: Delivered, envelope: dict[str, Any]) -> 
         if key == "d" and reader.kind() == "array":
             has_rows = True
             other |= {key: strays} if (strays := (yield from _rows(reader, delivered, list))) else {}
-        elif key == "m":
+        elif key in METADATA:
+            described = reader.value()
+            if delivered.columns is not None:
+                continue
             try:
-                delivered.columns = columns_of(reader.value())
+                delivered.columns = METADATA[key](described)
             except ValueError as error:
                 raise delivered.incomplete(f"its column names are wrong: {error}") from None
             yield b"", []

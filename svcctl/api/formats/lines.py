@@ -1,4 +1,4 @@
-"""json/simple and json/simple/compact: one JSON value per line, each ended by a newline.
+"""json/simple and json/simple/compact: one JSON value per line, each ended by a newline, LF or CRLF.
 
 The result ends when the connection closes, so a cut looks like an end; the newline after the last row tells them apart.
 Every line is checked to begin and end as a row does, with three counts per block. The first line, the last row of every
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from svcctl.api.formats.delivered import MAX_ROW, Delivered
-from svcctl.api.models import Column, columns_of
+from svcctl.api.models import METADATA, Column
 from svcctl.api.refusals import is_error_line, read_refusal
 from svcctl.errors import IncompleteResult
 
@@ -85,8 +85,9 @@ class LineFormat:
     def _count_if_plain(self, rows: bytes) -> int:
         """The number of rows in a block if every line begins and ends as a row does, otherwise 0."""
         count = rows.count(b"\n")
-        borders = rows.count(self.end + b"\n" + self.begin)
-        plain = borders == count - 1 and rows.startswith(self.begin) and rows.endswith(self.end + b"\n")
+        end = self.end + (b"\r\n" if rows.endswith(b"\r\n") else b"\n")
+        borders = rows.count(end + self.begin)
+        plain = borders == count - 1 and rows.startswith(self.begin) and rows.endswith(end)
         return count if plain else 0
 
     def _last_is_row(self, rows: bytes, delivered: Delivered) -> bool:
@@ -109,7 +110,7 @@ class LineFormat:
         failure: IncompleteResult | None = None
         for line in block.split(b"\n")[:-1]:
             row = line.strip(b" ")
-            if not row:
+            if row in (b"", b"\r"):
                 continue
             value = _parse(row)
             if not self.is_row(value, delivered):
@@ -161,7 +162,7 @@ def _whole_lines(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[byte
             size += len(chunk)
             if size > MAX_ROW:
                 raise delivered.too_long()
-    rest = b"".join(pending).strip(b" ")
+    rest = b"".join(pending).strip(b" \r")
     if not rest:
         return
     value = _parse(rest)
@@ -177,8 +178,10 @@ def _is_in_stream(value: Any) -> bool:
 
 
 def _columns(value: Any, delivered: Delivered) -> tuple[Column, ...]:
+    told = value if isinstance(value, dict) else {}
+    name = "metadata" if "metadata" in told and "m" not in told else "m"
     try:
-        return columns_of(value["m"] if isinstance(value, dict) and "m" in value else None)
+        return METADATA[name](told.get(name))
     except ValueError as error:
         raise delivered.incomplete(f"the line of column names is missing or wrong: {error}") from None
 
@@ -187,7 +190,7 @@ def _first_line(block: bytes) -> tuple[bytes, bytes]:
     """The first line that is not padding, stripped, and the rest."""
     start = 0
     while end := block.find(b"\n", start) + 1:
-        if line := block[start : end - 1].strip(b" "):
+        if (line := block[start : end - 1].strip(b" ")) not in (b"", b"\r"):
             return line + b"\n", block[end:]
         start = end
     return b"", b""

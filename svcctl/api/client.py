@@ -23,17 +23,27 @@ from svcctl.api.events import MODES, QueryResponse
 from svcctl.api.models import Domain, Job, JobStatus, Role
 from svcctl.api.payloads import decoded, record, records
 from svcctl.api.query import QueryRequest
+from svcctl.api.refusals import refusal_in
 from svcctl.api.transport import CID, Call, Exchange, Retry, Sender
-from svcctl.errors import Conflict, IncompleteResult, NotFound, ServiceError, UsageError
+from svcctl.errors import Conflict, IncompleteResult, NotFound, ServiceError, SvcctlError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
 class RawResponse:
-    """The answer to any signed request; `body` ends in IncompleteResult when the connection breaks."""
+    """The answer to any signed request; `body` ends in IncompleteResult when the connection breaks.
+
+    `error` returns the error that the answer states, with HTTP 200 too, from the beginning of its body.
+    """
 
     status: int
     headers: Mapping[str, str]
     body: Iterator[bytes]
+    error: Callable[[bytes], SvcctlError | None]
+
+    @property
+    def refused(self) -> bool:
+        """Whether the status alone says that this is an error."""
+        return not 200 <= self.status < 300
 
 
 class Client:
@@ -228,9 +238,19 @@ class Client:
     def request(
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> Iterator[RawResponse]:
-        """The unread answer to any signed request. `path` starts with a slash; paths of domains go to provisioning."""
-        with self._answer(self._any_call(method, path, body, headers)) as response:
-            yield RawResponse(response.status_code, response.headers, _body(response))
+        """The unread answer to any signed request, a refusal too. `path` starts with a slash; paths of domains go to
+        provisioning.
+        """
+
+        def error(start: bytes) -> SvcctlError | None:
+            if not response.is_success:
+                return self._sender.error(call, response, start)
+            refusal = refusal_in(start)
+            return refusal.as_error(response.status_code) if refusal else None
+
+        call = replace(self._any_call(method, path, body, headers), as_is=True)
+        with self._answer(call) as response:
+            yield RawResponse(response.status_code, response.headers, _body(response), error)
 
     def call(self, method: str, path: str, body: bytes = b"") -> Any:
         """The decoded answer to any signed request, without its envelope."""

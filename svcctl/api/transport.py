@@ -37,6 +37,7 @@ _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.
 _NOT_ACCEPTED = frozenset({429, 503})
 _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
 
+_MAYBE_DONE = "the service may have done it: check before trying again"
 _HINTS = {
     "certificate verify failed": "trust the authority of its certificate: set ca_bundle in the profile to its file",
     "wrong version number": "this port does not speak TLS: is its URL http://…?",
@@ -76,7 +77,8 @@ class Call:
     """A request that can be built anew for each attempt.
 
     `repeatable` says that doing it twice is the same as doing it once. `reseller` marks an operation for resellers.
-    `endless` marks an answer that may be silent for long.
+    `endless` marks an answer that may be silent for long. A call that is `as_is` gets the last answer whatever its
+    status; `Sender.error` makes the error of a refusal.
     """
 
     method: str
@@ -86,6 +88,7 @@ class Call:
     repeatable: bool = True
     reseller: bool = False
     endless: bool = False
+    as_is: bool = False
 
 
 class Sender:
@@ -126,9 +129,9 @@ class Sender:
             retry_after = None
             try:
                 response = self._exchange(call)
-                if response.is_success:
+                if response.is_success or (call.as_is and self._is_last(call, response, attempt)):
                     return read(response)
-                failure = self._refused(response)
+                failure = self.error(call, response, _start_of(response))
             except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError, UnicodeEncodeError) as error:
                 # The text of these errors may hold the header, and so the secret, that cannot be sent.
                 raise UsageError(f"the request cannot be sent: {type(error).__name__}") from None
@@ -145,7 +148,7 @@ class Sender:
                 if isinstance(failure, Unavailable):
                     failure.retry_after = retry_after
             if lost and not call.repeatable:
-                failure.hint = "the service may have done it: check before trying again"
+                failure.hint = _MAYBE_DONE
                 raise failure
             if hopeless or attempt == self._attempts:
                 raise failure
@@ -215,9 +218,13 @@ class Sender:
             (name, REDACTED if name in secret or is_secret(name) else value) for name, value in headers.items()
         )
 
-    def _refused(self, response: httpx.Response) -> SvcctlError:
-        """The error that an answer without success states."""
-        start = _start_of(response)
+    def _is_last(self, call: Call, response: httpx.Response, attempt: int) -> bool:
+        """Whether no attempt follows an answer without success."""
+        again = response.status_code in UNAVAILABLE and not _may_be_done(call, response)
+        return not again or attempt == self._attempts
+
+    def error(self, call: Call, response: httpx.Response, start: bytes) -> SvcctlError:
+        """The error that an answer without success states; `start` is the beginning of its body."""
         status = response.status_code
         if location := response.headers.get("location") if response.is_redirect else None:
             return ServiceError(
@@ -225,7 +232,7 @@ class Sender:
                 code=status,
                 hint="redirects are not followed: use that base URL",
             )
-        hint = self._skew_hint(response) if status == 401 else None
+        hint = self._skew_hint(response) if status == 401 else _MAYBE_DONE if _may_be_done(call, response) else None
         return error_of(
             status, response.headers.get("content-type", ""), start, hint=hint, cid=response.headers.get(CID)
         )
@@ -259,6 +266,11 @@ def _redacted(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: REDACTED if is_secret(key) else _redacted(inner) for key, inner in value.items()}
     return [_redacted(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _may_be_done(call: Call, response: httpx.Response) -> bool:
+    """Whether a gateway answered, so that the service may have done what must not be done twice."""
+    return response.status_code in UNAVAILABLE - _NOT_ACCEPTED and not call.repeatable
 
 
 def _start_of(response: httpx.Response) -> bytes:

@@ -54,8 +54,9 @@ def api(
     output: OutputOpt = None,
     force: ForceOpt = False,
 ) -> None:
-    """The body is printed as it arrives. The exit code says whether the service refused, even with HTTP 200. Paths of
-    domains go to the provisioning URL.
+    """The body is printed as it arrives, that of a refusal too; a refusal always goes to standard output, and writes no
+    file. The exit code says whether the service refused, even with HTTP 200. Paths of domains go to the provisioning
+    URL.
 
     \b
     svcctl api GET /search/jobs
@@ -64,7 +65,7 @@ def api(
     svcctl api POST /search/query -d @request.json -o answer.json
     svcctl -p local-reseller api GET /domain --include
     """
-    from svcctl.api.refusals import MAX_BODY, refusal_in
+    from svcctl.api.refusals import MAX_BODY
 
     svc: Context = ctx.obj
     if method.upper() not in METHODS:
@@ -72,26 +73,29 @@ def api(
     if not path.startswith("/"):
         raise UsageError(f"path '{path}' does not start with a slash", hint="the base URL comes from the profile")
     body, headers = _body(data), dict(_header(text) for text in header or [])
-    head = bytearray()
+    start = bytearray()
     """The beginning of the answer, to recognise a refusal; a longer answer is none."""
 
     def watched(chunks: Iterator[bytes]) -> Iterator[bytes]:
         for chunk in chunks:
-            head.extend(chunk[: MAX_BODY + 1 - len(head)])
+            start.extend(chunk[: MAX_BODY + 1 - len(start)])
             yield chunk
 
     with (
-        svc.output.target(output, FORMATS["ndjson"], force=force) as sink,
+        svc.output.target(output, FORMATS["ndjson"], force=force) as target,
         svc.client.request(method, path, body, headers) as answer,
     ):
+        sink = svc.output.sink if answer.refused else target
         if include:
             sink.line(f"HTTP {answer.status}")
             for name, value in answer.headers.items():
                 sink.line(f"{name}: {visible(value)}")
             sink.line("")
         svc.output.stream(watched(answer.body), sink)
-    if refusal := refusal_in(bytes(head)):
-        raise refusal.as_error(answer.status)
+        if error := answer.error(bytes(start)):
+            if sink is not svc.output.sink:
+                svc.output.stream(iter((bytes(start),)), svc.output.sink)
+            raise error  # in here, so that no file appears
 
 
 def _body(data: str | None) -> bytes:

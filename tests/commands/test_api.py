@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import httpx
 import pytest
 from support.reseller import Done, Reseller
+from support.scripted import Serve, http
 from support.shells import SVCCTL, Shell
 from support.terminal import need, open_terminal
 
@@ -64,7 +66,47 @@ def test_an_answer_that_says_no_has_its_exit_code_whatever_its_status(
     done = reseller("api", "GET", "/search/job/x", answer=says(status, body))
     hint = "hint: 'svcctl profile check' shows what these credentials may do\n" if code == 3 else ""
     assert (done.code, done.stderr) == (code, f"svcctl: error: {message}\n{hint}")
-    assert done.stdout == (body.decode() if status == 200 else "")
+    assert done.stdout == body.decode()
+
+
+@pytest.mark.parametrize("status", [400, 200])
+def test_a_refusal_is_printed_where_it_is_seen_and_leaves_no_file(
+    status: int, reseller: Reseller, tmp_path: Path
+) -> None:
+    body = b'{"error":{"code":117,"message":"already"}}'
+    target = tmp_path / "answer.json"
+    done = reseller("api", "GET", "/domain", "-o", str(target), answer=says(status, body))
+    assert (done.code, done.stdout) == (5, body.decode())
+    assert done.stderr == "svcctl: error: already (code 117)\n"
+    assert list(tmp_path.glob("answer*")) == []
+
+
+def test_include_shows_the_head_of_a_refusal_too(service: Shell) -> None:
+    done = service("api", "GET", "/nowhere", "-i")
+    head, _, body = done.stdout.partition("\n\n")
+    assert (done.returncode, head.splitlines()[0]) == (4, "HTTP 404")
+    assert "content-type: application/json" in head.splitlines()
+    assert json.loads(body)["msg"] == "no route GET /nowhere"
+
+
+def test_a_body_of_any_size_is_printed_when_it_is_refused(serve: Serve, shell: Shell) -> None:
+    script = serve(http("400 Bad Request", "x" * 200_000))
+    done = shell("api", "GET", "/x", SVCCTL_BASE_URL=script.url, SVCCTL_AUTH="token", SVCCTL_TOKEN="t")
+    assert (done.returncode, done.stdout) == (1, "x" * 200_000)
+
+
+def test_an_answer_that_is_worth_a_retry_is_printed_when_none_is_left(serve: Serve, shell: Shell) -> None:
+    script = serve(http("503 Busy", "later"), http("503 Busy", "still"))
+    variables = {"SVCCTL_BASE_URL": script.url, "SVCCTL_AUTH": "token", "SVCCTL_TOKEN": "t", "SVCCTL_RETRIES": "1"}
+    done = shell("api", "GET", "/x", **variables)
+    assert (done.returncode, done.stdout, script.lines) == (6, "still", ["GET /x", "GET /x"])
+    script = serve(http("502 Bad Gateway", "gone"))
+    done = shell("api", "POST", "/x", **variables | {"SVCCTL_BASE_URL": script.url})
+    assert (done.returncode, done.stdout, script.lines) == (6, "gone", ["POST /x"])
+    assert done.stderr == (
+        "svcctl: error: the service answered HTTP 502: gone\n"
+        "hint: the service may have done it: check before trying again\n"
+    )
 
 
 @pytest.mark.parametrize("body", [b"", b"a,b\n1,2\n", b'[{"error":"in the data"}]', b'{"status":0}', b"\x00\x01"])
@@ -91,7 +133,7 @@ def test_what_cannot_be_sent_is_refused_before(arguments: tuple[str, ...], error
 
 def test_paths_of_domains_go_with_a_resellers_credentials(service: Shell) -> None:
     refused = service("api", "GET", "/domain")
-    assert (refused.returncode, refused.stdout) == (3, "")
+    assert (refused.returncode, json.loads(refused.stdout)["error"]["code"]) == (3, 120)
     answered = service("-p", "local-reseller", "api", "GET", "/domain")
     assert answered.returncode == 0
     assert isinstance(json.loads(answered.stdout), list)

@@ -7,7 +7,6 @@ Authentication puts `account` and `body` into the request's state before a route
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
 from functools import partial
@@ -24,8 +23,9 @@ from svcctl.api import models
 from svcctl.errors import CredentialsError, ServiceError, SvcctlError
 from svcctl.service.events.load import load
 from svcctl.service.http import provisioning
-from svcctl.service.http.envelope import encoded, envelope, error_envelope, failed, json_object, succeeded
-from svcctl.service.http.middleware import RequestId, signed
+from svcctl.service.http.body import json_object, optional_text, shown, text
+from svcctl.service.http.envelope import encoded, envelope, error_envelope, failed, refusal, succeeded
+from svcctl.service.http.middleware import Answered, signed
 from svcctl.service.http.query_body import read_query
 from svcctl.service.http.streaming import AnswerResponse, StreamedAnswer
 from svcctl.service.jobs import delivery
@@ -37,8 +37,6 @@ from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.queries.continuous import Steps
 from svcctl.service.rendering import ENCODERS
 from svcctl.service.service import Service
-
-_log = logging.getLogger("svcctl.service")
 
 
 def build(service: Service, jobs: Jobs | None = None) -> ASGIApp:
@@ -55,31 +53,20 @@ def build(service: Service, jobs: Jobs | None = None) -> ASGIApp:
             signed("POST", "/service/load", _load),
             *provisioning.ROUTES,
         ],
-        exception_handlers={404: _no_route, 405: _no_route, SvcctlError: _refused, Exception: _broken},
+        exception_handlers={404: _no_route, 405: _no_route, SvcctlError: _refused, Exception: _refused},
     )
     app.state.service = service
     app.state.jobs = jobs or Jobs(service.store, partial(delivery.deliver, service.engine, service.now))
-    return RequestId(app)
+    return Answered(app, service.clock)
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
-    return failed(request, ServiceError(f"no route {request.method} {request.url.path}", code=404))
+    path = shown(request.url.path)
+    return await _refused(request, ServiceError(f"no route {request.method} {path}", code=404))
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, SvcctlError)
-    return failed(request, error)
-
-
-async def _broken(request: Request, error: Exception) -> Response:
-    """Answer a request that hit a defect.
-
-    Starlette then raises the error again, so the server logs the traceback and closes the connection.
-    """
-    _log.error("request %s failed: %r", request.state.cid, error)
-    response = failed(request, ServiceError("the service failed on this request; its log has the reason", code=500))
-    response.headers["connection"] = "close"
-    return response
+    return failed(request.state.cid, request.app.state.service.clock(), error)
 
 
 async def _query(request: Request) -> Response:
@@ -154,19 +141,16 @@ async def _load(request: Request) -> Response:
     if not account.operates:
         raise CredentialsError("only an administrator of the service may load events")
     fields = json_object(request.state.body)
-    for name in ("path", "table"):
-        if not isinstance(fields.get(name), str):
-            raise ServiceError(f"{name} is not a string" if name in fields else f"{name} is missing")
     service: Service = request.app.state.service
     return await _padded(
         request,
         partial(
             load,
             service.engine,
-            Path(fields["path"]),
-            fields["table"],
-            time_field=fields.get("timeField"),
-            format=fields.get("format"),
+            Path(text(fields, "path")),
+            text(fields, "table"),
+            time_field=optional_text(fields, "timeField"),
+            format=optional_text(fields, "format"),
         ),
     )
 
@@ -185,8 +169,9 @@ async def _padded(request: Request, work: Callable[[], Any]) -> Response:
             await asyncio.wait({result}, timeout=service.padding_seconds)
         try:
             content = envelope(request.state.cid, service.clock(), asdict(result.result()))
-        except SvcctlError as error:
-            content = error_envelope(request.state.cid, service.clock(), error)
+        except Exception as error:
+            cid = request.state.cid
+            content = error_envelope(cid, service.clock(), refusal(error, cid))
         yield encoded(content)
 
     return StreamingResponse(body(), media_type="application/json")

@@ -1,8 +1,9 @@
-"""JSON over HTTP: the object in a request's body, and the interface's envelope around results and errors."""
+"""JSON over HTTP: the interface's envelope around results and errors."""
 
 from __future__ import annotations
 
 import json
+import logging
 from typing import Any
 
 from starlette.requests import Request
@@ -12,18 +13,22 @@ from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, Sv
 from svcctl.service.jobs.jobs import STATUSES
 from svcctl.service.language import QueryError
 
+MAX_MESSAGE = 2000
+"""A longer message is cut: it may quote the request."""
+
+_log = logging.getLogger("svcctl.service")
 _HTTP_STATUS: tuple[tuple[type[SvcctlError], int], ...] = ((CredentialsError, 401), (NotFound, 404), (Conflict, 409))
 
 
-def json_object(body: bytes) -> dict[str, Any]:
-    """Return the JSON object in a request's body. ServiceError when the body holds anything else."""
-    try:
-        fields = json.loads(body)
-    except (ValueError, RecursionError):
-        raise ServiceError("the body is not JSON") from None
-    if not isinstance(fields, dict):
-        raise ServiceError("the body is not a JSON object")
-    return fields
+def refusal(error: Exception, cid: str) -> SvcctlError:
+    """Return the error that a client is told for any exception: its own message, or for a defect that there is one.
+
+    The reason of a defect is in the log alone, with its traceback.
+    """
+    if isinstance(error, SvcctlError):
+        return error
+    _log.error("request %s failed: %r", cid, error, exc_info=error)
+    return ServiceError("the service failed on this request; its log has the reason", code=500)
 
 
 def envelope(cid: str, seconds: float, content: Any) -> dict[str, Any]:
@@ -37,8 +42,12 @@ def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, An
     status = error.code if isinstance(error, ServiceError) and error.code in STATUSES else 1
     made = envelope(cid, seconds, None) | {"success": False, "status": status}
     if isinstance(error, QueryError):
-        return made | {"msg": str(error), "context": {"line": error.line, "column": error.column}}
-    return made | {"msg": f"{error.message}; {error.hint}" if error.hint else error.message}
+        return made | {"msg": cut(str(error)), "context": {"line": error.line, "column": error.column}}
+    return made | {"msg": cut(f"{error.message}; {error.hint}" if error.hint else error.message)}
+
+
+def cut(message: str) -> str:
+    return message if len(message) <= MAX_MESSAGE else f"{message[: MAX_MESSAGE - 1]}…"
 
 
 def http_status(error: SvcctlError) -> int:
@@ -55,10 +64,13 @@ def succeeded(request: Request, content: Any) -> Response:
     return json_response(envelope(request.state.cid, request.app.state.service.clock(), content))
 
 
-def failed(request: Request, error: SvcctlError) -> Response:
-    """Answer a request that failed."""
-    content = error_envelope(request.state.cid, request.app.state.service.clock(), error)
-    return json_response(content, http_status(error))
+def failed(cid: str, seconds: float, error: Exception) -> Response:
+    """Answer a request that failed, for whatever reason; a defect also ends the connection."""
+    told = refusal(error, cid)
+    response = json_response(error_envelope(cid, seconds, told), http_status(told))
+    if told is not error:
+        response.headers["connection"] = "close"
+    return response
 
 
 def json_response(content: Any, status: int = 200) -> Response:
@@ -66,4 +78,5 @@ def json_response(content: Any, status: int = 200) -> Response:
 
 
 def encoded(content: Any) -> bytes:
-    return json.dumps(content, ensure_ascii=False).encode()
+    """The UTF-8 of a JSON value. Half of a surrogate pair, which UTF-8 cannot hold, becomes its escape in JSON."""
+    return json.dumps(content, ensure_ascii=False).encode(errors="backslashreplace")

@@ -1,6 +1,6 @@
 """ASGI middleware: gives each request an ID, authenticates it, and logs its answer.
 
-RequestId and AccessLog wrap the application. Authentication wraps single routes, so a path without a route is a 404 for
+Answered and AccessLog wrap the application. Authentication wraps single routes, so a path without a route is a 404 for
 everybody.
 """
 
@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from svcctl.errors import ServiceError
 from svcctl.service.engines import Engine
 from svcctl.service.http.auth import authorize
+from svcctl.service.http.envelope import failed
 from svcctl.service.language.types import Column, Type
 from svcctl.service.provisioning import domains
 from svcctl.service.service import Service
@@ -49,22 +50,38 @@ _ARROW = {Type.TIMESTAMP: pa.timestamp("ms"), Type.STR: pa.string(), Type.INT4: 
 _SCHEMA = pa.schema([(column.name, _ARROW[column.type]) for column in COLUMNS])
 
 
-class RequestId:
-    """Gives each request its `request.state.cid`, and the answer the header of the same ID."""
+class Answered:
+    """Gives each request its `request.state.cid`, and every answer the header of the same ID.
 
-    def __init__(self, app: ASGIApp) -> None:
+    This is the outermost middleware, so it also answers what failed in any other one. A failure after the head of the
+    answer was sent is passed on, and the server closes the connection.
+    """
+
+    def __init__(self, app: ASGIApp, clock: Callable[[], float]) -> None:
         self._app = app
+        self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         cid = secrets.token_hex(6)
         scope.setdefault("state", {})["cid"] = cid
+        begun = ended = False
 
         async def named(message: Message) -> None:
+            nonlocal begun, ended
             if message["type"] == "http.response.start":
+                begun = True
                 MutableHeaders(scope=message)[CID] = cid
+            else:
+                ended = not message.get("more_body", False)
             await send(message)
 
-        await self._app(scope, receive, named)
+        try:
+            await self._app(scope, receive, named)
+        except Exception as error:
+            if not begun:
+                await failed(cid, self._clock(), error)(scope, receive, named)
+            elif not ended:
+                raise
 
 
 class Authentication:

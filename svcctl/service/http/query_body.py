@@ -9,7 +9,7 @@ from typing import Any
 from svcctl.api.dates import DATE_FORMATS, Range, parse_zone, resolve
 from svcctl.api.destinations import Destination
 from svcctl.errors import ServiceError, UsageError
-from svcctl.service.http.envelope import json_object
+from svcctl.service.http.body import json_object, shown, text
 from svcctl.service.queries.asked import AskedQuery
 
 
@@ -37,9 +37,7 @@ def _query(fields: Mapping[str, Any], saved: Callable[[str], str]) -> str:
     if len(given) != 1:
         raise ServiceError("query and queryId exclude each other" if given else "query or queryId is missing")
     [name] = given
-    value = fields[name]
-    if not isinstance(value, str):
-        raise ServiceError(f"{name} is not a string")
+    value = text(fields, name)
     return value if name == "query" else saved(value)
 
 
@@ -63,7 +61,7 @@ def _range(fields: Mapping[str, Any], now: datetime, zone: timezone) -> Range:
 def _mode(mode: Any, modes: Mapping[str, Any]) -> str:
     kind = "json" if mode is None else mode.get("type", "json") if isinstance(mode, dict) else mode
     if not isinstance(kind, str) or kind.lower() not in modes:
-        raise ServiceError(f"mode.type '{kind}' is not one of {', '.join(modes)}")
+        raise ServiceError(f"mode.type '{shown(kind)}' is not one of {', '.join(modes)}")
     return kind.lower()
 
 
@@ -71,15 +69,15 @@ def _date_format(name: Any) -> str:
     if name is None:
         return "default"
     if name not in DATE_FORMATS:
-        raise ServiceError(f"dateFormat '{name}' is not one of {', '.join(DATE_FORMATS)}")
+        raise ServiceError(f"dateFormat '{shown(name)}' is not one of {', '.join(DATE_FORMATS)}")
     return str(name)
 
 
-def _zone(text: Any) -> timezone:
-    if text is None:
+def _zone(zone: Any) -> timezone:
+    if zone is None:
         return UTC
     try:
-        return parse_zone(str(text))
+        return parse_zone(shown(zone))
     except UsageError as error:
         raise ServiceError(error.message) from None
 
@@ -104,5 +102,5 @@ def _count(fields: Mapping[str, Any], name: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
-        raise ServiceError(f"{name} '{value}' is not a number of rows")
+        raise ServiceError(f"{name} '{shown(value)}' is not a number of rows")
     return value

@@ -6,16 +6,17 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import anyio
 import pyarrow as pa
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from svcctl.errors import ServiceError, SvcctlError
+from svcctl.errors import ServiceError
 from svcctl.service import rendering
 from svcctl.service.engines import Stream
-from svcctl.service.http.envelope import http_status
+from svcctl.service.http.envelope import cut, http_status, refusal
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.queries.continuous import Step, Steps
 from svcctl.service.rendering import ENCODERS, Dates, Encoder, Rendering
@@ -82,10 +83,15 @@ class StreamedAnswer:
             tail = self._encoder.tail()
             while chunk := await asyncio.to_thread(next, tail, b""):  # packing a workbook takes long
                 yield chunk
-        except SvcctlError as error:
+        except Exception as error:
             if not self._encoder.streams:
-                raise  # HTTP 200 was sent, and no row: only a broken connection can tell the client
-            yield self._encoder.error(http_status(error), error.message)
+                raise  # nothing was sent, so the answer is an envelope
+            told = refusal(error, self._cid)
+            yield self._encoder.error(http_status(told), cut(told.message))
+
+    @property
+    def streams(self) -> bool:
+        return self._encoder.streams
 
     @property
     def _over(self) -> bool:
@@ -147,7 +153,7 @@ class StreamedAnswer:
         self._left -= time.monotonic() - before
         if left <= self._service.padding_seconds:
             limit = f"{self._service.query_seconds:g} s"
-            await self._stop(ServiceError(f"the query ran for more than {limit}; narrow its range", code=500))
+            await self._stop(ServiceError(f"the query ran for more than {limit}; narrow its range"))
 
     async def _stop(self, reason: ServiceError | None = None) -> None:
         """Interrupt the engine, and wait until its thread is free."""
@@ -172,10 +178,15 @@ class StreamedAnswer:
 
 
 class AnswerResponse(StreamingResponse):
-    """Sends an answer and always closes it, even when the client leaves before the first byte."""
+    """Sends an answer and always closes it, even when the client leaves before the first byte.
+
+    A format that cannot be streamed has nothing to send before all of its rows are there, nor has its head: so whatever
+    fails until then is still answered by an error envelope.
+    """
 
     def __init__(self, answer: StreamedAnswer, content_type: str) -> None:
-        super().__init__(answer.chunks(), media_type=content_type)
+        self._chunks = answer.chunks()
+        super().__init__(self._chunks, media_type=content_type)
         self._answer = answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -183,3 +194,15 @@ class AnswerResponse(StreamingResponse):
             await super().__call__(scope, receive, send)
         finally:
             await self._answer.close()
+
+    async def stream_response(self, send: Send) -> None:
+        if not self._answer.streams:
+            first = await anext(self._chunks)
+            self.body_iterator = _with_first(first, self._chunks)
+        await super().stream_response(send)
+
+
+async def _with_first(first: bytes | memoryview, rest: AsyncIterator[bytes | memoryview]) -> AsyncIterator[Any]:
+    yield first
+    async for chunk in rest:
+        yield chunk

@@ -86,7 +86,7 @@ def test_seconds_may_be_written_as_a_whole_fraction() -> None:
     ("body", "message"),
     [
         (b"", "the body is not JSON"),
-        (b"[" * 100_000, "the body is not JSON"),
+        (b"[" * 100_000, "the body is nested deeper than 16 levels"),
         (b"[]", "the body is not a JSON object"),
         (b'\xff{"query":"from few"}', "the body is not JSON"),
         (b'{"query":"from few"}', "from is missing"),
@@ -103,7 +103,7 @@ def test_a_body_that_is_no_query_is_refused(body: bytes, message: str) -> None:
     ("fields", "message"),
     [
         ({"from": True}, "from is neither epoch seconds nor a date"),
-        ({"from": float("inf")}, "from is neither epoch seconds nor a date"),
+        ({"from": float("inf")}, "the body is not JSON: Infinity is not a number"),
         ({"from": 1704110400000}, "date 1704110400000 is in milliseconds; dates are epoch seconds"),
         ({"to": "3 weeks"}, "'3 weeks' is not a valid date"),
         ({"query": ["from few"]}, "query is not a string"),

@@ -11,24 +11,33 @@ import pyarrow as pa
 
 from svcctl.errors import ServiceError, SvcctlError
 
+_ERROR = re.compile(r"^(?:([A-Z][A-Za-z ]+) Error: )+")
+_OWN_FAILURES = frozenset(("Internal", "INTERNAL", "FATAL", "IO", "HTTP", "Connection", "TransactionContext"))
+"""Kinds of error that are not the statement's: DuckDB or the machine failed. Any other kind refuses what it says."""
+
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Raise errors of DuckDB, and of Arrow where it passes them on, as a ServiceError of one line."""
+    """Raise errors of DuckDB, and of Arrow where it passes them on, as a ServiceError of one line.
+
+    It has code 500 when the service failed, and none when the statement or a value in it is refused.
+    """
     try:
         yield
-    except duckdb.OutOfMemoryException:
-        raise ServiceError(
-            "the query needs more memory than the service may use", code=500, hint="narrow the range or group by less"
-        ) from None
     except (duckdb.Error, pa.ArrowException, OSError) as error:
-        raise ServiceError(first_line(error), code=500) from None
+        found = _ERROR.match(str(error))
+        kind = found[1] if found else None
+        if kind == "Out of Memory":
+            raise ServiceError(
+                "the query needs more memory than the service may use", hint="narrow the range or group by less"
+            ) from None
+        failed = kind is None or kind in _OWN_FAILURES
+        raise ServiceError(first_line(error), code=500 if failed else None) from None
 
 
 def first_line(error: BaseException) -> str:
     """The reason DuckDB gives, without the error's class and without the statement it quotes below."""
-    line = str(error).partition("\n")[0]
-    return re.sub(r"^(?:[A-Z][A-Za-z ]+ Error: )+", "", line) or type(error).__name__
+    return _ERROR.sub("", str(error).partition("\n")[0]) or type(error).__name__
 
 
 class Statement:

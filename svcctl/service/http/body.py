@@ -1,0 +1,112 @@
+"""The JSON object in a request's body, checked as a whole before any route reads a member of it.
+
+What passes can be stored, compared, printed and handed to any library: text is valid Unicode without U+0000, numbers
+are finite and fit 64 bits, a name occurs once in its object, and nothing is nested deeper than MAX_DEPTH. A refusal
+names the member. The middleware limits the size, because the signature covers the bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from svcctl.errors import ServiceError
+
+MAX_DEPTH = 16
+MOST_INTEGER = 2**63
+MAX_SHOWN = 100
+"""A refusal shows this many characters of a value, so that an answer is never as large as its request."""
+
+_TOO_DEEP = f"the body is nested deeper than {MAX_DEPTH} levels"
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """Return the JSON object in a body. ServiceError when the body holds anything else, or a member fails the check."""
+    try:
+        fields = json.loads(body, parse_constant=_no_constant, parse_int=_integer, object_pairs_hook=_members)
+    except RecursionError:
+        raise ServiceError(_TOO_DEEP) from None
+    except ValueError:
+        raise ServiceError("the body is not JSON") from None
+    if not isinstance(fields, dict):
+        raise ServiceError("the body is not a JSON object")
+    for path, value in _values("", fields, MAX_DEPTH):
+        if isinstance(value, str):
+            _check_text(path, value)
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise ServiceError(f"{path} is a number that is too large")
+        elif isinstance(value, int) and not -MOST_INTEGER <= value < MOST_INTEGER:
+            raise ServiceError(f"{path} is a number that is too large: {shown(value)}")
+    return fields
+
+
+def text(fields: Mapping[str, Any], name: str) -> str:
+    """Return a member that must be there and be a string."""
+    value = optional_text(fields, name)
+    if value is None:
+        raise ServiceError(f"{name} is not a string" if name in fields else f"{name} is missing")
+    return value
+
+
+def optional_text(fields: Mapping[str, Any], name: str) -> str | None:
+    """Return a member that is a string, null or missing."""
+    value = fields.get(name)
+    if value is not None and not isinstance(value, str):
+        raise ServiceError(f"{name} is not a string")
+    return value
+
+
+def shown(value: Any) -> str:
+    """Return a value as a refusal shows it: in full when it is short."""
+    written = str(value)
+    return written if len(written) <= MAX_SHOWN else f"{written[:MAX_SHOWN]}…"
+
+
+def _no_constant(name: str) -> Any:
+    raise ServiceError(f"the body is not JSON: {name} is not a number")
+
+
+def _integer(digits: str) -> int:
+    # Python refuses to convert thousands of digits; this many are refused with the member's name.
+    return int(digits[:30])
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in members:
+            raise ServiceError(f"the body has the member {_printable(shown(name))} more than once")
+        members[name] = value
+    return members
+
+
+def _values(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
+    """Every value in a value, with the path of names to it. The names of members are checked here."""
+    if not isinstance(value, dict | list):
+        yield path, value
+        return
+    if depth == 0:
+        raise ServiceError(_TOO_DEEP)
+    if isinstance(value, list):
+        for each in value:
+            yield from _values(path, each, depth - 1)
+        return
+    for name, each in value.items():
+        inner = f"{path}.{shown(name)}" if path else shown(name)
+        _check_text(f"the name of {_printable(inner)}", name)
+        yield from _values(inner, each, depth - 1)
+
+
+def _check_text(path: str, text: str) -> None:
+    if "\0" in text:
+        raise ServiceError(f"{_printable(path)} holds the character U+0000")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ServiceError(f"{_printable(path)} holds half of a surrogate pair, which is not a character") from None
+
+
+def _printable(text: str) -> str:
+    return text.replace("\0", "\\u0000").encode(errors="backslashreplace").decode()

@@ -28,13 +28,15 @@ T = TypeVar("T")
 class Mode:
     """A value of `mode.type` and its two readers; `rows` is None when a format can only be passed on as bytes.
 
-    A `json` answer begins as a JSON error does, so its own reader tells the two apart.
+    A `json` answer begins as a JSON error does, so its own reader tells the two apart. `padding` are the bytes that may
+    stand before an answer and are not part of it; a row of csv may begin with a blank or a separator.
     """
 
     name: str
     raw: Callable[[Iterable[bytes], Delivered], Iterator[bytes]]
     rows: Callable[[Iterable[bytes], Delivered], Iterator[list[tuple[Any, ...]]]] | None
     json: bool = False
+    padding: bytes = b" \t\r\n"
 
 
 MODES: Mapping[str, Mode] = {
@@ -45,8 +47,8 @@ MODES: Mapping[str, Mode] = {
         Mode("json/simple", RECORDS.raw, RECORDS.rows, json=True),
         Mode("json/simple/compact", VALUES.raw, VALUES.rows, json=True),
         Mode("msgpack", documents.raw(documents.MsgpackReader), documents.rows(documents.MsgpackReader)),
-        Mode("csv", CSV.raw, CSV.rows),
-        Mode("tsv", TSV.raw, TSV.rows),
+        Mode("csv", CSV.raw, CSV.rows, padding=b"\n"),
+        Mode("tsv", TSV.raw, TSV.rows, padding=b"\n"),
         Mode("xml", xml, xml_rows),
         Mode("xls", xls, None),
     )
@@ -122,13 +124,15 @@ class QueryResponse:
 def _without_page_or_error(
     body: Iterator[bytes], content_type: str, mode: Mode, delivered: Delivered
 ) -> Iterator[bytes]:
-    """The same body; raises the error when it is a web page or, in a format that is not JSON, a JSON error."""
+    """The same body without the padding before it; raises the error when it is a web page or, in a format that is not
+    JSON, a JSON error.
+    """
     head = b""
-    while not (start := head.lstrip(b" \t\r\n,")):
+    while not (start := head.lstrip(b" \t\r\n,")) and len(head) < MAX_BODY:
         chunk = next(body, None)
         if chunk is None:
             break
-        head += chunk
+        head = (head + chunk).lstrip(mode.padding)
     says_html, says_json = "html" in content_type.lower(), "json" in content_type.lower()
     perhaps_page = start.startswith(b"<") and (mode.name != "xml" or says_html)
     perhaps_error = start.startswith(b"{") and not mode.json

@@ -2,6 +2,7 @@
 
 import io
 import json
+import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -182,20 +183,22 @@ def test_rows_are_handed_on_as_soon_as_they_are_whole() -> None:
 
 
 PADDED = {
-    "json": b'{"status":0,    "object":[    {"a":"    x"}    ,        {"a":"y"}    ]    }    ',
-    "json/compact": b'{"object":{"m":{"a":{"type":"str","index":0}},"d":[    ["    x"],    ["y"]    ]},"status":0}',
+    "json": b' \n\t{"status":0,    "object":[  {"a":"    x"}\n\n,  \r\n\n{"a":"y"}    ]    }    \n\n',
+    "json/compact": b'\n{"object":{"m":{"a":{"type":"str","index":0}},"d":[    ["    x"],\t ["y"]    ]},"status":0}',
     "json/simple": b'    {"a":"    x"}\n        \n    \n{"a":"y"}\n    ',
     "json/simple/compact": b'    {"m":{"a":{"type":"str","index":0}}}\n    \n\n    {"d":["    x"]}\n{"d":["y"]}\n    ',
     "csv": b'\n,\n\na,b\n\n    x,\n,\n\n,,,,\ny,"\n,\n"\n,\n',
     "tsv": b'\n\t\n\na\tb\n\n    x\t\n\t\n\n\t\t\t\ny\t"\n\t\n"\n\t\n',
+    "xml": b' \n\n<?xml version="1.0"?>\n<r>\n  <e><a>    x</a></e>\n  <e><a>y</a></e>\n</r>\n    \n',
 }
 UNPADDED = {
-    "json": b'{"status":0,"object":[{"a":"    x"},{"a":"y"}]}',
+    "json": b'{"status":0,"object":[{"a":"    x"}\n,\n{"a":"y"}]}\n',
     "json/compact": b'{"object":{"m":{"a":{"type":"str","index":0}},"d":[["    x"],["y"]]},"status":0}',
     "json/simple": b'{"a":"    x"}\n{"a":"y"}\n',
     "json/simple/compact": b'{"m":{"a":{"type":"str","index":0}}}\n{"d":["    x"]}\n{"d":["y"]}\n',
     "csv": b'a,b\n    x,\ny,"\n,\n"\n',
     "tsv": b'a\tb\n    x\t\ny\t"\n\t\n"\n',
+    "xml": b'<?xml version="1.0"?>\n<r>\n  <e><a>    x</a></e>\n  <e><a>y</a></e>\n</r>\n',
 }
 
 
@@ -205,14 +208,24 @@ def test_padding_between_rows_is_dropped_and_never_inside_values(mode: str) -> N
     assert [row[0] for row in answer(mode, bytewise(PADDED[mode])).rows()] == ["    x", "y"]
 
 
-def test_padding_does_not_gather_while_a_query_is_slow() -> None:
-    def body() -> Iterable[bytes]:
-        yield b'{"object":['
-        for _ in range(20_000):
-            yield b"    " * 1000
-        yield b'{"a":1}],"status":0}'
+@pytest.mark.parametrize("padding", [b"    ", b"\n", b" \r\n"])
+@pytest.mark.parametrize("start", [b"", b'{"object":['])
+def test_padding_does_not_gather_while_a_query_is_slow(padding: bytes, start: bytes) -> None:
+    body = b'{"object":[{"a":1}],"status":0}'
 
-    assert b"".join(answer("json", body()).raw()) == b'{"object":[{"a":1}],"status":0}'
+    def pieces() -> Iterable[bytes]:
+        yield start
+        tracemalloc.start()
+        for _ in range(5_000):
+            yield padding * 1000
+        yield body.removeprefix(start)
+
+    got = b"".join(answer("json", pieces()).raw())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert json.loads(got) == json.loads(body)
+    assert got.replace(b"\n", b"") == body
+    assert peak < 100_000
 
 
 ENDINGS = {

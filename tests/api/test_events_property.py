@@ -15,13 +15,19 @@ NASTY = "\",\t\n\\ {}[]:;'\u2028\u2029\x85\x0b\x0c\x1c\x1e.error500é€😀"
 TEXT = st.text(st.sampled_from(NASTY) | st.characters(codec="utf-8", exclude_characters="\r"), max_size=12)
 VALUE = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | TEXT
 WIDTHS = st.integers(1, 4)
-PADDING = st.sampled_from(["", "    ", "        "])
+PADDING = st.sampled_from(["", "    ", "        ", " ", "\n", "  ", "\n\n", "    \n", "\r\n", " \t "])
+"""White space around the rows of a document."""
 LINE_ENDS = st.sampled_from(["\n", "\r\n"])
 
 
 def pieces(body: bytes, data: st.DataObject) -> list[bytes]:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(body)), max_size=6)))
     return [body[start:end] for start, end in zip([0, *cuts], [*cuts, len(body)], strict=True)]
+
+
+def passed_on(padding: str) -> str:
+    """What of some white space is no padding: one blank or line break, or the line break of more."""
+    return padding if padding in (" ", "\n", "\r\n") else "\n" * ("\n" in padding)
 
 
 def check(mode: str, body: bytes, clean: bytes, expected: list[tuple[Any, ...]], data: st.DataObject) -> None:
@@ -94,9 +100,11 @@ def test_json_documents(data: st.DataObject, ascii_only: bool, rows_first: bool)
         ("json", head + '"object":[', records, "]" + tail),
         ("json/compact", f'{head}"object":{{"m":{compact(m, ascii_only)},"d":[', arrays, "]}" + tail),
     ):
-        pad = [data.draw(PADDING) for _ in range(4)]
-        padded = begin + pad[0] + f"{pad[1]},{pad[2]}".join(elements) + pad[3] + end
-        check(mode, padded.encode(), (begin + ",".join(elements) + end).encode(), rows, data)
+        pad = [data.draw(PADDING) for _ in range(5)]
+        kept = [passed_on(each) for each in pad]
+        padded = data.draw(PADDING) + begin + pad[0] + f"{pad[1]},{pad[2]}".join(elements) + pad[3] + end + pad[4]
+        clean = begin + kept[0] + f"{kept[1]},{kept[2]}".join(elements) + kept[3] + end + kept[4]
+        check(mode, padded.encode(), clean.encode(), rows, data)
 
 
 @settings(max_examples=100, deadline=None)

@@ -167,8 +167,9 @@ def _rows(reader: Reader, delivered: Delivered, expected: type) -> Generator[Bat
     return strays
 
 
-_PADDING = "    "
 _SPACE = re.compile(r"[ \t\n\r]*")
+_GAPS = ("", " ", "\n", "\r\n")
+"""White space that is no padding."""
 _BRACKETS: Mapping[str, Kind] = {"{": "map", "[": "array"}
 # A parser error this near to the end of the text may mean that the rest has not arrived: the length of the longest
 # JSON word as Python reads it, or of a pair of escapes.
@@ -178,7 +179,9 @@ _MANY = 1024
 
 
 class JsonReader:
-    """JSON text; runs of four spaces are padding between values and data inside strings."""
+    """JSON text. White space around rows and members is padding, unless it is one blank or line break: of a longer one
+    a line break stays, if it has any. White space inside a row is passed on as it is.
+    """
 
     def __init__(self, chunks: Iterator[bytes], delivered: Delivered) -> None:
         self._chunks = chunks
@@ -218,7 +221,7 @@ class JsonReader:
         self._tried = True
         end = self._text.rfind("}," if self._peek() == "{" else "],", self._at) + 1
         text = self._text[self._at : end]
-        if len(text) < _MANY or _PADDING in text:
+        if len(text) < _MANY:
             return []
         try:
             values, parsed = self._parse(f"[{text}]")
@@ -226,6 +229,9 @@ class JsonReader:
             return []
         if parsed < len(text) + 2:  # the array itself ended before that bracket
             return []
+        one, other = text[-1], text[0]
+        if sum(text.count(f"{one},{gap}{other}") for gap in _GAPS) != len(values) - 1:
+            return []  # some are padded, or have these characters inside: one by one, padding can be told from data
         self._at = end
         return list(values)
 
@@ -287,9 +293,8 @@ class JsonReader:
             end = _space_end(self._text, self._at)
             if end == len(self._text) and self._fill(keep_space=True):
                 continue
-            if end > self._at and _PADDING in self._text[self._at : end]:
-                space = self._text[self._at : end].replace(_PADDING, "")
-                self._out += self._text[self._from : self._at], space
+            if end > self._at and self._text[self._at : end] not in _GAPS:
+                self._out += self._text[self._from : self._at], _without_padding(self._text[self._at : end])
                 self._from = end
             self._at = end
             return self._text[end : end + 1]
@@ -313,8 +318,8 @@ class JsonReader:
         kept = self._text[self._from :]
         self._at -= self._from
         self._from = 0
-        if keep_space and _PADDING in kept[self._at :]:  # padding must not pile up while a query is slow
-            kept = kept[: self._at] + kept[self._at :].replace(_PADDING, "")
+        if keep_space and len(kept) > self._at + 2:  # padding must not pile up while a query is slow
+            kept = kept[: self._at] + ("\n\n" if "\n" in kept[self._at :] else "  ")
         chunk = next(self._chunks, None)
         self._ended = chunk is None
         self._tried = False
@@ -325,6 +330,11 @@ class JsonReader:
         if self._ended and self._at >= len(self._text) - _LATE:
             raise self._delivered.cut()
         raise self._delivered.incomplete("it is not valid JSON")
+
+
+def _without_padding(space: str) -> str:
+    """What of some white space is passed on."""
+    return space if space in _GAPS else "\n" if "\n" in space else ""
 
 
 def _space_end(text: str, at: int) -> int:

@@ -31,7 +31,7 @@ _SECTOR = 512
 
 
 def xml(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
-    """The document unchanged; the rows are not counted."""
+    """The document without padding behind it; inside it, white space stays. The rows are not counted."""
     delivered.rows = None
     yield from _document(chunks, delivered)
 
@@ -54,7 +54,7 @@ def _document(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
     end = held.rstrip()
     if not end.endswith(b"</" + root[1] + b">") and not (root[2] and end.endswith(b"/>")):
         raise delivered.cut()
-    yield held
+    yield end + (b"\n" if b"\n" in held[len(end) :] else b"")
 
 
 def xml_rows(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:

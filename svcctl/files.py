@@ -12,18 +12,37 @@ import fcntl
 import io
 import os
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from svcctl.errors import Locked
 
 PART_SUFFIX = ".part"
 """What follows a file's name while it is being written."""
 
+PIECE_BYTES = 1 << 18
+"""Bytes that are read at once."""
+
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
 """How file systems without hard links refuse one."""
+
+
+class Unbuffered(Protocol):
+    """A stream whose `write` may take less than it is given, and says how much it took."""
+
+    def write(self, data: memoryview, /) -> int | None: ...
+
+
+def write_all(stream: Unbuffered, data: bytes | memoryview) -> int:
+    """Write all of some bytes; a disk that takes only the first of them has no place for the next, and fails."""
+    rest = memoryview(data).cast("B")
+    size = len(rest)
+    while rest:
+        rest = rest[stream.write(rest) :]
+    return size
 
 
 class Part:
@@ -32,6 +51,8 @@ class Part:
     Use it in `with`: leaving the block without `publish` removes the part. A killed process leaves it behind, and the
     next one to write the file overwrites it. When another process is writing the same file, the constructor raises
     Locked, or waits for it to finish with `wait`. A `private` file has mode 0600.
+
+    Who does not know of the lock may still change, replace or remove the part: `publish` fails then.
     """
 
     def __init__(self, path: Path, *, private: bool = False, wait: bool = False) -> None:
@@ -44,15 +65,16 @@ class Part:
         if private:
             os.fchmod(stream.fileno(), 0o600)
         stream.truncate(0)
+        self._size = 0
 
     def _open(self, wait: bool) -> io.FileIO | None:
         """The part, locked and empty or left behind; None when it got its name before we had the lock."""
-        stream = self._part.open("ab", buffering=0)
+        stream = self._part.open("a+b", buffering=0)
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            if self._part.stat().st_ino == os.fstat(stream.fileno()).st_ino:
+            if self._is(stream):
                 return stream
-        except (BlockingIOError, FileNotFoundError):
+        except BlockingIOError:
             pass
         except BaseException:
             stream.close()
@@ -68,10 +90,29 @@ class Part:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._published:
-            with suppress(FileNotFoundError):
-                self._part.unlink()
+        if not self._published and self._is(self.stream):
+            self._part.unlink(missing_ok=True)
         self.stream.close()
+
+    def _is(self, stream: io.FileIO) -> bool:
+        """Whether the part is still the file that was opened."""
+        try:
+            return os.path.samestat(self._part.stat(), os.fstat(stream.fileno()))
+        except FileNotFoundError:
+            return False
+
+    def write(self, data: bytes | memoryview, /) -> int:
+        """Append all of some bytes."""
+        size = write_all(self.stream, data)
+        self._size += size
+        return size
+
+    def read(self) -> Iterator[bytes]:
+        """The bytes so far, as they are in the file."""
+        at = 0
+        while piece := os.pread(self.stream.fileno(), PIECE_BYTES, at):
+            yield piece
+            at += len(piece)
 
     def publish(self, *, overwrite: bool = True) -> None:
         """Bring the bytes to the disk and give them their name; FileExistsError when it is taken, unless `overwrite`.
@@ -79,10 +120,18 @@ class Part:
         Without `overwrite`, a file system that has no hard links replaces a file that appears at that very moment.
         """
         os.fsync(self.stream.fileno())
+        self._refuse_what_is_not_ours()
         if overwrite or not self._link():
             self._part.replace(self.path)
         self._published = True
         _sync_directory(self.path.parent)
+
+    def _refuse_what_is_not_ours(self) -> None:
+        """OSError when the part is not what was written."""
+        if not self._is(self.stream):
+            raise OSError(errno.ESTALE, f"another program removed or replaced {self._part.name} meanwhile")
+        if os.fstat(self.stream.fileno()).st_size != self._size:
+            raise OSError(errno.ESTALE, f"another program wrote to {self._part.name} meanwhile")
 
     def _link(self) -> bool:
         """Whether the part got its name by a link, which never replaces a file."""
@@ -99,9 +148,7 @@ class Part:
 def write(path: Path, data: bytes, *, overwrite: bool = True, private: bool = False) -> None:
     """Write a whole file; FileExistsError when it exists, unless `overwrite`."""
     with Part(path, private=private, wait=True) as part:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[part.stream.write(rest) :]
+        part.write(data)
         part.publish(overwrite=overwrite)
 
 

@@ -67,7 +67,7 @@ OutputOpt = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="Write to FILE (complete or not at all); names ending in .gz are compressed.",
+        help="Write to FILE (complete or not at all); names ending in .gz or .zst are compressed.",
     ),
     Completes(FILES),
 ]

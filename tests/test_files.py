@@ -38,7 +38,7 @@ def test_without_overwrite_the_file_that_exists_stays(tmp_path: Path) -> None:
 
 def test_a_part_that_is_not_published_disappears(tmp_path: Path) -> None:
     with Part(tmp_path / "rows.csv") as part:
-        part.stream.write(b"half")
+        part.write(b"half")
         assert (tmp_path / "rows.csv.part").read_bytes() == b"half"
     assert list(tmp_path.iterdir()) == []
 
@@ -46,7 +46,7 @@ def test_a_part_that_is_not_published_disappears(tmp_path: Path) -> None:
 def test_a_second_writer_is_refused_or_waits_for_the_first(tmp_path: Path) -> None:
     target = tmp_path / "config.yaml"
     with Part(target) as part:
-        part.stream.write(b"first")
+        part.write(b"first")
         with pytest.raises(Locked) as caught:
             Part(target)
         assert caught.value.message == f"another run is writing {target}"

@@ -15,8 +15,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from svcctl.api import backoff
+from svcctl.compression import COMPRESSIONS, Compressed
 from svcctl.errors import IncompleteResult, Unavailable
-from svcctl.exports.formats import COMPRESSIONS, FORMATS, Compressed, Part
+from svcctl.exports.formats import FORMATS, Part
 from svcctl.exports.manifest import Entry
 from svcctl.exports.pace import Pace
 from svcctl.exports.spool import Spool, Unstored
@@ -25,7 +26,7 @@ from svcctl.exports.windows import Window
 if TYPE_CHECKING:
     from svcctl.api.client import Client
     from svcctl.api.query import QueryRequest
-    from svcctl.exports.formats import Sink
+    from svcctl.compression import Sink
     from svcctl.storage import Storage
 
 

@@ -9,14 +9,14 @@ have a fixed number of rows, so that the same events make the same file however 
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from svcctl import extras
+from svcctl.compression import COMPRESSIONS, Sink
 from svcctl.errors import IncompleteResult, UsageError
 from svcctl.exports.spool import Spool
 
@@ -31,51 +31,8 @@ ROWS_AT_ONCE = 2048
 """Rows that are decoded before they are packed into columns."""
 
 
-class Sink(Protocol):
-    """Where bytes go: `write` takes all of them or fails."""
-
-    def write(self, data: bytes | memoryview, /) -> object: ...
-
-
-class Compressor(Protocol):
-    """Turns bytes into fewer bytes; `flush` ends a member of the file."""
-
-    def compress(self, data: bytes | memoryview, /) -> bytes: ...
-    def flush(self) -> bytes: ...
-
-
 Part = Callable[[], Iterator[bytes]]
 """Reads the stored part of a window, compressed as it is stored."""
-
-
-def _zstd() -> Compressor:
-    extras.need("zstd", "compression as .zst")
-    import zstandard
-
-    compressor: Compressor = zstandard.ZstdCompressor(level=3).compressobj()
-    return compressor
-
-
-COMPRESSIONS: dict[str, Callable[[], Compressor]] = {
-    ".gz": lambda: zlib.compressobj(6, zlib.DEFLATED, 31),
-    ".zst": _zstd,
-}
-"""The compressions by the ending of a file's name. Neither writes a time into the file, so reruns are identical."""
-
-
-class Compressed:
-    """A sink that compresses what it passes on to another; `end` writes what is left."""
-
-    def __init__(self, sink: Sink, compressor: Compressor) -> None:
-        self._sink = sink
-        self._compressor = compressor
-
-    def write(self, data: bytes | memoryview, /) -> None:
-        if fewer := self._compressor.compress(data):
-            self._sink.write(fewer)
-
-    def end(self) -> None:
-        self._sink.write(self._compressor.flush())
 
 
 @dataclass(frozen=True, slots=True)

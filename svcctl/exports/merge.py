@@ -6,13 +6,13 @@ import hashlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from svcctl.compression import COMPRESSIONS, Compressed
 from svcctl.errors import UsageError
-from svcctl.exports.formats import COMPRESSIONS, Compressed
 from svcctl.exports.manifest import Entry
 from svcctl.exports.windows import Window
 
 if TYPE_CHECKING:
-    from svcctl.exports.formats import Sink
+    from svcctl.compression import Sink
     from svcctl.storage import Storage
 
 

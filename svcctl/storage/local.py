@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from svcctl.compression import Damaged, check
 from svcctl.errors import IncompleteResult, UsageError
 from svcctl.files import PART_SUFFIX, Part
 from svcctl.storage import Sink, Storage, absent, exists
@@ -67,13 +68,12 @@ class _File(Sink):
         self._open.enter_context(part)
 
     def write(self, data: bytes | memoryview, /) -> None:
-        rest = memoryview(data)
         with self._whole():
-            while rest:
-                rest = rest[self._part.stream.write(rest) :]
+            self._part.write(data)
 
     def complete(self) -> None:
         with self._whole():
+            check(self._part.path.suffix, self._part.read())
             self._part.publish(overwrite=self._overwrite)
         self._open.close()
 
@@ -86,6 +86,8 @@ class _File(Sink):
             yield
         except FileExistsError:
             raise exists(str(self._part.path)) from None
+        except Damaged as error:
+            raise IncompleteResult(f"cannot write {self._part.path}: what was written {error}") from None
         except OSError as error:
             raise IncompleteResult(f"cannot write {self._part.path}: {error.strerror}") from None
 

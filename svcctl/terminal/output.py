@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
 from svcctl import files
 from svcctl.api.suggest import by_likeness
-from svcctl.errors import IncompleteResult, ReaderClosed, UsageError
+from svcctl.compression import COMPRESSIONS, Compressed, Damaged, check
+from svcctl.errors import IncompleteResult, ReaderClosed, UsageError, reason
 from svcctl.terminal import screen, tables
 from svcctl.terminal.diagnostics import Diagnostics
 from svcctl.terminal.formats import FORMATS, Format
@@ -41,19 +42,14 @@ class Answer(Rows, Protocol):
     def raw(self) -> Iterator[bytes]: ...
 
 
-class Writable(Protocol):
-    """An unbuffered stream: what is written can be read at once, and nothing is left to fail later."""
-
-    def write(self, data: memoryview, /) -> int | None: ...
-
-
 class Sink:
     """Where data goes. ReaderClosed when the pipe is closed; IncompleteResult for any other write that fails.
 
-    `before` is called before each write.
+    The stream is unbuffered: what is written can be read at once, and nothing is left to fail later. `before` is called
+    before each write.
     """
 
-    def __init__(self, stream: Writable, name: str, before: Callable[[], None] | None = None) -> None:
+    def __init__(self, stream: files.Unbuffered, name: str, before: Callable[[], None] | None = None) -> None:
         self._stream = stream
         self._name = name
         self._before = before
@@ -62,14 +58,12 @@ class Sink:
         """Write all of it."""
         if self._before:
             self._before()
-        rest = memoryview(data)
         try:
-            while rest:
-                rest = rest[self._stream.write(rest) :]
+            files.write_all(self._stream, data)
         except BrokenPipeError:
             raise ReaderClosed from None
         except OSError as error:
-            raise IncompleteResult(f"cannot write to {self._name}: {os.strerror(error.errno or 0)}") from None
+            raise IncompleteResult(f"cannot write to {self._name}: {reason(error)}") from None
 
     def line(self, text: str) -> None:
         """One line of text."""
@@ -80,8 +74,8 @@ class Sink:
 def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
     """A sink whose file appears under its name only when all of it is written and on the disk.
 
-    `.gz` compresses. UsageError when the file exists and `force` is not given, Locked when another run is writing it.
-    Devices and pipes are written directly.
+    `.gz` and `.zst` compress. UsageError when the file exists and `force` is not given, Locked when another run is
+    writing it. Devices and pipes are written directly.
     """
     if path.exists() and not path.is_file():
         with _opened(path, lambda: path.open("wb", buffering=0)) as device:
@@ -91,20 +85,22 @@ def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
         raise UsageError(f"file {path} already exists", hint="choose another name, or overwrite it with --force")
     with _opened(path, lambda: files.Part(path)) as part:
         try:
-            if path.suffix == ".gz":
-                import gzip
-
-                with gzip.GzipFile(filename="", fileobj=part.stream, mode="wb", compresslevel=6, mtime=0) as compressed:
-                    yield Sink(compressed, str(path))
+            if path.suffix in COMPRESSIONS:
+                compressed = Compressed(part, COMPRESSIONS[path.suffix]())
+                yield Sink(compressed, str(path))
+                compressed.end()
+                check(path.suffix, part.read())
             else:
-                yield Sink(part.stream, str(path))
+                yield Sink(part, str(path))
             part.publish(overwrite=force)
         except FileExistsError:
             raise UsageError(
                 f"file {path} was created meanwhile", hint="choose another name, or overwrite it with --force"
             ) from None
+        except Damaged as error:
+            raise IncompleteResult(f"cannot write to {path}: what was written {error}") from None
         except OSError as error:
-            raise IncompleteResult(f"cannot write to {path}: {os.strerror(error.errno or 0)}") from None
+            raise IncompleteResult(f"cannot write to {path}: {reason(error)}") from None
 
 
 def _opened(path: Path, opening: Callable[[], T]) -> T:

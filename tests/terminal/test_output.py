@@ -2,11 +2,14 @@
 
 import gzip
 import io
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.limits import files_of_at_most
 
 from svcctl.errors import IncompleteResult, Locked, ReaderClosed, UsageError
 from svcctl.terminal.diagnostics import Diagnostics
@@ -89,6 +92,65 @@ def test_gz_compresses_to_the_same_bytes_each_time(tmp_path: Path) -> None:
     one, two = ((tmp_path / name).read_bytes() for name in ("one.csv.gz", "two.csv.gz"))
     assert one == two
     assert gzip.decompress(one) == b"a,b\n" * 1000
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "csv.zst"])
+def test_a_disk_that_fills_in_the_last_bytes_leaves_no_file(tmp_path: Path, ending: str) -> None:
+    """The last bytes of an archive are its sum: without them it cannot be told from a damaged one."""
+    data = b"a,b\n" + b"".join(b"%d,%d\n" % (number, number**3) for number in range(500))
+    with open_file(whole := tmp_path / f"whole.{ending}", force=False) as sink:
+        sink.write(data)
+    target = tmp_path / f"rows.{ending}"
+    for missing in range(1, 25):
+        with (
+            files_of_at_most(whole.stat().st_size - missing),
+            pytest.raises(IncompleteResult) as caught,
+            open_file(target, force=False) as sink,
+        ):
+            sink.write(data)
+        assert caught.value.message == f"cannot write to {target}: File too large", missing
+        assert list(tmp_path.iterdir()) == [whole], missing
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+def test_a_part_that_somebody_else_replaces_removes_or_changes_is_not_published(tmp_path: Path, ending: str) -> None:
+    target, part = tmp_path / f"rows.{ending}", tmp_path / f"rows.{ending}.part"
+
+    def replace() -> None:
+        (tmp_path / "other").write_bytes(b"theirs")
+        (tmp_path / "other").replace(part)
+
+    def append() -> None:
+        with part.open("ab") as theirs:
+            theirs.write(b"1,2\n")
+
+    cases: list[tuple[Callable[[], object], str, list[tuple[str, bytes]]]] = [
+        (part.unlink, f"another program removed or replaced {part.name} meanwhile", []),
+        (replace, f"another program removed or replaced {part.name} meanwhile", [(part.name, b"theirs")]),
+    ]
+    if ending == "csv":
+        cases.append((append, f"another program wrote to {part.name} meanwhile", []))
+        cases.append((lambda: os.truncate(part, 2), f"another program wrote to {part.name} meanwhile", []))
+    else:
+        cases.append((lambda: os.truncate(part, 2), "what was written is damaged", []))
+    for meddle, reason, left in cases:
+        with pytest.raises(IncompleteResult) as caught, open_file(target, force=False) as sink:
+            sink.write(b"a,b\n")
+            sink.write(b"x" * 1000 + b"\n")
+            meddle()
+            sink.write(b"y" * 100 + b"\n")
+        assert caught.value.message == f"cannot write to {target}: {reason}"
+        assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == left
+        part.unlink(missing_ok=True)
+
+
+def test_zst_compresses_too(tmp_path: Path) -> None:
+    import zstandard
+
+    with open_file(tmp_path / "rows.csv.zst", force=False) as sink:
+        sink.write(b"a,b\n1,2\n")
+    with (tmp_path / "rows.csv.zst").open("rb") as file:
+        assert zstandard.ZstdDecompressor().stream_reader(file).read() == b"a,b\n1,2\n"
 
 
 def test_a_full_disk_makes_the_result_incomplete() -> None:

@@ -103,5 +103,5 @@ def _prepare(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 def _copy(path: Path, to: Path) -> None:
     with path.open("rb") as source, Part(to, private=True) as part:
-        shutil.copyfileobj(source, part.stream, 1 << 22)
+        shutil.copyfileobj(source, part, 1 << 22)
         part.publish()

@@ -73,16 +73,6 @@ def _table(name: str, *parts: Any) -> Table:
 version = Table("alembic_version", metadata, Column("version_num", String(32), primary_key=True))
 """One row: the version of these tables. Alembic defines the table's name and column."""
 
-accounts = _table(
-    "accounts",
-    Column("api_key", TEXT, primary_key=True),
-    Column("api_secret", TEXT, nullable=False),
-    Column("token", TEXT, unique=True),
-    Column("domain", TEXT, nullable=False),
-    Column("administrator", Flag, nullable=False, server_default=false()),
-    Column("reseller", TEXT),
-)
-
 resellers = _table(
     "resellers",
     Column("name", TEXT, primary_key=True),
@@ -123,6 +113,8 @@ domains = _table(
     Column("status", TEXT, nullable=False),
     Column("deleted_at", INTEGER),
 )
+"""Domains by their identity, `id`, to which all refers that belongs to a domain. The row of a deleted domain stays, so
+that no other domain gets its identity; its name can be taken."""
 # As text, since a partial index makes SQLAlchemy load every dialect that is named for it: 80 ms for PostgreSQL's.
 _ONE_LIVING = DDL("create unique index one_living_domain_per_name on domains (name) where deleted_at is null")
 event.listen(domains, "after_create", _ONE_LIVING)
@@ -131,6 +123,16 @@ domain_applications = _table(
     Column("domain", ForeignKey("domains.id"), primary_key=True),
     Column("name", TEXT, primary_key=True),
 )
+accounts = _table(
+    "accounts",
+    Column("api_key", TEXT, primary_key=True),
+    Column("api_secret", TEXT, nullable=False),
+    Column("token", TEXT, unique=True),
+    Column("domain", ForeignKey("domains.id")),
+    Column("administrator", Flag, nullable=False, server_default=false()),
+    Column("reseller", TEXT),
+)
+"""An account belongs to a domain or to a reseller."""
 users = _table("users", Column("email", TEXT, primary_key=True))
 members = _table(
     "members",
@@ -162,7 +164,8 @@ jobs = _table(
     "jobs",
     Column("number", INTEGER, primary_key=True),
     Column("id", TEXT, nullable=False, unique=True),
-    Column("owner", TEXT, nullable=False),
+    Column("domain", ForeignKey("domains.id")),
+    Column("reseller", TEXT),
     Column("status", TEXT, nullable=False),
     Column("type", TEXT, nullable=False),
     Column("friendly_name", TEXT, nullable=False),
@@ -174,5 +177,5 @@ jobs = _table(
     Column("checkpoint", Json, nullable=False),
     Column("error", Json, nullable=False),
 )
-"""`number` is the order in which they were launched."""
-Index("jobs_by_owner", jobs.c.owner)
+"""`number` is the order in which they were launched. A job belongs to a domain or to a reseller."""
+Index("jobs_by_domain", jobs.c.domain)

@@ -34,6 +34,8 @@ from svcctl.service.service import Service
 THREADS = 8
 GROW_SECONDS = 1.0
 """How often the demo tables are extended and the access log is stored while requests come."""
+SETTLE_SECONDS = 1.0
+"""How soon the service notices that another process has disabled or enabled a domain."""
 QUIET_SECONDS = 60.0
 QUIET_GROW_SECONDS = 60.0
 """How often this happens after QUIET_SECONDS without a request: an idle service should cost nothing."""
@@ -99,9 +101,9 @@ def serve(files: local_service.Files, *, listen: str | None, ready_fd: int | Non
         jobs = Jobs(store, partial(deliver, engine, service.now))
         log = AccessLog(build(service, jobs), engine)
         is_ours = partial(local_service.still_held, files, lock)
-        closing.enter_context(_growing(engine, log, history, is_ours))
+        closing.enter_context(_repeated(partial(_grow, engine, log, history, is_ours)))
         closing.callback(jobs.close)
-        jobs.resume()
+        closing.enter_context(_repeated(partial(_settle, jobs)))
         # The server stops at a signal, and then raises it again for the handler that was there before.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: None)
@@ -126,16 +128,27 @@ def _where(listen: str | None, files: local_service.Files) -> dict[str, Any]:
 
 
 @contextmanager
-def _growing(engine: Engine, log: AccessLog, history: timedelta, is_ours: Callable[[], bool]) -> Iterator[None]:
-    """A thread that keeps the live tables up to date, for as long as the block runs."""
+def _repeated(work: Callable[[threading.Event], None]) -> Iterator[None]:
+    """A thread that works until the event is set, at the end of the block."""
     stopping = threading.Event()
-    thread = threading.Thread(target=_grow, args=(engine, log, history, is_ours, stopping), daemon=True)
+    thread = threading.Thread(target=work, args=(stopping,), daemon=True)
     thread.start()
     try:
         yield
     finally:
         stopping.set()
         thread.join()
+
+
+def _settle(jobs: Jobs, stopping: threading.Event) -> None:
+    """Run the jobs that should run, also when another process has changed the state, as `service accounts` does."""
+    while True:
+        try:
+            jobs.settle()
+        except Exception:
+            _log.exception("the jobs could not be started or stopped")
+        if stopping.wait(SETTLE_SECONDS):
+            return
 
 
 def _grow(

@@ -57,6 +57,7 @@ def build(service: Service, jobs: Jobs | None = None) -> ASGIApp:
     )
     app.state.service = service
     app.state.jobs = jobs or Jobs(service.store, partial(delivery.deliver, service.engine, service.now))
+    app.state.settle = app.state.jobs.settle
     return Answered(app, service.clock)
 
 

@@ -97,7 +97,8 @@ class Authentication:
         service: Service = scope["app"].state.service
         body = await _read(Request(scope, receive))
         account = authorize(Headers(scope=scope), body, service.store, service.clock)
-        domains.require_access(service.store, account.domain)
+        if account.domain_id is not None:
+            domains.require_access(service.store, account.domain_id)
         scope["state"] |= {"account": account, "body": body}
         await self._app(scope, receive, send)
 

@@ -74,11 +74,16 @@ def _delete_role(store: Store, account: Account, path: Path, body: bytes) -> Any
     return roles.delete(store, account, path["domain"], path["role"]).to_json()
 
 
-def _route(method: str, path: str, operation: Operation) -> Route:
+def _route(method: str, path: str, operation: Operation, *, settling: bool = False) -> Route:
+    """Make a route. Its operation may change who has access to the service, if it is `settling`."""
+
     def endpoint(request: Request) -> Response:
         state, service = request.state, request.app.state.service
         try:
-            return json_response(operation(service.store, state.account, request.path_params, state.body))
+            content = operation(service.store, state.account, request.path_params, state.body)
+            if settling:
+                request.app.state.settle()
+            return json_response(content)
         except ServiceError as error:
             if (reason := reason_of(error)) is None:
                 raise
@@ -92,9 +97,9 @@ ROUTES = (
     _route("GET", "/domain", _list_domains),
     _route("POST", "/domain", _create_domain),
     _route("GET", "/domain/{domain}", _get_domain),
-    _route("DELETE", "/domain/{domain}", _delete_domain),
-    _route("POST", "/domain/{domain}/enable", _enable_domain),
-    _route("POST", "/domain/{domain}/disable", _disable_domain),
+    _route("DELETE", "/domain/{domain}", _delete_domain, settling=True),
+    _route("POST", "/domain/{domain}/enable", _enable_domain, settling=True),
+    _route("POST", "/domain/{domain}/disable", _disable_domain, settling=True),
     _route("GET", "/domain/{domain}/roles", _list_roles),
     _route("POST", "/domain/{domain}/roles", _create_role),
     _route("GET", "/domain/{domain}/roles/{role:path}", _get_role),

@@ -197,6 +197,7 @@ class _Delivery:
 
     def _commit(self) -> None:
         if self._written > self.job.sent:
+            self._run.check()
             self._save(self._destination.commit())
             self._patience = self._destination.patience
 

@@ -7,12 +7,16 @@ A job is a query whose rows go to a destination. The module `delivery` sends the
 
 The interface does not define these cases:
 - Stopping a STOPPED or COMPLETED job is refused with 108.
-- Starting a RUNNING job is refused with 101, and so is starting or launching a job when MOST_RUNNING jobs run.
+- Starting a RUNNING job is refused with 101, and so is starting or launching a job when MOST_RUNNING jobs of its domain
+  run, or MOST_IN_TOTAL of all.
 - Starting a COMPLETED job changes nothing and returns it.
 - A removed job is deleted with its parameters. It is refused with 100 like a job that never existed, and like a job of
   another domain.
-- Stop and remove deliver the rows that were read so far. They return after STOP_SECONDS even if the destination does
-  not answer.
+- Stop and remove deliver the rows that were read so far, if the destination takes them within PATIENCE. If not, the
+  thread is fenced: it commits and saves nothing more, so the answer tells where a restart begins, and ends when the
+  destination lets it. Until then a restarted job waits for it.
+- The jobs of a domain that is disabled or pending do not run. They keep their status, so those that ran continue when
+  the domain is enabled. The jobs of a deleted domain are deleted with it.
 - A job whose query fails stops with the reason in `error`. A job whose destination is down retries, with the reason in
   `error` until it succeeds.
 """
@@ -25,7 +29,7 @@ import string
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,16 +45,28 @@ UNKNOWN, UNCHANGEABLE, NOT_RUNNING = 100, 101, 108
 STATUSES = (UNKNOWN, UNCHANGEABLE, NOT_RUNNING)
 """The statuses of envelopes that refuse a job operation."""
 
-MOST_RUNNING = 16
-STOP_SECONDS = 10.0
-"""How long a stop waits for the destination. Rows that it did not accept are delivered after a restart."""
+MOST_RUNNING, MOST_IN_TOTAL = 16, 64
+"""Jobs that may run at once, of one domain or reseller and of all."""
+PATIENCE = 0.5
+"""Seconds that an operation waits for the destination. Rows that it did not accept are delivered after a restart."""
+CLOSE_SECONDS = 10.0
+"""How long the end of the service waits for the destinations."""
+WAITING_SECONDS = 5.0
+"""After this time a job that waits for its previous run says so in its `error`."""
 
 _log = logging.getLogger("svcctl.service")
 
 
+class Fenced(Exception):
+    """The run was stopped, and its destination took too long: what it does no longer counts."""
+
+
 @dataclass
 class Run:
-    """The thread that runs a job: it saves its progress in the store, and ends when `stopping` is set."""
+    """The thread that runs a job: it saves its progress in the store, and ends when `stopping` is set.
+
+    After `fence` it changes nothing in the store, and must not commit anything to its destination.
+    """
 
     job_id: str
     store: Store
@@ -60,7 +76,9 @@ class Run:
     ended: threading.Event = field(default_factory=threading.Event)
     interrupt: Callable[[], None] | None = None
     """Interrupts the engine; the delivery sets it while a query runs."""
+    fenced: bool = False
     _told: tuple[str, ...] = ()
+    _saving: threading.Lock = field(default_factory=threading.Lock)
 
     def stop(self) -> None:
         """Ask the thread to end after it has delivered the rows that it has read."""
@@ -68,21 +86,37 @@ class Run:
         if (interrupt := self.interrupt) is not None:
             interrupt()
 
+    def fence(self) -> None:
+        """Let the thread save nothing more, from the return of this call on."""
+        with self._saving:
+            self.fenced = True
+
+    def check(self) -> None:
+        """Raise Fenced when nothing more may be delivered."""
+        if self.fenced:
+            raise Fenced
+
     def save(self, sent: int, last_datetime: int, checkpoint: Mapping[str, Any]) -> None:
-        """Save the progress of the delivery in one transaction, and clear the error of the job."""
+        """Save the progress of the delivery in one transaction, and clear the error of the job. Fenced if it is."""
         self._told = ()
-        stored.change(self.store, self.job_id, sent=sent, last_datetime=last_datetime, checkpoint=checkpoint, error=())
+        with self._saving:
+            self.check()
+            progress = {"sent": sent, "last_datetime": last_datetime, "checkpoint": checkpoint}
+            stored.change(self.store, self.job_id, **progress, error=())
 
     def trouble(self, reason: str) -> None:
         """Save and log why the job is stuck, once for each new reason."""
-        if self._told != (reason,):
-            self._told = (reason,)
-            _log.warning("job %s: %s", self.job_id, reason)
-            stored.change(self.store, self.job_id, error=self._told)
+        with self._saving:
+            if self._told != (reason,) and not self.fenced:
+                self._told = (reason,)
+                _log.warning("job %s: %s", self.job_id, reason)
+                stored.change(self.store, self.job_id, error=self._told)
 
     def end(self, status: JobStatus, *errors: str) -> None:
         """Save the final state, unless the job was stopped in the meantime."""
-        stored.end(self.store, self.job_id, status, errors)
+        with self._saving:
+            if not self.fenced:
+                stored.end(self.store, self.job_id, status, errors)
 
 
 Deliver = Callable[[StoredJob, Run], bool]
@@ -90,45 +124,60 @@ Deliver = Callable[[StoredJob, Run], bool]
 
 
 class Jobs:
-    """The job operations, and a thread for each job that is RUNNING."""
+    """The job operations, and a thread for each job that is RUNNING in an active domain.
 
-    def __init__(self, store: Store, deliver: Deliver) -> None:
+    An operation changes the store, and then calls `settle`.
+    """
+
+    def __init__(
+        self, store: Store, deliver: Deliver, *, share: int = MOST_RUNNING, total: int = MOST_IN_TOTAL
+    ) -> None:
         self._store = store
         self._deliver = deliver
+        self._share = share
+        self._total = total
         self._runs: dict[str, Run] = {}
         self._lock = threading.RLock()
+        self._closed = False
 
-    def resume(self) -> None:
-        """Start the threads of the jobs that were running when the service ended or was killed."""
+    def settle(self) -> None:
+        """Start and end threads so that exactly the jobs run that should, by the present state of the store.
+
+        Returns within PATIENCE, when the threads that have to end have ended or are fenced.
+        """
         with self._lock:
-            for job in stored.running(self._store):
-                self._start(job)
+            if self._closed:
+                return
+            due = {job.id: job for job in stored.due(self._store)}
+            for job in due.values():
+                run = self._runs.get(job.id)
+                if run is None or run.stopping.is_set():
+                    self._start(job)
+            ending = [run for job_id, run in self._runs.items() if job_id not in due]
+        _end(ending, PATIENCE)
 
     def close(self) -> None:
-        """End all threads. Their jobs stay RUNNING, so the next `resume` starts them again."""
-        deadline = time.monotonic() + STOP_SECONDS
+        """End all threads. Their jobs stay RUNNING, so that `settle` starts them when the service runs again."""
         with self._lock:
+            self._closed = True
             runs = list(self._runs.values())
-        for run in runs:
-            run.stop()
-        for run in runs:
-            run.ended.wait(max(0.0, deadline - time.monotonic()))
+        _end(runs, CLOSE_SECONDS)
 
     def launch(
         self, account: Account, *, type: str, query: str, request: Mapping[str, Any], params: Mapping[str, Any]
     ) -> models.Job:
         """Store a new job and run it."""
         name = params.get("friendlyName") or f"{type}_{''.join(secrets.choice(_LETTERS) for _ in range(8))}"
-        job = StoredJob(str(uuid.uuid4()), _owner(account), JobStatus.RUNNING, type, str(name), query, request, params)
+        job = StoredJob(str(uuid.uuid4()), account.owner, JobStatus.RUNNING, type, str(name), query, request, params)
         with self._lock:
-            self._need_room()
+            self._need_room(account)
             stored.add(self._store, job)
-            self._start(job)
+        self.settle()
         return self._shown(job)
 
     def listed(self, account: Account) -> list[models.Job]:
         """List the jobs of the account's domain, the oldest first."""
-        return [self._shown(job) for job in stored.owned(self._store, _owner(account))]
+        return [self._shown(job) for job in stored.owned(self._store, account.owner)]
 
     def get(self, account: Account, job_id: str) -> models.Job:
         return self._shown(self._own(account, job_id))
@@ -139,8 +188,7 @@ class Jobs:
             if job.status is not JobStatus.RUNNING:
                 raise Conflict(f"job {job_id} is {job.status}: only a running job can be stopped", code=NOT_RUNNING)
             self._set(job_id, JobStatus.STOPPED)
-            run = self._runs.get(job_id)
-        _end(run)
+        self.settle()
         return self.get(account, job_id)
 
     def start(self, account: Account, job_id: str) -> models.Job:
@@ -149,37 +197,41 @@ class Jobs:
             if job.status is JobStatus.RUNNING:
                 raise Conflict(f"job {job_id} is already running", code=UNCHANGEABLE)
             if job.status is JobStatus.STOPPED:
-                self._need_room()
+                self._need_room(account)
                 self._set(job_id, JobStatus.RUNNING)
-                self._start(job)
-            return self.get(account, job_id)
+        self.settle()
+        return self.get(account, job_id)
 
     def remove(self, account: Account, job_id: str) -> models.Job:
         with self._lock:
             job = self._own(account, job_id)
             if job.status is JobStatus.RUNNING:
                 self._set(job_id, JobStatus.STOPPED)
-            run = self._runs.get(job_id)
-        _end(run)
+        self.settle()
         with self._lock:
             removed = self._shown(self._own(account, job_id), JobStatus.REMOVED)
             stored.remove(self._store, job_id)
-            run = self._runs.get(job_id)
-        _end(run)  # it may have been started again in the meantime
+        self.settle()  # it may have been started again in the meantime
         return removed
 
-    def _need_room(self) -> None:
-        running = len(stored.running(self._store))
-        if running >= MOST_RUNNING:
+    def _need_room(self, account: Account) -> None:
+        running = [job.owner for job in stored.running(self._store)]
+        if (own := running.count(account.owner)) >= self._share:
             raise Conflict(
-                f"{running} jobs are already running, which is the maximum",
+                f"{own} jobs are already running, which is the maximum",
                 code=UNCHANGEABLE,
                 hint="stop or remove one first",
+            )
+        if len(running) >= self._total:
+            raise Conflict(
+                f"the service already runs {len(running)} jobs of all its domains, which is the maximum",
+                code=UNCHANGEABLE,
+                hint="try again when some of them have ended",
             )
 
     def _own(self, account: Account, job_id: str) -> StoredJob:
         job = stored.get(self._store, job_id)
-        if job is None or job.owner != _owner(account):
+        if job is None or job.owner != account.owner:
             raise NotFound(f"no job {job_id}", code=UNKNOWN)
         return job
 
@@ -203,20 +255,22 @@ class Jobs:
         )
 
     def _start(self, job: StoredJob) -> None:
-        with self._lock:
-            before = self._runs.get(job.id)
-            run = self._runs[job.id] = Run(job.id, self._store, generated=job.sent)
-            threading.Thread(target=self._work, args=(run, before), name=f"job-{job.id[:8]}", daemon=True).start()
+        before = self._runs.get(job.id)
+        run = self._runs[job.id] = Run(job.id, self._store, generated=job.sent)
+        threading.Thread(target=self._work, args=(run, before), name=f"job-{job.id[:8]}", daemon=True).start()
 
     def _work(self, run: Run, before: Run | None) -> None:
         """Run a job in its thread, after the job's previous thread has ended: two at once would deliver rows twice."""
         try:
-            if before is not None:
-                before.ended.wait()
+            while before is not None and not before.ended.wait(WAITING_SECONDS):
+                if not run.stopping.is_set():
+                    run.trouble("waiting for the destination to answer the job's previous run")
             job = stored.get(self._store, run.job_id)
             running = job is not None and job.status is JobStatus.RUNNING and not run.stopping.is_set()
             if job is not None and running and self._deliver(job, run):
                 run.end(JobStatus.COMPLETED)
+        except Fenced:
+            _log.info("job %s: its thread has ended, some time after it was stopped", run.job_id)
         except SvcctlError as error:
             run.end(JobStatus.STOPPED, error.message)
         except Exception:
@@ -232,12 +286,11 @@ class Jobs:
 _LETTERS = string.ascii_lowercase + string.digits
 
 
-def _owner(account: Account) -> str:
-    """Return the owner of an account's jobs: all accounts of a domain manage the same jobs."""
-    return account.domain if account.reseller is None else f"@{account.reseller}"
-
-
-def _end(run: Run | None) -> None:
-    if run is not None:
-        run.stop()
-        run.ended.wait(STOP_SECONDS)
+def _end(runs: Sequence[Run], patience: float) -> None:
+    """Stop runs, wait for them to deliver what they have read, and fence those that take longer."""
+    for run in runs:
+        run.stop()  # again, for those that were stopped before: the engine may have missed an interrupt
+    deadline = time.monotonic() + patience
+    for run in runs:
+        if not run.fenced and not run.ended.wait(max(0.0, deadline - time.monotonic())):
+            run.fence()

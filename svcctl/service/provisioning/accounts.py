@@ -1,16 +1,28 @@
-"""Accounts: the API keys, secrets and tokens that authorize requests, and the domain or reseller of each."""
+"""Accounts: the API keys, secrets and tokens that authorize requests, and the domain or reseller of each.
+
+An account refers to its domain by the domain's identity: the name of a deleted domain can be given to another one.
+"""
 
 from __future__ import annotations
 
 import secrets
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
-from sqlalchemy import ColumnElement, Connection, delete, select
+from sqlalchemy import ColumnElement, Connection, delete, func, select
 
 from svcctl.errors import NotFound, UsageError
 from svcctl.service import schema
 from svcctl.service.provisioning import domains, offers
-from svcctl.service.store import Store, replace
+from svcctl.service.store import Store
+from svcctl.service.store import replace as store_row
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """What jobs and queries belong to: a domain, by its identity, or a reseller. All its accounts share them."""
+
+    domain: int | None = None
+    reseller: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +30,7 @@ class Account:
     """An API key with its secret and, optionally, a token.
 
     An account belongs to a domain, whose administrators give it roles, or to a reseller, whose customer domains it
-    manages; then `domain` is empty.
+    manages; then `domain` is empty. `domain_id` is the identity of the domain in the store.
     """
 
     api_key: str
@@ -27,6 +39,11 @@ class Account:
     domain: str
     administrator: bool = False
     reseller: str | None = None
+    domain_id: int | None = None
+
+    @property
+    def owner(self) -> Owner:
+        return Owner(self.domain_id, self.reseller)
 
     @property
     def operates(self) -> bool:
@@ -39,9 +56,9 @@ class Account:
 
 
 def put(store: Store, account: Account) -> None:
-    """Add an account, or replace the one with its key."""
+    """Add an account, or replace the one with its key. NotFound when its domain does not exist."""
     with store.transaction() as connection:
-        replace(connection, schema.accounts, **asdict(account))
+        _put(connection, account)
 
 
 def every(store: Store) -> list[Account]:
@@ -73,21 +90,28 @@ def issue(
     """Create an account of a domain or of a reseller, with new secrets. NotFound when that does not exist."""
     if (domain is None) == (reseller is None):
         raise UsageError("a key belongs to a domain or to a reseller", hint="give --domain NAME or --reseller NAME")
-    with store.reading() as connection:
-        if domain is not None:
-            domain = domains.find(connection, domain).name
-        elif reseller is None or offers.reseller(connection, reseller) is None:
+    with store.transaction() as connection:
+        if reseller is not None and offers.reseller(connection, reseller) is None:
             raise NotFound(f"no reseller '{reseller}'")
-    account = Account(
-        secrets.token_hex(16), secrets.token_hex(32), secrets.token_urlsafe(32), domain or "", administrator, reseller
-    )
-    put(store, account)
-    return account
+        secret = secrets.token_hex(16), secrets.token_hex(32), secrets.token_urlsafe(32)
+        return _put(connection, Account(*secret, domain or "", administrator, reseller))
+
+
+def _put(connection: Connection, account: Account) -> Account:
+    """Store an account with the identity of the domain that has the name now, and return it."""
+    id = domains.find(connection, account.domain).id if account.reseller is None else None
+    row = {name: value for name, value in asdict(account).items() if name != "domain_id"}
+    store_row(connection, schema.accounts, **(row | {"domain": id}))
+    return replace(account, domain_id=id)
 
 
 def _select(connection: Connection, *conditions: ColumnElement[bool]) -> list[Account]:
-    table = schema.accounts
+    accounts, name = schema.accounts.c, func.coalesce(schema.domains.c.name, "")
+    columns = (column for column in accounts if column is not accounts.domain)
     rows = connection.execute(
-        select(table).where(*conditions).order_by(table.c.domain, table.c.reseller, table.c.api_key)
+        select(*columns, name.label("domain"), accounts.domain.label("domain_id"))
+        .join_from(schema.accounts, schema.domains, isouter=True)
+        .where(*conditions)
+        .order_by(name, accounts.reseller, accounts.api_key)
     )
     return [Account(**row) for row in rows.mappings()]

@@ -1,7 +1,8 @@
 """Domains and their users: names, states, and which domains can be accessed.
 
 A domain of a reseller has a full name, `<domain>@<reseller>`; the provider's own domains, such as that of the
-local profile, have no @ part and no plan. Deletion is logical: the row stays, and another domain can take the name.
+local profile, have no @ part and no plan. Deletion is logical: the row stays with its identity, and another domain can
+take the name. What belongs to a domain refers to its identity, so the next domain of the name has nothing of it.
 
     (none) ── create ──> Active <── enable ── Disabled        Pending (set by the provider)
                            └───── disable ──────^                └── ends when the provider sets another state
@@ -15,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, case, func, insert, select, update
 from sqlalchemy import delete as delete_
 
 from svcctl.api.models import DomainStatus
@@ -32,6 +33,7 @@ OWNER = "OWNER"
 ADMIN = "ADMIN"
 
 _DOMAINS, _MEMBERS = schema.domains.c, schema.members.c
+_COLUMNS = [_DOMAINS[name] for name in ("id", "name", "reseller", "plan", "time", "volume")]
 _LABEL = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
 
 
@@ -110,14 +112,14 @@ def disable(store: Store, reseller: str, name: str) -> StoredDomain:
 
 
 def delete(store: Store, reseller: str, name: str) -> StoredDomain:
-    """Delete a domain, its memberships and accounts, and users without another domain; returns the domain."""
+    """Delete a domain, its memberships, accounts and jobs, and users without another domain; returns the domain."""
     with store.transaction() as connection:
         domain = own(connection, reseller, name)
         _change(connection, domain, deleted_at=int(time.time() * 1000))
         connection.execute(delete_(schema.members).where(_MEMBERS.domain == domain.id))
         connection.execute(delete_(schema.users).where(schema.users.c.email.not_in(select(_MEMBERS.user))))
-        # Another domain can take the name: the keys of this one must not open it.
-        connection.execute(delete_(schema.accounts).where(schema.accounts.c.domain == domain.name))
+        for table in (schema.accounts, schema.jobs):  # they contain secrets
+            connection.execute(delete_(table).where(table.c.domain == domain.id))
     return replace(domain, status=DomainStatus.DELETED)
 
 
@@ -140,18 +142,16 @@ def full_name(name: str, reseller: str) -> str:
 # Access to a domain
 
 
-def require_access(store: Store, name: str) -> None:
-    """Refuse accounts of a domain that is pending or disabled, or has no owner.
-
-    Accounts of a domain that does not exist here pass: a service can have accounts only.
-    """
+def require_access(store: Store, id: int) -> None:
+    """Refuse a domain that is deleted, pending or disabled, or has no owner."""
     with store.reading() as connection:
-        for domain in _select(connection, _DOMAINS.name == name):
-            check_access(connection, domain)
+        check_access(connection, identified(connection, id))
 
 
 def check_access(connection: Connection, domain: StoredDomain) -> None:
     """Refuse a domain that cannot be accessed in its present state."""
+    if domain.status is DomainStatus.DELETED:
+        raise refused(Reason.NO_DOMAIN, f"domain {domain.name} is deleted")
     if domain.status is DomainStatus.PENDING:
         raise refused(Reason.PENDING, f"domain {domain.name} is pending and cannot be accessed")
     if domain.status is DomainStatus.DISABLED:
@@ -160,6 +160,18 @@ def check_access(connection: Connection, domain: StoredDomain) -> None:
         raise refused(
             Reason.NO_OWNER, f"domain {domain.name} has no owner and cannot be accessed until one is assigned"
         )
+
+
+def active() -> Select[int]:
+    """Select the identities of the domains whose jobs may run."""
+    return select(_DOMAINS.id).where(_DOMAINS.deleted_at.is_(None), _DOMAINS.status == str(DomainStatus.ACTIVE))
+
+
+def identified(connection: Connection, id: int) -> StoredDomain:
+    """Return the domain of this identity, which may be deleted."""
+    status = case((_DOMAINS.deleted_at.is_(None), _DOMAINS.status), else_=str(DomainStatus.DELETED))
+    row = connection.execute(select(*_COLUMNS, status.label("status")).where(_DOMAINS.id == id)).mappings().one()
+    return _stored(row)
 
 
 def find(connection: Connection, name: str) -> StoredDomain:
@@ -251,11 +263,14 @@ def _unknown(name: str) -> Exception:
 
 def _select(connection: Connection, *conditions: ColumnElement[bool]) -> list[StoredDomain]:
     """Select domains that are not deleted, ordered by name."""
-    columns = (_DOMAINS[name] for name in ("id", "name", "reseller", "plan", "time", "volume", "status"))
     rows = connection.execute(
-        select(*columns).where(_DOMAINS.deleted_at.is_(None), *conditions).order_by(_DOMAINS.name)
+        select(*_COLUMNS, _DOMAINS.status).where(_DOMAINS.deleted_at.is_(None), *conditions).order_by(_DOMAINS.name)
     )
-    return [StoredDomain(*(*row[:6], DomainStatus(row[6]))) for row in rows]
+    return list(map(_stored, rows.mappings()))
+
+
+def _stored(row: RowMapping) -> StoredDomain:
+    return StoredDomain(**{**row, "status": DomainStatus(row["status"])})
 
 
 def _insert(connection: Connection, domain: StoredDomain) -> StoredDomain:

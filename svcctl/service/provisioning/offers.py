@@ -136,14 +136,15 @@ def remove_feature(store: Store, kind: Kind, name: str) -> None:
 
 
 def remove_reseller(store: Store, name: str) -> None:
-    """Delete a reseller and its accounts. UsageError while it has plans or domains."""
+    """Delete a reseller, its accounts and its jobs. UsageError while it has plans or domains."""
     with store.transaction() as connection:
         if reseller(connection, name) is None:
             raise NotFound(f"no reseller '{name}'")
         for table, what in ((schema.plans, "plans"), (schema.domains, "domains (deleted ones count)")):
             if is_there(connection, table.c.reseller == name):
                 raise UsageError(f"reseller '{name}' still has {what}")
-        connection.execute(delete(schema.accounts).where(schema.accounts.c.reseller == name))
+        for table in (schema.accounts, schema.jobs):
+            connection.execute(delete(table).where(table.c.reseller == name))
         connection.execute(delete(schema.resellers).where(schema.resellers.c.name == name))
 
 

@@ -72,7 +72,8 @@ def _administrated(connection: Connection, account: Account, name: str) -> domai
     elif not account.administrator:
         raise refused(Reason.NOT_ADMINISTRATOR, f"the account is not an administrator of domain {account.domain}")
     else:
-        domain = domains.find(connection, account.domain)
+        assert account.domain_id is not None
+        domain = domains.identified(connection, account.domain_id)
     domains.check_access(connection, domain)
     return domain
 

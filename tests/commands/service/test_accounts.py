@@ -69,7 +69,7 @@ def test_a_key_is_shown_once_and_works(reseller: Any, machine: Any) -> None:
     heading, values = done.stdout.splitlines()
     key, secret, token = values.split(",")
     assert heading == "api_key,api_secret,token"
-    assert with_key(machine.store, key) == Account(key, secret, token, "acme@demo", administrator=True)
+    assert with_key(machine.store, key) == Account(key, secret, token, "acme@demo", administrator=True, domain_id=2)
     keys = listed(reseller, "keys")
     assert f"{key},acme@demo,,true" in keys
     assert not any(secret in line or token in line for line in keys)

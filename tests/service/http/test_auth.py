@@ -12,13 +12,13 @@ import pytest
 
 from svcctl.errors import CredentialsError
 from svcctl.service.http.auth import authorize
-from svcctl.service.provisioning import accounts
+from svcctl.service.provisioning import accounts, seed
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.store import Store
 
 NOW = 1_700_000_000.0
 MINUTE = 60_000
-ACCOUNT = Account("key", "a secret of at least thirty-two bytes", "token", "local")
+ACCOUNT = Account("key", "a secret of at least thirty-two bytes", "token", "local", domain_id=1)
 BODY = '{"query":"from t where text = \'é\'"}'.encode()
 
 Authorize = Callable[[dict[str, str]], Account]
@@ -28,6 +28,7 @@ Authorize = Callable[[dict[str, str]], Account]
 def authorized(tmp_path: Path) -> Iterator[Authorize]:
     """Authorizes a request with these headers and BODY."""
     store = Store(tmp_path / "state.db")
+    seed.catalog(store)
     accounts.put(store, ACCOUNT)
     accounts.put(store, Account("tokenless", "another secret", None, "local"))
     yield lambda headers: authorize(headers, BODY, store, lambda: NOW)

@@ -38,8 +38,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
     store = Store(tmp_path / "state.db")
     seed.catalog(store)
     offers.put_reseller(store, offers.Reseller("other"))
-    for account in ACCOUNTS.values():
-        accounts.put(store, account)
+    for who in ("reseller", "other", "local"):
+        accounts.put(store, ACCOUNTS[who])
     yield store
     store.close()
 
@@ -74,6 +74,13 @@ def acme(store: Store) -> None:
     """A domain with an owner."""
     domains.create(store, "demo", {"name": "acme", "plan": "basic", "time": 14})
     domains.assign(store, "acme@demo", "ann@acme.example", "OWNER")
+    give_keys(store)
+
+
+def give_keys(store: Store) -> None:
+    """The accounts of acme, which the provider makes for a new domain."""
+    for who in ("admin", "ordinary"):
+        accounts.put(store, ACCOUNTS[who])
 
 
 def error(code: int, message: str) -> dict[str, Any]:
@@ -240,6 +247,6 @@ def test_the_seed_is_sown_once(store: Store) -> None:
     seed.seed(store, keys, {"api_key": "rk", "api_secret": "rs", "token": "rt"})
     assert [plan.name for plan in offers.plans(store)] == ["basic", "full"]
     assert (accounts.with_key(store, "k"), accounts.with_key(store, "rk")) == (
-        Account("k", "s", "t", "local", administrator=True),
+        Account("k", "s", "t", "local", administrator=True, domain_id=1),
         Account("rk", "rs", "rt", "", reseller="demo"),
     )

@@ -19,6 +19,7 @@ from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.jobs import delivery, stored
 from svcctl.service.jobs.checkpoint import Checkpoint, StoredQuery
 from svcctl.service.jobs.jobs import Run
+from svcctl.service.provisioning.accounts import Owner
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.queries.continuous import Step
 from svcctl.service.store import Store
@@ -122,7 +123,7 @@ def test_a_job_of_a_service_without_versions_is_resumed_where_it_was(
     tmp_path: Path, name: str, before: int, after: int
 ) -> None:
     store = Store(unpack(tmp_path))
-    [job] = [job for job in stored.owned(store, "local") if job.friendly_name == name]
+    [job] = [job for job in stored.owned(store, Owner(domain=1)) if job.friendly_name == name]
     assert (job.sent, job.checkpoint.get("version")) == (before, None)
     with DuckDBEngine(tmp_path / "events.duckdb") as engine:
         order = "SELECT TIMESTAMP '2100-01-01 00:30:00' AS eventdate, 'ann' AS customer, 1000 AS amount"

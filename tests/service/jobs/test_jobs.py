@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,17 +16,20 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 from sqlalchemy import select
 
 from svcctl.api import models
+from svcctl.api.models import DomainStatus
 from svcctl.errors import Conflict, NotFound, ServiceError
 from svcctl.service import schema
 from svcctl.service.jobs import jobs, stored
 from svcctl.service.jobs.jobs import Jobs, Run
 from svcctl.service.jobs.stored import StoredJob
+from svcctl.service.provisioning import accounts, domains, offers
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.store import Store
 
-ME = Account("key", "secret", None, "local", administrator=True)
-COLLEAGUE = Account("other key", "secret", None, "local")
-STRANGER = Account("third key", "secret", None, "elsewhere")
+ME = Account("key", "secret", None, "local", administrator=True, domain_id=1)
+COLLEAGUE = Account("other key", "secret", None, "local", domain_id=1)
+STRANGER = Account("third key", "secret", None, "elsewhere", domain_id=2)
+RESELLER = Account("fourth key", "secret", None, "", reseller="north")
 SECRET = "5ecr3t-of-the-destination"
 
 
@@ -52,9 +57,18 @@ def launch(jobs: Jobs, account: Account = ME, params: Mapping[str, str] | None =
     return jobs.launch(account, type="donothing", query="from t", request={}, params=params or {}).id
 
 
+def opened(directory: Path) -> Store:
+    """A store with the domains of the accounts."""
+    store = Store(directory / "state.db")
+    for name in ("local", "elsewhere"):
+        domains.put_own(store, name)
+        domains.assign(store, name, f"owner@{name}", domains.OWNER)
+    return store
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path / "state.db")
+    store = opened(tmp_path)
     yield store
     store.close()
 
@@ -182,6 +196,203 @@ def test_no_more_than_so_many_run_at_once(mine: Jobs) -> None:
     assert mine.start(ME, running[0]).status == "RUNNING"
 
 
+def test_each_domain_has_a_share_of_the_jobs_and_all_together_a_maximum(store: Store, work: Work) -> None:
+    mine = Jobs(store, work, share=2, total=3)
+    first, _, theirs = launch(mine), launch(mine), launch(mine, STRANGER)
+    for account, message, hint in (
+        (ME, "2 jobs are already running, which is the maximum", "stop or remove one first"),
+        (
+            RESELLER,
+            "the service already runs 3 jobs of all its domains, which is the maximum",
+            "try again when some of them have ended",
+        ),
+    ):
+        with pytest.raises(Conflict) as caught:
+            launch(mine, account)
+        assert (caught.value.message, caught.value.hint, caught.value.code) == (message, hint, 101)
+    mine.stop(ME, first)
+    launch(mine, RESELLER)
+    assert refusal(lambda: launch(mine)) == ("Conflict", 101)
+    mine.stop(STRANGER, theirs)
+    launch(mine)
+    mine.close()
+
+
+# Domains that are disabled and deleted
+
+
+@pytest.fixture
+def customer(store: Store) -> Account:
+    """An account of a reseller's domain."""
+    return new_customer(store)
+
+
+def new_customer(store: Store) -> Account:
+    offers.put_reseller(store, offers.Reseller("north"))
+    offers.put_plan(store, offers.PricePlan("north", "basic"))
+    domains.create(store, "north", {"name": "acme", "plan": "basic"})
+    domains.assign(store, "acme@north", "ann@acme.example", domains.OWNER)
+    return accounts.issue(store, domain="acme@north")
+
+
+def test_the_jobs_of_a_disabled_domain_rest_and_those_that_ran_resume(
+    mine: Jobs, work: Work, store: Store, customer: Account
+) -> None:
+    ran, stopped, others = launch(mine, customer), launch(mine, customer), launch(mine)
+    for _ in range(3):
+        assert work.begun.acquire(timeout=10)
+    mine.stop(customer, stopped)
+    run = mine._runs[ran]
+    domains.disable(store, "north", "acme")
+    mine.settle()
+    assert run.ended.is_set()
+    assert set(mine._runs) == {others}
+    at_rest = mine.get(customer, ran)
+    assert (at_rest.status, at_rest.events_sent, at_rest.error) == ("RUNNING", 1, ())
+    domains.enable(store, "north", "acme")
+    mine.settle()
+    assert set(mine._runs) == {ran, others}
+    assert [job.status for job in mine.listed(customer)] == ["RUNNING", "STOPPED"]
+
+
+def test_a_service_that_starts_leaves_the_jobs_of_a_disabled_domain_at_rest(
+    store: Store, work: Work, customer: Account
+) -> None:
+    before = Jobs(store, work)
+    job_id = launch(before, customer)
+    before.close()
+    domains.set_status(store, "acme@north", DomainStatus.PENDING)
+    after = Jobs(store, work)
+    after.settle()
+    assert after._runs == {}
+    domains.set_status(store, "acme@north", DomainStatus.ACTIVE)
+    after.settle()
+    assert set(after._runs) == {job_id}
+    after.close()
+
+
+def test_the_jobs_of_a_deleted_domain_end_and_the_next_of_its_name_has_none(
+    mine: Jobs, work: Work, store: Store, customer: Account
+) -> None:
+    job_id = launch(mine, customer, {"aws.secretkey": SECRET})
+    assert work.begun.acquire(timeout=10)
+    run = mine._runs[job_id]
+    domains.delete(store, "north", "acme")
+    mine.settle()
+    assert run.ended.is_set()
+    assert stored.get(store, job_id) is None
+    next_ = new_customer(store)
+    assert next_.domain_id != customer.domain_id
+    assert mine.listed(next_) == []
+    for operation in (mine.get, mine.stop, mine.start, mine.remove):
+        assert refusal(partial(operation, next_, job_id)) == ("NotFound", 100)
+    with pytest.raises(NotFound, match=r"^domain acme@north is deleted$"):
+        launch(mine, customer)
+    assert mine.listed(next_) == []
+
+
+def test_the_jobs_of_a_reseller_go_with_it(mine: Jobs, store: Store) -> None:
+    offers.put_reseller(store, offers.Reseller("north"))
+    job_id = launch(mine, RESELLER)
+    offers.remove_reseller(store, "north")
+    mine.settle()
+    assert (stored.get(store, job_id), mine.listed(RESELLER)) == (None, [])
+
+
+# Destinations that hang
+
+
+class Hanging:
+    """Deliveries that hang in their destination until the test lets it answer; then they commit and save."""
+
+    def __init__(self) -> None:
+        self.answers = threading.Event()
+        self.begun = threading.Semaphore(0)
+        self.inside: list[str] = []
+        self.most = 0
+        self.delivered: list[str] = []
+
+    def __call__(self, job: StoredJob, run: Run) -> bool:
+        self.inside.append(job.id)
+        self.most = max(self.most, len(self.inside))
+        self.begun.release()
+        try:
+            self.answers.wait(30)
+            run.check()
+            self.delivered.append(job.id)
+            run.save(job.sent + 1, 4, {"step": {}, "memo": {}})
+            run.stopping.wait()
+            return False
+        finally:
+            self.inside.remove(job.id)
+
+
+OPERATIONS: dict[str, Callable[[Jobs, Store, Account, str], object]] = {
+    "stop": lambda jobs, store, account, job_id: jobs.stop(account, job_id),
+    "remove": lambda jobs, store, account, job_id: jobs.remove(account, job_id),
+    "list": lambda jobs, store, account, job_id: jobs.listed(account),
+    "disable": lambda jobs, store, account, job_id: settled(jobs, domains.disable(store, "north", "acme")),
+    "delete": lambda jobs, store, account, job_id: settled(jobs, domains.delete(store, "north", "acme")),
+}
+
+
+def settled(jobs: Jobs, _: object) -> None:
+    jobs.settle()
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_no_operation_waits_for_a_destination_that_hangs(store: Store, customer: Account, operation: str) -> None:
+    hanging = Hanging()
+    mine = Jobs(store, hanging)
+    job_id = launch(mine, customer)
+    assert hanging.begun.acquire(timeout=10)
+    run, started = mine._runs[job_id], time.monotonic()
+    OPERATIONS[operation](mine, store, customer, job_id)
+    assert time.monotonic() - started < 2 * jobs.PATIENCE
+    if operation != "list":
+        hanging.answers.set()
+        assert run.ended.wait(10)
+        assert hanging.delivered == []
+    hanging.answers.set()
+    mine.close()
+
+
+def test_what_a_stop_answers_is_where_the_next_start_begins(store: Store) -> None:
+    hanging = Hanging()
+    mine = Jobs(store, hanging)
+    job_id = launch(mine)
+    assert hanging.begun.acquire(timeout=10)
+    before = mine._runs[job_id]
+    stopped = mine.stop(ME, job_id)
+    assert (stopped.status, stopped.events_sent, stopped.last_datetime) == ("STOPPED", 0, 0)
+    assert mine.start(ME, job_id).status == "RUNNING"
+    assert mine.stop(ME, job_id).status == "STOPPED"
+    assert mine.start(ME, job_id).status == "RUNNING"
+    assert not hanging.begun.acquire(timeout=0.1)
+    hanging.answers.set()
+    assert before.ended.wait(10)
+    assert hanging.begun.acquire(timeout=10)
+    mine.close()
+    assert (hanging.delivered, hanging.most) == ([job_id], 1)
+    job = mine.get(ME, job_id)
+    assert (job.status, job.events_sent, job.error) == ("RUNNING", 1, ())
+
+
+def test_a_job_that_waits_for_its_previous_run_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "WAITING_SECONDS", 0.01)
+    hanging = Hanging()
+    mine = Jobs(store, hanging)
+    job_id = launch(mine)
+    assert hanging.begun.acquire(timeout=10)
+    mine.stop(ME, job_id)
+    mine.start(ME, job_id)
+    while not (errors := mine.get(ME, job_id).error):
+        threading.Event().wait(0.01)
+    assert errors == ("waiting for the destination to answer the job's previous run",)
+    hanging.answers.set()
+    mine.close()
+
+
 def test_running_jobs_resume_with_the_service_and_no_others(store: Store, work: Work) -> None:
     before = Jobs(store, work)
     running, stopped = launch(before), launch(before)
@@ -189,7 +400,7 @@ def test_running_jobs_resume_with_the_service_and_no_others(store: Store, work: 
     before.close()
     again = Work()
     after = Jobs(store, again)
-    after.resume()
+    after.settle()
     assert again.begun.acquire(timeout=10)
     assert after.get(ME, running).status == "RUNNING"
     assert set(again.orders) == {running}
@@ -229,7 +440,7 @@ class States(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.directory = tempfile.TemporaryDirectory()
-        self.store = Store(Path(self.directory.name) / "state.db")
+        self.store = opened(Path(self.directory.name))
         self.work = Work()
         self.jobs = Jobs(self.store, self.work)
         self.model: dict[str, str] = {}
@@ -283,7 +494,7 @@ class States(RuleBasedStateMachine):
         self.jobs.close()
         self.work = Work()
         self.jobs = Jobs(self.store, self.work)
-        self.jobs.resume()
+        self.jobs.settle()
 
     @invariant()
     def the_list_says_what_the_model_says(self) -> None:

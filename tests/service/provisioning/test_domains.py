@@ -16,7 +16,7 @@ from sqlalchemy import select
 from svcctl.api.models import DomainStatus
 from svcctl.errors import NotFound, ServiceError, UsageError
 from svcctl.service import schema
-from svcctl.service.provisioning import accounts, domains, offers
+from svcctl.service.provisioning import accounts, domains, offers, roles
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.provisioning.domains import StoredDomain
 from svcctl.service.provisioning.offers import Feature, Kind, PricePlan, Reseller
@@ -271,7 +271,9 @@ def test_deletion_is_logical(store: Store) -> None:
 
 def access(store: Store, name: str = "acme@north") -> tuple[int | None, str] | None:
     try:
-        domains.require_access(store, name)
+        with store.reading() as connection:
+            domain = domains.find(connection, name).id
+        domains.require_access(store, domain)
     except ServiceError as error:
         return error.code, error.message
     return None
@@ -352,8 +354,25 @@ def test_the_keys_of_a_deleted_domain_do_not_open_the_next_of_its_name(store: St
     assert (accounts.with_key(store, "key"), accounts.with_token(store, "token")) == (None, None)
 
 
-def test_a_domain_that_nobody_made_here_bars_no_account(store: Store) -> None:
-    assert access(store, "elsewhere") is None
+def test_a_key_needs_a_domain(store: Store) -> None:
+    assert refusal(lambda: accounts.put(store, Account("key", "secret", None, "elsewhere"))) == (
+        106,
+        "invalid domain: there is no elsewhere",
+    )
+
+
+def test_an_account_of_a_deleted_domain_is_refused_while_another_has_the_name(store: Store) -> None:
+    create(store)
+    domains.assign(store, "acme@north", "ann@acme.example", "OWNER")
+    account = accounts.issue(store, domain="acme@north", administrator=True)
+    domains.delete(store, "north", "acme")
+    create(store)
+    domains.assign(store, "acme@north", "eve@acme.example", "OWNER")
+    assert account.domain_id is not None
+    deleted = (106, "domain acme@north is deleted")
+    assert refusal(lambda: domains.require_access(store, account.domain_id or 0)) == deleted
+    assert refusal(lambda: roles.listed(store, account, "acme")) == deleted
+    assert [key.api_key for key in accounts.every(store)] == []
 
 
 # Plans and resellers

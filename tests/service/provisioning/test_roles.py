@@ -23,8 +23,8 @@ def refusal(call: Callable[[], object]) -> tuple[int | None, str]:
     return caught.value.code, caught.value.message
 
 
-ADMIN = Account("a", "s", None, "acme@north", administrator=True)
-ORDINARY = Account("o", "s", None, "acme@north")
+ADMIN = Account("a", "s", None, "acme@north", administrator=True, domain_id=1)
+ORDINARY = Account("o", "s", None, "acme@north", domain_id=1)
 RESELLER = Account("r", "s", None, "", reseller="north")
 OTHER_RESELLER = Account("x", "s", None, "", reseller="south")
 

@@ -4,7 +4,7 @@ While it is written, the file `/logs/web.csv` is `/logs/.web.csv.part`, which re
 renamed. A part that a killed writer left behind is overwritten by the next writer of the same file.
 
 The user is HADOOP_USER_NAME, or the user of the process. Settings of a cluster with several NameNodes are read from
-HADOOP_CONF_DIR. The library waits without limit for a NameNode that accepts a connection and never answers.
+HADOOP_CONF_DIR; then the library waits without limit for a NameNode that accepts a connection and never answers.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from urllib.parse import urlsplit
 
 from hdfs_native import Client, WriteOptions
 
-from svcctl.errors import Unavailable, UsageError
+from svcctl.errors import SvcctlError, Unavailable, UsageError
 from svcctl.files import PART_SUFFIX
 from svcctl.storage import Sink, Storage, absent, exists
+from svcctl.storage.hdfs_probe import Probe
 
 PIECE_BYTES = 1 << 20
 PATIENCE = {"dfs.client.failover.max.attempts": "2"}
@@ -39,6 +40,7 @@ class Hdfs(Storage):
         self._url = url.rstrip("/")
         try:
             self._client = Client(self._url, dict(PATIENCE))
+            self._probe = Probe(self._url) if urlsplit(url).port else None
         except RuntimeError as error:  # no port, and the host is no cluster that the configuration knows
             raise UsageError(f"cannot use {self._url}: {_reason(error)}", hint="write hdfs://host:port") from None
         self._options = WriteOptions(overwrite=True, replication=replication, create_parent=True)
@@ -83,10 +85,14 @@ class Hdfs(Storage):
         return f"{self._url}/{name}"
 
     @contextmanager
-    def _explained(self, name: str) -> Iterator[None]:
-        """The library's errors as ours, except FileNotFoundError."""
+    def _explained(self, name: str, *, probed: bool = True) -> Iterator[None]:
+        """The library's errors as ours, except FileNotFoundError. The block begins when the NameNode answers a probe;
+        a write does without, since it is for the DataNodes and would be half as fast.
+        """
         address = self.address(name)
         try:
+            if probed and self._probe is not None:
+                self._probe.check()
             yield
         except FileNotFoundError:
             raise
@@ -108,7 +114,7 @@ class _File(Sink):
         path: str,
         options: WriteOptions,
         overwrite: bool,
-        explained: Callable[[], AbstractContextManager[None]],
+        explained: Callable[..., AbstractContextManager[None]],
     ) -> None:
         self._client = client
         self._path = path
@@ -119,7 +125,7 @@ class _File(Sink):
         self._over = False
 
     def write(self, data: bytes | memoryview, /) -> None:
-        with self._explained():
+        with self._explained(probed=False):
             self._stream.write(data)
 
     def complete(self) -> None:
@@ -130,7 +136,7 @@ class _File(Sink):
 
     def abandon(self) -> None:
         if not self._over:
-            with suppress(OSError, RuntimeError):
+            with suppress(OSError, RuntimeError, SvcctlError), self._explained():
                 self._client.delete(self._part)
         self._over = True
 

@@ -154,14 +154,18 @@ class Jobs:
                 if run is None or run.stopping.is_set():
                     self._start(job)
             ending = [run for job_id, run in self._runs.items() if job_id not in due]
-        _end(ending, PATIENCE)
+        for run in ending:
+            run.stop()  # also those that were stopped before: the engine may have missed an interrupt
+        _wait([run for run in ending if not run.fenced], PATIENCE)
 
     def close(self) -> None:
         """End all threads. Their jobs stay RUNNING, so that `settle` starts them when the service runs again."""
         with self._lock:
             self._closed = True
             runs = list(self._runs.values())
-        _end(runs, CLOSE_SECONDS)
+        for run in runs:
+            run.stop()
+        _wait(runs, CLOSE_SECONDS)
 
     def launch(
         self, account: Account, *, type: str, query: str, request: Mapping[str, Any], params: Mapping[str, Any]
@@ -286,11 +290,9 @@ class Jobs:
 _LETTERS = string.ascii_lowercase + string.digits
 
 
-def _end(runs: Sequence[Run], patience: float) -> None:
-    """Stop runs, wait for them to deliver what they have read, and fence those that take longer."""
-    for run in runs:
-        run.stop()  # again, for those that were stopped before: the engine may have missed an interrupt
+def _wait(runs: Sequence[Run], patience: float) -> None:
+    """Wait for stopped runs to deliver what they have read, and fence those that take longer."""
     deadline = time.monotonic() + patience
     for run in runs:
-        if not run.fenced and not run.ended.wait(max(0.0, deadline - time.monotonic())):
+        if not run.ended.wait(max(0.0, deadline - time.monotonic())):
             run.fence()

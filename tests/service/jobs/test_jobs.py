@@ -348,7 +348,7 @@ def test_no_operation_waits_for_a_destination_that_hangs(store: Store, customer:
     assert hanging.begun.acquire(timeout=10)
     run, started = mine._runs[job_id], time.monotonic()
     OPERATIONS[operation](mine, store, customer, job_id)
-    assert time.monotonic() - started < 2 * jobs.PATIENCE
+    assert time.monotonic() - started < 3  # on an idle machine jobs.PATIENCE
     if operation != "list":
         hanging.answers.set()
         assert run.ended.wait(10)

@@ -226,10 +226,8 @@ def _resolve_one(moment: Moment, zone: timezone, apply: Callable[[Operator, int]
     if isinstance(moment, int):
         return datetime.fromtimestamp(check_epoch(moment), zone)
     parsed = _parse_text(moment)
-    if isinstance(parsed, datetime):
-        return parsed.astimezone(zone)
     try:
-        resolved = apply(*parsed)
+        resolved = parsed.astimezone(zone) if isinstance(parsed, datetime) else apply(*parsed)
         resolved.astimezone(UTC)
     except OverflowError:
         raise UsageError(f"date '{moment}' is outside the calendar") from None

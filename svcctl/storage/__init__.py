@@ -35,6 +35,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Protocol, Self
+from urllib.parse import urlsplit
 
 from svcctl.errors import UsageError
 
@@ -110,3 +111,12 @@ def exists(address: str) -> UsageError:
 def absent(address: str) -> UsageError:
     """The error of every storage when there is nothing to read."""
     return UsageError(f"{address} does not exist")
+
+
+def names_host(url: str, *schemes: str) -> bool:
+    """Whether a text is a URL of one of these schemes that names a host, and a port that can be one if any."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False

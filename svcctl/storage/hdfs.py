@@ -14,13 +14,12 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
-from urllib.parse import urlsplit
 
 from hdfs_native import Client, WriteOptions
 
 from svcctl.errors import SvcctlError, Unavailable, UsageError
 from svcctl.files import PART_SUFFIX
-from svcctl.storage import Sink, Storage, absent, exists
+from svcctl.storage import Sink, Storage, absent, exists, names_host
 from svcctl.storage.hdfs_probe import Probe
 
 PIECE_BYTES = 1 << 20
@@ -35,7 +34,7 @@ class Hdfs(Storage):
     """
 
     def __init__(self, url: str, *, replication: int | None = None) -> None:
-        if urlsplit(url).scheme != "hdfs" or not urlsplit(url).hostname:
+        if not names_host(url, "hdfs"):
             raise UsageError(f"'{url}' is not a URL of the form hdfs://host:port")
         self._url = url.rstrip("/")
         try:

@@ -26,14 +26,13 @@ from datetime import timedelta
 from functools import partial
 from queue import Empty, Full, Queue
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import obstore
 from obstore.exceptions import BaseError, InvalidPathError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import S3Store
 
 from svcctl.errors import Unavailable, UsageError
-from svcctl.storage import Sink, Storage, absent, exists
+from svcctl.storage import Sink, Storage, absent, exists, names_host
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig, S3Credential
@@ -84,7 +83,7 @@ class S3(Storage):
     def __init__(
         self, bucket: str, *, keys: Keys | None, region: str = DEFAULT_REGION, endpoint: str | None = None
     ) -> None:
-        if endpoint and urlsplit(endpoint).scheme not in ("http", "https"):
+        if endpoint and not names_host(endpoint, "http", "https"):
             raise UsageError(f"S3 endpoint '{endpoint}' is not an http or https URL")
         self._bucket = bucket
         # Keys and endpoint are always given, or the library would take them from this process's environment, and a

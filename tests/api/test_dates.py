@@ -131,6 +131,19 @@ def test_a_date_outside_the_calendar_is_refused(start: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("zone", "start", "end"), [("GMT-14", "now", "31/12/9999 23:59:59"), ("GMT+14", "01/01/0001 00:00:00", "now")]
+)
+def test_the_first_and_last_day_of_the_calendar_are_dates_unless_the_zone_moves_them_out(
+    zone: str, start: str, end: str
+) -> None:
+    resolve(start, end, now=NOW, zone=UTC)
+    resolve(start, end, now=NOW, zone=parse_zone(zone))
+    outside = parse_zone(zone.translate(str.maketrans("+-", "-+")))
+    with pytest.raises(UsageError, match="is outside the calendar"):
+        resolve(start, end, now=NOW, zone=outside)
+
+
+@pytest.mark.parametrize(
     ("text", "hours"),
     [("GMT", 0), ("GMT+2", 2), ("GMT-11", -11), ("GMT+05:30", 5.5), ("GMT+0530", 5.5), ("GMT+14", 14)],
 )

@@ -6,12 +6,12 @@ Both complete a file when it reaches a size in MB (`retention.size`) or an age i
 from __future__ import annotations
 
 import posixpath
-from urllib.parse import urlsplit
 
 from svcctl.errors import UsageError
 from svcctl.service.destinations.packing import PACKINGS
 from svcctl.service.destinations.params import Params
 from svcctl.service.destinations.parts import Parts
+from svcctl.storage import names_host
 
 MEGABYTE = 1_000_000
 UNLIMITED_SIZE, UNLIMITED_AGE = 1 << 62, float("inf")
@@ -27,7 +27,7 @@ def s3(job_id: str, params: Params) -> Parts:
 
     key = params.text("aws.accesskey")
     endpoint = params.text("aws.endpoint")
-    if endpoint and urlsplit(endpoint).scheme not in ("http", "https"):
+    if endpoint and not names_host(endpoint, "http", "https"):
         raise params.refused("aws.endpoint", "must be an http or https URL")
     storage = S3(
         params.text("aws.bucket"),

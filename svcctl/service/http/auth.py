@@ -69,6 +69,6 @@ def _by_jwt(token: str, store: Store) -> Account:
         if account is not None:
             jwt.decode(token, account.api_secret, algorithms=["HS256"], options={"require": ["iss", "exp"]})
             return account
-    except jwt.InvalidTokenError:
-        pass
+    except (jwt.InvalidTokenError, ValueError, OverflowError, RecursionError):
+        pass  # the library reads what the token holds, of whoever sent it: any depth, any number, half a character
     raise CredentialsError("the token is not valid")

@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from svcctl.errors import ServiceError
 from svcctl.service.http.body import json_object
-from svcctl.service.http.envelope import json_response
+from svcctl.service.http.envelope import cut, json_response
 from svcctl.service.http.middleware import signed
 from svcctl.service.provisioning import domains, roles
 from svcctl.service.provisioning.accounts import Account
@@ -87,7 +87,7 @@ def _route(method: str, path: str, operation: Operation, *, settling: bool = Fal
         except ServiceError as error:
             if (reason := reason_of(error)) is None:
                 raise
-            return json_response({"error": {"code": int(reason), "message": error.message}}, reason.status)
+            return json_response({"error": {"code": int(reason), "message": cut(error.message)}}, reason.status)
 
     return signed(method, path, endpoint)
 

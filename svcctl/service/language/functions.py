@@ -210,6 +210,8 @@ def _date_pattern(text: str) -> DatePattern:
             raise Refused("a quote in a date pattern is not closed", argument=1)
         literal = piece if quoted is None else (quoted.replace("''", "'") or "'")
         pattern.append(known[piece] if letter else literal)
+    if not pattern:
+        raise Refused("the date pattern is empty", argument=1, hint=f"parts are {DATE_PARTS}")
     return tuple(pattern)
 
 

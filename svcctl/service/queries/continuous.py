@@ -176,7 +176,7 @@ def _scheduled(query: tree.Query, asked: AskedQuery, launched: datetime) -> tupl
     """A query without the bounds that count over all of its steps, and its schedule with them."""
     start, end = to_ms(asked.range.start), asked.range.end
     over = end is not None and end <= launched
-    due = None if end is None else to_ms(end if over else end + GRACE)
+    due = None if end is None else to_ms(end) + (0 if over else GRACE // _MILLISECOND)
     once = Schedule(StepKind.ONCE, start, None if end is None else to_ms(end), due, asked.skip, asked.limit)
     if over:
         return query, once

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 from collections.abc import Callable, Iterator
@@ -100,6 +101,9 @@ NO_TOKEN = "the token is not valid"
         (signed_jwt(exp=1_000_000_000), NO_TOKEN),
         (signed_jwt(exp=None), NO_TOKEN),
         (signed_jwt("", "none"), NO_TOKEN),
+        (signed_jwt(iss="\ud800"), NO_TOKEN),
+        (signed_jwt(iss="key", exp=float("inf")), NO_TOKEN),
+        ({"authorization": f"jwt a.{base64.b64encode(b'[' * 30_000).decode()}.c"}, NO_TOKEN),
         ({"authorization": "jwt a.b.c"}, NO_TOKEN),
         ({"authorization": "Basic a2V5"}, "unknown authorization scheme 'Basic'; use Bearer or jwt"),
         (signature() | {"authorization": "Basic a2V5"}, "unknown authorization scheme 'Basic'; use Bearer or jwt"),

@@ -164,6 +164,8 @@ ERRORS = {
     "from web.data group by user group every 5m": "line 1, column 29: these rows have no eventdate to be grouped by",
     "from web.data select formatdate(eventdate, 'YYYY')": "line 1, column 44: unknown part 'YYYY' in a date pattern"
     " (parts are yyyy MM dd HH mm ss SSS; put other letters in 'quotes')",
+    "from web.data select formatdate(eventdate, '')": "line 1, column 44: the date pattern is empty"
+    " (parts are yyyy MM dd HH mm ss SSS)",
     "from web.data select re('a')": "line 1, column 22: a regex cannot be the value of a column",
     "from web.data select ip4('300.1.1.1')": "line 1, column 26: '300.1.1.1' is not an address (write 10.0.0.1)",
 }

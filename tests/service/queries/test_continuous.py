@@ -253,3 +253,13 @@ def test_a_query_that_cannot_run_without_an_end_is_refused(engine: Engine, text:
     with pytest.raises(QueryError) as caught:
         schedule(engine, text, None)
     assert caught.value.message == message
+
+
+def test_a_range_may_end_on_the_last_day_of_the_calendar() -> None:
+    last = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+    with DuckDBEngine() as engine:
+        engine.create("t", [Column("eventdate", Type.TIMESTAMP)])
+        asked = AskedQuery("from t", Range(last, last))
+        assert (
+            Steps(engine, asked, lambda: last - GRACE, launched=last - GRACE).schedule.due == 253402300799000 + GRACE_MS
+        )

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
+from urllib.parse import urlsplit
 
 from hdfs_native import Client, WriteOptions
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
-import httpx
-
 from svcctl.api.addresses import Paths
 from svcctl.api.auth import Bearer, Credentials, HeaderNames, Jwt, Signature
 from svcctl.api.client import Client
@@ -22,7 +20,6 @@ def connect(
     observe: Callable[[Exchange | Retry], None],
 ) -> Client:
     """A client of the profile's service. ProfileError when a setting that it needs is missing."""
-    socket = profile.socket
 
     def heard(event: Exchange | Retry) -> None:
         _tell(diagnostics, event)
@@ -36,8 +33,7 @@ def connect(
         timeout=profile.timeout,
         retries=profile.retries,
         verify=profile.ca_bundle or True,
-        # No certificate is ever checked on a socket, and loading those to trust would take a third of a short command.
-        transport=httpx.HTTPTransport(uds=socket, verify=False) if socket else None,
+        socket=profile.socket,
         clock=clock,
         observe=heard,
     )

@@ -6,11 +6,15 @@ Secrets are never sent in the clear, except to this machine.
 from __future__ import annotations
 
 import ipaddress
-import ssl
+import os
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from svcctl.errors import UsageError
+
+if TYPE_CHECKING:
+    import ssl
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +60,31 @@ def is_loopback(url: str) -> bool:
         return host == "localhost"
 
 
-def trust(verify: bool | str, urls: tuple[str, ...]) -> ssl.SSLContext | bool:
-    """The certificates to check the service's with, as httpx takes them; `verify` may be the path of a CA bundle.
+def trust(verify: bool | str, urls: tuple[str, ...]) -> ssl.SSLContext | None:
+    """The certificates to check the service's with; `verify` may be the path of a CA bundle.
 
     Loading the authorities takes longer than a local request, so plain http, which checks nothing, goes without.
     """
     if not any(url.startswith("https:") for url in urls):
-        return False
-    if isinstance(verify, bool):
-        return verify
+        return None
+    import ssl
+
     try:
-        return ssl.create_default_context(cafile=verify)
+        if isinstance(verify, str):
+            context = ssl.create_default_context(cafile=verify)
+        elif os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR"):
+            context = ssl.create_default_context()  # OpenSSL reads both variables
+        else:
+            import certifi
+
+            context = ssl.create_default_context(cafile=certifi.where())
     except OSError as error:
         raise UsageError(f"the CA bundle '{verify}' cannot be used: {error.strerror or error}") from None
+    if verify is False:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
 def segment(name: str) -> str:

@@ -1,7 +1,7 @@
-"""The three authorization methods, as httpx authentication: the headers are made from the bytes that are sent.
+"""The three authorization methods: headers made from the bytes that are sent.
 
-A retry passes through here again, so it gets a new timestamp and signature. The fields that hold secrets are left out
-of `repr`.
+They are made anew for each attempt, so a retry gets a new timestamp and signature. The fields that hold secrets are
+left out of `repr`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-import httpx
-
-RESELLER = "svcctl.reseller"
-"""Request extension that marks a reseller operation; some deployments take its API key in a separate header."""
+JSON = {"Content-Type": "application/json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +32,8 @@ def sign(api_key: str, api_secret: str, body: bytes, timestamp_ms: int) -> str:
 
 
 @dataclass(frozen=True)
-class Signature(httpx.Auth):
+class Signature:
     """API key and secret; `clock` gives epoch seconds."""
-
-    requires_request_body = True
 
     api_key: str
     api_secret: str = field(repr=False)
@@ -50,21 +45,20 @@ class Signature(httpx.Auth):
         names = (self.names.apikey, self.names.sign, self.names.reseller_apikey)
         return frozenset(name.lower() for name in names if name)
 
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+    def headers(self, body: bytes, *, reseller: bool = False) -> Mapping[str, str]:
+        """The headers that sign a body; some deployments take the API key of resellers in a header of its own."""
         timestamp_ms = int(self.clock() * 1000)
-        reseller = request.extensions.get(RESELLER) and self.names.reseller_apikey
-        request.headers["Content-Type"] = "application/json"
-        request.headers[reseller or self.names.apikey] = self.api_key
-        request.headers[self.names.timestamp] = str(timestamp_ms)
-        request.headers[self.names.sign] = sign(self.api_key, self.api_secret, request.content, timestamp_ms)
-        yield request
+        return JSON | {
+            (reseller and self.names.reseller_apikey) or self.names.apikey: self.api_key,
+            self.names.timestamp: str(timestamp_ms),
+            self.names.sign: sign(self.api_key, self.api_secret, body, timestamp_ms),
+        }
 
 
 @dataclass(frozen=True)
-class Token(httpx.Auth):
+class Token:
     """A token in the `Authorization` header under the scheme that the subclass names."""
 
-    requires_request_body = True
     scheme = ""
 
     token: str = field(repr=False)
@@ -73,10 +67,8 @@ class Token(httpx.Auth):
     def secret_headers(self) -> frozenset[str]:
         return frozenset({"authorization"})
 
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        request.headers["Content-Type"] = "application/json"
-        request.headers["Authorization"] = f"{self.scheme} {self.token}"
-        yield request
+    def headers(self, body: bytes, *, reseller: bool = False) -> Mapping[str, str]:
+        return JSON | {"Authorization": f"{self.scheme} {self.token}"}
 
 
 class Bearer(Token):

@@ -4,15 +4,15 @@ svcctl asks for no compression, but proxies compress all the same. gzip and defl
 cut is noticed however the answer is framed; they are decompressed in small pieces, whatever a piece of the wire would
 grow to. Any other compression is refused: its bytes would pass for data.
 
-A body that cannot be read to its end raises httpx's own errors: those of the network, or DecodingError.
+A body that cannot be read to its end raises WireError: the connection broke, or DecodingError.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-import httpx
-
+from svcctl.api.wire.errors import DecodingError
+from svcctl.api.wire.messages import Response
 from svcctl.compression import Damaged, gunzipped, inflated
 from svcctl.errors import Unavailable
 
@@ -20,11 +20,9 @@ MAX_WHOLE = 64 * 1000 * 1000
 """Bytes of an answer that is held whole at most. Streams of rows have no limit."""
 
 
-def pieces(response: httpx.Response) -> Iterator[bytes]:
+def pieces(response: Response) -> Iterator[bytes]:
     """The body as it comes, decompressed. Unavailable for a compression that svcctl does not read."""
-    if response.is_stream_consumed:  # a transport that reads the whole answer has decompressed it, too
-        return iter((response.content,))
-    body: Iterator[bytes] = response.iter_raw()
+    body: Iterator[bytes] = iter(response)
     names = response.headers.get("content-encoding", "").lower().split(",")
     codings = [name.strip() for name in names if name.strip() not in ("", "identity")]
     if not codings or _has_no_body(response):
@@ -36,11 +34,11 @@ def pieces(response: httpx.Response) -> Iterator[bytes]:
                 f"the service compressed its answer with {name}, although svcctl asks for no compression",
                 hint="turn compression off in the service, or in the proxy in front of it",
             )
-        body = _explained(_DECODERS[name](body), name, response)
+        body = _explained(_DECODERS[name](body), name)
     return body
 
 
-def whole(response: httpx.Response) -> bytes:
+def whole(response: Response) -> bytes:
     """The whole body, and closes it. Unavailable when it has more than MAX_WHOLE bytes."""
     body = beginning(response, MAX_WHOLE + 1)
     if len(body) <= MAX_WHOLE:
@@ -54,7 +52,7 @@ def whole(response: httpx.Response) -> bytes:
     )
 
 
-def beginning(response: httpx.Response, size: int) -> bytes:
+def beginning(response: Response, size: int) -> bytes:
     """The first bytes of the body, at most `size`; closes it."""
     body = bytearray()
     try:
@@ -67,18 +65,18 @@ def beginning(response: httpx.Response, size: int) -> bytes:
     return bytes(body)
 
 
-def _has_no_body(response: httpx.Response) -> bool:
+def _has_no_body(response: Response) -> bool:
     """Whether the answer has headers only, whatever its content-encoding is."""
-    head = response.request.method == "HEAD" or response.status_code in (204, 304)
+    head = response.method == "HEAD" or response.status in (204, 304)
     return head or response.headers.get("content-length") == "0"
 
 
-def _explained(body: Iterator[bytes], name: str, response: httpx.Response) -> Iterator[bytes]:
-    """The same body; what is wrong with its compression becomes an error of httpx."""
+def _explained(body: Iterator[bytes], name: str) -> Iterator[bytes]:
+    """The same body; what is wrong with its compression becomes a DecodingError."""
     try:
         yield from body
     except Damaged as error:
-        raise httpx.DecodingError(f"its {name} compression {error}", request=response.request) from None
+        raise DecodingError(f"its {name} compression {error}") from None
 
 
 _DECODERS: dict[str, Callable[[Iterable[bytes]], Iterator[bytes]]] = {

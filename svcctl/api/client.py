@@ -12,9 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Self
-
-import httpx
+from typing import TYPE_CHECKING, Any, Self
 
 from svcctl.api.addresses import DEFAULT_PATHS, Paths, checked_url, is_loopback, segment, trust
 from svcctl.api.auth import Credentials
@@ -25,7 +23,13 @@ from svcctl.api.payloads import decoded, record, records
 from svcctl.api.query import QueryRequest
 from svcctl.api.refusals import refusal_in
 from svcctl.api.transport import CID, Call, Exchange, Retry, Sender
+from svcctl.api.wire.errors import DecodingError, WireError
+from svcctl.api.wire.messages import Response
+from svcctl.api.wire.opening import opened
 from svcctl.errors import Conflict, IncompleteResult, NotFound, ServiceError, SvcctlError, UsageError
+
+if TYPE_CHECKING:
+    import httpx
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,8 @@ class Client:
     """A client of one service. Close it, or use it in `with`.
 
     `timeout` is in seconds, for connecting and for each wait for more bytes; `retries` counts attempts after the first.
-    `verify` is True, False or the path of a CA bundle. `transport` replaces the network, by a Unix socket for example.
+    `verify` is True, False or the path of a CA bundle. `socket` is the path of a Unix socket, to which requests go
+    whatever host they name; `transport`, one of httpx, replaces the network.
     `clock` gives epoch seconds. `observe` is called with each Exchange and each Retry.
     """
 
@@ -64,6 +69,7 @@ class Client:
         timeout: float = 60.0,
         retries: int = 4,
         verify: bool | str = True,
+        socket: str | None = None,
         transport: httpx.BaseTransport | None = None,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
@@ -73,17 +79,14 @@ class Client:
         self._provisioning_url = checked_url(provisioning_url or base_url)
         self._paths = paths
         local = is_loopback(self._base_url) and is_loopback(self._provisioning_url)
-        http = httpx.Client(
-            auth=auth,
-            verify=trust(verify, (self._base_url, self._provisioning_url)),
-            transport=transport,
-            follow_redirects=False,
+        wire = opened(
+            trust=trust(verify, (self._base_url, self._provisioning_url)),
+            socket=socket,
             # A proxy of the environment would take secrets for loopback out of the machine, in the clear.
-            trust_env=not local,
-            # The bytes are passed on as they come, so a compressed answer would only be work.
-            headers={"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "svcctl"},
+            proxies=not local,
+            transport=transport,
         )
-        self._sender = Sender(http, auth, timeout=timeout, retries=retries, clock=clock, sleep=sleep, observe=observe)
+        self._sender = Sender(wire, auth, timeout=timeout, retries=retries, clock=clock, sleep=sleep, observe=observe)
 
     def __enter__(self) -> Self:
         return self
@@ -246,11 +249,11 @@ class Client:
             if not response.is_success:
                 return self._sender.error(call, response, start)
             refusal = refusal_in(start)
-            return refusal.as_error(response.status_code) if refusal else None
+            return refusal.as_error(response.status) if refusal else None
 
         call = replace(self._any_call(method, path, body, headers), as_is=True)
         with self._answer(call) as response:
-            yield RawResponse(response.status_code, response.headers, _body(response), error)
+            yield RawResponse(response.status, response.headers, _body(response), error)
 
     def call(self, method: str, path: str, body: bytes = b"") -> Any:
         """The decoded answer to any signed request, without its envelope."""
@@ -291,7 +294,7 @@ class Client:
                 raise
 
     @contextmanager
-    def _answer(self, call: Call) -> Iterator[httpx.Response]:
+    def _answer(self, call: Call) -> Iterator[Response]:
         response = self._sender.send(call, lambda response: response)
         try:
             yield response
@@ -313,15 +316,14 @@ def _encoded(fields: Mapping[str, Any]) -> bytes:
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
 
 
-def _body(response: httpx.Response) -> Iterator[bytes]:
+def _body(response: Response) -> Iterator[bytes]:
     try:
         yield from pieces(response)
-    except httpx.DecodingError as error:
+    except DecodingError as error:
         raise IncompleteResult(f"the result is incomplete: {error}") from None
-    except httpx.TimeoutException:
-        raise IncompleteResult("the result is incomplete: the service fell silent") from None
-    except httpx.HTTPError:
-        raise IncompleteResult("the result is incomplete: the connection broke in the middle") from None
+    except WireError as error:
+        reason = "the service fell silent" if error.timed_out else "the connection broke in the middle"
+        raise IncompleteResult(f"the result is incomplete: {reason}") from None
 
 
 def _job(payload: Any) -> Job:

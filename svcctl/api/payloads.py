@@ -6,15 +6,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import httpx
-
 from svcctl.api.body import whole
 from svcctl.api.refusals import is_page, page_line, read_refusal
 from svcctl.api.transport import CID
+from svcctl.api.wire.messages import Response
 from svcctl.errors import Unavailable
 
 
-def decoded(response: httpx.Response) -> Any:
+def decoded(response: Response) -> Any:
     """The payload of an answer, None for an empty one; raises the error that a body states, with HTTP 200 too."""
     body = whole(response)
     if not body.strip():

@@ -1,7 +1,7 @@
 """Between a call and its answer: attempts, which failures are tried again, and the log of what went over the wire.
 
-httpx carries the bytes; this file owns when a request may be repeated, and which exception is raised in the end. Which
-error a body states is decided in `svcctl.api.refusals`.
+`svcctl.api.wire` carries the bytes; this file owns when a request may be repeated, and which exception is raised in
+the end. Which error a body states is decided in `svcctl.api.refusals`.
 """
 
 from __future__ import annotations
@@ -9,19 +9,21 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from itertools import chain
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-import httpx
-
 from svcctl.api import backoff
-from svcctl.api.auth import RESELLER, Credentials
+from svcctl.api.auth import Credentials
 from svcctl.api.body import beginning
 from svcctl.api.destinations import REDACTED, is_secret
 from svcctl.api.refusals import MAX_BODY, UNAVAILABLE, error_of
+from svcctl.api.wire.dialling import PORTS, in_ascii
+from svcctl.api.wire.errors import DecodingError, NotSentError, UnsendableError, WireError
+from svcctl.api.wire.messages import Request, Response, Wire
 from svcctl.errors import ServiceError, SvcctlError, Unavailable, UsageError
 
 MAX_RETRY_AFTER = 120.0
@@ -33,7 +35,14 @@ CID = "x-svc-cid"
 SKEW = 60
 """Seconds by which clocks may differ before a refused signature is blamed on them."""
 
-_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+_DEFAULTS = {
+    "Connection": "keep-alive",
+    "Accept": "*/*",
+    # The bytes are passed on as they come, so a compressed answer would only be work.
+    "Accept-Encoding": "identity",
+    "User-Agent": "svcctl",
+}
+_HAS_BODY = frozenset({"POST", "PUT", "PATCH"})
 _NOT_ACCEPTED = frozenset({429, 503})
 _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
 
@@ -96,7 +105,7 @@ class Sender:
 
     def __init__(
         self,
-        http: httpx.Client,
+        wire: Wire,
         auth: Credentials,
         *,
         timeout: float,
@@ -105,7 +114,7 @@ class Sender:
         sleep: Callable[[float], None],
         observe: Callable[[Exchange | Retry], None] | None,
     ) -> None:
-        self._http = http
+        self._wire = wire
         self._auth = auth
         self._timeout = timeout
         self._attempts = retries + 1
@@ -114,11 +123,9 @@ class Sender:
         self._observe = observe
 
     def close(self) -> None:
-        self._http.close()
+        self._wire.close()
 
-    def send(
-        self, call: Call, read: Callable[[httpx.Response], T], after_loss: Callable[[], T | None] = lambda: None
-    ) -> T:
+    def send(self, call: Call, read: Callable[[Response], T], after_loss: Callable[[], T | None] = lambda: None) -> T:
         """What `read` makes of a successful answer, after as many attempts as are needed and allowed.
 
         `read` closes the answer, or leaves that to the caller. When a reply was lost, the request may still have been
@@ -132,17 +139,17 @@ class Sender:
                 if response.is_success or (call.as_is and self._is_last(call, response, attempt)):
                     return read(response)
                 failure = self.error(call, response, _start_of(response))
-            except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError, UnicodeEncodeError) as error:
+            except UnsendableError as error:
                 # The text of these errors may hold the header, and so the secret, that cannot be sent.
                 raise UsageError(f"the request cannot be sent: {type(error).__name__}") from None
-            except httpx.RequestError as error:
+            except WireError as error:
                 failure = _no_answer(call, error)
-                lost = not isinstance(error, _NOT_SENT)
+                lost = not isinstance(error, NotSentError)
                 hopeless = "certificate verify failed" in str(error).lower()
             else:
-                if response.status_code not in UNAVAILABLE:
+                if response.status not in UNAVAILABLE:
                     raise failure
-                lost = response.status_code not in _NOT_ACCEPTED
+                lost = response.status not in _NOT_ACCEPTED
                 hopeless = False
                 retry_after = self._retry_after(response)
                 if isinstance(failure, Unavailable):
@@ -162,38 +169,41 @@ class Sender:
 
     def preview(self, call: Call) -> str:
         """The request that a call would send, as text, secrets redacted."""
-        built = next(self._auth.sync_auth_flow(self._built(call)))
-        head = [f"{built.method} {built.url}", *(f"{name}: {value}" for name, value in self._shown(built.headers))]
+        built = self._built(call)
+        head = [f"{built.method} {built.url}", *(f"{name}: {value}" for name, value in self._shown(built.fields))]
         return "\n".join([*head, "", _shown_body(call.body)])
 
-    def _exchange(self, call: Call) -> httpx.Response:
+    def _exchange(self, call: Call) -> Response:
         """One attempt: a new request, so that its signature is new too; the body of the answer is not read yet."""
         request = self._built(call)
         started = time.monotonic()
         try:
-            response = self._http.send(request, stream=True)
-        except httpx.HTTPError as error:
+            response = self._wire.send(request)
+        except WireError as error:
             self._tell(request, call.body, None, time.monotonic() - started, type(error).__name__)
             raise
         self._tell(request, call.body, response, time.monotonic() - started, None)
         return response
 
-    def _built(self, call: Call) -> httpx.Request:
-        silence = max(self._timeout, SILENCE) if call.endless else self._timeout
-        return self._http.build_request(
+    def _built(self, call: Call) -> Request:
+        length = {"Content-Length": str(len(call.body))} if call.body or call.method in _HAS_BODY else {}
+        signed = self._auth.headers(call.body, reseller=call.reseller)
+        given = chain({"Host": _host(call.url)}.items(), _DEFAULTS.items(), (call.headers or {}).items())
+        fields = {name.lower(): (name, value) for name, value in chain(given, length.items(), signed.items())}
+        return Request(
             call.method,
             call.url,
-            content=call.body,
-            headers=dict(call.headers or {}),
-            timeout=httpx.Timeout(self._timeout, read=silence),
-            extensions={RESELLER: call.reseller},
+            tuple(fields.values()),
+            call.body,
+            self._timeout,
+            max(self._timeout, SILENCE) if call.endless else self._timeout,
         )
 
     def _tell(
         self,
-        request: httpx.Request,
+        request: Request,
         body: bytes,
-        response: httpx.Response | None,
+        response: Response | None,
         seconds: float,
         failure: str | None,
     ) -> None:
@@ -202,30 +212,31 @@ class Sender:
         self._observe(
             Exchange(
                 request.method,
-                str(request.url),
-                self._shown(request.headers),
+                request.url,
+                self._shown(request.fields),
                 _shown_body(body),
-                response.status_code if response is not None else None,
-                self._shown(response.headers) if response is not None else (),
+                response.status if response is not None else None,
+                self._shown(response.headers.items()) if response is not None else (),
                 seconds,
                 failure,
             )
         )
 
-    def _shown(self, headers: httpx.Headers) -> tuple[tuple[str, str], ...]:
+    def _shown(self, fields: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
         secret = self._auth.secret_headers | _SECRET_HEADERS
         return tuple(
-            (name, REDACTED if name in secret or is_secret(name) else value) for name, value in headers.items()
+            (name, REDACTED if name in secret or is_secret(name) else value)
+            for name, value in ((name.lower(), value) for name, value in fields)
         )
 
-    def _is_last(self, call: Call, response: httpx.Response, attempt: int) -> bool:
+    def _is_last(self, call: Call, response: Response, attempt: int) -> bool:
         """Whether no attempt follows an answer without success."""
-        again = response.status_code in UNAVAILABLE and not _may_be_done(call, response)
+        again = response.status in UNAVAILABLE and not _may_be_done(call, response)
         return not again or attempt == self._attempts
 
-    def error(self, call: Call, response: httpx.Response, start: bytes) -> SvcctlError:
+    def error(self, call: Call, response: Response, start: bytes) -> SvcctlError:
         """The error that an answer without success states; `start` is the beginning of its body."""
-        status = response.status_code
+        status = response.status
         if location := response.headers.get("location") if response.is_redirect else None:
             return ServiceError(
                 f"the service redirects to {location}",
@@ -237,7 +248,7 @@ class Sender:
             status, response.headers.get("content-type", ""), start, hint=hint, cid=response.headers.get(CID)
         )
 
-    def _skew_hint(self, response: httpx.Response) -> str | None:
+    def _skew_hint(self, response: Response) -> str | None:
         theirs = _http_date(response.headers.get("date", ""))
         ahead = 0 if theirs is None else round(self._clock() - theirs)
         if abs(ahead) <= SKEW:
@@ -245,13 +256,19 @@ class Sender:
         direction = "ahead of" if ahead > 0 else "behind"
         return f"this machine's clock is {abs(ahead)} s {direction} the service's, which makes signatures invalid"
 
-    def _retry_after(self, response: httpx.Response) -> float | None:
+    def _retry_after(self, response: Response) -> float | None:
         """Seconds to wait as the service asks, from a number or a date, capped."""
         text = response.headers.get("retry-after", "").strip()
         if text.isascii() and text.isdigit():
             return min(float(text[:9]), MAX_RETRY_AFTER)
         moment = _http_date(text)
         return None if moment is None else min(max(moment - self._clock(), 0.0), MAX_RETRY_AFTER)
+
+
+def _host(url: str) -> str:
+    """The host header for a URL: its port is left out where the scheme says it."""
+    parts = urlsplit(url)
+    return in_ascii(parts.netloc).removesuffix(f":{PORTS.get(parts.scheme)}")
 
 
 def _shown_body(body: bytes) -> str:
@@ -268,24 +285,24 @@ def _redacted(value: Any) -> Any:
     return [_redacted(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _may_be_done(call: Call, response: httpx.Response) -> bool:
+def _may_be_done(call: Call, response: Response) -> bool:
     """Whether a gateway answered, so that the service may have done what must not be done twice."""
-    return response.status_code in UNAVAILABLE - _NOT_ACCEPTED and not call.repeatable
+    return response.status in UNAVAILABLE - _NOT_ACCEPTED and not call.repeatable
 
 
-def _start_of(response: httpx.Response) -> bytes:
+def _start_of(response: Response) -> bytes:
     """The first MAX_BODY bytes of an answer that is an error; none when its compression cannot be read."""
     try:
         return beginning(response, MAX_BODY)
-    except (Unavailable, httpx.DecodingError):
+    except (Unavailable, DecodingError):
         return b""
 
 
-def _no_answer(call: Call, error: httpx.RequestError) -> Unavailable:
+def _no_answer(call: Call, error: WireError) -> Unavailable:
     host = urlsplit(call.url).netloc
-    if isinstance(error, httpx.TimeoutException):
+    if error.timed_out:
         return Unavailable(f"no answer from {host} in time")
-    if isinstance(error, httpx.DecodingError):
+    if isinstance(error, DecodingError):
         return Unavailable(f"the answer from {host} cannot be read: {error}")
     reason = re.sub(r"^\[(Errno -?\d+|SSL: \w+)\] | \(_ssl\.c:\d+\)$", "", " ".join(str(error).split()))
     hint = next((hint for words, hint in _HINTS.items() if words in reason), None)

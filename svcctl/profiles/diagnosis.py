@@ -18,8 +18,7 @@ from functools import cached_property
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import httpx
-
+from svcctl.api.addresses import trust
 from svcctl.api.client import Client
 from svcctl.api.query import QueryRequest
 from svcctl.api.transport import SKEW, Exchange, Retry
@@ -29,7 +28,6 @@ from svcctl.errors import (
     ServiceError,
     SvcctlError,
     Unavailable,
-    UsageError,
     reason,
 )
 from svcctl.profiles.resolve import Profile
@@ -223,15 +221,12 @@ def _tls(subject: Subject) -> Found | None:
         return Found("none: plain http to this machine")
     if subject.proxy:
         return Found("not checked here: a proxy is in between")
-    bundle = subject.profile.ca_bundle
-    try:
-        trust = ssl.create_default_context(cafile=bundle) if bundle else httpx.create_ssl_context()
-    except OSError as error:
-        raise UsageError(f"the CA bundle '{bundle}' cannot be used: {reason(error)}") from None
+    trusted = trust(subject.profile.ca_bundle or True, (subject.profile.base_url,))
+    assert trusted is not None
     try:
         with (
             socket.create_connection((host, port), subject.patience) as connection,
-            trust.wrap_socket(connection, server_hostname=host) as secured,
+            trusted.wrap_socket(connection, server_hostname=host) as secured,
         ):
             version, certificate = secured.version(), secured.getpeercert() or {}
     except ssl.SSLCertVerificationError as error:

@@ -7,8 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from support.shells import Shell
 from svcctl.api.auth import Signature
 from svcctl.api.client import Client
@@ -17,9 +15,8 @@ from svcctl.api.client import Client
 def client_of(shell: Shell, socket: Path | None = None, **options: Any) -> Client:
     """Make a client with the local profile's credentials, on the service's socket or another one."""
     credentials = json.loads((shell.home / "data" / "credentials.json").read_text())["local"]
-    transport = httpx.HTTPTransport(uds=str(socket or shell.home / "data" / "service.sock"))
     signature = Signature(credentials["api_key"], credentials["api_secret"])
-    return Client("http://localhost", signature, transport=transport, **options)
+    return Client("http://localhost", signature, socket=str(socket or shell.home / "data" / "service.sock"), **options)
 
 
 def without_cid(stderr: str) -> str:

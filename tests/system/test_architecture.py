@@ -160,7 +160,7 @@ def test_folders_of_the_service_never_import_each_other_in_a_circle() -> None:
 @pytest.mark.parametrize("name", [name for name in modules() if within(name, "api")])
 def test_the_client_library_needs_httpx_and_msgpack_and_nothing_else(name: str) -> None:
     outside = {found.split(".")[0] for found in imports(modules()[name])} - set(sys.stdlib_module_names)
-    assert outside <= {"httpx", "msgpack", "svcctl"}
+    assert outside <= {"certifi", "httpx", "msgpack", "svcctl"}
 
 
 def test_commands_never_import_each_other_but_within_a_noun() -> None:

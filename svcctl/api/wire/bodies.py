@@ -1,0 +1,126 @@
+"""The framings of a body: by chunks, by its length, or by the end of the connection.
+
+A framing takes the body out of a box of bytes that arrived, as much as there is: a block of a chunked body has hundreds
+of chunks, and all its pieces are joined at once. Chunks of one size, as most servers send them, are found by comparing
+the line between two of them with the one before.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Protocol
+
+from svcctl.api.wire.errors import RemoteProtocolError
+
+MAX_LINE = 4096
+"""Bytes of the line before a chunk at most; anything behind its size is ignored."""
+CUT = "the connection closed in the middle of the answer"
+
+_SIZE = rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?\r\n"
+_FIRST = re.compile(_SIZE)
+_NEXT = re.compile(rb"\r\n" + _SIZE)
+_TRAILER = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\r\n\x00]*\r\n)*\r\n")
+
+
+class Framing(Protocol):
+    """Where a body ends."""
+
+    ended: bool
+
+    def take(self, box: bytearray, start: int, end: int) -> tuple[bytes, int]:
+        """The bytes of the body in a part of the box, and where in it the next take begins."""
+        ...
+
+    def closed(self) -> None:
+        """The connection ended: RemoteProtocolError unless the body may end so."""
+        ...
+
+
+class Length:
+    """A body of so many bytes."""
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+        self.ended = size == 0
+
+    def take(self, box: bytearray, start: int, end: int) -> tuple[bytes, int]:
+        stop = min(end, start + self._left)
+        self._left -= stop - start
+        self.ended = self._left == 0
+        return bytes(memoryview(box)[start:stop]), stop
+
+    def closed(self) -> None:
+        raise RemoteProtocolError(CUT)
+
+
+class UntilClose:
+    """A body that ends with the connection."""
+
+    ended = False
+
+    def take(self, box: bytearray, start: int, end: int) -> tuple[bytes, int]:
+        return bytes(memoryview(box)[start:end]), end
+
+    def closed(self) -> None:
+        self.ended = True
+
+
+class Chunked:
+    """A body in chunks, each behind a line with its size; trailers of at most `max_trailer` bytes are dropped."""
+
+    def __init__(self, max_trailer: int) -> None:
+        self._max_trailer = max_trailer
+        self._left = 0
+        self._line = _FIRST
+        self._last = False
+        self.ended = False
+
+    def take(self, box: bytearray, start: int, end: int) -> tuple[bytes, int]:
+        view = memoryview(box)
+        pieces: list[memoryview] = []
+        at = start
+        while at < end and not self._last:
+            if self._left:
+                stop = min(end, at + self._left)
+                pieces.append(view[at:stop])
+                self._left -= stop - at
+                at = stop
+                continue
+            line = self._line.match(box, at, end)
+            if line is None:
+                self._refuse_bad_line(box, at, end)
+                break
+            border = line[0] if self._line is _NEXT else b"\r\n" + line[0]
+            at = line.end()
+            self._line = _NEXT
+            self._left = int(line[1], 16)
+            self._last = self._left == 0
+            step = len(border) + self._left
+            # The chunk itself, then all that follow whole behind the same line.
+            while at + step <= end and not self._last and box.startswith(border, at + self._left):
+                pieces.append(view[at : at + self._left])
+                at += step
+        if self._last:
+            at = self._end(box, at, end)
+        return b"".join(pieces), at
+
+    def closed(self) -> None:
+        raise RemoteProtocolError(CUT)
+
+    def _refuse_bad_line(self, box: bytearray, at: int, end: int) -> None:
+        """Raise unless more bytes may make the line before a chunk out of these."""
+        lead = 0 if self._line is _FIRST else 2
+        whole = box.find(b"\r\n", at + lead, end) >= 0
+        if whole or end - at > MAX_LINE or not b"\r\n".startswith(bytes(box[at : at + lead])[: end - at]):
+            raise RemoteProtocolError(f"its answer has the chunk size {bytes(box[at : min(end, at + 20)])!r}")
+
+    def _end(self, box: bytearray, at: int, end: int) -> int:
+        """Read what follows the last chunk: trailers and an empty line."""
+        trailer = _TRAILER.match(box, at, end)
+        if trailer is not None:
+            self.ended = True
+            return trailer.end()
+        whole = box.find(b"\r\n\r\n", at, end) >= 0
+        if whole or end - at > self._max_trailer:
+            raise RemoteProtocolError("its answer has trailers that are none")
+        return at

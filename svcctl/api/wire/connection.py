@@ -1,0 +1,146 @@
+"""One connection: a request goes out, an answer comes in, in blocks as large as what has arrived.
+
+The socket never blocks while an answer is read. So a read costs one call of the system when the service is faster than
+the reader, a block is all that has arrived by then, and nothing waits for a block to be full.
+"""
+
+from __future__ import annotations
+
+import re
+import select
+import socket
+import time
+from collections.abc import Iterator
+
+from svcctl.api.wire.bodies import Framing
+from svcctl.api.wire.errors import ReadError, ReadTimeout, RemoteProtocolError, WriteTimeout
+from svcctl.api.wire.heads import MAX_HEAD, Head, read_head
+
+BLOCK = 256 * 1024
+"""Bytes that are read at once, at most; more than a head or the trailers of a body may have."""
+IDLE = 5.0
+"""Seconds after which an idle connection is not used again: the service may be about to close it."""
+
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+_MAX_INTERIM = 100
+
+
+class Connection:
+    """A connection to one origin, for one answer at a time."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+        self._secure = hasattr(connected, "pending")
+        self._reads, self._writes = _waits(self._secure)
+        self._poll = select.poll()
+        self._box = bytearray(BLOCK)
+        self._view = memoryview(self._box)
+        self._start = self._end = 0
+        self._broken: OSError | None = None
+        self._over = False
+        self._idle_since = 0.0
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def send(self, data: bytes, timeout: float) -> None:
+        """Send a request. A peer that stops listening may have answered already, so that is no error."""
+        self._socket.settimeout(timeout)
+        try:
+            self._socket.sendall(data)
+        except TimeoutError:
+            raise WriteTimeout("the request could not be sent in time") from None
+        except OSError:
+            pass
+        self._socket.setblocking(False)
+        self._poll.register(self._socket, select.POLLIN)
+
+    def head(self, seconds: float) -> Head:
+        """The head of the answer. Interim answers before it are dropped, and each gives it another `seconds`."""
+        for _ in range(_MAX_INTERIM):
+            head = read_head(self._head_bytes(time.monotonic() + seconds))
+            if head.status >= 200:
+                return head
+            if head.status == 101:
+                break
+        raise RemoteProtocolError("it answers with interim answers only")
+
+    def body(self, framing: Framing, seconds: float) -> Iterator[bytes]:
+        """The body, block by block; it may be silent for `seconds`."""
+        while True:
+            data, self._start = framing.take(self._box, self._start, self._end)
+            if data:
+                yield data
+            if framing.ended:
+                return
+            if not self._fill(seconds):
+                framing.closed()
+                return
+
+    def leave(self, lasting: bool) -> bool:
+        """An answer was read to its end: whether the connection lasts, and nothing follows that answer."""
+        self._idle_since = time.monotonic()
+        return lasting and self._start == self._end and not self._over and self._broken is None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether another request can be sent: the peer was silent, and not for long."""
+        return time.monotonic() - self._idle_since < IDLE and not self._poll.poll(0)
+
+    def _head_bytes(self, deadline: float) -> bytes:
+        while not (end := _HEAD_END.search(self._box, self._start, self._end)):
+            if self._end - self._start > MAX_HEAD:
+                raise RemoteProtocolError(f"the head of its answer is longer than {MAX_HEAD} bytes")
+            begun = self._start < self._end
+            if not self._fill(deadline - time.monotonic()):
+                place = "in the middle of the head of its answer" if begun else "without sending a response"
+                raise RemoteProtocolError(f"Server disconnected {place}.")
+        data = bytes(self._view[self._start : end.end()])
+        self._start = end.end()
+        return data
+
+    def _fill(self, seconds: float) -> bool:
+        """Wait for more bytes and take all that have arrived; False when the connection has ended.
+
+        An error behind some bytes is kept until they are used.
+        """
+        if self._start:
+            rest = bytes(self._view[self._start : self._end])
+            self._view[: len(rest)] = rest
+            self._start, self._end = 0, len(rest)
+        before = self._end
+        while self._end < BLOCK and not self._over and self._broken is None:
+            try:
+                size = self._socket.recv_into(self._view[self._end :])
+            except self._reads:
+                if self._end > before:
+                    break
+                self._wait(select.POLLIN, seconds)
+            except self._writes:
+                self._wait(select.POLLOUT, seconds)
+            except OSError as error:
+                self._broken = error
+            else:
+                self._over = size == 0
+                self._end += size
+                if not self._secure:
+                    break  # TLS comes record by record, anything else as one
+        if self._end > before:
+            return True
+        if self._broken is not None:
+            raise ReadError(str(self._broken)) from None
+        return False
+
+    def _wait(self, for_what: int, seconds: float) -> None:
+        self._poll.modify(self._socket, for_what)
+        if seconds <= 0 or not self._poll.poll(max(1, round(seconds * 1000))):
+            raise ReadTimeout("nothing came in time")
+
+
+def _waits(secure: bool) -> tuple[tuple[type[OSError], ...], tuple[type[OSError], ...]]:
+    """The errors that mean to wait until the socket can be read, and until it can be written."""
+    if not secure:
+        return (BlockingIOError,), ()
+    from ssl import SSLWantReadError, SSLWantWriteError
+
+    return (SSLWantReadError,), (SSLWantWriteError,)

@@ -1,0 +1,129 @@
+"""Making a connection: to a host or a Unix socket, through a proxy where the environment names one, with TLS on top."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from svcctl.api.wire.errors import ConnectError, ConnectTimeout, ProxyError, UnsupportedProtocol
+
+if TYPE_CHECKING:
+    import ssl
+
+PORTS = {"http": 80, "https": 443}
+_ANSWER = re.compile(rb"HTTP/1\.[01] ([0-9]{3})([^\r\n]*)\r?\n(?:[^\r\n]+\r?\n)*\r?\n")
+_MAX_ANSWER = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where requests go; connections to one origin can be used for any of its URLs."""
+
+    secure: bool
+    host: str
+    port: int
+
+
+def origin(url: SplitResult) -> Origin:
+    """The origin of a URL; UnsupportedProtocol when it is not of http or https."""
+    if url.scheme not in PORTS or not url.hostname:
+        raise UnsupportedProtocol("the URL is not of http or https")
+    return Origin(url.scheme == "https", url.hostname, url.port or PORTS[url.scheme])
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How hosts are reached: `path` is that of a Unix socket that stands for all of them."""
+
+    trust: ssl.SSLContext | None = None
+    path: str | None = None
+    proxies: Mapping[str, str] | None = None
+    """The URLs of proxies by `https` and `all`, as the environment names them; None for a direct way."""
+
+    def proxy(self, origin: Origin) -> SplitResult | None:
+        """The proxy in front of an origin. Plain http stays on this machine, so it never takes one."""
+        if self.path or not self.proxies or not origin.secure:
+            return None
+        from urllib.request import proxy_bypass
+
+        if proxy_bypass(f"{origin.host}:{origin.port}") or proxy_bypass(origin.host):
+            return None
+        url = self.proxies.get("https") or self.proxies.get("all")
+        return urlsplit(url if "://" in url else f"http://{url}") if url else None
+
+    def dial(self, origin: Origin, timeout: float) -> socket.socket:
+        """A connection on which the request of an origin can be sent; `timeout` is for each step, in seconds."""
+        proxy = self.proxy(origin)
+        try:
+            connection = self._connected(origin, proxy, timeout)
+            try:
+                connection.settimeout(timeout)
+                if proxy is not None:
+                    _tunnel(connection, origin, proxy)
+                if origin.secure:
+                    assert self.trust is not None
+                    return self.trust.wrap_socket(connection, server_hostname=origin.host)
+            except BaseException:
+                connection.close()
+                raise
+        except TimeoutError:
+            raise ConnectTimeout("no connection in time") from None
+        except (OSError, UnicodeError) as error:  # a host name that cannot be one is a UnicodeError
+            raise ConnectError(str(error)) from None
+        return connection
+
+    def _connected(self, origin: Origin, proxy: SplitResult | None, timeout: float) -> socket.socket:
+        if self.path:
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                connection.settimeout(timeout)
+                connection.connect(self.path)
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+        to = (origin.host, origin.port) if proxy is None else (proxy.hostname or "", proxy.port or PORTS["http"])
+        connection = socket.create_connection(to, timeout)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+
+
+def in_ascii(host: str) -> str:
+    """A host name as it goes over the wire."""
+    return host if host.isascii() else host.encode("idna").decode()
+
+
+def environment_proxies() -> Mapping[str, str]:
+    """The URLs of the environment's proxies, by scheme."""
+    if sys.platform != "darwin" and not any(name.lower().endswith("_proxy") for name in os.environ):
+        return {}  # loading urllib.request takes longer than a small request
+    from urllib.request import getproxies
+
+    return getproxies()
+
+
+def _tunnel(connection: socket.socket, origin: Origin, proxy: SplitResult) -> None:
+    """Ask a proxy for a connection to the origin. ProxyError when it makes none."""
+    host = f"[{origin.host}]" if ":" in origin.host else in_ascii(origin.host)
+    lines = [f"CONNECT {host}:{origin.port} HTTP/1.1", f"Host: {host}:{origin.port}"]
+    if proxy.username or proxy.password:
+        secret = f"{unquote(proxy.username or '')}:{unquote(proxy.password or '')}"
+        lines.append(f"Proxy-Authorization: Basic {b64encode(secret.encode()).decode()}")
+    connection.sendall("\r\n".join([*lines, "", ""]).encode())
+    answer = b""
+    while not (head := _ANSWER.match(answer)):
+        piece = connection.recv(4096)
+        answer += piece
+        if not piece or len(answer) > _MAX_ANSWER:
+            raise ProxyError("the proxy closed the connection" if not piece else "the proxy's answer is no HTTP")
+    if not head[1].startswith(b"2"):
+        raise ProxyError(f"the proxy answered {head[1].decode()}{head[2].decode('latin-1').rstrip()}")
+    if head.end() < len(answer):
+        raise ProxyError("the proxy sent more than its answer")

@@ -1,0 +1,83 @@
+"""What can go wrong between a request and the end of its answer; the names are those of httpx, which users know.
+
+WireError
+├── UnsendableError     LocalProtocolError, InvalidURL, UnsupportedProtocol: the request cannot be sent by anyone
+├── NotSentError        ConnectError, ConnectTimeout, ProxyError: the service has not seen the request
+└── LostError           ReadError, ReadTimeout, WriteTimeout, RemoteProtocolError, DecodingError: it may have
+"""
+
+from __future__ import annotations
+
+
+class WireError(Exception):
+    """A request without a whole answer."""
+
+    timed_out = False
+
+
+class UnsendableError(WireError):
+    """The request is not one that HTTP can carry. The text of these errors may hold a secret."""
+
+
+class LocalProtocolError(UnsendableError):
+    """A header or a method that would break out of its line."""
+
+
+class InvalidURL(UnsendableError):
+    """A URL that is none."""
+
+
+class UnsupportedProtocol(UnsendableError):
+    """A URL that is not of http or https."""
+
+
+class NotSentError(WireError):
+    """No connection, so the request was not sent."""
+
+
+class ConnectError(NotSentError):
+    """No connection to the service, or no trust in its certificate."""
+
+
+class ConnectTimeout(NotSentError):
+    """No connection in time."""
+
+    timed_out = True
+
+
+class PoolTimeout(NotSentError):
+    """No connection was free in time."""
+
+    timed_out = True
+
+
+class ProxyError(NotSentError):
+    """The proxy does not make a connection to the service."""
+
+
+class LostError(WireError):
+    """The connection broke after the request, or part of it, was sent."""
+
+
+class ReadError(LostError):
+    """The connection broke."""
+
+
+class ReadTimeout(LostError):
+    """Nothing came in time."""
+
+    timed_out = True
+
+
+class WriteTimeout(LostError):
+    """The request could not be sent in time."""
+
+    timed_out = True
+
+
+class RemoteProtocolError(LostError):
+    """The answer is not HTTP, or it was cut."""
+
+
+class DecodingError(LostError):
+    """The compression of the answer is damaged or cut."""

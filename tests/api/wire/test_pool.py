@@ -1,0 +1,544 @@
+"""Connections over real sockets: what is reused, what is given up, TLS, proxies, Unix sockets, and peers' mistakes."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from svcctl.api.addresses import trust
+from svcctl.api.wire import connection as connection_module
+from svcctl.api.wire.dialling import Route
+from svcctl.api.wire.errors import (
+    ConnectError,
+    ConnectTimeout,
+    InvalidURL,
+    ProxyError,
+    ReadError,
+    ReadTimeout,
+    RemoteProtocolError,
+    UnsupportedProtocol,
+    WireError,
+)
+from svcctl.api.wire.messages import Request
+from svcctl.api.wire.pool import Pool
+from svcctl.errors import UsageError
+
+Serve = Callable[[socket.socket], None]
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+@contextmanager
+def peer(serve: Serve, *, path: Path | None = None, tls: ssl.SSLContext | None = None) -> Iterator[list[bytes]]:
+    """A peer whose connections `serve` answers, one after the other; yields its port as text, then what it received."""
+    listener = socket.socket(socket.AF_UNIX) if path else socket.create_server(("127.0.0.1", 0))
+    if path:
+        listener.bind(str(path))
+        listener.listen()
+
+    def accept() -> None:
+        while True:
+            try:
+                accepted, _ = listener.accept()
+            except OSError:
+                return
+            try:
+                with tls.wrap_socket(accepted, server_side=True) if tls else accepted as connection:
+                    serve(connection)
+            except OSError:
+                continue
+
+    thread = threading.Thread(target=accept)
+    thread.start()
+    try:
+        yield [b"" if path else str(listener.getsockname()[1]).encode()]
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
+        listener.close()
+
+
+def request_of(connection: socket.socket) -> bytes:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        if not (piece := connection.recv(65536)):
+            return data
+        data += piece
+    return data
+
+
+def answering(*answers: bytes, seen: list[bytes] | None = None) -> Serve:
+    """Answers requests on one connection in turn, then closes it."""
+
+    def serve(connection: socket.socket) -> None:
+        for answer in answers:
+            if not (data := request_of(connection)):
+                return
+            if seen is not None:
+                seen.append(data)
+            connection.sendall(answer)
+
+    return serve
+
+
+def asked(url: str, method: str = "GET", timeout: float = 20.0) -> Request:
+    return Request(method, url, (("Host", "localhost"),), b"", timeout, timeout)
+
+
+def read(pool: Pool, request: Request) -> tuple[int, bytes]:
+    response = pool.send(request)
+    try:
+        return response.status, b"".join(response)
+    finally:
+        response.close()
+
+
+def ask(serve: Serve, method: str = "GET", timeout: float = 20.0) -> tuple[int, bytes]:
+    """What a new pool reads from a peer."""
+    with peer(serve) as [port]:
+        pool = Pool(Route())
+        try:
+            return read(pool, asked(f"http://127.0.0.1:{port.decode()}/", method, timeout))
+        finally:
+            pool.close()
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX: y\r\n\r\n"
+
+
+@pytest.mark.parametrize("answer", [OK, CHUNKED, b"HTTP/1.1 204 No\r\n\r\n"])
+def test_a_connection_is_used_again_when_its_answer_was_read(answer: bytes) -> None:
+    connections = []
+
+    def serve(connection: socket.socket) -> None:
+        connections.append(connection)
+        answering(*[answer] * 3)(connection)
+
+    with peer(serve) as [port]:
+        pool = Pool(Route())
+        url = f"http://127.0.0.1:{port.decode()}/"
+        assert {read(pool, asked(url))[0] for _ in range(3)} == {204 if b"204" in answer else 200}
+        pool.close()
+    assert len(connections) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok",
+        b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        OK + b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
+        CHUNKED + b"\r\n",
+    ],
+)
+def test_a_connection_is_not_used_again_when_it_ends_or_something_follows_the_answer(answer: bytes) -> None:
+    connections = []
+
+    def serve(connection: socket.socket) -> None:
+        connections.append(connection)
+        answering(answer, answer)(connection)
+
+    with peer(serve) as [port]:
+        pool = Pool(Route())
+        url = f"http://127.0.0.1:{port.decode()}/"
+        assert [read(pool, asked(url)) for _ in range(2)] == [(200, b"ok")] * 2
+        pool.close()
+    assert len(connections) == 2
+
+
+def test_a_connection_that_the_peer_closed_meanwhile_is_not_used_again() -> None:
+    closed = threading.Event()
+
+    def serve(connection: socket.socket) -> None:
+        answering(OK)(connection)
+        connection.close()
+        closed.set()
+
+    with peer(serve) as [port]:
+        pool = Pool(Route())
+        url = f"http://127.0.0.1:{port.decode()}/"
+        for _ in range(3):
+            assert read(pool, asked(url)) == (200, b"ok")
+            assert closed.wait(10)
+            closed.clear()
+        pool.close()
+
+
+def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_module, "IDLE", 0.0)
+    connections = []
+
+    def serve(connection: socket.socket) -> None:
+        connections.append(connection)
+        answering(OK, OK)(connection)
+
+    with peer(serve) as [port]:
+        pool = Pool(Route())
+        assert [read(pool, asked(f"http://127.0.0.1:{port.decode()}/")) for _ in range(2)] == [(200, b"ok")] * 2
+        pool.close()
+    assert len(connections) == 2
+
+
+def test_an_answer_closed_early_gives_its_connection_up() -> None:
+    long = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok"
+    seen: list[bytes] = []
+    with peer(answering(long, seen=seen)) as [port]:
+        pool = Pool(Route())
+        for _ in range(2):
+            response = pool.send(asked(f"http://127.0.0.1:{port.decode()}/"))
+            assert next(iter(response)) == b"ok"
+            response.close()
+            response.close()
+        pool.close()
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize(
+    ("method", "answer", "expected"),
+    [
+        ("GET", b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\n" + OK, (200, b"ok")),
+        ("HEAD", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", (200, b"")),
+        ("GET", b"HTTP/1.1 304 Same\r\nContent-Length: 2\r\n\r\n", (304, b"")),
+        ("GET", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", (200, b"")),
+        ("GET", b"HTTP/1.1 200 OK\n\nuntil the end", (200, b"until the end")),
+    ],
+)
+def test_answers_are_read(method: str, answer: bytes, expected: tuple[int, bytes]) -> None:
+    assert ask(answering(answer), method) == expected
+
+    def trickling(connection: socket.socket) -> None:
+        request_of(connection)
+        for at in range(len(answer)):
+            connection.sendall(answer[at : at + 1])
+
+    assert ask(trickling, method) == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (b"", "Server disconnected without sending a response."),
+        (b"HTTP/1.1 200 OK\r\nA: b", "Server disconnected in the middle of the head of its answer."),
+        (b"HTTP/1.1 200 OK\r\nA: " + b"b" * 200_000, "the head of its answer is longer than 102400 bytes"),
+        (b"HTTP/1.1 101 Other\r\n\r\n" + OK, "it answers with interim answers only"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * 200, "it answers with interim answers only"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", "the connection closed in the middle of the answer"),
+        (CHUNKED[:-1], "the connection closed in the middle of the answer"),
+        (CHUNKED.replace(b"0\r\n", b"zz\r\n"), r"its answer has the chunk size b'\r\nzz\r\nX: y\r\n\r\n'"),
+    ],
+)
+def test_an_answer_that_is_not_whole_or_not_http_is_refused(answer: bytes, message: str) -> None:
+    with pytest.raises(RemoteProtocolError) as caught:
+        ask(answering(answer))
+    assert str(caught.value) == message
+
+
+def test_a_reset_after_some_bytes_is_not_the_end_of_the_body() -> None:
+    """An answer that ends by closing, so that only the reset says that it was cut."""
+
+    def serve(connection: socket.socket) -> None:
+        request_of(connection)
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\nhalf")
+        delivered.wait(10)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+
+    delivered = threading.Event()
+    with peer(serve) as [port]:
+        pool = Pool(Route())
+        response = pool.send(asked(f"http://127.0.0.1:{port.decode()}/"))
+        body = iter(response)
+        assert next(body) == b"half"
+        delivered.set()
+        with pytest.raises(ReadError, match="Connection reset by peer"):
+            next(body)
+        response.close()
+        pool.close()
+
+
+def test_silence_ends_in_a_timeout_before_the_head_in_it_and_in_the_body() -> None:
+    for beginning in (b"", b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-", OK[:-1]):
+        over = threading.Event()
+
+        def serve(connection: socket.socket, beginning: bytes = beginning, over: threading.Event = over) -> None:
+            answering(beginning)(connection)
+            over.wait(10)
+
+        with peer(serve) as [port]:
+            pool = Pool(Route())
+            with pytest.raises(ReadTimeout):
+                read(pool, asked(f"http://127.0.0.1:{port.decode()}/", timeout=0.05))
+            pool.close()
+            over.set()
+
+
+def test_a_head_that_trickles_has_a_limit_in_all() -> None:
+    over = threading.Event()
+
+    def serve(connection: socket.socket) -> None:
+        request_of(connection)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nA: ")
+        while not over.wait(0.01):
+            connection.sendall(b"a")
+
+    with peer(serve) as [port]:
+        pool = Pool(Route())
+        with pytest.raises(ReadTimeout):
+            read(pool, asked(f"http://127.0.0.1:{port.decode()}/", timeout=0.2))
+        over.set()
+        pool.close()
+
+
+def test_a_refusal_before_the_request_is_sent_whole_is_read() -> None:
+    def serve(connection: socket.socket) -> None:
+        connection.recv(10)
+        connection.sendall(b"HTTP/1.1 413 Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno")
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(1 << 20):
+            pass
+
+    with peer(serve) as [port]:
+        pool = Pool(Route())
+        url = f"http://127.0.0.1:{port.decode()}/"
+        request = Request("POST", url, (("Host", "x"), ("Content-Length", "30000000")), b"x" * 30_000_000, 20, 20)
+        assert read(pool, request) == (413, b"no")
+        pool.close()
+
+
+def test_no_peer_is_a_connect_error(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    for pool, message in (
+        (Pool(Route()), "[Errno 111] Connection refused"),
+        (Pool(Route(path=str(tmp_path / "none"))), "[Errno 2] No such file or directory"),
+    ):
+        with pytest.raises(ConnectError) as caught:
+            pool.send(asked(f"http://127.0.0.1:{port}/"))
+        assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [("ftp://localhost/", UnsupportedProtocol), ("http://", UnsupportedProtocol), ("http://[x/", InvalidURL)],
+)
+def test_a_url_that_cannot_be_asked_is_refused(url: str, kind: type[WireError]) -> None:
+    with pytest.raises(kind):
+        Pool(Route()).send(asked(url))
+
+
+def test_what_a_path_cannot_hold_is_quoted_once() -> None:
+    seen: list[bytes] = []
+    with peer(answering(OK, seen=seen)) as [port]:
+        pool = Pool(Route())
+        read(pool, asked(f"http://127.0.0.1:{port.decode()}/a b/ü/%20/x@y?q=a b&c=%C3%BC#part"))
+        pool.close()
+    assert seen[0].startswith(b"GET /a%20b/%C3%BC/%20/x@y?q=a%20b&c=%C3%BC HTTP/1.1\r\n")
+
+
+def test_a_unix_socket_stands_for_every_host(tmp_path: Path) -> None:
+    with peer(answering(OK), path=tmp_path / "sock"):
+        pool = Pool(Route(path=str(tmp_path / "sock")))
+        assert read(pool, asked("http://anywhere:1/")) == (200, b"ok")
+        pool.close()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for localhost and its key, in one file."""
+    path = tmp_path_factory.mktemp("tls") / "localhost.pem"
+    name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", *name]
+    subprocess.run([*command, "-keyout", path, "-out", f"{path}.crt"], check=True, capture_output=True)
+    path.write_text(path.read_text() + Path(f"{path}.crt").read_text())
+    return path
+
+
+def listening(certificate: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context
+
+
+LARGE = bytes(range(256)) * 4096
+
+
+@pytest.mark.parametrize("chunk", [1000, 16_384, 500_000])
+def test_large_answers_over_tls_are_whole_and_connections_are_used_again(certificate: Path, chunk: int) -> None:
+    pieces = (LARGE[at : at + chunk] for at in range(0, len(LARGE), chunk))
+    body = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
+    answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body + b"0\r\n\r\n"
+    with peer(answering(answer, answer), tls=listening(certificate)) as [port]:
+        pool = Pool(Route(trust(str(certificate), ("https://localhost",))))
+        url = f"https://localhost:{port.decode()}/"
+        assert [read(pool, asked(url)) == (200, LARGE) for _ in range(2)] == [True, True]
+        pool.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "verify", "message"),
+    [
+        ("localhost", True, "certificate verify failed: self-signed certificate"),
+        ("127.0.0.1", None, "certificate verify failed: IP address mismatch"),
+    ],
+)
+def test_a_certificate_that_is_not_trusted_is_refused(
+    certificate: Path, host: str, verify: bool | None, message: str
+) -> None:
+    with peer(answering(OK), tls=listening(certificate)) as [port]:
+        pool = Pool(Route(trust(str(certificate) if verify is None else verify, ("https://x",))))
+        with pytest.raises(ConnectError, match=message):
+            pool.send(asked(f"https://{host}:{port.decode()}/"))
+
+
+def test_no_certificate_is_checked_where_that_is_asked_for(certificate: Path) -> None:
+    with peer(answering(OK), tls=listening(certificate)) as [port]:
+        pool = Pool(Route(trust(False, ("https://x",))))
+        assert read(pool, asked(f"https://127.0.0.1:{port.decode()}/")) == (200, b"ok")
+        pool.close()
+
+
+def test_an_authority_of_the_environment_is_trusted(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with peer(answering(OK), tls=listening(certificate)) as [port]:
+        pool = Pool(Route(trust(True, ("https://x",))))
+        assert read(pool, asked(f"https://localhost:{port.decode()}/")) == (200, b"ok")
+        pool.close()
+
+
+def test_a_bundle_that_cannot_be_read_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"the CA bundle '.*none\.pem' cannot be used: No such file or directory"):
+        trust(str(tmp_path / "none.pem"), ("https://x",))
+
+
+def test_a_peer_that_does_not_finish_its_tls_is_a_connect_timeout() -> None:
+    over = threading.Event()
+
+    def serve(connection: socket.socket) -> None:
+        over.wait(10)
+
+    with peer(serve) as [port]:
+        pool = Pool(Route(trust(False, ("https://x",))))
+        with pytest.raises(ConnectTimeout):
+            pool.send(asked(f"https://localhost:{port.decode()}/", timeout=0.05))
+        over.set()
+
+
+def tunnel(answer: bytes, port: str, seen: list[bytes]) -> Serve:
+    """A proxy that answers CONNECT, then passes bytes on to a port of this machine."""
+
+    def copy(source: socket.socket, sink: socket.socket) -> None:
+        try:
+            while data := source.recv(65536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            return
+
+    def serve(connection: socket.socket) -> None:
+        seen.append(request_of(connection))
+        connection.sendall(answer)
+        if b" 200" in answer:
+            with socket.create_connection(("127.0.0.1", int(port))) as service:
+                back = threading.Thread(target=copy, args=(service, connection))
+                back.start()
+                copy(connection, service)
+                back.join(10)
+
+    return serve
+
+
+@pytest.mark.parametrize(
+    ("user", "line"),
+    [("", b""), ("us%20er:p%40ss@", b"Proxy-Authorization: Basic dXMgZXI6cEBzcw==\r\n")],
+)
+def test_a_proxy_of_the_environment_is_asked_for_a_connection(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch, user: str, line: bytes
+) -> None:
+    seen: list[bytes] = []
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with peer(answering(OK, OK), tls=listening(certificate)) as [service]:
+        port = service.decode()
+        with peer(tunnel(b"HTTP/1.1 200 Connected\r\nA: b\r\n\r\n", port, seen)) as [proxy]:
+            found = {"https": f"http://{user}127.0.0.1:{proxy.decode()}"}
+            pool = Pool(Route(trust(str(certificate), ("https://x",)), proxies=found))
+            assert [read(pool, asked(f"https://localhost:{port}/")) for _ in range(2)] == [(200, b"ok")] * 2
+            pool.close()
+    where = f"localhost:{port}".encode()
+    assert seen == [b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (where, where, line)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "the proxy answered 407 Proxy Authentication Required"),
+        (b"", "the proxy closed the connection"),
+        (b"SSH-2.0\r\n" * 20_000, "the proxy's answer is no HTTP"),
+        (b"HTTP/1.1 200 OK\r\n\r\nmore", "the proxy sent more than its answer"),
+    ],
+)
+def test_a_proxy_that_makes_no_connection_is_a_proxy_error(answer: bytes, message: str) -> None:
+    def serve(connection: socket.socket) -> None:
+        request_of(connection)
+        connection.sendall(answer)
+
+    with peer(serve) as [port]:
+        pool = Pool(Route(trust(False, ("https://x",)), proxies={"all": f"127.0.0.1:{port.decode()}"}))
+        with pytest.raises(ProxyError) as caught:
+            pool.send(asked("https://service.test/"))
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("excluded", ["localhost", "*", ".localhost,other", "localhost:1"])
+def test_a_host_that_the_environment_excludes_is_asked_directly(monkeypatch: pytest.MonkeyPatch, excluded: str) -> None:
+    monkeypatch.setenv("NO_PROXY", excluded)
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        pool = Pool(Route(trust(False, ("https://x",)), proxies={"https": f"http://127.0.0.1:{gone.getsockname()[1]}"}))
+    with pytest.raises(ConnectError, match="Connection refused"):
+        pool.send(asked("https://localhost:1/"))
+
+
+def test_many_threads_share_a_pool() -> None:
+    servers: list[threading.Thread] = []
+
+    def serve_all(connection: socket.socket) -> None:
+        servers.append(threading.Thread(target=serve, args=(connection.dup(),)))
+        servers[-1].start()
+
+    def serve(connection: socket.socket) -> None:
+        with connection:
+            answering(*[OK] * 161)(connection)
+
+    with peer(serve_all) as [port]:
+        pool = Pool(Route())
+        answers: list[tuple[int, bytes]] = []
+        request = asked(f"http://127.0.0.1:{port.decode()}/")
+        threads = [
+            threading.Thread(target=lambda: answers.extend(read(pool, request) for _ in range(20))) for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+        pool.close()
+        for server in servers:
+            server.join(20)
+    assert answers == [(200, b"ok")] * 160
+
+
+def descriptors() -> set[str]:
+    return {path.name for path in Path("/proc/self/fd").iterdir()}
+
+
+def test_no_descriptor_is_left_open() -> None:
+    before = descriptors()
+    for answer in (OK, OK[:-1], b"", b"HTTP/1.1 2", CHUNKED):
+        try:
+            ask(answering(answer))
+        except RemoteProtocolError:
+            continue
+    assert descriptors() == before

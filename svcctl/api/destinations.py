@@ -64,9 +64,11 @@ TYPES: Mapping[str, DestinationType] = {
             Parameter("broker.version.fallback", "version of a broker before 0.10"),
             _NAME,
         ),
-        local="Each row is a message and each batch a transaction. A job writes to one partition in the query's order. "
-        "Consumers with isolation level read_committed read every row once. Brokers before 0.11 have no transactions: "
-        "each message then has the key <job>/<row>, and a row may arrive twice if the broker is slow to fail.",
+        local="Each row is a message with the key <job>/<row>, and each batch a transaction. A job writes to one "
+        "partition in the query's order. Consumers with isolation level read_committed read every row once. After a "
+        "failure the end of the partition is read back, so this also holds on brokers that show consumers the messages "
+        "of aborted transactions. Brokers before 0.11 have no transactions: a row may then arrive twice, with the same "
+        "key, if the broker still carries out a request after the service that sent it was killed and started again.",
     ),
     "s3": DestinationType(
         (

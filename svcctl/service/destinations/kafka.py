@@ -1,27 +1,29 @@
 """Kafka: a row is a message, a batch is a transaction, and a job writes to one partition, in the query's order.
 
-The partition follows from the job's ID, so several jobs share a topic evenly. Each transaction also commits the number
-of rows so far, as the offset of a consumer group named after the job (`svcctl-<job>`). So a service that dies between
-the transaction and saving the job finds out what was committed, and consumers with isolation level read_committed read
-every row once.
+The partition follows from the job's ID, so several jobs share a topic evenly. Each message has the key `<job>/<row>`. A
+service that died while it sent a batch reads back the end of the partition as consumers see it, and continues behind
+the last row that is there. The transactional ID belongs to the job, so requests of the service that died are refused
+before the end is read.
 
-Brokers before 0.11 have no transactions. There each message has the key `<job>/<row>`, and after a failure the end of
-the partition is read back for the rows that arrived. A request that the broker carries out only after that reading
-delivers its rows twice, with the same keys.
+Each transaction also commits the number of rows so far, as the offset of a consumer group named after the job
+(`svcctl-<job>`). This count is exact where consumers cannot see rows yet: behind the open transaction of another
+producer. But the count alone is not enough, since some brokers show consumers rows of aborted transactions.
+
+Brokers before 0.11 have no transactions, so they cannot refuse a late request. One that the broker carries out only
+after that reading delivers its rows twice, with the same keys.
 
 The parameters in SETTINGS are passed on to the client library.
 """
 
 from __future__ import annotations
 
-import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, Protocol
 
 import pyarrow as pa
-from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from svcctl.errors import Unavailable
 from svcctl.service.destinations import Destination, Memo
@@ -77,24 +79,34 @@ class Kafka(Destination):
 
     def open(self, sent: int, memo: Memo, head: bytes) -> int:
         with self._explained():
-            self._consumer = consumer = Consumer(
-                {
-                    **self._client,
-                    "group.id": f"svcctl-{self._job}",
-                    "enable.auto.commit": False,
-                    "enable.partition.eof": True,
-                }
-            )
-            partition = memo.get("partition", zlib.crc32(self._job.encode()) % self._partitions(consumer))
-            place = TopicPartition(self._topic, partition)
-            self._way: _Way
+            self._consumer = consumer = Consumer(self._reading)
+            number = memo.get("partition", zlib.crc32(self._job.encode()) % self._partitions(consumer))
+            place = TopicPartition(self._topic, number)
+            self._partition = _Partition(consumer, place, self._job, memo.get("offset"))
             if (producer := self._transactional()) is not None:
-                self._way = _Transactions(producer, consumer, place)
+                self._way: _Way = _Transactions(producer, consumer, self._partition)
             else:
                 producer = self._ordered()
-                self._way = _Keys(producer, consumer, place, self._job, memo.get("offset"))
+                self._way = _Requests(producer, self._partition)
             self._producer = producer
-            return self._way.there(sent)
+            return self._partition.read_back(self._way.committed(sent), self._end(place))
+
+    @property
+    def _reading(self) -> dict[str, Any]:
+        return {
+            **self._client,
+            "group.id": f"svcctl-{self._job}",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 50,
+            "auto.offset.reset": "earliest",  # if the broker has deleted the messages at the saved offset
+        }
+
+    def _end(self, place: TopicPartition) -> int:
+        """The offset behind the last message of a partition, be it part of an open transaction or not."""
+        with closing(Consumer({**self._reading, "isolation.level": "read_uncommitted"})) as consumer:
+            _, end = consumer.get_watermark_offsets(place, WAIT)
+            return end
 
     def _partitions(self, consumer: Consumer) -> int:
         """The number of partitions of the topic. The first request, which soon shows whether anybody answers."""
@@ -123,7 +135,7 @@ class Kafka(Destination):
 
     @property
     def memo(self) -> Memo:
-        return self._way.memo
+        return self._partition.memo
 
     def room(self) -> int:
         return self._most - self._bytes
@@ -167,15 +179,83 @@ class _Unanswered(Exception):
     """The broker did not answer in time."""
 
 
-class _Way(Protocol):
-    """How rows get to a partition so that each is there once."""
+class _Partition:
+    """The partition of a job: what the job writes to it, and what a consumer finds in it.
+
+    `offset` is how far the partition was known to be written.
+    """
+
+    def __init__(self, consumer: Consumer, place: TopicPartition, job: str, offset: int | None) -> None:
+        self.place = place
+        self._consumer = consumer
+        self._job = job
+        self._offset = offset
+        self._behind: frozenset[int] = frozenset()
+        """Rows that are there behind a gap, and must not be sent again."""
 
     @property
     def memo(self) -> Memo:
-        """What the job saves, so that the same way is chosen again."""
+        return {"partition": self.place.partition, "offset": self._offset}
 
-    def there(self, sent: int) -> int:
-        """Count the job's rows in the partition; at least `sent`."""
+    def read_back(self, sent: int, end: int) -> int:
+        """The number of the job's rows that consumers see without a gap; at least `sent`."""
+        self._offset = end if self._offset is None else min(end, self._offset)
+        found = {row for row in self._rows(self._offset, end) if row >= sent}
+        there = sent
+        while there in found:
+            there += 1
+        self._behind = frozenset(row for row in found if row > there)
+        return there
+
+    def _rows(self, position: int, end: int) -> Iterator[int]:
+        """The job's rows between two offsets.
+
+        They end sooner if the open transaction of another producer keeps consumers from reading on.
+        """
+        if position >= end:
+            return
+        self._consumer.assign([TopicPartition(self.place.topic, self.place.partition, position)])
+        stuck = False
+        while position < end:
+            message = self._consumer.poll(FIRST_WAIT if stuck else WAIT)
+            if message is None and stuck:
+                break
+            if message is None:
+                raise _Unanswered("the end of the partition could not be read")
+            problem = message.error()
+            if problem is not None and problem.code() != KafkaError._PARTITION_EOF:
+                raise KafkaException(problem)
+            stuck = problem is not None
+            position = (message.offset() or 0) + (0 if stuck else 1)
+            job, _, row = (message.key() or b"").decode(errors="replace").partition("/")
+            if not stuck and job == self._job and row.isdecimal():
+                yield int(row)
+        self._consumer.unassign()
+
+    def produce(self, producer: Producer, batch: Sequence[bytes], first: int, failed: Callable[..., None]) -> None:
+        """Queue messages all at once, which takes half the time of one by one; `failed` is called with each error."""
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                failed(error)
+            else:
+                self._offset = max(self._offset or 0, (message.offset() or 0) + 1)
+
+        messages: list[dict[str, Any]] = [
+            {"key": f"{self._job}/{row}".encode(), "value": value}
+            for row, value in enumerate(batch, first)
+            if row not in self._behind
+        ]
+        queued = producer.produce_batch(self.place.topic, messages, self.place.partition, delivered)
+        if queued < len(messages):
+            raise _Unanswered("the batch does not fit into the client library's queue")
+
+
+class _Way(Protocol):
+    """How the rows of a batch get to the partition."""
+
+    def committed(self, sent: int) -> int:
+        """The number of rows of which the broker knows that they are there; at least `sent`."""
 
     def send(self, batch: Sequence[bytes], first: int) -> None:
         """Deliver rows, the first of which is number `first` of the job."""
@@ -184,103 +264,40 @@ class _Way(Protocol):
 class _Transactions(_Way):
     """A batch and the number of rows so far are committed in one transaction."""
 
-    def __init__(self, producer: Producer, consumer: Consumer, place: TopicPartition) -> None:
+    def __init__(self, producer: Producer, consumer: Consumer, partition: _Partition) -> None:
         self._producer = producer
         self._consumer = consumer
-        self._place = place
+        self._partition = partition
 
-    @property
-    def memo(self) -> Memo:
-        return {"partition": self._place.partition}
-
-    def there(self, sent: int) -> int:
-        (committed,) = self._consumer.committed([self._place], WAIT)
+    def committed(self, sent: int) -> int:
+        (committed,) = self._consumer.committed([self._partition.place], WAIT)
         if committed.error is not None:
             raise KafkaException(committed.error)
         return max(sent, committed.offset) if committed.offset != OFFSET_INVALID else sent
 
     def send(self, batch: Sequence[bytes], first: int) -> None:
+        place = self._partition.place
         self._producer.begin_transaction()
-        _produce(self._producer, self._place, [{"value": value} for value in batch])
-        reached = TopicPartition(self._place.topic, self._place.partition, first + len(batch))
+        self._partition.produce(self._producer, batch, first, lambda error: None)  # the commit fails with the error
+        reached = TopicPartition(place.topic, place.partition, first + len(batch))
         self._producer.send_offsets_to_transaction([reached], self._consumer.consumer_group_metadata(), WAIT)
         self._producer.commit_transaction(WAIT)
 
 
-class _Keys(_Way):
-    """Each message has its row's number in its key; `offset` is how far the partition was known to be written."""
+class _Requests(_Way):
+    """The messages of a batch are there one after the other, as the broker takes them."""
 
-    def __init__(
-        self, producer: Producer, consumer: Consumer, place: TopicPartition, job: str, offset: int | None
-    ) -> None:
+    def __init__(self, producer: Producer, partition: _Partition) -> None:
         self._producer = producer
-        self._consumer = consumer
-        self._place = place
-        self._job = job
-        self._offset = offset
-        self._there: frozenset[int] = frozenset()
-        """Rows that are there behind a gap, and must not be sent again."""
+        self._partition = partition
 
-    @property
-    def memo(self) -> Memo:
-        return {"partition": self._place.partition, "offset": self._offset}
-
-    def there(self, sent: int) -> int:
-        """The number of rows without a gap."""
-        low, high = self._consumer.get_watermark_offsets(self._place, WAIT)
-        self._offset = high if self._offset is None else max(low, self._offset)
-        found = self._read_back(self._offset, high)
-        there = sent
-        while there in found:
-            there += 1
-        self._there = frozenset(row for row in found if row > there)
-        return there
-
-    def _read_back(self, start: int, end: int) -> set[int]:
-        """The rows of the job between two offsets of the partition."""
-        found = set()
-        self._consumer.assign([TopicPartition(self._place.topic, self._place.partition, start)])
-        deadline = time.monotonic() + WAIT
-        position = start
-        while position < end:
-            message = self._consumer.poll(max(0.0, deadline - time.monotonic()))
-            if message is None:
-                raise _Unanswered("the end of the partition could not be read")
-            if (problem := message.error()) is not None:
-                if problem.code() == KafkaError._PARTITION_EOF:
-                    break
-                raise KafkaException(problem)
-            position = (message.offset() or 0) + 1
-            job, _, row = (message.key() or b"").decode(errors="replace").partition("/")
-            if job == self._job:
-                found.add(int(row))
-        self._consumer.unassign()
-        return found
+    def committed(self, sent: int) -> int:
+        return sent
 
     def send(self, batch: Sequence[bytes], first: int) -> None:
         failures: list[KafkaError] = []
-
-        def delivered(error: KafkaError | None, message: Any) -> None:
-            if error is not None:
-                failures.append(error)
-            else:
-                self._offset = max(self._offset or 0, message.offset() + 1)
-
-        rows = ((row, value) for row, value in enumerate(batch, first) if row not in self._there)
-        messages = [{"key": f"{self._job}/{row}".encode(), "value": value} for row, value in rows]
-        _produce(self._producer, self._place, messages, on_delivery=delivered)
+        self._partition.produce(self._producer, batch, first, failures.append)
         if self._producer.flush(WAIT):
             raise _Unanswered("the broker does not take the rows")
         if failures:
             raise KafkaException(failures[0])
-
-
-def _produce(
-    producer: Producer,
-    place: TopicPartition,
-    messages: list[dict[str, Any]],
-    **more: Callable[[KafkaError | None, Any], None],
-) -> None:
-    """Queue messages all at once, which takes half the time of one by one."""
-    if producer.produce_batch(place.topic, messages, partition=place.partition, **more) < len(messages):
-        raise _Unanswered("the batch does not fit into the client library's queue")

@@ -1,0 +1,88 @@
+"""Kafka gets every row once, in order, wherever in its protocol the service is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from peers.kafka import KafkaPeer
+from peers.kafka_relay import Api, Moment
+from support.shells import Shell
+
+from svcctl import local_service
+
+ROWS = 3000
+HIDING, SHOWING = "kafka_peer", "showing_kafka_peer"
+
+
+def load(shell: Shell) -> None:
+    """Store events whose number grows with their date."""
+    lines = (f"2024-01-01 00:{n // 60:02}:{n % 60:02},{n},{'x' * (n % 100)}\n" for n in range(ROWS))
+    (shell.home / "events.csv").write_text("eventdate,n,text\n" + "".join(lines))
+    assert shell("service", "load", str(shell.home / "events.csv"), "--table", "t").returncode == 0
+
+
+def launch(shell: Shell, peer: KafkaPeer, topic: str) -> str:
+    """Start a job of several batches, and return its ID."""
+    params = {"topic": topic, "maxBytesPerCommit": "30000", **peer.client}
+    (shell.home / "destination.json").write_text(json.dumps({"type": "kafka", "params": params}))
+    [job] = shell.ndjson(
+        *("query", "from t select n, text", "--from", "1704067200", "--to", "1704153600"),
+        *("--dest-json", str(shell.home / "destination.json")),
+    )
+    return str(job["id"])
+
+
+class Killer:
+    """Kills the service when it is called."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._files = local_service.Files(Path(shell.environment["SVCCTL_DATA"]))
+        self.done = threading.Event()
+
+    def __call__(self) -> None:
+        pid = local_service.running(self._files)
+        assert pid
+        os.kill(pid, signal.SIGKILL)
+        while local_service.running(self._files) is not None:
+            pass  # until the kernel has released its lock
+        self.done.set()
+
+
+MOMENTS = [
+    Moment(api, answered)
+    for api in (Api.ADD_PARTITIONS, Api.PRODUCE, Api.COMMIT_OFFSETS, Api.END)
+    for answered in (False, True)
+]
+QUICK = {Moment(Api.PRODUCE, answered=True), Moment(Api.END, answered=False), Moment(Api.END, answered=True)}
+
+
+@pytest.mark.parametrize("broker", [HIDING, SHOWING])
+@pytest.mark.parametrize(
+    "moment",
+    [pytest.param(moment, id=str(moment), marks=() if moment in QUICK else pytest.mark.slow) for moment in MOMENTS],
+)
+def test_a_kill_in_any_moment_of_a_transaction_loses_and_repeats_nothing(
+    shell: Shell, request: pytest.FixtureRequest, broker: str, moment: Moment
+) -> None:
+    peer: KafkaPeer = request.getfixturevalue(broker)
+    assert peer.relay is not None
+    topic = peer.fresh_topic()
+    load(shell)
+    killer = Killer(shell)
+    try:
+        with peer.relay.at(moment, killer, number=2):
+            job = launch(shell, peer, topic)
+            assert killer.done.wait(30)
+        assert shell("service", "start").returncode == 0
+        done = shell("job", "wait", job, "--max-time", "10")
+        assert (done.returncode, done.stderr) == (0, "")
+    finally:
+        shell("service", "stop")
+    rows = peer.rows(topic)
+    assert [json.loads(row.value or b"")["n"] for row in rows] == list(range(ROWS))
+    assert [row.key for row in rows] == [f"{job}/{n}".encode() for n in range(ROWS)]

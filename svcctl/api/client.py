@@ -22,7 +22,7 @@ from svcctl.api.models import Domain, Job, JobStatus, Role
 from svcctl.api.payloads import decoded, record, records
 from svcctl.api.query import QueryRequest
 from svcctl.api.refusals import refusal_in
-from svcctl.api.transport import CID, Call, Exchange, Retry, Sender
+from svcctl.api.transport import CID, Call, Exchange, Retry, Sender, http_date
 from svcctl.api.wire.errors import DecodingError, WireError
 from svcctl.api.wire.messages import Response
 from svcctl.api.wire.opening import opened
@@ -109,7 +109,13 @@ class Client:
         call = self._query_call(request, repeatable=True)
         with _naming(request.query), self._answer(call) as response:
             head = response.headers
-            yield QueryResponse(MODES[request.mode], head.get("content-type", ""), _body(response), head.get(CID))
+            yield QueryResponse(
+                MODES[request.mode],
+                head.get("content-type", ""),
+                _body(response),
+                head.get(CID),
+                http_date(head.get("date", "")),
+            )
 
     def launch(self, request: QueryRequest) -> str:
         """Forwards a query to its destination and returns the ID of the job."""

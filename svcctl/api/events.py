@@ -61,8 +61,17 @@ class QueryResponse:
     Rows may have been delivered before an IncompleteResult, and none before any other error.
     """
 
-    def __init__(self, mode: Mode, content_type: str, body: Iterable[bytes], cid: str | None = None) -> None:
+    def __init__(
+        self,
+        mode: Mode,
+        content_type: str,
+        body: Iterable[bytes],
+        cid: str | None = None,
+        date: float | None = None,
+    ) -> None:
         self.mode = mode
+        self.date = date
+        """When the answer began, in epoch seconds of the service's clock, if it said so."""
         self.bytes = 0
         """Bytes of the body received so far."""
         self._delivered = Delivered(cid=cid)

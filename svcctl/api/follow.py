@@ -1,8 +1,15 @@
 """A continuous query that survives its connections: every row once, even when connections break.
 
-The rows of the last seconds are remembered by hash. After a break the query is sent again from the oldest remembered
-second, and rows that were delivered before are left out, so rows of the same moment are neither lost nor repeated. Only
-events that are stored during a break with older dates can be missed.
+Rows are remembered by hash. After a break the query is sent again, and rows that were delivered before are left out. As
+long as all rows are remembered it is sent again as it was, so it does not matter which dates the events have, or in
+which order they come: late events, and events with dates in the future, are neither lost nor repeated.
+
+MAX_REMEMBERED bounds the memory. Of more rows, those of the oldest seconds are forgotten. After a break the query then
+begins behind the forgotten seconds, so events are missed that are stored with such dates after the break began. When
+even the newest second is forgotten, the query cannot be resumed. The newest second is never in the future of the
+service's clock: a sender whose clock is wrong must not decide where the query is resumed.
+
+A query that groups is always sent again from the newest second, since a group that late events change is another row.
 
 A service closes the connection when a limit in the query's text is reached, but proxies and restarts close connections
 too. So a limit at the end of the text is counted here, over all connections, as the request's own limit is; with any
@@ -12,6 +19,9 @@ always sent again: a limit in it counts for each connection.
 
 from __future__ import annotations
 
+import heapq
+import json
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,48 +36,56 @@ from svcctl.api.outline import outline
 from svcctl.api.query import QueryRequest
 from svcctl.errors import IncompleteResult, Unavailable
 
-OVERLAP = 10
-"""Seconds before the newest event that are requested again, because events arrive a little out of order."""
 MAX_REMEMBERED = 200_000
-"""Rows remembered at most; with more rows, fewer seconds are requested again."""
+"""Rows remembered at most."""
 
 
 class Memory:
-    """How often each row of the last seconds was delivered."""
+    """How often each row was delivered; of more than `most` rows, those of the newest seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MAX_REMEMBERED) -> None:
+        self._most = most
         self._seconds: dict[int, Counter[int]] = {}
+        self._order: list[int] = []
+        """The same seconds, as a heap."""
         self._rows = 0
-        self._newest = 0
-        self._forgotten = -1
+        self._newest: int | None = None
+        self._forgotten: int | None = None
         """The newest second of which some rows are not remembered."""
 
-    def add(self, second: int, row: tuple[Any, ...]) -> None:
-        self._newest = max(self._newest, second)
-        if second <= self._forgotten:
+    def add(self, second: int, row: int, now: float) -> None:
+        """Remember a row by its hash; `now` is the time of the service."""
+        present = min(second, int(now))
+        self._newest = present if self._newest is None else max(self._newest, present)
+        if self._forgotten is not None and second <= self._forgotten:
             return
-        self._seconds.setdefault(second, Counter())[hash(row)] += 1
+        if second not in self._seconds:
+            self._seconds[second] = Counter()
+            heapq.heappush(self._order, second)
+        self._seconds[second][row] += 1
         self._rows += 1
-        while min(self._seconds) < self._newest - OVERLAP or self._rows > MAX_REMEMBERED:
-            oldest = min(self._seconds)
-            self._rows -= self._seconds.pop(oldest).total()
-            self._forgotten = max(self._forgotten, oldest)
-            if not self._seconds:
-                break
+        while self._rows > self._most:
+            self._forgotten = heapq.heappop(self._order)
+            self._rows -= self._seconds.pop(self._forgotten).total()
 
-    def resume(self) -> tuple[int, dict[int, Counter[int]]] | None:
-        """The second from which to request rows, and the rows since then to leave out; None before the first row.
+    def resume(self, *, groups: bool = False) -> tuple[int | None, dict[int, Counter[int]]]:
+        """The second from which to request rows, and the rows to leave out; None while all rows are remembered.
 
-        IncompleteResult when a single second held more rows than can be remembered.
+        With `groups`, it is the newest second. IncompleteResult when rows of that second are forgotten.
         """
-        if not self._newest:
-            return None
-        if self._forgotten >= self._newest:
+        if self._newest is not None and groups and (self._forgotten is None or self._forgotten < self._newest):
+            return self._newest, self._copy()
+        if self._forgotten is None:
+            return None, self._copy()
+        if self._newest is None or self._forgotten >= self._newest:
             raise IncompleteResult(
-                f"the connection broke in a second of more than {MAX_REMEMBERED} rows: it cannot be resumed"
+                f"the connection broke after more than {self._most} rows with the date of the newest event or a later "
+                "one: it cannot be resumed"
             )
-        first = max(self._newest - OVERLAP, self._forgotten + 1)
-        return first, {second: counts.copy() for second, counts in self._seconds.items() if second >= first}
+        return self._forgotten + 1, self._copy()
+
+    def _copy(self) -> dict[int, Counter[int]]:
+        return {second: counts.copy() for second, counts in self._seconds.items()}
 
 
 class Follow:
@@ -84,20 +102,30 @@ class Follow:
         *,
         notify: Callable[[str], None],
         sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._client = client
         self._request = request
         self._notify = notify
         self._sleep = sleep
+        self._clock = clock
+        self._ahead = 0.0
+        """Seconds that the service's clock is ahead of ours."""
         self._memory = Memory()
+        self._left_out = request.skip or 0
+        """Rows that are still to be skipped."""
+        self._undated: str | None = None
+        """A date that is none."""
         self._connection = ExitStack()
         self._arriving: Iterator[tuple[Any, ...]] = iter(())
-        self._first = 0
-        """The first second that this connection was asked for; older rows are parts of groups delivered before."""
+        self._first: int | None = None
+        """The second from which this connection was asked; older rows are parts of groups delivered before."""
         self._delivered: Mapping[int, Counter[int]] = {}
+        """Delivered rows that this connection has not repeated yet."""
         self._failures = 0
         """Failures since the last row."""
         self._limit, self._recounted = _limits(request)
+        self._groups = outline(request.query or "").has("group")
         self.columns: Sequence[Column] = ()
         self.row_count = 0
 
@@ -131,31 +159,46 @@ class Follow:
         """The rows of this connection that no earlier one delivered."""
         at = next((index for index, column in enumerate(self.columns) if column.name == "eventdate"), None)
         for row in self._arriving:
-            if at is not None and row[at] is not None:
-                second = row[at] // 1000
-                if second < self._first:
-                    continue
-                before = self._delivered.get(second)
-                if before is not None and before[hash(row)] > 0:
-                    before[hash(row)] -= 1
-                    continue
-                self._memory.add(second, row)
+            if at is not None and not self._is_new(row[at], row):
+                continue
+            if self._left_out:
+                self._left_out -= 1
+                continue
             yield row
 
+    def _is_new(self, date: Any, row: tuple[Any, ...]) -> bool:
+        """Whether no earlier connection delivered a row; a new one is remembered."""
+        if isinstance(date, bool) or not isinstance(date, int | float) or not math.isfinite(date):
+            self._undated = json.dumps(date)
+            return True
+        second = int(date // 1000)
+        if self._first is not None and second < self._first:
+            return False
+        value = hash(repr(row))  # a row may hold lists, and the hashes of -1 and -2 are equal
+        delivered = self._delivered.get(second)
+        if delivered is not None and delivered[value] > 0:
+            delivered[value] -= 1
+            return False
+        self._memory.add(second, value, self._clock() + self._ahead)
+        return True
+
     def _connect(self) -> None:
-        # The limit counts over all connections, so the service does not get it.
-        request = replace(self._request, limit=None)
-        if resumed := self._memory.resume():
-            self._first, self._delivered = resumed
-            request = replace(request, from_=max(self._first, int(request.from_)), skip=None)
+        # The limit and the rows to skip count over all connections, so the service does not get them.
+        request = replace(self._request, limit=None, skip=None)
+        self._first, self._delivered = self._memory.resume(groups=self._groups)
+        if self._first is not None:
+            request = replace(request, from_=max(self._first, int(request.from_)))
         self._connection.close()
         answer = self._connection.enter_context(self._client.query(request))
+        self._ahead = 0.0 if answer.date is None else answer.date - self._clock()
         self._arriving = answer.rows()
         self.columns = answer.columns
 
     def _reconnect(self, reason: str) -> None:
         if "eventdate" not in [column.name for column in self.columns]:
             raise IncompleteResult(f"{reason}, and without eventdate among its columns the query cannot be resumed")
+        if self._undated is not None:
+            raise IncompleteResult(f"{reason}, and as an eventdate is {self._undated} the query cannot be resumed")
         if self._recounted:
             raise IncompleteResult(
                 f"{reason}, and with {' and '.join(self._recounted)} in it the query cannot be resumed"

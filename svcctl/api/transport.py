@@ -249,7 +249,7 @@ class Sender:
         )
 
     def _skew_hint(self, response: Response) -> str | None:
-        theirs = _http_date(response.headers.get("date", ""))
+        theirs = http_date(response.headers.get("date", ""))
         ahead = 0 if theirs is None else round(self._clock() - theirs)
         if abs(ahead) <= SKEW:
             return None
@@ -261,7 +261,7 @@ class Sender:
         text = response.headers.get("retry-after", "").strip()
         if text.isascii() and text.isdigit():
             return min(float(text[:9]), MAX_RETRY_AFTER)
-        moment = _http_date(text)
+        moment = http_date(text)
         return None if moment is None else min(max(moment - self._clock(), 0.0), MAX_RETRY_AFTER)
 
 
@@ -309,7 +309,8 @@ def _no_answer(call: Call, error: WireError) -> Unavailable:
     return Unavailable(f"no answer from {host}: {reason or type(error).__name__}", hint=hint)
 
 
-def _http_date(text: str) -> float | None:
+def http_date(text: str) -> float | None:
+    """The epoch seconds of a date in a header, None if it is none."""
     try:
         return parsedate_to_datetime(text).timestamp()
     except (ValueError, TypeError, OverflowError):

@@ -53,7 +53,10 @@ ColumnsOpt = Annotated[
 ChartOpt = Annotated[bool, typer.Option("--chart", help="The same as --format chart: bars, or a line over time.")]
 FailOnEmptyOpt = Annotated[bool, typer.Option("--fail-on-empty", help="Exit 8 when there are no rows.")]
 FollowOpt = Annotated[
-    bool, typer.Option("--follow", help="Keep running and print new events as they arrive (like tail -f).")
+    bool,
+    typer.Option(
+        "--follow", help="Keep running and print new events as they arrive (like tail -f); see 'svcctl help formats'."
+    ),
 ]
 MaxTimeOpt = Annotated[
     float | None, typer.Option("--max-time", min=0, metavar="S", help="Stop --follow after S seconds.")

@@ -16,6 +16,7 @@ from textwrap import wrap
 
 from svcctl.api.dates import OPERATORS
 from svcctl.api.destinations import TYPES
+from svcctl.api.follow import MAX_REMEMBERED
 from svcctl.exports.state import STATE_ENVIRONMENT
 from svcctl.local_service import DATA_ENVIRONMENT, PROCESS_SETTINGS
 from svcctl.profiles.settings import CONFIG_ENVIRONMENT, MAPPINGS, PROFILE_ENVIRONMENT, SETTINGS
@@ -105,6 +106,7 @@ FILLED: Mapping[str, Callable[[], str]] = {
     "variables": _variables,
     "exit_codes": lambda: table([(f"{row.code:>3}", row.meaning) for row in EXIT_CODES]),
     "parameters": _parameters,
+    "remembered": lambda: str(MAX_REMEMBERED),
     "local": lambda: table([(kind, row.local) for kind, row in TYPES.items()]),
 }
 """What a template may ask for."""

@@ -114,8 +114,10 @@ def test_a_saved_query_is_asked_again_since_only_the_service_knows_its_limit(ser
     )
 
 
-def test_a_group_of_which_a_resumed_query_sees_only_the_end_is_not_delivered_again(serve: Serve) -> None:
+def test_a_query_that_groups_is_resumed_at_its_newest_group_so_an_older_one_is_not_delivered_again(
+    serve: Serve,
+) -> None:
     script = serve(answer((0, "0: 6"), (60, "1: 6")), answer((0, "0: 1"), (60, "1: 6"), (120, "2: 6")))
     with following(script, query="from t group every 1m select count()", limit=3) as (follow, _):
         assert texts(follow) == ["0: 6", "1: 6", "2: 6"]
-    assert [json.loads(body)["from"] - START for _, _, body in script.requests] == [0, 50]
+    assert [json.loads(body)["from"] - START for _, _, body in script.requests] == [0, 60]

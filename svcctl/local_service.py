@@ -12,6 +12,7 @@ import json
 import math
 import os
 import secrets
+import shlex
 import shutil
 import signal
 import socket
@@ -66,7 +67,10 @@ class ProcessSetting:
 DEMO_DAYS = ProcessSetting("SVCCTL_DEMO_DAYS", 30, "days of demo events to create; 0 for none", may_be_zero=True)
 QUERY_SECONDS = ProcessSetting("SVCCTL_QUERY_SECONDS", 600, "seconds that the local service may work on a query")
 PADDING_SECONDS = ProcessSetting("SVCCTL_PADDING_SECONDS", 5, "seconds of silence before a waiting client gets padding")
-PROCESS_SETTINGS = (DEMO_DAYS, QUERY_SECONDS, PADDING_SECONDS)
+CONNECTIONS = ProcessSetting("SVCCTL_CONNECTIONS", 500, "connections that the local service keeps open at once")
+ACCESS_EVENTS = ProcessSetting("SVCCTL_ACCESS_EVENTS", 100_000, "requests that the table service.access keeps")
+ACCESS_DAYS = ProcessSetting("SVCCTL_ACCESS_DAYS", 30, "days that the table service.access keeps a request")
+PROCESS_SETTINGS = (DEMO_DAYS, QUERY_SECONDS, PADDING_SECONDS, CONNECTIONS, ACCESS_EVENTS, ACCESS_DAYS)
 
 
 @dataclass(frozen=True)
@@ -104,11 +108,7 @@ class Files:
         name = hashlib.sha256(os.fsencode(self.directory)).hexdigest()[:16]
         short = Path(tempfile.gettempdir()) / f"svcctl-{os.getuid()}"
         short.mkdir(mode=0o700, exist_ok=True)
-        if short.stat().st_uid != os.getuid() or short.stat().st_mode & 0o077:
-            raise UsageError(
-                f"directory {short} can be used by others",
-                hint=f"remove it, or set {DATA_ENVIRONMENT} to a shorter path",
-            )
+        _require_private(short, f"or set {DATA_ENVIRONMENT} to a shorter path")
         return short / f"{name}.sock"
 
     def make(self) -> None:
@@ -120,6 +120,20 @@ class Files:
                 f"the local service cannot keep its data in {self.directory}: {error.strerror}",
                 hint=f"set {DATA_ENVIRONMENT} to a directory that can be written",
             ) from None
+        _require_private(self.directory, f"or set {DATA_ENVIRONMENT} to a directory that is made anew")
+
+
+def _require_private(directory: Path, otherwise: str) -> None:
+    """UsageError when other users can reach what is in a directory: the socket, the events and the credentials.
+
+    It is not repaired: whoever made it may keep other files there, for others.
+    """
+    found = directory.stat()
+    if found.st_uid not in (os.getuid(), 0) or found.st_mode & 0o077:
+        raise UsageError(
+            f"directory {directory} can be used by others (its mode is {found.st_mode & 0o7777:04o})",
+            hint=f"make it private: chmod 700 {shlex.quote(str(directory))}; {otherwise}",
+        )
 
 
 def default_files(environment: Mapping[str, str]) -> Files:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
@@ -20,11 +21,12 @@ import uvicorn
 
 from svcctl import local_service
 from svcctl.errors import UsageError
-from svcctl.local_service import DEMO_DAYS, PADDING_SECONDS, QUERY_SECONDS
+from svcctl.local_service import CONNECTIONS, DEMO_DAYS, PADDING_SECONDS, QUERY_SECONDS
 from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.events import demo
 from svcctl.service.http.app import build
+from svcctl.service.http.connection import Connection, Limits
 from svcctl.service.http.middleware import AccessLog
 from svcctl.service.jobs.delivery import deliver
 from svcctl.service.jobs.jobs import Jobs
@@ -32,6 +34,8 @@ from svcctl.service.provisioning.seed import open_store
 from svcctl.service.service import Service
 
 THREADS = 8
+OTHER_DESCRIPTORS = 200
+"""Open files beside connections: of the state and the events, of jobs, of files that are loaded."""
 GROW_SECONDS = 1.0
 """How often the demo tables are extended and the access log is stored while requests come."""
 SETTLE_SECONDS = 1.0
@@ -88,6 +92,7 @@ def serve(files: local_service.Files, *, listen: str | None, ready_fd: int | Non
     query_seconds = QUERY_SECONDS.read(os.environ)
     padding_seconds = PADDING_SECONDS.read(os.environ)
     history = timedelta(days=DEMO_DAYS.read(os.environ))
+    limits = Limits(connections=_descriptors_for(int(CONNECTIONS.read(os.environ))))
     ready = _Ready(ready_fd)
     lock = local_service.hold_lock(files)  # the kernel frees it when this process ends, however it ends
     with ExitStack() as closing:
@@ -110,16 +115,37 @@ def serve(files: local_service.Files, *, listen: str | None, ready_fd: int | Non
         where = _where(listen, files)
         _Server(
             uvicorn.Config(
-                log, **where, access_log=False, log_config=None, lifespan="off", timeout_graceful_shutdown=3, ws="none"
+                log,
+                **where,
+                http=Connection.limited(limits),
+                access_log=False,
+                log_config=None,
+                lifespan="off",
+                timeout_graceful_shutdown=3,
+                ws="none",
             ),
             ready,
         ).run()
+
+
+def _descriptors_for(connections: int) -> int:
+    """Raise this process's limit of open files for so many connections; fewer of them where the system forbids it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = sys.maxsize if hard == resource.RLIM_INFINITY else hard
+    granted = min(connections + OTHER_DESCRIPTORS, most)
+    if soft != resource.RLIM_INFINITY and soft < granted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (granted, hard))
+    return max(1, min(connections, granted - OTHER_DESCRIPTORS))
 
 
 def _where(listen: str | None, files: local_service.Files) -> dict[str, Any]:
     if listen is None:
         with suppress(FileNotFoundError):
             files.socket.unlink()  # this process holds the lock, so an existing socket is a leftover
+        # uvicorn keeps the mode of a socket that is there; one that it makes could be used by everybody.
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(str(files.socket))
+        files.socket.chmod(0o600)
         return {"uds": str(files.socket)}
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isdigit():

@@ -16,6 +16,8 @@ from svcctl.service.store import Store
 
 T = TypeVar("T")
 
+LARGE_BODIES = 16
+
 
 @dataclass
 class Service:
@@ -31,6 +33,8 @@ class Service:
     padding_seconds: float = PADDING_SECONDS.default
     """How long a client waits for the next byte before keep-alive padding is sent."""
     started: float = field(default_factory=time.time)
+    large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
+    """Held while a large body is read."""
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.clock(), UTC)

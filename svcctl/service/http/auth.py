@@ -22,21 +22,27 @@ from svcctl.service.store import Store
 CLOCK_WINDOW_MS = 5 * 60 * 1000
 
 
-def authorize(headers: Mapping[str, str], body: bytes, store: Store, clock: Callable[[], float]) -> Account:
-    """Return the account that signed these bytes. CredentialsError says what was refused, never what was expected."""
+def claimed(headers: Mapping[str, str], store: Store, clock: Callable[[], float]) -> Callable[[bytes], Account]:
+    """Check what the head of a request shows, and return what finds the account that signed its body.
+
+    So nothing is read of a body whose head cannot be accepted. CredentialsError says what was refused, never what was
+    expected.
+    """
     authorization = headers.get("authorization", "")
     scheme, _, token = authorization.partition(" ")
     match scheme.lower():
         case "bearer":
-            return _by_token(token.strip(), store)
+            account = _by_token(token.strip(), store)
         case "jwt":
-            return _by_jwt(token.strip(), store)
+            account = _by_jwt(token.strip(), store)
         case "":
-            return _by_signature(headers, body, store, clock)
-    raise CredentialsError(f"unknown authorization scheme '{scheme}'; use Bearer or jwt")
+            return _by_signature(headers, store, clock)
+        case _:
+            raise CredentialsError(f"unknown authorization scheme '{scheme}'; use Bearer or jwt")
+    return lambda body: account
 
 
-def _by_signature(headers: Mapping[str, str], body: bytes, store: Store, clock: Callable[[], float]) -> Account:
+def _by_signature(headers: Mapping[str, str], store: Store, clock: Callable[[], float]) -> Callable[[bytes], Account]:
     key, stamp, signature = (headers.get(f"x-svc-{name}", "") for name in ("apikey", "timestamp", "sign"))
     if not (key and stamp and signature):
         raise CredentialsError("the request is not signed: x-svc-apikey, x-svc-timestamp and x-svc-sign are required")
@@ -44,13 +50,17 @@ def _by_signature(headers: Mapping[str, str], body: bytes, store: Store, clock: 
         raise CredentialsError("x-svc-timestamp is not a number of milliseconds")
     if abs(int(stamp) - clock() * 1000) > CLOCK_WINDOW_MS:
         raise CredentialsError("x-svc-timestamp is more than 5 minutes off the service's clock")
-    account = accounts.with_key(store, key)
-    # An unknown key takes as long as a wrong signature and is answered alike.
-    secret = account.api_secret if account else ""
-    expected = hmac.digest(secret.encode(), key.encode() + body + stamp.encode(), hashlib.sha256).hex()
-    if not hmac.compare_digest(expected.encode(), signature.encode()) or account is None:
-        raise CredentialsError("the API key or the signature is wrong")
-    return account
+
+    def signer(body: bytes) -> Account:
+        account = accounts.with_key(store, key)
+        # An unknown key takes as long as a wrong signature and is answered alike.
+        secret = account.api_secret if account else ""
+        expected = hmac.digest(secret.encode(), key.encode() + body + stamp.encode(), hashlib.sha256).hex()
+        if not hmac.compare_digest(expected.encode(), signature.encode()) or account is None:
+            raise CredentialsError("the API key or the signature is wrong")
+        return account
+
+    return signer
 
 
 def _by_token(token: str, store: Store) -> Account:

@@ -10,19 +10,20 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from svcctl.errors import ServiceError
 from svcctl.service.engines import Engine
-from svcctl.service.http.auth import authorize
+from svcctl.service.http.auth import claimed
 from svcctl.service.http.envelope import failed
 from svcctl.service.language.types import Column, Type
 from svcctl.service.provisioning import domains
@@ -34,7 +35,12 @@ CID = "x-svc-cid"
 MAX_BODY_BYTES = 2**20
 """A request body is a query and a few fields; a larger one is refused with 413."""
 
+SMALL_BODY_BYTES = 2**16
+"""A body up to this size is read at once; larger ones wait for one of the service's `large_bodies`."""
+
 TABLE = "service.access"
+LONGEST = {"method": 20, "uri": 500, "userAgent": 200}
+"""Texts that the client chooses are cut to so many characters."""
 COLUMNS = (
     Column("eventdate", Type.TIMESTAMP),
     Column("method", Type.STR),
@@ -95,8 +101,9 @@ class Authentication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         service: Service = scope["app"].state.service
-        body = await _read(Request(scope, receive))
-        account = authorize(Headers(scope=scope), body, service.store, service.clock)
+        signer = claimed(Headers(scope=scope), service.store, service.clock)
+        body = await _read(Request(scope, receive), service)
+        account = signer(body)
         if account.domain_id is not None:
             domains.require_access(service.store, account.domain_id)
         scope["state"] |= {"account": account, "body": body}
@@ -108,13 +115,20 @@ def signed(method: str, path: str, endpoint: Callable[[Request], object]) -> Rou
     return Route(path, endpoint, methods=[method], middleware=[Middleware(Authentication)])
 
 
-async def _read(request: Request) -> bytes:
+async def _read(request: Request, service: Service) -> bytes:
+    """Read a body before its signature is known, so only a few large ones are held at a time."""
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY_BYTES:
-            raise ServiceError(f"the body is larger than {MAX_BODY_BYTES} bytes", code=413)
-    return bytes(body)
+    async with AsyncExitStack() as holding:
+        try:
+            async for chunk in request.stream():
+                if len(body) <= SMALL_BODY_BYTES < len(body) + len(chunk):
+                    await holding.enter_async_context(service.large_bodies)
+                body += chunk
+                if len(body) > MAX_BODY_BYTES:
+                    raise ServiceError(f"the body is larger than {MAX_BODY_BYTES} bytes", code=413)
+        except ClientDisconnect:
+            raise ServiceError("the client left before its request was whole") from None
+        return bytes(body)
 
 
 class AccessLog:
@@ -155,14 +169,14 @@ class AccessLog:
             account = state.get("account")
             row = {
                 "eventdate": datetime.now(UTC).replace(tzinfo=None),
-                "method": scope["method"],
-                "uri": scope["path"],
+                "method": _cut("method", scope["method"]),
+                "uri": _cut("uri", scope["path"]),
                 "statusCode": status,
                 "bytesSent": sent,
                 "timeTaken": int((time.monotonic() - started) * 1000),
                 "domain": account.domain if account else None,
                 "cid": state.get("cid"),
-                "userAgent": Headers(scope=scope).get("user-agent") or None,
+                "userAgent": _cut("userAgent", Headers(scope=scope).get("user-agent") or None),
             }
             with self._lock:
                 self._waiting.append(row)
@@ -178,3 +192,7 @@ class AccessLog:
         if rows:
             batch = pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)
             self._engine.append(TABLE, pa.RecordBatchReader.from_batches(_SCHEMA, [batch]))
+
+
+def _cut(column: str, text: str | None) -> str | None:
+    return text if text is None or len(text) <= LONGEST[column] else f"{text[: LONGEST[column] - 1]}…"

@@ -50,9 +50,12 @@ def test_a_service_is_started_found_and_stopped(shell: Shell) -> None:
 def test_what_it_keeps_is_private(service: Shell) -> None:
     data = service.home / "data"
     assert data.stat().st_mode & 0o777 == 0o700
-    modes = {path.name: path.stat().st_mode & 0o077 for path in data.iterdir() if path.is_file()}
+    modes = {path.name: path.stat().st_mode & 0o077 for path in data.iterdir() if not path.is_dir()}
     assert {name: mode for name, mode in modes.items() if mode} == {}
-    assert {"credentials.json", "events.duckdb", "service.lock", "service.log", "state.db"} <= set(modes)
+    assert {"credentials.json", "events.duckdb", "service.lock", "service.log", "service.sock", "state.db"} <= set(
+        modes
+    )
+    assert (data / "service.sock").stat().st_mode & 0o777 == 0o600
 
 
 def test_many_first_starts_at_once_make_one_service(shell: Shell) -> None:

@@ -12,7 +12,7 @@ import jwt
 import pytest
 
 from svcctl.errors import CredentialsError
-from svcctl.service.http.auth import authorize
+from svcctl.service.http.auth import claimed
 from svcctl.service.provisioning import accounts, seed
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.store import Store
@@ -32,7 +32,7 @@ def authorized(tmp_path: Path) -> Iterator[Authorize]:
     seed.catalog(store)
     accounts.put(store, ACCOUNT)
     accounts.put(store, Account("tokenless", "another secret", None, "local"))
-    yield lambda headers: authorize(headers, BODY, store, lambda: NOW)
+    yield lambda headers: claimed(headers, store, lambda: NOW)(BODY)
     store.close()
 
 

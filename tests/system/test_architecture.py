@@ -81,7 +81,7 @@ LIBRARIES = {
     "sqlglot": {"service.engines", "service.language"},
     "starlette": {"service.http"},
     "typer": {"cli", "options", "commands", "completion.scripts"},
-    "uvicorn": {"service.server"},
+    "uvicorn": {"service.server", "service.http.connection"},
     "yaml": {"inputs", "profiles"},
 }
 

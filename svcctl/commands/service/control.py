@@ -105,8 +105,8 @@ def load(
 ) -> None:
     """Load a file of events into a table of the local service
 
-    Reads csv, tsv, ndjson and parquet, plain or compressed with gzip, access logs (common and combined), and logs whose
-    lines begin with a date.
+    Reads csv, tsv, ndjson and parquet, plain or compressed with gzip or zstd, access logs (common and combined), and
+    logs whose lines begin with a date. Nothing is loaded from a file that is damaged or cut off.
 
     \b
     svcctl service load /var/log/dpkg.log --table debian.dpkg

@@ -15,6 +15,7 @@ import pyarrow as pa
 from svcctl.errors import UsageError
 from svcctl.service.engines import Engine, check_table_name
 from svcctl.service.engines.duckdb.files import LINE, EventFile, first_lines, reading
+from svcctl.service.engines.duckdb.packed import ENDINGS
 from svcctl.service.events.readers import FILE_KINDS, FileKind, known_kind
 from svcctl.service.language.types import Column, Type
 
@@ -95,7 +96,7 @@ def _kind(path: Path, name: str | None) -> FileKind:
         if name not in FILE_KINDS:
             raise UsageError(f"unknown format '{name}'", hint=f"formats are {', '.join(FILE_KINDS)}")
         return FILE_KINDS[name]
-    kind = known_kind(path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix, first_lines(path))
+    kind = known_kind(path.with_suffix("").suffix if path.suffix in ENDINGS else path.suffix, first_lines(path))
     if kind is None:
         raise UsageError(f"the format of {path} is not clear", hint=f"name it with --format: {', '.join(FILE_KINDS)}")
     return kind

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zstandard
 
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
@@ -290,3 +291,72 @@ def test_a_file_that_is_not_there_is_refused(engine: DuckDBEngine, tmp_path: Pat
 
 def test_every_kind_of_file_has_a_reader() -> None:
     assert list(FILE_KINDS) == list(READERS)
+
+
+TABLES = {
+    "csv": b"eventdate,n\n" + b"".join(b"2026-01-02 10:00:%02d,%d\n" % (n % 60, n * n) for n in range(5000)),
+    "tsv": b"eventdate\tn\n" + b"".join(b"2026-01-02 10:00:%02d\t%d\n" % (n % 60, n * n) for n in range(5000)),
+    "ndjson": b"".join(b'{"eventdate":"2026-01-02 10:00:%02d","n":%d}\n' % (n % 60, n * n) for n in range(5000)),
+    "log": b"".join(b"2026-01-02 10:00:%02d number %d\n" % (n % 60, n * n) for n in range(5000)),
+}
+CODECS = {".gz": gzip.compress, ".zst": zstandard.ZstdCompressor(write_checksum=True).compress}
+HARM: dict[str, Callable[[bytes], bytes]] = {
+    "cut in the middle": lambda data: data[: len(data) // 2],
+    "cut by a byte": lambda data: data[:-1],
+    "another check sum": lambda data: data[:-6] + bytes([data[-6] ^ 1]) + data[-5:],
+    "another last byte": lambda data: data[:-1] + bytes([data[-1] ^ 1]),
+    "a bit flipped": lambda data: (
+        data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 1]) + data[len(data) // 2 + 1 :]
+    ),
+    "garbage behind": lambda data: data + b"garbage",
+}
+
+
+@pytest.mark.parametrize("ending", CODECS)
+@pytest.mark.parametrize("kind", TABLES)
+def test_of_a_packed_file_everything_is_loaded_or_nothing(
+    engine: DuckDBEngine, tmp_path: Path, kind: str, ending: str
+) -> None:
+    path = tmp_path / f"a.{kind}{ending}"
+    whole = CODECS[ending](TABLES[kind])
+    for what, harm in HARM.items():
+        path.write_bytes(harm(whole))
+        with pytest.raises(UsageError) as caught:
+            load(engine, path, "t", format=kind)
+        assert caught.value.message.startswith(f"{path} is damaged or cut off: "), what
+        assert caught.value.hint == "nothing of it was loaded; copy or download the file again"
+        assert "t" not in engine.tables()
+    path.write_bytes(whole)
+    assert load(engine, path, "t", format=kind).rows == 5000
+    path.write_bytes(CODECS[ending](TABLES[kind][:40_004]) + CODECS[ending](TABLES[kind][40_004:]))
+    assert load(engine, path, "two", format=kind).rows == 5000
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_a_parquet_file_whose_pages_fail_their_check_sums_is_not_loaded(
+    engine: DuckDBEngine, tmp_path: Path, ending: str
+) -> None:
+    table = pa.table({"eventdate": pa.array([datetime(2026, 1, 2)] * 50_000), "n": list(range(50_000))})
+    pq.write_table(table, tmp_path / "a.parquet", write_page_checksum=True, compression="none", use_dictionary=False)
+    whole = (tmp_path / "a.parquet").read_bytes()
+    path = tmp_path / f"b.parquet{ending}"
+    path.write_bytes(CODECS.get(ending, bytes)(HARM["a bit flipped"](whole)))
+    with pytest.raises(UsageError, match="is damaged or cut off: could not verify page integrity"):
+        load(engine, path, "t")
+    assert "t" not in engine.tables()
+    path.write_bytes(CODECS.get(ending, bytes)(whole))
+    assert load(engine, path, "t").rows == 50_000
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("/dev/zero", "it is not a regular file"),
+        ("/", "it is not a regular file"),
+        ("/" + "x" * 300, "File name too long"),
+    ],
+)
+def test_what_is_no_file_is_refused(engine: DuckDBEngine, name: str, why: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        load(engine, Path(name), "t", format="csv")
+    assert caught.value.message == f"cannot read {name}: {why}"

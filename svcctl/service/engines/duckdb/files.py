@@ -9,7 +9,6 @@ Bytes that are not UTF-8 are replaced in log lines and ndjson, and make a row of
 from __future__ import annotations
 
 import glob
-import gzip
 import json
 import re
 import shutil
@@ -19,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -27,6 +26,7 @@ import pyarrow.compute as pc
 
 from svcctl.api.dates import MAX_EPOCH_SECONDS
 from svcctl.errors import UsageError
+from svcctl.service.engines.duckdb.packed import codec, opened, require_whole, require_whole_pages
 from svcctl.service.engines.duckdb.statement import first_line
 from svcctl.service.engines.duckdb.text import SQL_TYPES, literal, quote
 from svcctl.service.language.types import Type
@@ -66,9 +66,7 @@ def reading(path: Path, kind: str, pattern: str) -> Iterator[EventFile]:
         }
         with duckdb.connect(":memory:", config=settings) as connection:
             connection.execute("SET TimeZone='UTC'; SET enable_progress_bar=false")
-            # DuckDB unpacks text by itself, but it must seek in parquet.
-            unpacked = kind == "parquet" and _packed(path)
-            contents = _unpack(path, Path(spill)) if unpacked else path
+            contents = _whole(path, kind, Path(spill))
             try:
                 source = _Source(path, connection, contents)
                 yield EventFile(source, READERS[kind](source, pattern))
@@ -78,7 +76,7 @@ def reading(path: Path, kind: str, pattern: str) -> Iterator[EventFile]:
 
 def first_lines(path: Path) -> list[str]:
     """Up to five lines from the beginning of a file, packed or not, without blank ones."""
-    with _open(path) as file:
+    with opened(path) as file:
         lines = file.read(1 << 16).decode(errors="replace").splitlines()
     return list(islice((line for line in lines if line.strip()), 5))
 
@@ -143,7 +141,7 @@ class _Source:
     def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection, contents: Path) -> None:
         self.path = path
         self._connection = connection
-        self.packed = _packed(path)
+        self.codec = codec(path)
         # DuckDB would take the path for a pattern.
         self.literal = literal(glob.escape(str(contents)))
 
@@ -171,29 +169,24 @@ class _Source:
         return count, f"line {line}: {why}"
 
 
-def _packed(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(2) == b"\x1f\x8b"
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-
-
-def _open(path: Path) -> IO[bytes]:
-    return gzip.open(path) if _packed(path) else path.open("rb")  # type: ignore[return-value]
-
-
-def _unpack(path: Path, directory: Path) -> Path:
-    contents = directory / "contents"
-    with gzip.open(path) as packed, contents.open("wb") as file:
-        shutil.copyfileobj(packed, file)
+def _whole(path: Path, kind: str, spill: Path) -> Path:
+    """Check that all of a file can be read, and return where DuckDB can read it: it unpacks text, but not parquet."""
+    if kind != "parquet":
+        require_whole(path)
+        return path
+    contents = path
+    if codec(path) is not None:
+        contents = spill / "contents"
+        with opened(path) as packed, contents.open("wb") as file:
+            shutil.copyfileobj(packed, file, BLOCK)
+    require_whole_pages(path, contents)
     return contents
 
 
 def _lines(path: Path) -> Iterator[pa.RecordBatch]:
     """The lines of a file and their numbers, in batches, without empty lines."""
     number, rest = 1, b""
-    with _open(path) as file:
+    with opened(path) as file:
         while True:
             block = file.read(BLOCK)
             whole, newline, rest = (rest + block).rpartition(b"\n") if block else (rest, b"", b"")
@@ -290,7 +283,7 @@ def _separated(separator: Callable[[str], str]) -> Callable[[_Source, str], str]
             raise UsageError(f"{file.path} is empty")
         source = (
             f"read_csv({file.literal}, delim={literal(separator(first[0]))}, quote='\"', escape='\"', header=true, "
-            f"skip=0, all_varchar=true, allow_quoted_nulls=false, compression='{'gzip' if file.packed else 'none'}', "
+            f"skip=0, all_varchar=true, allow_quoted_nulls=false, compression='{file.codec or 'none'}', "
         )
         names = file.query(f"SELECT * FROM {source} ignore_errors=true)").columns
         tests = [

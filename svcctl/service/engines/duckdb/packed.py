@@ -1,0 +1,77 @@
+"""The bytes of a file that may be packed (gzip, zstd), and the check that they are all there and as they were written.
+
+DuckDB reads what it can of a file that is cut off or damaged, and says nothing. So before anything of a file is loaded,
+all of it is read once to the check sums at its end.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from svcctl.errors import UsageError
+
+CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+"""By the bytes that a packed file begins with, the name that Arrow and DuckDB have for its codec."""
+ENDINGS = (".gz", ".zst")
+BLOCK = 1 << 20
+
+
+def codec(path: Path) -> str | None:
+    """The codec that a file is packed with. UsageError when the file cannot be read."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise UsageError(f"cannot read {path}: it is not a regular file")
+        with path.open("rb") as file:
+            head = file.read(4)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    return next((name for magic, name in CODECS.items() if head.startswith(magic)), None)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """The file's bytes, unpacked. UsageError when they end early or fail a check sum."""
+    name = codec(path)
+    with path.open("rb") as file:
+        if name is None:
+            yield file
+            return
+        try:
+            with pa.CompressedInputStream(file, name) as unpacked:
+                yield unpacked
+        except OSError as error:
+            if error.errno is not None:
+                raise UsageError(f"cannot read {path}: {error.strerror}") from None
+            raise _damaged(path, str(error)) from None
+
+
+def require_whole(path: Path) -> None:
+    """Read all of a packed file. UsageError when it is not whole."""
+    if codec(path) is not None:
+        with opened(path) as file:
+            while file.read(BLOCK):
+                pass
+
+
+def require_whole_pages(path: Path, contents: Path) -> None:
+    """Read all pages of a parquet file whose writer gave them check sums. UsageError when one fails."""
+    try:
+        for _ in pq.ParquetFile(contents, page_checksum_verification=True).iter_batches():
+            pass
+    except pa.ArrowException:
+        return  # a type that Arrow does not read; DuckDB says what it cannot read itself
+    except OSError as error:
+        raise _damaged(path, str(error)) from None
+
+
+def _damaged(path: Path, why: str) -> UsageError:
+    return UsageError(
+        f"{path} is damaged or cut off: {why}", hint="nothing of it was loaded; copy or download the file again"
+    )

@@ -50,6 +50,7 @@ class ProcessSetting:
     default: float
     meaning: str
     may_be_zero: bool = False
+    whole: bool = False
 
     def read(self, environment: Mapping[str, str]) -> float:
         """The variable's number, or the default when it is unset or empty. UsageError when it is not such a number."""
@@ -58,8 +59,10 @@ class ProcessSetting:
             number = float(text)
         except ValueError:
             number = math.nan
-        if not 0 <= number < math.inf or not (number or self.may_be_zero):
-            wanted = "a number from 0 on" if self.may_be_zero else "a number above 0"
+        bad = not 0 <= number < math.inf or not (number or self.may_be_zero) or (self.whole and number % 1)
+        if bad:
+            kind = "a whole number" if self.whole else "a number"
+            wanted = f"{kind} from 0 on" if self.may_be_zero else f"{kind} above 0"
             raise UsageError(f"{self.environment} is '{text}', which is not {wanted}")
         return number
 
@@ -70,7 +73,17 @@ PADDING_SECONDS = ProcessSetting("SVCCTL_PADDING_SECONDS", 5, "seconds of silenc
 CONNECTIONS = ProcessSetting("SVCCTL_CONNECTIONS", 500, "connections that the local service keeps open at once")
 ACCESS_EVENTS = ProcessSetting("SVCCTL_ACCESS_EVENTS", 100_000, "requests that the table service.access keeps")
 ACCESS_DAYS = ProcessSetting("SVCCTL_ACCESS_DAYS", 30, "days that the table service.access keeps a request")
-PROCESS_SETTINGS = (DEMO_DAYS, QUERY_SECONDS, PADDING_SECONDS, CONNECTIONS, ACCESS_EVENTS, ACCESS_DAYS)
+QUERY_PLACES = ProcessSetting("SVCCTL_QUERY_PLACES", 8, "queries that the local service works on at once", whole=True)
+OPEN_QUERIES = ProcessSetting(
+    "SVCCTL_OPEN_QUERIES", 64, "open queries of one domain; one more is refused with 429", whole=True
+)
+RUNNING_JOBS = ProcessSetting("SVCCTL_RUNNING_JOBS", 16, "running jobs of one domain", whole=True)
+TOTAL_JOBS = ProcessSetting("SVCCTL_TOTAL_JOBS", 64, "running jobs of all domains", whole=True)
+PROCESS_SETTINGS = (
+    *(DEMO_DAYS, QUERY_SECONDS, PADDING_SECONDS),
+    *(CONNECTIONS, ACCESS_EVENTS, ACCESS_DAYS),
+    *(QUERY_PLACES, OPEN_QUERIES, RUNNING_JOBS, TOTAL_JOBS),
+)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,18 @@ from pathlib import Path
 import pytest
 
 from svcctl.errors import UsageError
-from svcctl.local_service import CONNECTIONS, DEMO_DAYS, PADDING_SECONDS, QUERY_SECONDS, Files, ProcessSetting
+from svcctl.local_service import (
+    CONNECTIONS,
+    DEMO_DAYS,
+    OPEN_QUERIES,
+    PADDING_SECONDS,
+    QUERY_PLACES,
+    QUERY_SECONDS,
+    RUNNING_JOBS,
+    TOTAL_JOBS,
+    Files,
+    ProcessSetting,
+)
 
 
 @pytest.mark.parametrize(
@@ -24,6 +35,18 @@ def test_a_time_limit_that_is_not_above_zero_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         QUERY_SECONDS.read({"SVCCTL_QUERY_SECONDS": text})
     assert caught.value.message == f"SVCCTL_QUERY_SECONDS is '{text}', which is not a number above 0"
+
+
+@pytest.mark.parametrize(
+    ("setting", "default"), [(QUERY_PLACES, 8), (OPEN_QUERIES, 64), (RUNNING_JOBS, 16), (TOTAL_JOBS, 64)]
+)
+def test_a_count_is_a_whole_number(setting: ProcessSetting, default: float) -> None:
+    assert setting.read({}) == default
+    assert setting.read({setting.environment: "3"}) == 3
+    for text in ("0", "2.5", "x"):
+        with pytest.raises(UsageError) as caught:
+            setting.read({setting.environment: text})
+        assert caught.value.message == f"{setting.environment} is '{text}', which is not a whole number above 0"
 
 
 def test_there_may_be_no_days_of_demo_events_but_not_fewer() -> None:

@@ -82,7 +82,10 @@ def enable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False) 
 
 @_app.command()
 def disable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False) -> None:
-    """Disable a domain; nobody can use it until it is enabled"""
+    """Disable a domain; nobody can use it until it is enabled
+
+    Its answers end with an error, and its jobs stop; those that ran continue when it is enabled.
+    """
     svc: Context = ctx.obj
     with done_if(if_needed, already_so, svc.diagnostics.note):
         svc.client.disable_domain(name)

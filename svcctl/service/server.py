@@ -21,11 +21,21 @@ import uvicorn
 
 from svcctl import local_service
 from svcctl.errors import UsageError
-from svcctl.local_service import CONNECTIONS, DEMO_DAYS, PADDING_SECONDS, QUERY_SECONDS
+from svcctl.local_service import (
+    CONNECTIONS,
+    DEMO_DAYS,
+    OPEN_QUERIES,
+    PADDING_SECONDS,
+    PROCESS_SETTINGS,
+    QUERY_PLACES,
+    QUERY_SECONDS,
+    RUNNING_JOBS,
+    TOTAL_JOBS,
+)
 from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.events import demo
-from svcctl.service.http.app import build
+from svcctl.service.http.app import build, settle
 from svcctl.service.http.connection import Connection, Limits
 from svcctl.service.http.middleware import AccessLog
 from svcctl.service.jobs.delivery import deliver
@@ -33,7 +43,8 @@ from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.provisioning.seed import open_store
 from svcctl.service.service import Service
 
-THREADS = 8
+THREADS = 64
+"""Threads at most, for queries that have their turn and for loads; how many are used depends on the places."""
 OTHER_DESCRIPTORS = 200
 """Open files beside connections: of the state and the events, of jobs, of files that are loaded."""
 GROW_SECONDS = 1.0
@@ -89,10 +100,9 @@ def serve(files: local_service.Files, *, listen: str | None, ready_fd: int | Non
     """Run until SIGTERM or SIGINT. Locked when a service already runs on these files."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     os.umask(0o077)
-    query_seconds = QUERY_SECONDS.read(os.environ)
-    padding_seconds = PADDING_SECONDS.read(os.environ)
-    history = timedelta(days=DEMO_DAYS.read(os.environ))
-    limits = Limits(connections=_descriptors_for(int(CONNECTIONS.read(os.environ))))
+    settings = {setting: setting.read(os.environ) for setting in PROCESS_SETTINGS}
+    history = timedelta(days=settings[DEMO_DAYS])
+    limits = Limits(connections=_descriptors_for(int(settings[CONNECTIONS])))
     ready = _Ready(ready_fd)
     lock = local_service.hold_lock(files)  # the kernel frees it when this process ends, however it ends
     with ExitStack() as closing:
@@ -102,13 +112,20 @@ def serve(files: local_service.Files, *, listen: str | None, ready_fd: int | Non
         demo.extend(engine, datetime.now(UTC), ready.progress, history)
         executor = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
         closing.callback(executor.shutdown, cancel_futures=True)
-        service = Service(engine, store, executor, query_seconds=query_seconds, padding_seconds=padding_seconds)
-        jobs = Jobs(store, partial(deliver, engine, service.now))
+        service = Service(
+            *(engine, store, executor),
+            query_seconds=settings[QUERY_SECONDS],
+            padding_seconds=settings[PADDING_SECONDS],
+            places=int(settings[QUERY_PLACES]),
+            share=int(settings[OPEN_QUERIES]),
+        )
+        shares = {"share": int(settings[RUNNING_JOBS]), "total": int(settings[TOTAL_JOBS])}
+        jobs = Jobs(store, partial(deliver, engine, service.now), **shares)
         log = AccessLog(build(service, jobs), engine)
         is_ours = partial(local_service.still_held, files, lock)
         closing.enter_context(_repeated(partial(_grow, engine, log, history, is_ours)))
         closing.callback(jobs.close)
-        closing.enter_context(_repeated(partial(_settle, jobs)))
+        closing.enter_context(_repeated(partial(_settle, service, jobs)))
         # The server stops at a signal, and then raises it again for the handler that was there before.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: None)
@@ -166,11 +183,11 @@ def _repeated(work: Callable[[threading.Event], None]) -> Iterator[None]:
         thread.join()
 
 
-def _settle(jobs: Jobs, stopping: threading.Event) -> None:
-    """Run the jobs that should run, also when another process has changed the state, as `service accounts` does."""
+def _settle(service: Service, jobs: Jobs, stopping: threading.Event) -> None:
+    """Settle again and again: another process may have changed the state, as `service accounts` does."""
     while True:
         try:
-            jobs.settle()
+            settle(service, jobs)
         except Exception:
             _log.exception("the jobs could not be started or stopped")
         if stopping.wait(SETTLE_SECONDS):

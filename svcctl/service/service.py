@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from svcctl.local_service import PADDING_SECONDS, QUERY_SECONDS
+from svcctl.local_service import OPEN_QUERIES, PADDING_SECONDS, QUERY_PLACES, QUERY_SECONDS
 from svcctl.service.engines import Engine
+from svcctl.service.queries.turns import Turns
 from svcctl.service.store import Store
 
 T = TypeVar("T")
@@ -32,13 +33,20 @@ class Service:
     client takes to read does not count."""
     padding_seconds: float = PADDING_SECONDS.default
     """How long a client waits for the next byte before keep-alive padding is sent."""
+    places: int = int(QUERY_PLACES.default)
+    share: int = int(OPEN_QUERIES.default)
+    """See `Turns`."""
     started: float = field(default_factory=time.time)
     large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
     """Held while a large body is read."""
+    turns: Turns = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.turns = Turns(self.executor, places=self.places, share=self.share)
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.clock(), UTC)
 
     def run(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
-        """Run work in one of the engine's threads."""
+        """Run work in a thread at once, whatever the queries do."""
         return asyncio.get_running_loop().run_in_executor(self.executor, work, *arguments)

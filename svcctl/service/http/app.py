@@ -31,6 +31,7 @@ from svcctl.service.http.streaming import AnswerResponse, StreamedAnswer
 from svcctl.service.jobs import delivery
 from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.jobs import Jobs
+from svcctl.service.provisioning import domains
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.queries import saved
 from svcctl.service.queries.asked import AskedQuery
@@ -57,8 +58,14 @@ def build(service: Service, jobs: Jobs | None = None) -> ASGIApp:
     )
     app.state.service = service
     app.state.jobs = jobs or Jobs(service.store, partial(delivery.deliver, service.engine, service.now))
-    app.state.settle = app.state.jobs.settle
+    app.state.settle = partial(settle, service, app.state.jobs)
     return Answered(app, service.clock)
+
+
+def settle(service: Service, jobs: Jobs) -> None:
+    """End the jobs and answers of domains that can no longer be accessed, and resume the jobs of those that can."""
+    jobs.settle()
+    service.turns.end(domains.refusals(service.store, service.turns.domains()))
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
@@ -77,9 +84,14 @@ async def _query(request: Request) -> Response:
     )
     if asked.destination is not None:
         return succeeded(request, {"id": await asyncio.to_thread(_launch, request, asked)})
-    steps = await service.run(partial(Steps, service.engine, asked, service.now, launched=service.now()))
-    answer = StreamedAnswer(service, asked, request.state.cid, steps)
-    await answer.begin()
+    query = service.turns.open(request.state.account.owner)
+    try:
+        steps = await query.run(partial(Steps, service.engine, asked, service.now, launched=service.now()))
+        answer = StreamedAnswer(service, query, asked, request.state.cid, steps)
+        await answer.begin()
+    except BaseException:
+        query.close()
+        raise
     return AnswerResponse(answer, ENCODERS[asked.mode].content_type)
 
 

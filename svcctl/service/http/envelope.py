@@ -13,6 +13,8 @@ from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, Sv
 from svcctl.service.jobs.jobs import STATUSES
 from svcctl.service.language import QueryError
 
+RETRY_SECONDS = 1
+"""When a client that was refused with 429 may try again."""
 MAX_MESSAGE = 2000
 """A longer message is cut: it may quote the request."""
 
@@ -68,6 +70,8 @@ def failed(cid: str, seconds: float, error: Exception) -> Response:
     """Answer a request that failed, for whatever reason; a defect also ends the connection."""
     told = refusal(error, cid)
     response = json_response(error_envelope(cid, seconds, told), http_status(told))
+    if response.status_code == 429:
+        response.headers["retry-after"] = str(RETRY_SECONDS)
     if told is not error:
         response.headers["connection"] = "close"
     return response

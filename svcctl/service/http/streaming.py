@@ -1,4 +1,4 @@
-"""Streams the answer to a query: the engine works in a thread, and padding is sent while there are no rows."""
+"""Streams the answer to a query: the engine works in threads, by turns, and padding is sent while there are no rows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
+from itertools import chain
 from typing import Any
 
 import anyio
@@ -13,19 +14,20 @@ import pyarrow as pa
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from svcctl.errors import ServiceError
+from svcctl.errors import ServiceError, SvcctlError
 from svcctl.service import rendering
 from svcctl.service.engines import Stream
 from svcctl.service.http.envelope import cut, http_status, refusal
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.queries.continuous import Step, Steps
+from svcctl.service.queries.turns import INTERRUPT_SECONDS, OpenQuery
 from svcctl.service.rendering import ENCODERS, Dates, Encoder, Rendering
 from svcctl.service.service import Service
 
 POLL_SECONDS = 0.2
 """How often a continuous query looks for new events."""
-INTERRUPT_SECONDS = 0.1
-"""How often an interrupt is repeated: an engine may miss one that is sent while it starts."""
+LEAST_WAIT = 0.01
+"""How often the time limit of a query is looked at which has nearly reached it, and waits for its turn."""
 
 
 class StreamedAnswer:
@@ -35,15 +37,17 @@ class StreamedAnswer:
     an error envelope; a later one ends the stream in the way of its format.
     """
 
-    def __init__(self, service: Service, asked: AskedQuery, cid: str, steps: Steps) -> None:
+    def __init__(self, service: Service, query: OpenQuery, asked: AskedQuery, cid: str, steps: Steps) -> None:
         self._service = service
+        self._query = query
         self._asked = asked
         self._cid = cid
         self._steps = steps
         self._step: Step | None = None
         self._rows = 0
-        self._left = service.query_seconds
+        self._most = query.seconds + service.query_seconds
         self._closing = ExitStack()
+        self._stream_closing = ExitStack()
         self._stream: Stream | None = None
         self._batches: Iterator[pa.RecordBatch] = iter(())
         self._next: asyncio.Future[bytes | memoryview | None] | None = None
@@ -51,7 +55,7 @@ class StreamedAnswer:
 
     async def begin(self) -> None:
         """Start the first step, and wait for its first batch, but no longer than the padding time."""
-        step = await self._service.run(self._steps.next, None, 0)
+        step = await self._query.run(self._steps.next, None, 0)
         encoder = ENCODERS[self._asked.mode]
         if not encoder.streams and self._asked.range.end is None:
             raise ServiceError(f"mode.type {self._asked.mode} cannot be streamed, so the query needs a to")
@@ -81,7 +85,7 @@ class StreamedAnswer:
                 async for padding in self._idle():
                     yield padding
             tail = self._encoder.tail()
-            while chunk := await asyncio.to_thread(next, tail, b""):  # packing a workbook takes long
+            while chunk := await self._query.run(next, tail, b""):  # packing a workbook takes long
                 yield chunk
         except Exception as error:
             if not self._encoder.streams:
@@ -105,7 +109,7 @@ class StreamedAnswer:
                 if not self._next.done() and self._encoder.padding:
                     yield self._encoder.padding
             chunk = self._next.result()
-            self._next = None if chunk is None else self._service.run(self._encode_next)
+            self._next = None if chunk is None else asyncio.ensure_future(self._query.run(self._encode_next))
             if chunk:
                 yield chunk
         self._end_stream()
@@ -114,29 +118,35 @@ class StreamedAnswer:
         """Start the next step as soon as there is one, and send padding until then."""
         quiet_since = time.monotonic()
         while not self._over:
-            step = await self._service.run(self._steps.next, self._step, self._rows)
+            step = await self._query.run(self._steps.next, self._step, self._rows)
             if step is not None:
-                self._left = self._service.query_seconds
+                self._most = self._query.seconds + self._service.query_seconds
                 self._start(step)
                 return
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.wait({self._query.ended}, timeout=POLL_SECONDS)
             if time.monotonic() - quiet_since > self._service.padding_seconds and self._encoder.padding:
                 quiet_since = time.monotonic()
                 yield self._encoder.padding
 
     def _start(self, step: Step) -> None:
         self._step = step
-        self._stream_closing = ExitStack()
-        self._next = self._service.run(self._encode_first, step)
+        self._next = asyncio.ensure_future(self._first_chunk(step))
 
-    def _encode_first(self, step: Step) -> bytes | memoryview | None:
+    async def _first_chunk(self, step: Step) -> bytes | memoryview | None:
+        await self._query.run(self._read_first, step, interrupt=self._interrupt)
+        return await self._query.run(self._encode_next)
+
+    def _read_first(self, step: Step) -> None:
+        """Start the engine and wait for the first batch. Nothing is encoded yet, so this can be done again."""
+        self._end_stream()
         # The engine plans the query here, which takes seconds for the largest ones.
         plan = self._steps.plan(step)
         expressions = self._encoder.expressions()
         rows = rendering.stream(self._service.engine, plan, expressions, since=step.since, until=step.until)
         self._stream = self._stream_closing.enter_context(rows)
-        self._batches = iter(self._stream)
-        return self._encode_next()
+        batches = iter(self._stream)
+        first = next(batches, None)
+        self._batches = iter(()) if first is None else chain((first,), batches)
 
     def _encode_next(self) -> bytes | memoryview | None:
         batch = next(self._batches, None)
@@ -146,21 +156,36 @@ class StreamedAnswer:
         return self._encoder.chunk(batch)
 
     async def _wait(self) -> None:
-        """Wait for the next batch, but no longer than the padding time. Past its time limit the query is stopped."""
-        assert self._next is not None
-        before, left = time.monotonic(), self._left
-        await asyncio.wait({self._next}, timeout=max(0.0, min(self._service.padding_seconds, left)))
-        self._left -= time.monotonic() - before
-        if left <= self._service.padding_seconds:
-            limit = f"{self._service.query_seconds:g} s"
-            await self._stop(ServiceError(f"the query ran for more than {limit}; narrow its range"))
+        """Wait for the next batch, but no longer than the padding time.
 
-    async def _stop(self, reason: ServiceError | None = None) -> None:
+        The query is stopped when the engine has worked on it for longer than its limit, and when it must end.
+        """
+        assert self._next is not None
+        until = time.monotonic() + self._service.padding_seconds
+        while not self._next.done() and (remaining := until - time.monotonic()) > 0:
+            left = self._most - self._query.seconds
+            if left <= 0:
+                limit = f"{self._service.query_seconds:g} s"
+                await self._stop(ServiceError(f"the query ran for more than {limit}; narrow its range"))
+                return
+            wait = min(remaining, max(left, LEAST_WAIT))
+            either: set[asyncio.Future[Any]] = {self._next, self._query.ended}
+            await asyncio.wait(either, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+            if self._query.ended.done():
+                await self._stop(self._query.ended.result())
+                raise self._query.ended.result()
+
+    async def _stop(self, reason: SvcctlError | None = None) -> None:
         """Interrupt the engine, and wait until its thread is free."""
         while self._next is not None and not self._next.done():
-            if self._stream is not None:
-                self._stream.interrupt(reason)
+            if self._query.waiting:
+                self._next.cancel()
+            self._interrupt(reason)
             await asyncio.wait({self._next}, timeout=INTERRUPT_SECONDS)
+
+    def _interrupt(self, reason: SvcctlError | None = None) -> None:
+        if (stream := self._stream) is not None:
+            stream.interrupt(reason)
 
     def _end_stream(self) -> None:
         if self._stream is not None:
@@ -175,6 +200,7 @@ class StreamedAnswer:
             self._next.exception()
         self._end_stream()
         self._closing.close()
+        self._query.close()
 
 
 class AnswerResponse(StreamingResponse):

@@ -36,6 +36,7 @@ from typing import Any
 from svcctl.api import models
 from svcctl.api.models import JobStatus
 from svcctl.errors import Conflict, NotFound, SvcctlError
+from svcctl.local_service import RUNNING_JOBS, TOTAL_JOBS
 from svcctl.service.jobs import stored
 from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.provisioning.accounts import Account
@@ -45,7 +46,7 @@ UNKNOWN, UNCHANGEABLE, NOT_RUNNING = 100, 101, 108
 STATUSES = (UNKNOWN, UNCHANGEABLE, NOT_RUNNING)
 """The statuses of envelopes that refuse a job operation."""
 
-MOST_RUNNING, MOST_IN_TOTAL = 16, 64
+MOST_RUNNING, MOST_IN_TOTAL = int(RUNNING_JOBS.default), int(TOTAL_JOBS.default)
 """Jobs that may run at once, of one domain or reseller and of all."""
 PATIENCE = 0.5
 """Seconds that an operation waits for the destination. Rows that it did not accept are delivered after a restart."""

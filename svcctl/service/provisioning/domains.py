@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, case, func
 from sqlalchemy import delete as delete_
 
 from svcctl.api.models import DomainStatus
-from svcctl.errors import UsageError
+from svcctl.errors import SvcctlError, UsageError
 from svcctl.service import schema
 from svcctl.service.provisioning import offers
 from svcctl.service.provisioning.codes import Reason, refused
@@ -160,6 +160,18 @@ def check_access(connection: Connection, domain: StoredDomain) -> None:
         raise refused(
             Reason.NO_OWNER, f"domain {domain.name} has no owner and cannot be accessed until one is assigned"
         )
+
+
+def refusals(store: Store, ids: Collection[int]) -> dict[int, SvcctlError]:
+    """Return the reason for each of these domains that cannot be accessed."""
+    found: dict[int, SvcctlError] = {}
+    with store.reading() as connection:
+        for id in ids:
+            try:
+                check_access(connection, identified(connection, id))
+            except SvcctlError as error:
+                found[id] = error
+    return found
 
 
 def active() -> Select[int]:

@@ -25,7 +25,7 @@ from svcctl.errors import IncompleteResult, NotFound, ServiceError
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.app import build
 from svcctl.service.language.types import Column, Type
-from svcctl.service.provisioning import accounts
+from svcctl.service.provisioning import accounts, domains, offers
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.rendering import ENCODERS
 from svcctl.service.service import Service
@@ -270,6 +270,93 @@ def test_queries_without_an_end_hold_no_thread_while_they_wait(serve: Serve) -> 
         late = "SELECT TIMESTAMP '2024-01-01 11:59:30' AS eventdate, 99 AS n, 'late' AS text"
         served.engine.append("few", selected(late))
         assert [next(rows) for rows in arriving] == [(99,)] * 4
+
+
+# Shares, and domains that are disabled
+
+
+def test_eight_heavy_queries_leave_a_place_for_a_small_one(serve: Serve) -> None:
+    served = serve(threads=32)
+    heavy = [sent(served, f"from endless group by n % {10 + number} select count()", "csv") for number in range(8)]
+    try:
+        while len(served.service.turns._open) < 8:
+            threading.Event().wait(0.01)
+        for _ in range(3):
+            assert served.ask("from few") == ROWS
+    finally:
+        for connection in heavy:
+            connection.close()
+
+
+def test_one_query_too_many_is_refused_with_the_time_to_try_again(serve: Serve) -> None:
+    served = serve(threads=8, share=2)
+    with ExitStack() as closing:
+        clients = [closing.enter_context(sent(served, "from endless", "csv")) for _ in range(2)]
+        assert [client.recv(15) for client in clients] == [b"HTTP/1.1 200 OK"] * 2
+        refused = closing.enter_context(sent(served, "from few", "csv"))
+        told = b""
+        while not told.endswith(b"}"):
+            told += refused.recv(1 << 16)
+        head, _, body = told.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 429 ")
+        assert b"\r\nretry-after: 1\r\n" in head + b"\r\n"
+        assert {key: value for key, value in json.loads(body).items() if key in ("success", "status", "msg")} == {
+            "success": False,
+            "status": 1,
+            "msg": "2 queries are already open, which is the maximum; try again when one of them has ended",
+        }
+        waits: list[float] = []
+
+        def sleep(seconds: float) -> None:
+            waits.append(seconds)
+            clients[0].close()
+
+        with Client(f"http://127.0.0.1:{served.address[1]}", Bearer("token"), retries=50, sleep=sleep) as client:
+            request = QueryRequest(query="from few", from_=NOON - 3600, to=NOON, mode="json/simple/compact")
+            with client.query(request) as answer:
+                assert list(answer.rows()) == ROWS
+        assert set(waits) == {1.0}
+
+
+@pytest.fixture
+def acme(serve: Serve) -> Served:
+    """A service with the domain acme of the reseller that has the token; acme's token is `customer`."""
+    served = serve(threads=8, padding_seconds=0.05)
+    store = served.service.store
+    offers.put_reseller(store, offers.Reseller("none"))
+    offers.put_plan(store, offers.PricePlan("none", "basic"))
+    domains.create(store, "none", {"name": "acme", "plan": "basic"})
+    domains.assign(store, "acme@none", "ann@acme.example", domains.OWNER)
+    accounts.put(store, Account("customer", "secret", "customer", "acme@none"))
+    return served
+
+
+@pytest.mark.parametrize("mode", [mode for mode in STREAMING if mode != "xml"])
+@pytest.mark.parametrize(
+    ("method", "path", "reason"),
+    [
+        ("POST", "/domain/acme/disable", (409, "domain acme@none is disabled and cannot be accessed")),
+        ("DELETE", "/domain/acme", (404, "domain acme@none is deleted")),
+    ],
+)
+@pytest.mark.parametrize("query", ["from few select n", "from endless where n < 3 select n"])
+def test_the_answers_of_a_domain_end_with_its_access(
+    acme: Served, mode: str, method: str, path: str, reason: tuple[int, str], query: str
+) -> None:
+    address = f"http://127.0.0.1:{acme.address[1]}"
+    with Client(address, Bearer("customer"), retries=0) as customer, acme.client() as reseller:
+        to = None if "few" in query else NOON
+        with customer.query(QueryRequest(query=query, from_=NOON - 3600, to=to, mode=mode)) as answer:
+            reseller.call(method, path)
+            with pytest.raises(IncompleteResult) as caught:
+                list(answer.raw())
+    code, message = reason
+    assert caught.value.message == (
+        f"the result is incomplete: it ended in an error of the service: {message} (code {code}, cid {answer.cid})"
+    )
+    while acme.service.turns.domains():
+        threading.Event().wait(0.01)
+    assert acme.ask("from few") == ROWS
 
 
 def test_every_answer_names_its_request_in_its_head(served: Served) -> None:

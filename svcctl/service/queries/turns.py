@@ -1,0 +1,212 @@
+"""Which queries the engine works on, and which wait for their turn.
+
+The work on a query is done in pieces: its plan, each batch of its rows. A piece takes a place while it runs in a
+thread, and a query gives its place up between two pieces. So a client that reads slowly, or not at all, holds no place.
+
+- The place goes to the domain that has the fewest, and there to the query that has waited longest. A query that has
+  been worked on before waits up to HANDICAP longer, so new ones pass it, but nobody waits for ever.
+- A piece that takes longer than a SLICE is long. It leaves its place to the next one and takes one of the places for
+  long pieces, of which there are half as many, and at most half of those for one domain. If none is free, the piece is
+  given up and done again when one is; a piece that cannot be repeated goes on.
+- A domain has a share of open queries, those that wait and those whose clients read slowly included. One more is
+  refused with 429.
+
+All but `end` is called in the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from time import monotonic
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from svcctl.errors import ServiceError, SvcctlError
+from svcctl.service.provisioning.accounts import Owner
+
+SLICE = 1.0
+"""Seconds after which a piece of work is long."""
+HANDICAP = 0.25
+"""Seconds that a query waits longer than a new one, at most."""
+INTERRUPT_SECONDS = 0.1
+"""How often an interrupt is repeated: an engine may miss one that is sent while it starts."""
+BUSY = 429
+
+T = TypeVar("T")
+Interrupt = Callable[[SvcctlError], None]
+"""Makes a running piece of work raise this error soon."""
+
+
+class Turns:
+    """The places of a service: `places` for pieces of work, and the `share` of open queries of a domain or reseller."""
+
+    def __init__(self, executor: Executor, *, places: int, share: int) -> None:
+        self._executor = executor
+        self._short = _Places(places, places)
+        self._long = _Places(max(1, places // 2), max(1, places // 4))
+        self._share = share
+        self._open: set[OpenQuery] = set()
+
+    def open(self, owner: Owner) -> OpenQuery:
+        """Begin a query. ServiceError 429 when its owner has too many."""
+        count = sum(query.owner == owner for query in self._open)
+        if count >= self._share:
+            raise ServiceError(
+                f"{count} queries are already open, which is the maximum",
+                code=BUSY,
+                hint="try again when one of them has ended",
+            )
+        query = OpenQuery(self, owner)
+        self._open.add(query)
+        return query
+
+    def domains(self) -> Collection[int]:
+        """The domains that have open queries. May be called from any thread."""
+        return {query.owner.domain for query in self._open.copy() if query.owner.domain is not None}
+
+    def end(self, reasons: Mapping[int, SvcctlError]) -> None:
+        """End the queries of some domains, each with its reason. May be called from any thread."""
+        for query in self._open.copy():
+            if query.owner.domain is not None and (reason := reasons.get(query.owner.domain)):
+                query.end(reason)
+
+
+class OpenQuery:
+    """A query from its admission until its answer is closed."""
+
+    def __init__(self, turns: Turns, owner: Owner) -> None:
+        self._turns = turns
+        self._loop = asyncio.get_running_loop()
+        self.owner = owner
+        self.ended: asyncio.Future[SvcctlError] = self._loop.create_future()
+        """The reason why the query must end before its last row."""
+        self.waiting = False
+        self._used = 0.0
+        self._since: float | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._turns._open.discard(self)
+
+    def end(self, reason: SvcctlError) -> None:
+        """Demand that the query ends. May be called from any thread."""
+        self._loop.call_soon_threadsafe(self._end, reason)
+
+    def _end(self, reason: SvcctlError) -> None:
+        if not self.ended.done():
+            self.ended.set_result(reason)
+
+    @property
+    def seconds(self) -> float:
+        """How long the engine has worked on the query."""
+        return self._used + (0.0 if self._since is None else monotonic() - self._since)
+
+    async def run(self, work: Callable[..., T], *arguments: Any, interrupt: Interrupt | None = None) -> T:
+        """Do a piece of work in a thread when it is the query's turn.
+
+        With `interrupt`, work that takes long may be interrupted, and is then done again from its start.
+        """
+        if self.ended.done():
+            raise self.ended.result()
+        turns = self._turns
+        places = turns._short
+        while True:
+            await self._take(places)
+            self._since = monotonic()
+            try:
+                running = asyncio.get_running_loop().run_in_executor(turns._executor, work, *arguments)
+                given_up = False
+                if places is turns._short:
+                    await asyncio.wait({running}, timeout=SLICE)
+                    if not running.done():
+                        given_up = interrupt is not None and not turns._long.has_room(self.owner)
+                        if given_up and interrupt is not None:
+                            await _interrupted(running, interrupt)
+                        else:
+                            places.leave(self.owner)
+                            places = turns._long
+                            places.enter(self.owner)
+                if not given_up:
+                    return await running
+            finally:
+                self._used, self._since = self.seconds, None
+                places.leave(self.owner)
+            places = turns._long
+
+    async def _take(self, places: _Places) -> None:
+        self.waiting = True
+        try:
+            await places.take(self.owner, monotonic() + min(self._used, HANDICAP))
+        finally:
+            self.waiting = False
+
+
+async def _interrupted(running: asyncio.Future[Any], interrupt: Interrupt) -> None:
+    """Interrupt work until it ends. Whatever it returns or raises is dropped, since it is done again."""
+    while not running.done():
+        interrupt(ServiceError("the query was interrupted to be run again"))
+        await asyncio.wait({running}, timeout=INTERRUPT_SECONDS)
+    running.exception()
+
+
+@dataclass(eq=False)
+class _Waiting:
+    owner: Owner
+    due: float
+    turn: asyncio.Future[None]
+
+
+@dataclass
+class _Places:
+    """Places of one kind, of which each owner has a share, and the queue before them."""
+
+    number: int
+    share: int
+    _taken: Counter[Owner] = field(default_factory=Counter)
+    _queue: list[_Waiting] = field(default_factory=list)
+
+    def has_room(self, owner: Owner) -> bool:
+        return self._taken.total() < self.number and self._taken[owner] < self.share
+
+    async def take(self, owner: Owner, due: float) -> None:
+        """Wait for a place."""
+        waiting = _Waiting(owner, due, asyncio.get_running_loop().create_future())
+        self._queue.append(waiting)
+        self._fill()
+        try:
+            await waiting.turn
+        except asyncio.CancelledError:
+            if waiting in self._queue:
+                self._queue.remove(waiting)
+            elif not waiting.turn.cancelled():
+                self.leave(owner)
+            raise
+
+    def enter(self, owner: Owner) -> None:
+        """Take a place even if none is free."""
+        self._taken[owner] += 1
+
+    def leave(self, owner: Owner) -> None:
+        self._taken[owner] -= 1
+        if not self._taken[owner]:
+            del self._taken[owner]
+        self._fill()
+
+    def _fill(self) -> None:
+        while able := [waiting for waiting in self._queue if self.has_room(waiting.owner)]:
+            chosen = min(able, key=lambda waiting: (self._taken[waiting.owner], waiting.due))
+            self._queue.remove(chosen)
+            if not chosen.turn.cancelled():
+                self.enter(chosen.owner)
+                chosen.turn.set_result(None)

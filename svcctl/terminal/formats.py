@@ -42,6 +42,8 @@ class Format:
     """Whether the service formats dates in it (dateFormat and timeZone apply)."""
     lines: bool = False
     """Whether a row is a line, so that a query without an end can be printed in it."""
+    widest: int | None = None
+    """The most columns that it is laid out with, where rows are held until their columns are measured."""
 
     def write(
         self, columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
@@ -49,6 +51,11 @@ class Format:
         """Lines of rows in this format."""
         if self.layout is None:
             raise UsageError(f"only a service writes {self.name}")
+        if self.widest is not None and len(columns) > self.widest:
+            raise UsageError(
+                f"a {self.name} has at most {self.widest} columns, and this result has {len(columns)}",
+                hint="name some with --columns, select fewer in the query, or use --format csv or vertical",
+            )
         return self.layout(columns, rows, style, note)
 
 
@@ -138,9 +145,9 @@ _ROWS = "json/simple/compact"
 FORMATS = {
     row.name: row
     for row in (
-        Format("table", _ROWS, "columns that fit the terminal", _table, raw=False, lists=True, lines=True),
+        Format("table", _ROWS, "columns that fit the terminal", _table, raw=False, lists=True, lines=True, widest=500),
         Format("vertical", _ROWS, "one line per column, for wide rows", _vertical, raw=False, lists=True, lines=True),
-        Format("chart", _ROWS, "a bar per row, or a line over time", _chart, raw=False),
+        Format("chart", _ROWS, "a bar per row, or a line over time", _chart, raw=False, widest=50),
         Format(
             "csv",
             "csv",

@@ -2,6 +2,7 @@
 
 import io
 import json
+import time
 import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterable
@@ -373,6 +374,66 @@ def test_a_row_of_many_pieces_is_one_row(mode: str) -> None:
     body = bodies[mode]()
     pieces = [body[at : at + 65_536] for at in range(0, len(body), 65_536)]
     assert [row[0] for row in answer(mode, pieces).rows()] == [value]
+
+
+@pytest.mark.parametrize(
+    "mode", ["json", "json/compact", "json/simple", "json/simple/compact", "csv", "tsv", "msgpack"]
+)
+def test_a_long_row_costs_a_few_times_its_length(mode: str) -> None:
+    size = 16_000_000
+    tracemalloc.start()
+    got = sum(map(len, answer(mode, _long_row(mode, size)).raw()))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert got > size
+    assert peak < 7 * size
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "mode", ["json", "json/compact", "json/simple", "json/simple/compact", "csv", "tsv", "msgpack"]
+)
+def test_the_time_for_a_long_row_grows_as_its_length_does(mode: str) -> None:
+    def seconds(size: int) -> float:
+        started = time.process_time()
+        for _ in answer(mode, _long_row(mode, size)).raw():
+            pass
+        return time.process_time() - started
+
+    seconds(1_000_000)
+    assert seconds(32_000_000) < 24 * seconds(4_000_000)  # eight times as long; 64 when each piece copied all before
+
+
+def _long_row(mode: str, size: int) -> Iterable[bytes]:
+    whole: dict[str, tuple[bytes, bytes]] = {
+        "json": (b'{"status":0,"object":[{"a":"', b'"}]}'),
+        "json/compact": (b'{"object":{"m":{"a":{"type":"str","index":0}},"d":[["', b'"]]},"status":0}'),
+        "json/simple": (b'{"a":"', b'"}\n'),
+        "json/simple/compact": (b'{"m":{"a":{"type":"str","index":0}}}\n{"d":["', b'"]}\n'),
+        "csv": (b'a,b\n"', b'",\n'),
+        "tsv": (b"a\tb\n", b"\t1\n"),
+        "msgpack": (b"\x82\xa6status\x00\xa6object\x91\x81\xa1a\xdb" + size.to_bytes(4), b""),
+    }
+    before, after = whole[mode]
+    yield before
+    for at in range(0, size, 65_536):
+        yield b"x" * min(65_536, size - at)
+    yield after
+
+
+def test_an_array_of_anything_but_rows_does_not_fill_the_memory() -> None:
+    asked = 0
+
+    def pieces() -> Iterable[bytes]:
+        nonlocal asked
+        yield b'{"status":0,"object":['
+        while True:
+            asked += 1
+            yield b"1," * 1000
+
+    error = drain(answer("json", pieces()).raw())[1]
+    assert str(error) == "the result is incomplete: its object does not hold rows"
+    assert asked < 5
 
 
 @pytest.mark.parametrize("mode", ["json", "json/simple", "csv", "msgpack"])

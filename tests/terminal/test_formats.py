@@ -1,6 +1,7 @@
 """A format is found by its name, and prints lists in its own way."""
 
 import io
+from collections.abc import Iterator
 
 import pytest
 
@@ -51,3 +52,18 @@ def test_a_format_without_a_layout_is_refused_where_rows_are_to_be_written() -> 
     with pytest.raises(UsageError) as caught:
         FORMATS["xls"].write(COLUMNS, ROWS, Style(), print)
     assert caught.value.message == "only a service writes xls"
+
+
+@pytest.mark.parametrize(("name", "most"), [("table", 500), ("chart", 50)])
+def test_too_many_columns_are_refused_before_a_row_is_read(name: str, most: int) -> None:
+    def rows_asked_for() -> Iterator[list[int]]:
+        pytest.fail("a row was read")
+        yield []
+
+    columns = [TableColumn(f"c{number}", "int8") for number in range(most + 1)]
+    with pytest.raises(UsageError) as caught:
+        list(FORMATS[name].write(columns, rows_asked_for(), Style(), print))
+    assert (caught.value.message, caught.value.hint) == (
+        f"a {name} has at most {most} columns, and this result has {most + 1}",
+        "name some with --columns, select fewer in the query, or use --format csv or vertical",
+    )

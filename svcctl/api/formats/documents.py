@@ -145,6 +145,8 @@ def _rows(reader: Reader, delivered: Delivered, expected: type) -> Generator[Bat
             for value in values:
                 if not isinstance(value, expected):
                     strays.append(value)
+                    if len(strays) > _MOST_STRAYS:
+                        raise delivered.incomplete("its object does not hold rows")
                 elif isinstance(value, list) and delivered.columns is not None and len(value) != len(delivered.columns):
                     number = (delivered.rows or 0) + len(batch) + 1
                     width = len(delivered.columns)
@@ -167,6 +169,8 @@ def _rows(reader: Reader, delivered: Delivered, expected: type) -> Generator[Bat
     return strays
 
 
+_MOST_STRAYS = 1000
+"""Elements that are no rows: the causes of an error are a few."""
 _SPACE = re.compile(r"[ \t\n\r]*")
 _GAPS = ("", " ", "\n", "\r\n")
 """White space that is no padding."""
@@ -304,27 +308,29 @@ class JsonReader:
         if size > MAX_ROW:
             raise self._delivered.too_long()
         # A long value is parsed again only when it has grown by half; parsing would otherwise take longer than reading.
-        wanted = len(self._text) - self._at + (size // 2 if size > BLOCK else 1)
-        while len(self._text) - self._at < wanted:
-            if not self._fill():
-                if len(self._text) - self._at > size:
-                    return
-                raise self._delivered.cut()
+        if not self._fill(size // 2 if size > BLOCK else 1):
+            raise self._delivered.cut()
 
-    def _fill(self, keep_space: bool = False) -> bool:
-        """Add the next piece of the body and drop the text that was taken; False at the end of the body."""
-        if self._ended:
-            return False
+    def _fill(self, least: int = 1, *, keep_space: bool = False) -> bool:
+        """Add so many characters of the body at least, unless it ends, and drop the text that was taken.
+
+        False when nothing was added.
+        """
         kept = self._text[self._from :]
         self._at -= self._from
         self._from = 0
         if keep_space and len(kept) > self._at + 2:  # padding must not pile up while a query is slow
             kept = kept[: self._at] + ("\n\n" if "\n" in kept[self._at :] else "  ")
-        chunk = next(self._chunks, None)
-        self._ended = chunk is None
+        added: list[str] = []
+        size = 0
+        while size < least and not self._ended:
+            chunk = next(self._chunks, None)
+            self._ended = chunk is None
+            added.append(self._decode(chunk or b"", self._ended))
+            size += len(added[-1])
         self._tried = False
-        self._text = kept + self._decode(chunk or b"", self._ended)
-        return not self._ended or len(self._text) > len(kept)
+        self._text = "".join((kept, *added))
+        return size > 0
 
     def _wrong(self) -> NoReturn:
         if self._ended and self._at >= len(self._text) - _LATE:

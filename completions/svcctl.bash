@@ -33,7 +33,7 @@ _svcctl_place() {
         kind=query
         ;;
     'svcctl export -')
-        words=(--output --from --to --window --workers --format --file --var --state --lag --on-error --max-requests-per-second --limit-per-window --date-format --time-zone --force --metrics --log-format --scheduler --dry-run --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--output --from --to --window --workers --format --file --var --state --lag --on-error --max-requests-per-second --limit-per-window --date-format --time-zone --force --metrics --log-format --scheduler --max-time --dry-run --profile --config --timeout --retries --color --quiet --verbose --help)
         ;;
     'svcctl export --format' | 'svcctl export -f')
         words=(csv tsv ndjson parquet)

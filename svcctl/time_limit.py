@@ -1,31 +1,51 @@
-"""A limit on how long a block runs, whatever it is waiting for; the process's alarm clock keeps it."""
+"""A limit on how long a block runs, whatever it is waiting for; the process's alarm clock keeps it.
+
+So one limit covers connections, retries, the pauses that a service asks for, and writing: whatever --max-time bounds.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+_SOON = 0.01
+"""Seconds; zero would switch the alarm off."""
+_OWN = (__file__, contextlib.__file__)
 
 
-@contextmanager
-def time_limit(seconds: float | None) -> Iterator[None]:
-    """Interrupt the block after `seconds`; without a number there is no limit."""
+class _TimeIsUp(BaseException):
+    """Interrupts a block; no `except Exception` on its way takes it for a failure."""
 
-    class TimeIsUp(Exception):
-        pass
 
-    def interrupt(*_: object) -> None:
-        raise TimeIsUp
+@contextlib.contextmanager
+def time_limit(seconds: float | None, late: Callable[[], Exception | None] = lambda: None) -> Iterator[None]:
+    """Interrupt the block after `seconds`, and raise what `late` returns; without an error the block just ends.
 
+    Without a number there is no limit. Only the main thread may set one.
+    """
     if seconds is None:
         yield
         return
+    over = False
+
+    def interrupt(_: int, frame: FrameType | None) -> None:
+        if over:
+            return
+        if frame is not None and frame.f_code.co_filename in _OWN:  # on the way into the block, or out of it
+            signal.setitimer(signal.ITIMER_REAL, _SOON)
+            return
+        raise _TimeIsUp
+
     previous = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, _SOON))
     try:
         yield
-    except TimeIsUp:
-        pass
+    except _TimeIsUp:
+        if (error := late()) is not None:
+            raise error from None
     finally:
+        over = True
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)

@@ -31,6 +31,7 @@ from svcctl.options import (
     VarOpt,
 )
 from svcctl.terminal.records import STATUS, WINDOWS
+from svcctl.time_limit import time_limit
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
@@ -105,6 +106,10 @@ SchedulerOpt = Annotated[
     str | None,
     typer.Option("--scheduler", metavar="URL", help="Let the workers of a Dask cluster fetch: tcp://HOST:8786."),
 ]
+MaxTimeOpt = Annotated[
+    float | None,
+    typer.Option("--max-time", metavar="S", min=0, help="Stop after S seconds; the next run fetches what is missing."),
+]
 DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Print the windows and their files; export nothing.")]
 NameArg = Annotated[
     str, typer.Argument(metavar="NAME|PATH", help="A state, or PATH as given to -o."), Completes("states")
@@ -139,6 +144,7 @@ def export(
     metrics: MetricsOpt = None,
     log_format: LogFormatOpt = "text",
     scheduler: SchedulerOpt = None,
+    max_time: MaxTimeOpt = None,
     dry_run: DryRunOpt = False,
 ) -> None:
     """A run that fails leaves no file under its final name; the same command again fetches only what is missing.
@@ -193,10 +199,18 @@ def export(
             svc.diagnostics.note(f"nothing to export yet: no window has ended since {_moment(planned.whole.start)}")
             figures |= {"success": 1.0, "until_seconds": planned.whole.start}
             return
-        summary = _run(svc, planned, crew, figures, keep_going=keep_going)
+        with time_limit(max_time, lambda: _late(max_time)):
+            summary = _run(svc, planned, crew, figures, keep_going=keep_going)
         if state is not None and summary.until > planned.whole.start:
             states.save(state, replace(after, until=summary.until))
         _tell_gaps(svc, summary)
+
+
+def _late(seconds: float | None) -> SvcctlError:
+    return IncompleteResult(
+        f"the export is not complete after {seconds:g} s",
+        hint="the same command again fetches only what is missing",
+    )
 
 
 def status(ctx: typer.Context, name: NameArg, format: FormatOpt = None) -> None:

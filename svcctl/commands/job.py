@@ -15,10 +15,11 @@ from svcctl.commands import verbs_of
 from svcctl.completion import words
 from svcctl.completion.words import Completes
 from svcctl.context import Context
-from svcctl.errors import UsageError
+from svcctl.errors import Unavailable, UsageError
 from svcctl.inputs import text
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.terminal.records import JOBS, WATCHED
+from svcctl.time_limit import time_limit
 
 _IDS = typer.Argument(metavar="ID…", help="Job IDs; - reads them from standard input.")
 IdsArg = Annotated[list[str], _IDS, Completes("jobs")]
@@ -46,6 +47,9 @@ WaitOpt = Annotated[
 ]
 WatchOpt = Annotated[float | None, typer.Option("--max-time", metavar="S", min=0, help="Stop after S seconds.")]
 IntervalOpt = Annotated[float, typer.Option("--interval", metavar="S", min=0.1, help="Seconds between refreshes.")]
+
+LAST_LOOK = 5.0
+"""Seconds behind --max-time in which the service may still say how the jobs are; then the command ends regardless."""
 
 _app = verbs_of("job")
 
@@ -133,7 +137,11 @@ def wait(
     if not wanted:
         raise UsageError(f"--for '{for_}' contains no state")
     deadline = None if max_time is None else time.monotonic() + max_time
-    _each(svc, text.words(ids), lambda job_id: wait_for(svc.client, job_id, wanted, deadline), format)
+    with time_limit(
+        None if max_time is None else max_time + LAST_LOOK,
+        lambda: Unavailable(f"the service does not answer, and the {max_time:g} s of --max-time are over"),
+    ):
+        _each(svc, text.words(ids), lambda job_id: wait_for(svc.client, job_id, wanted, deadline), format)
 
 
 @_app.command()

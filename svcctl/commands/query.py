@@ -18,7 +18,7 @@ from svcctl.commands import page_of
 from svcctl.completion import words
 from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
-from svcctl.errors import EmptyResult, UsageError
+from svcctl.errors import EmptyResult, IncompleteResult, SvcctlError, Unavailable, UsageError
 from svcctl.inputs import dates, destination, query_text
 from svcctl.options import (
     DateFormatOpt,
@@ -59,7 +59,8 @@ FollowOpt = Annotated[
     ),
 ]
 MaxTimeOpt = Annotated[
-    float | None, typer.Option("--max-time", min=0, metavar="S", help="Stop --follow after S seconds.")
+    float | None,
+    typer.Option("--max-time", min=0, metavar="S", help="Fail after S seconds, retries included; --follow stops."),
 ]
 DestOpt = Annotated[
     str | None,
@@ -144,7 +145,7 @@ def query(
         return
     chosen = _format(svc, format, output, chart=chart)
     names = _names(chosen, columns)
-    _check_follow(chosen, follow=follow, max_time=max_time)
+    _check_follow(chosen, follow=follow)
     request, style = _dated(svc, replace(request, mode=chosen.mode), chosen, date_format, time_zone)
     if dry_run:
         svc.output.text(svc.connect().preview(request))
@@ -154,7 +155,8 @@ def query(
             live = partial(svc.output.live, format=chosen, sink=sink, names=names, style=style)
             rows = _follow(svc, request, live, max_time)
         else:
-            rows = _print(svc, request, partial(svc.output.query, format=chosen, sink=sink, names=names, style=style))
+            show = partial(svc.output.query, format=chosen, sink=sink, names=names, style=style)
+            rows = _print(svc, request, show, max_time)
         if fail_on_empty and not rows:
             raise EmptyResult("the query has no rows", hint="without --fail-on-empty this succeeds")
     if limit and rows == limit:
@@ -169,19 +171,33 @@ def _end(follow: bool, to: Any) -> Any:
     return None if follow else "now" if to is None else to
 
 
-def _print(svc: Context, request: QueryRequest, show: Callable[[QueryResponse], None]) -> int | None:
+def _print(
+    svc: Context, request: QueryRequest, show: Callable[[QueryResponse], None], max_time: float | None
+) -> int | None:
     """Print the answer; returns the number of its rows where the format shows them."""
     started = svc.clock()
+    begun = False
+
+    def late() -> SvcctlError:
+        if begun:
+            return IncompleteResult(f"the result is incomplete after {max_time:g} s", hint=_LATER)
+        return Unavailable(f"no answer within {max_time:g} s", hint=_LATER)
+
     with (
+        time_limit(max_time, late),
         svc.client.query(request) as answer,
         svc.diagnostics.working(lambda: _so_far(answer, svc.clock() - started)),
     ):
+        begun = True
         show(answer)
     svc.diagnostics.detail(
         f"cid {answer.cid or '-'}, {'-' if answer.row_count is None else answer.row_count} rows, {answer.bytes} bytes, "
         f"{svc.clock() - started:.3f} s"
     )
     return answer.row_count
+
+
+_LATER = "give it longer with --max-time, or ask for less"
 
 
 def _so_far(answer: QueryResponse, seconds: float) -> str:
@@ -205,9 +221,7 @@ def _follow(svc: Context, request: QueryRequest, show: Callable[[Follow], None],
     return following.row_count
 
 
-def _check_follow(format: Format, *, follow: bool, max_time: float | None) -> None:
-    if max_time is not None and not follow:
-        raise UsageError("--max-time needs --follow")
+def _check_follow(format: Format, *, follow: bool) -> None:
     if follow and not format.lines:
         lines = ", ".join(row.name for row in FORMATS.values() if row.lines)
         raise UsageError(

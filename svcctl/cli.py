@@ -14,11 +14,12 @@ from typing import Annotated, Any, NoReturn, get_args
 
 import typer
 
-from svcctl import __version__
+from svcctl import __version__, encoding
 from svcctl.commands import NOUNS, VERBS
 from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
-from svcctl.errors import ReaderClosed, UsageError
+from svcctl.errors import UsageError
+from svcctl.terminal import streams
 from svcctl.terminal.diagnostics import EXIT_CODES, exit_code, wants_color
 
 HIDDEN = {"complete": "completion"}
@@ -227,8 +228,6 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
             diagnostics.page(page)
             return exit_code(UsageError(""))
         return diagnostics.report(_usage_error(error))
-    except BrokenPipeError:  # from a help page, which Typer prints
-        return diagnostics.report(ReaderClosed())
     except (Exception, KeyboardInterrupt) as error:
         return diagnostics.report(error)
     finally:
@@ -259,7 +258,10 @@ def _usage_error(error: typer.TyperException) -> UsageError:
 
 def main() -> NoReturn:
     """Run the command line of this process and exit."""
-    code = run(sys.argv[1:])
+    encoding.use_utf8()
+    streams.adopt()
+    code = run([encoding.argument(word) for word in sys.argv[1:]])
+    sys.stdout.flush()
     # Nothing is buffered and nothing is left to do; taking the interpreter apart would cost a person at a prompt
     # milliseconds, and would complain about a stdout that nobody reads.
     os._exit(code)

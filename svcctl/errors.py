@@ -21,6 +21,7 @@ can be used as a library.
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import dataclass
 
@@ -125,6 +126,10 @@ class Locked(SvcctlError):
 def reason(error: Exception) -> str:
     """Why the system or a codec failed, in its own words and without the number."""
     code = getattr(error, "errno", None)
+    if code == errno.EBADF:
+        return "it is closed"
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start + 1} is not UTF-8"
     known = os.strerror(code) if isinstance(code, int) and code > 0 else None
     return getattr(error, "strerror", None) or known or str(error)
 

@@ -20,14 +20,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
-from svcctl import extras
-from svcctl.errors import SvcctlError, UsageError
+from svcctl import extras, home
+from svcctl.errors import SvcctlError, UsageError, reason
 from svcctl.files import is_locked, lock, write
 from svcctl.profiles.settings import BUILT_IN
 
@@ -40,6 +40,12 @@ DATA_ENVIRONMENT = "SVCCTL_DATA"
 READY = "ready\n"
 """What a service that is ready writes to the pipe of its starter, after any lines of progress."""
 LOCKED_EXIT = 9
+_CREDENTIALS: Mapping[str, Callable[[], str]] = {
+    "api_key": lambda: secrets.token_hex(16),
+    "api_secret": lambda: secrets.token_hex(32),
+    "token": lambda: secrets.token_urlsafe(32),
+}
+"""The credentials of a built-in profile, and how each is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +132,17 @@ class Files:
 
     def make(self) -> None:
         """Make the directory, private to the user."""
-        try:
+        with self.within():
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    @contextmanager
+    def within(self) -> Iterator[None]:
+        """UsageError for what the system refuses in the directory."""
+        try:
+            yield
         except OSError as error:
             raise UsageError(
-                f"the local service cannot keep its data in {self.directory}: {error.strerror}",
+                f"the local service cannot keep its data in {self.directory}: {reason(error)}",
                 hint=f"set {DATA_ENVIRONMENT} to a directory that can be written",
             ) from None
         _require_private(self.directory, f"or set {DATA_ENVIRONMENT} to a directory that is made anew")
@@ -152,24 +164,30 @@ def _require_private(directory: Path, otherwise: str) -> None:
 def default_files(environment: Mapping[str, str]) -> Files:
     """The files under SVCCTL_DATA, else the platform's data directory."""
     if named := environment.get(DATA_ENVIRONMENT):
-        return Files(Path(named).expanduser().absolute())
-    import platformdirs
-
-    return Files(platformdirs.user_data_path("svcctl") / "service")
+        return Files(home.expanded(named).absolute())
+    return Files(home.directory("data", DATA_ENVIRONMENT) / "service")
 
 
 def profile_fields(files: Files, name: str) -> dict[str, str]:
     """The fields of a built-in profile; its credentials are made on first use, readable by this user only."""
     files.make()
+    with files.within():
+        try:
+            credentials = _read_credentials(files)[name]
+        except FileNotFoundError:
+            credentials = _make_credentials(files)[name]
+        return {"base_url": "http://localhost", "socket": str(files.socket), "auth": "signature", **credentials}
+
+
+def _read_credentials(files: Files) -> dict[str, dict[str, str]]:
+    """The credentials of each built-in profile. SvcctlError when they are not what was written."""
     try:
-        credentials = json.loads(files.credentials.read_text(encoding="utf-8"))[name]
-    except FileNotFoundError:
-        credentials = _make_credentials(files)[name]
-    except (ValueError, KeyError):
+        given = json.loads(files.credentials.read_text(encoding="utf-8"))
+        return {name: {field: "" + given[name][field] for field in _CREDENTIALS} for name in BUILT_IN}
+    except (ValueError, TypeError, LookupError, RecursionError):
         raise SvcctlError(
             f"credentials file {files.credentials} is damaged", hint="remove it: the next start makes a new one"
         ) from None
-    return {"base_url": "http://localhost", "socket": str(files.socket), "auth": "signature", **credentials}
 
 
 def all_profile_fields(files: Files) -> list[dict[str, str]]:
@@ -178,33 +196,34 @@ def all_profile_fields(files: Files) -> list[dict[str, str]]:
 
 
 def _make_credentials(files: Files) -> dict[str, dict[str, str]]:
-    made = {
-        name: {
-            "api_key": secrets.token_hex(16),
-            "api_secret": secrets.token_hex(32),
-            "token": secrets.token_urlsafe(32),
-        }
-        for name in BUILT_IN
-    }
+    made = {name: {field: make() for field, make in _CREDENTIALS.items()} for name in BUILT_IN}
     try:
         write(files.credentials, json.dumps(made).encode(), overwrite=False, private=True)
     except FileExistsError:  # another process was first, and both use what it made
-        made = json.loads(files.credentials.read_text(encoding="utf-8"))
+        made = _read_credentials(files)
     return made
 
 
 def running(files: Files) -> int | None:
     """The process ID of the service that holds the lock (0 while it is being written), None when none does."""
-    return int(files.lock.read_text(encoding="ascii") or 0) if is_locked(files.lock) else None
+    with files.within():
+        try:
+            return int(files.lock.read_text(encoding="ascii") or 0) if is_locked(files.lock) else None
+        except ValueError:
+            raise SvcctlError(
+                f"file {files.lock} is damaged: it does not say which process holds it",
+                hint="stop the process 'svcctl service serve', and remove the file",
+            ) from None
 
 
 def hold_lock(files: Files) -> int:
     """Take the service's lock until this process ends, and write its ID there. Locked when another process has it."""
     files.make()
     # `running` holds the lock for an instant to look at it.
-    handle = lock(files.lock, f"the local service is already running in {files.directory}", patience=0.2)
-    os.ftruncate(handle, 0)
-    os.pwrite(handle, str(os.getpid()).encode(), 0)
+    with files.within():
+        handle = lock(files.lock, f"the local service is already running in {files.directory}", patience=0.2)
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, str(os.getpid()).encode(), 0)
     return handle
 
 
@@ -235,8 +254,10 @@ def start(files: Files, notify: Callable[[str], None]) -> bool:
         return False
     extras.need("service", "the local service")
     files.make()
+    with files.within():
+        log = os.open(files.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, mode=0o600)
     reader, writer = os.pipe()
-    with open(files.log, "ab", opener=partial(os.open, mode=0o600)) as log:
+    with os.fdopen(log, "ab"):
         process = subprocess.Popen(
             [sys.executable, "-m", "svcctl", "service", "serve", "--ready-fd", str(writer)],
             stdin=subprocess.DEVNULL,
@@ -262,9 +283,10 @@ def start(files: Files, notify: Callable[[str], None]) -> bool:
 
 def reset(files: Files) -> None:
     """Delete what the service stored; its credentials stay. The service must not run."""
-    for path in (files.events, files.state):
-        for each in files.directory.glob(f"{path.name}*"):
-            shutil.rmtree(each) if each.is_dir() else each.unlink()
+    with files.within():
+        for path in (files.events, files.state):
+            for each in files.directory.glob(f"{path.name}*"):
+                shutil.rmtree(each) if each.is_dir() else each.unlink()
 
 
 def stop(files: Files) -> bool:

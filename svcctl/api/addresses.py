@@ -91,4 +91,7 @@ def segment(name: str) -> str:
     """A name as one segment of a path; UsageError for a name that would change the path."""
     if name in ("", ".", ".."):
         raise UsageError(f"'{name}' cannot be used as a name")
-    return quote(name, safe="@")
+    try:
+        return quote(name, safe="@")
+    except UnicodeEncodeError:
+        raise UsageError(f"'{name}' holds bytes that are not UTF-8") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,10 +11,11 @@ from svcctl.commands import page_of
 from svcctl.completion.words import Completes
 from svcctl.context import Context
 from svcctl.errors import UsageError
+from svcctl.home import expanded
 from svcctl.inputs.text import read_bytes
 from svcctl.options import ForceOpt, OutputOpt
 from svcctl.terminal.formats import FORMATS
-from svcctl.terminal.tables import visible
+from svcctl.terminal.visible import visible
 
 METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
 
@@ -101,7 +101,7 @@ def api(
 def _body(data: str | None) -> bytes:
     if data is None or not data.startswith("@"):
         return (data or "").encode("utf-8", "surrogateescape")
-    return read_bytes(Path(data[1:]).expanduser(), "the body")
+    return read_bytes(expanded(data[1:]), "the body")
 
 
 def _header(text: str) -> tuple[str, str]:

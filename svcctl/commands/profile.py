@@ -91,7 +91,7 @@ def set_(
     changes |= given.assigned(fields or [], lambda key: _secret(svc, key))
     typed = {}
     if svc.is_attended:
-        typed = given.typed(svc.store.load().fields(name), changes, svc.ask_for, svc.diagnostics.note)
+        typed = given.typed(svc.store.before().fields(name), changes, svc.ask_for, svc.diagnostics.note)
     if not changes and not typed:
         raise UsageError("nothing to set", hint="give fields as FIELD=VALUE, for example base_url=https://…")
     svc.store.set(name, changes | typed)

@@ -19,7 +19,7 @@ from svcctl.inputs import role_files, role_options
 from svcctl.inputs.role_files import WrittenRole
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.terminal.records import FINDINGS, ROLE, ROLES
-from svcctl.terminal.tables import visible
+from svcctl.terminal.visible import visible
 
 DomainArg = Annotated[str, typer.Argument(metavar="DOMAIN", help="Name of a domain."), Completes("domains")]
 RoleArg = Annotated[str, typer.Argument(metavar="ROLE", help="Name of a role.")]

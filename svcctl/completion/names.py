@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from svcctl import files, local_service
+from svcctl import files, home, local_service
 from svcctl.context import Context
 from svcctl.errors import SvcctlError
 from svcctl.profiles import BUILT_IN
@@ -117,9 +117,7 @@ def _cached(svc: Context, kind: Kind) -> Pairs:
 
 
 def _directory() -> Path:
-    import platformdirs
-
-    path = platformdirs.user_cache_path("svcctl") / "completion"
+    path = home.directory("cache") / "completion"
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
@@ -129,7 +127,7 @@ def _read(svc: Context, path: Path) -> tuple[float, Pairs]:
     try:
         age = svc.clock() - path.stat().st_mtime
         return age, [(str(name), str(meaning)) for name, meaning in json.loads(path.read_text(encoding="utf-8"))]
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return float("inf"), []
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from svcctl import home
 from svcctl.completion.words import Word
 
 if TYPE_CHECKING:
@@ -96,11 +97,11 @@ def _fish(values: Values) -> str:
 
 
 def _data(environment: Mapping[str, str]) -> Path:
-    return Path(environment.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    return Path(environment.get("XDG_DATA_HOME") or home.expanded("~") / ".local" / "share")
 
 
 def _config(environment: Mapping[str, str]) -> Path:
-    return Path(environment.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    return Path(environment.get("XDG_CONFIG_HOME") or home.expanded("~") / ".config")
 
 
 SHELLS = {

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from svcctl import files
+from svcctl import files, home
 from svcctl.errors import NotFound, UsageError
 
 VERSION = 1
@@ -38,10 +38,8 @@ class State:
 def default_states(environment: Mapping[str, str]) -> States:
     """The states under SVCCTL_STATE, else the platform's state directory."""
     if named := environment.get(STATE_ENVIRONMENT):
-        return States(Path(named).expanduser().absolute())
-    import platformdirs
-
-    return States(platformdirs.user_state_path("svcctl") / "exports")
+        return States(home.expanded(named).absolute())
+    return States(home.directory("state", STATE_ENVIRONMENT) / "exports")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,10 @@ class States:
 
     def names(self) -> list[str]:
         """The names of the states there are."""
-        return sorted(path.stem for path in self.folder.glob("*.json"))
+        try:
+            return sorted(path.stem for path in self.folder.glob("*.json"))
+        except OSError as error:
+            raise UsageError(f"states {self.folder} cannot be read: {error.strerror}") from None
 
     def load(self, name: str) -> State | None:
         """The state of a name, None before its first run. UsageError when its file is damaged."""
@@ -72,7 +73,7 @@ class States:
             return State(**document)
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise UsageError(
                 f"state {path} is damaged", hint="remove it, and say with --from where the next run starts"
             ) from None

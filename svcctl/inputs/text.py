@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from svcctl import encoding
 from svcctl.errors import UsageError, reason
 
 STDIN = "-"
 
 
 def read(source: Path | str, what: str) -> str:
-    """The text of a file or of standard input, in UTF-8. UsageError says that `what` cannot be read, and why."""
+    """The text of a file or of standard input. UsageError says that `what` cannot be read, and why."""
     try:
-        return sys.stdin.read() if str(source) == STDIN else Path(source).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        text = encoding.decoded(read_bytes(source, what))
+    except UnicodeDecodeError as error:
         raise _unreadable(source, what, error) from None
+    return io.StringIO(text, newline=None).read()  # lines may end as on other systems
 
 
 def read_bytes(source: Path | str, what: str) -> bytes:
@@ -30,9 +33,13 @@ def read_bytes(source: Path | str, what: str) -> bytes:
 
 def line(what: str) -> str:
     """The first line of standard input; UsageError when it is empty."""
-    if text := sys.stdin.readline().rstrip("\r\n"):
-        return text
-    raise UsageError(f"standard input holds no {what}")
+    try:
+        text = encoding.decoded(sys.stdin.buffer.readline()).rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(STDIN, what, error) from None
+    if not text:
+        raise UsageError(f"standard input holds no {what}")
+    return text
 
 
 @contextmanager
@@ -46,15 +53,23 @@ def as_file(source: Path, directory: Path) -> Iterator[Path]:
     import tempfile
 
     with tempfile.NamedTemporaryFile(dir=directory) as spool:
-        while block := sys.stdin.buffer.read(1 << 20):
+        while block := _block():
             spool.write(block)
         spool.flush()
         yield Path(spool.name)
 
 
+def _block() -> bytes:
+    """The next bytes of standard input."""
+    try:
+        return sys.stdin.buffer.read(1 << 20)
+    except OSError as error:
+        raise _unreadable(STDIN, "the file", error) from None
+
+
 def words(given: Iterable[str]) -> list[str]:
     """The given words, each once; the words of standard input replace `-`."""
-    expanded = [word for one in given for word in (sys.stdin.read().split() if one == STDIN else [one])]
+    expanded = [word for one in given for word in (read(one, "the list").split() if one == STDIN else [one])]
     return list(dict.fromkeys(expanded))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from svcctl import home
 from svcctl.errors import ProfileError
 from svcctl.profiles.secrets import SecretCommand, SecretFile, mask
 from svcctl.profiles.settings import BUILT_IN, LOCAL, MAPPINGS, PROFILE_ENVIRONMENT, SETTINGS, Setting
@@ -163,7 +164,9 @@ def resolve(
     `flags` holds what was given on the command line (`profile`, `timeout`, …; None for not given). `local` yields the
     fields of a built-in profile, and is called only when one is chosen.
     """
-    document = store.load()
+    alone = environment.get("SVCCTL_BASE_URL") and not (flags.get("profile") or environment.get(PROFILE_ENVIRONMENT))
+    # A file that is named in the environment may be missing where the environment gives the connection, too.
+    document = store.before() if alone and flags.get("config") is None else store.load()
     name, source = _choose(document, flags, environment)
     fields: Fields = {}
     if name is not None and name in BUILT_IN:
@@ -204,7 +207,7 @@ def _resolve_one(setting: Setting, flag: Any, text: str | None, fields: Fields, 
         return Value(setting, setting.value_of(text, source), source)
     if setting.secret:
         if (file := fields.get(f"{setting.name}_file")) is not None:
-            return Value(setting, SecretFile(path.parent / Path(file).expanduser()), f"{profile}, file {file}")
+            return Value(setting, SecretFile(path.parent / home.expanded(file)), f"{profile}, file {file}")
         if (command := fields.get(f"{setting.name}_command")) is not None:
             return Value(setting, SecretCommand(command), f"{profile}, command {command}")
     if fields.get(setting.name) is not None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from svcctl.errors import ProfileError, reason
+from svcctl import home
+from svcctl.errors import ProfileError, UsageError, reason
 from svcctl.files import write
 from svcctl.profiles.settings import (
     BUILT_IN,
@@ -58,9 +59,10 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class ProfileStore:
-    """The profiles file at a path."""
+    """The profiles file at a path; one that the user names must exist before it is read."""
 
     path: Path
+    named: bool = False
 
     def load(self) -> Document:
         """The file's content, empty without a file; ProfileError when it cannot be trusted or understood."""
@@ -68,6 +70,10 @@ class ProfileStore:
             mode = self.path.stat().st_mode
             text = self.path.read_text(encoding="utf-8")
         except FileNotFoundError:
+            if self.named:
+                raise ProfileError(
+                    f"profiles file {self.path} does not exist", hint="'svcctl profile set NAME' creates it"
+                ) from None
             return Document()
         except (OSError, UnicodeDecodeError) as error:
             raise ProfileError(f"profiles file {self.path} cannot be read: {reason(error)}") from None
@@ -78,13 +84,17 @@ class ProfileStore:
             )
         return _parsed(text, self.path)
 
+    def before(self) -> Document:
+        """The content that a new profile is added to: the file may not exist yet."""
+        return replace(self, named=False).load()
+
     def set(self, name: str, changes: Mapping[str, str]) -> None:
         """Change fields of a profile, or make a new one; an empty value removes its field."""
         if name in BUILT_IN:
             raise ProfileError(f"profile {name} is built in and cannot be changed", hint="choose another name")
         if not name or not name.isprintable() or "/" in name:
             raise ProfileError(f"'{name}' is not a valid profile name", hint="choose another name")
-        document = self.load()
+        document = self.before()
         fields = dict(document.fields(name))
         for key, text in changes.items():
             _change(fields, key, text)
@@ -116,7 +126,7 @@ class ProfileStore:
         }
         text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            home.expanded(self.path, CONFIG_ENVIRONMENT).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write(self.path, text.encode(), private=True)
         except OSError as error:
             raise ProfileError(f"profiles file {self.path} cannot be written: {reason(error)}") from None
@@ -126,11 +136,12 @@ def default_store(environment: Mapping[str, str], config: Path | None) -> Profil
     """The store at `--config`, else SVCCTL_CONFIG, else the platform's config directory."""
     if config is None and (named := environment.get(CONFIG_ENVIRONMENT)):
         config = Path(named)
-    if config is None:
-        import platformdirs
-
-        config = platformdirs.user_config_path("svcctl") / "config.yaml"
-    return ProfileStore(config.expanduser())
+    if config is not None:
+        return ProfileStore(home.expanded(config), named=True)
+    try:
+        return ProfileStore(home.directory("config") / "config.yaml")
+    except UsageError:  # without a home there is no file, and the environment may have all settings
+        return ProfileStore(Path("~/.config/svcctl/config.yaml"))
 
 
 def _parsed(text: str, path: Path) -> Document:
@@ -138,7 +149,7 @@ def _parsed(text: str, path: Path) -> Document:
 
     try:
         content = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # dates that are none, and endless nesting
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
         raise ProfileError(f"profiles file {path}{where} is not YAML") from None

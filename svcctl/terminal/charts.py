@@ -28,6 +28,7 @@ from svcctl.terminal.tables import (
     format_cell,
     heading,
 )
+from svcctl.terminal.visible import joined, styled
 
 MAX_ROWS = 5000
 """More points than this cannot be read, and leaving some out would make the chart wrong."""
@@ -162,12 +163,8 @@ def _bars(chart: _Rows) -> Chart:
     lines = [chart.title()]
     for label, amount, number in zip(labels, amounts, numbers, strict=True):
         bar = "" if number is None else _bar(number, scale, fancy=style.color)
-        parts = (
-            fill(_fitted(label, label_width), label_width),
-            fill(amount, amount_width, right=True),
-            _colored(bar, 0, style),
-        )
-        lines.append(GAP.join(parts).rstrip())
+        named = f"{fill(_fitted(label, label_width), label_width)}{GAP}{fill(amount, amount_width, right=True)}"
+        lines.append(joined(named, GAP, _colored(bar, 0, style)) if bar else named.rstrip())
     return Chart(
         lines,
         [f"labels that were cut to fit: {shortened} (see them whole with --format vertical or csv)"]
@@ -246,7 +243,7 @@ def _lines(chart: _Rows) -> Chart:
                 grid.line(earlier, later, index)
     lines = [chart.title(), *_legend(list(series), chart)]
     for row, drawn in enumerate(grid.rows(chart.style)):
-        lines.append(f"{ticks.get(row, ''):>{margin}}{'┤' if row in ticks else '│'}{drawn}".rstrip())
+        lines.append(joined(f"{ticks.get(row, ''):>{margin}}{'┤' if row in ticks else '│'}", drawn))
     lines += (" " * margin + line for line in _time_axis(grid, chart.style))
     return Chart(lines, notes)
 
@@ -302,11 +299,15 @@ class _Grid:
         self.cells[place] = (bits | _DOTS[y % 4][x % 2], series)
 
     def rows(self, style: Style) -> Iterator[str]:
+        """The lines of cells, without blanks at their ends."""
         for row in range(self.height):
-            cells = [self.cells.get((row, column), (0, -1)) for column in range(self.width)]
-            yield "".join(
-                _colored("".join(chr(_BRAILLE + bits) if bits else " " for bits, _ in same), series, style)
-                for series, same in groupby(cells, key=lambda cell: cell[1])
+            drawn = [column for _, column in (place for place in self.cells if place[0] == row)]
+            cells = [self.cells.get((row, column), (0, -1)) for column in range(max(drawn, default=-1) + 1)]
+            yield joined(
+                *(
+                    _colored("".join(chr(_BRAILLE + bits) if bits else " " for bits, _ in same), series, style)
+                    for series, same in groupby(cells, key=lambda cell: cell[1])
+                )
             )
 
 
@@ -388,7 +389,7 @@ def _legend(labels: Sequence[str], chart: _Rows) -> Iterator[str]:
         if line and used + len(GAP) + cells > chart.width:
             yield line
             line, used = "", 0
-        line += (GAP if line else "") + _colored("●", index, chart.style) + " " + shown
+        line = joined(line, GAP if line else "", _colored("●", index, chart.style), " ", shown)
         used += (len(GAP) if used else 0) + cells
     if line:
         yield line
@@ -399,4 +400,4 @@ def _fitted(text: str, width: int | None) -> str:
 
 
 def _colored(text: str, series: int, style: Style) -> str:
-    return f"\x1b[{COLORS[series % len(COLORS)]}m{text}\x1b[0m" if style.color and text.strip() else text
+    return styled(COLORS[series % len(COLORS)], text) if style.color and text.strip() else text

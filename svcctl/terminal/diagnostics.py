@@ -14,12 +14,16 @@ from itertools import cycle
 from typing import Any, TextIO, TypeVar
 
 from svcctl import errors
+from svcctl.terminal.visible import Styled, joined, styled, visible
 
 T = TypeVar("T")
 
+LONGEST = 4000
+"""Characters of a message at most: one that repeats a value of any length would hide what is wrong with it."""
 PATIENCE = 0.3
 """Seconds without an answer before a terminal shows progress."""
 TURN = 0.1
+_ERASE = Styled("\r\x1b[K")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,7 @@ class Diagnostics:
         if self.structured:
             self.event("note", message=text)
         elif not self.quiet:
-            self._print(f"svcctl: {text}")
+            self._print(f"svcctl: {visible(text)}")
 
     def event(self, name: str, **fields: Any) -> None:
         """Print an event as a JSON object, if notes and errors are JSON too; --quiet silences it."""
@@ -116,7 +120,7 @@ class Diagnostics:
     def detail(self, text: str) -> None:
         """Print a detail, only with --verbose."""
         if self.verbose:
-            self._print(f"svcctl: {text}")
+            self._print(f"svcctl: {visible(text)}")
 
     def page(self, text: str) -> None:
         """Print a help page instead of an error."""
@@ -125,14 +129,14 @@ class Diagnostics:
     def prompt(self, question: str) -> None:
         """Print a prompt without a newline."""
         self.clear_progress()
-        self._write(question)
+        self._write(visible(question))
 
     def progress(self, text: str) -> None:
         """Show a line that the next one replaces; only on a terminal, and cut to its width."""
         if not self._shows_progress:
             return
         with self._lock:
-            self._write("\r\x1b[K" + f"svcctl: {text}"[: self._width() - 1])
+            self._write(joined(_ERASE, f"svcctl: {visible(text)}"[: self._width() - 1]))
             self._line_open = True
 
     @contextmanager
@@ -171,7 +175,7 @@ class Diagnostics:
 
     def _take_line_back(self) -> None:
         if self._line_open:
-            self._write("\r\x1b[K")
+            self._write(_ERASE)
             self._line_open = False
 
     def _width(self) -> int:
@@ -182,6 +186,7 @@ class Diagnostics:
 
     def report(self, error: BaseException) -> int:
         """Print what happened and what to do, one line each; returns the exit code."""
+        error = _plain(error)
         code = exit_code(error)
         if isinstance(error, errors.ReaderClosed):
             return code
@@ -196,21 +201,18 @@ class Diagnostics:
             self._print("svcctl: interrupted" if isinstance(error, KeyboardInterrupt) else "svcctl: nothing was done")
             return code
         if isinstance(error, errors.SvcctlError):
-            self._print(f"{self._label('error')} {_message(error)}")
+            self._print(joined(self._label("error"), " ", _message(error)))
             self._show_place(error)
             hint = error.hint
             if hint is None and isinstance(error, errors.CredentialsError):
                 hint = "'svcctl profile check' shows what these credentials may do"
-        elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            self._print(f"{self._label('error')} {os.strerror(error.errno)}")
-            code, hint = exit_code(errors.IncompleteResult("")), None
         else:
-            self._print(f"{self._label('error')} {type(error).__name__}: {printable(str(error))}")
+            self._print(joined(self._label("error"), f" {type(error).__name__}: {visible(str(error))}"))
             hint = "this is a defect in svcctl; --verbose shows where"
             if self.verbose:
                 self._write("".join(traceback.format_exception(error)))
         if hint:
-            self._print(f"hint: {printable(hint)}")
+            self._print(f"hint: {visible(_cut(hint))}")
         return code
 
     def each(self, names: Iterable[str], act: Callable[[str], T]) -> Iterator[T]:
@@ -227,7 +229,7 @@ class Diagnostics:
             raise Reported(max(codes))
 
     def _label(self, word: str) -> str:
-        return f"svcctl: \x1b[31m{word}:\x1b[0m" if self.color else f"svcctl: {word}:"
+        return joined("svcctl: ", styled(31, f"{word}:")) if self.color else f"svcctl: {word}:"
 
     def _show_place(self, error: errors.SvcctlError) -> None:
         if not isinstance(error, errors.ServiceError) or error.place is None or error.query is None:
@@ -236,13 +238,13 @@ class Diagnostics:
         if 1 <= place.line <= len(lines):
             line, column = lines[place.line - 1].replace("\t", " "), place.column - 1
             start = max(0, column - 60)
-            self._print(f"  {printable(line[start : start + 100])}")
+            self._print(f"  {visible(line[start : start + 100])}")
             self._print("  " + " " * (column - start) + "^")
 
     def _print(self, text: str) -> None:
         with self._lock:
             self._take_line_back()
-            self._write(text + "\n")
+            self._write(joined(text, "\n"))
 
     def _write(self, text: str) -> None:
         try:
@@ -250,8 +252,21 @@ class Diagnostics:
             self.stream.flush()
         except OSError:
             pass  # there is no place left to report it
-        except UnicodeEncodeError:
-            self.stream.write(text.encode("ascii", "backslashreplace").decode("ascii"))
+
+
+def _plain(error: BaseException) -> BaseException:
+    """What the machine refuses is not svcctl's defect: its own error for what no part of svcctl expected."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return errors.IncompleteResult(os.strerror(error.errno))
+    if isinstance(error, OSError) and isinstance(error.filename, str | bytes):
+        return errors.UsageError(f"{os.fsdecode(error.filename)} cannot be used: {errors.reason(error)}")
+    if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
+        return errors.UsageError(f"'{error.object}' holds bytes that are not UTF-8")
+    return error
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def _message(error: errors.SvcctlError) -> str:
@@ -262,24 +277,20 @@ def _message(error: errors.SvcctlError) -> str:
             about.append(f"code {error.code}")
         if error.cid:
             about.append(f"cid {error.cid}")
-    text = printable(error.message)
+    text = visible(_cut(error.message))
     return f"{text} ({', '.join(about)})" if about else text
 
 
-def printable(text: str) -> str:
-    """Text as one line with control characters escaped: a service's messages may quote an attacker."""
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-        for character in text
-    )
-
-
 def wants_color(choice: str, stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Whether to use colours: decided by --color, then NO_COLOR, CLICOLOR_FORCE, and whether it is a terminal."""
+    """Whether to use colours: decided by --color, then NO_COLOR, CLICOLOR_FORCE, and whether it is a terminal.
+
+    One whose encoding is not Unicode cannot show lines and bars in colour, either.
+    """
     if choice != "auto":
         return choice == "always"
     if environment.get("NO_COLOR"):
         return False
     if environment.get("CLICOLOR_FORCE", "0") != "0":
         return True
-    return stream.isatty() and environment.get("TERM") != "dumb"
+    unicode = getattr(stream, "codec", "utf-8").startswith("utf")
+    return stream.isatty() and unicode and environment.get("TERM") != "dumb"

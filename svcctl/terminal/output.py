@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,6 +19,7 @@ from svcctl.terminal import screen, tables
 from svcctl.terminal.diagnostics import Diagnostics
 from svcctl.terminal.formats import FORMATS, Format
 from svcctl.terminal.tables import Style, TableColumn
+from svcctl.terminal.visible import joined, visible
 
 if TYPE_CHECKING:
     from svcctl.api.jobs import Look, Watched
@@ -58,16 +58,23 @@ class Sink:
         """Write all of it."""
         if self._before:
             self._before()
-        try:
+        with _failing(self._name):
             files.write_all(self._stream, data)
-        except BrokenPipeError:
-            raise ReaderClosed from None
-        except OSError as error:
-            raise IncompleteResult(f"cannot write to {self._name}: {reason(error)}") from None
 
     def line(self, text: str) -> None:
-        """One line of text."""
+        """One line of data."""
         self.write((text + "\n").encode("utf-8", "backslashreplace"))
+
+
+@contextmanager
+def _failing(name: str) -> Iterator[None]:
+    """Raise what a failure to write means."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise ReaderClosed from None
+    except OSError as error:
+        raise IncompleteResult(f"cannot write to {name}: {reason(error)}") from None
 
 
 @contextmanager
@@ -77,11 +84,12 @@ def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
     `.gz` and `.zst` compress. UsageError when the file exists and `force` is not given, Locked when another run is
     writing it. Devices and pipes are written directly.
     """
-    if path.exists() and not path.is_file():
+    exists = _opened(path, path.exists)
+    if exists and not path.is_file():
         with _opened(path, lambda: path.open("wb", buffering=0)) as device:
             yield Sink(device, str(path))
         return
-    if path.exists() and not force:
+    if exists and not force:
         raise UsageError(f"file {path} already exists", hint="choose another name, or overwrite it with --force")
     with _opened(path, lambda: files.Part(path)) as part:
         try:
@@ -107,16 +115,17 @@ def _opened(path: Path, opening: Callable[[], T]) -> T:
     try:
         return opening()
     except OSError as error:
-        raise UsageError(f"file {path} cannot be written: {os.strerror(error.errno or 0)}") from None
+        raise UsageError(f"file {path} cannot be written: {reason(error)}") from None
 
 
+_NAME = "standard output"
 _PLAIN = Style()
 _LIVE = Style(sample=0)
 _LIST = Style(null="-")
 
 
 class Output:
-    """The one owner of stdout."""
+    """The one owner of stdout: `sink` takes data, and `text` what people read."""
 
     def __init__(self, stdout: TextIO, diagnostics: Diagnostics, *, color: bool) -> None:
         self._stdout = stdout
@@ -124,8 +133,8 @@ class Output:
         self._width = shutil.get_terminal_size().columns if stdout.isatty() else None
         self._color = color
         # Data may share the terminal with the progress line, which must go first; with a file it may stay.
-        before = None if _is_file(stdout) else diagnostics.clear_progress
-        self.sink = Sink(getattr(stdout.buffer, "raw", stdout.buffer), "standard output", before)
+        self._before = None if _is_file(stdout) else diagnostics.clear_progress
+        self.sink = Sink(getattr(stdout.buffer, "raw", stdout.buffer), _NAME, self._before)
 
     @property
     def is_terminal(self) -> bool:
@@ -175,7 +184,7 @@ class Output:
         """Print jobs at each look: on a terminal a table that stays in place, elsewhere rows with their time."""
         if format is FORMATS["table"] and self.is_terminal:
             style = replace(_LIST, color=self._color)
-            screen.show((_frame(listing, look, style) for look in looks), self.sink.write)
+            screen.show((_frame(listing, look, style) for look in looks), self._put)
             return
         if not format.lines:
             raise UsageError(
@@ -188,7 +197,7 @@ class Output:
 
     def change(self, sign: str, text: str) -> None:
         """A line of a difference, `-` or `+`."""
-        self.text(screen.change(sign, tables.visible(text), color=self._color))
+        self.text(screen.change(sign, visible(text), color=self._color))
 
     def live(self, answer: Rows, format: Format, sink: Sink, names: Sequence[str] = (), style: Style = _PLAIN) -> None:
         """Print rows of a query that may never end, each as it arrives; `names` selects columns."""
@@ -206,28 +215,28 @@ class Output:
         """Write rows line by line; only stdout has a width and colours."""
         if sink is self.sink:
             style = replace(style, width=self._width, color=self._color)
+        put = self.text if sink is self.sink and not format.raw else sink.line
         for line in format.write(columns, rows, style, self._diagnostics.note):
-            sink.line(line)
+            put(line)
 
     def text(self, text: str) -> None:
         """Print a line, or several."""
-        self.sink.line(text)
+        self._put(joined(text, "\n"))
+
+    def _put(self, text: str) -> None:
+        if self._before:
+            self._before()
+        with _failing(_NAME):
+            self._stdout.write(text)
+            self._stdout.flush()
 
     def stream(self, chunks: Iterable[bytes], sink: Sink) -> None:
-        """Pass bytes on as they come; on a terminal, show them as text with control characters escaped."""
-        if sink is not self.sink or not self.is_terminal:
-            for chunk in chunks:
-                sink.write(chunk)
-            return
-        import codecs
-
-        decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
-        text = ""
-        for text in filter(None, map(decoder.decode, chunks)):
-            sink.write(_shown(text).encode())
-        rest = decoder.decode(b"", final=True)
-        if rest or (text and not text.endswith("\n")):
-            sink.line(_shown(rest))
+        """Pass bytes on as they come; on a terminal the last line has an end."""
+        chunk = b"\n"
+        for chunk in filter(None, chunks):
+            sink.write(chunk)
+        if sink is self.sink and self.is_terminal and not chunk.endswith(b"\n"):
+            sink.line("")
 
 
 def _frame(listing: Listing[Watched], look: Look, style: Style) -> str:
@@ -235,10 +244,6 @@ def _frame(listing: Listing[Watched], look: Look, style: Style) -> str:
     count = "1 job" if len(look.jobs) == 1 else f"{len(look.jobs)} jobs"
     footer = f"{look.failure or count}, {tables.format_moment(look.at, style, fraction=False)}"
     return screen.frame(columns, rows, footer, style)
-
-
-def _shown(text: str) -> str:
-    return "".join(part if part in ("\n", "\t") else tables.visible(part) for part in re.split("([\n\t])", text))
 
 
 def _is_file(stream: TextIO) -> bool:

@@ -6,6 +6,7 @@ from typing import Protocol, TextIO
 
 from svcctl.errors import Declined, UsageError
 from svcctl.terminal.diagnostics import Diagnostics
+from svcctl.terminal.visible import visible
 
 
 class Prompt(Protocol):
@@ -40,7 +41,7 @@ class TerminalPrompt:
             import getpass
 
             try:
-                return getpass.getpass(question + ending)
+                return getpass.getpass(visible(question + ending))
             except EOFError:
                 raise Declined from None
         if not self.is_attended:

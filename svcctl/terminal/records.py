@@ -14,7 +14,8 @@ from typing import Any, Generic, TypeVar
 from svcctl.api.jobs import Watched
 from svcctl.api.models import Domain, Job, Role
 from svcctl.api.role_changes import in_words
-from svcctl.terminal.tables import TableColumn, visible
+from svcctl.terminal.tables import TableColumn
+from svcctl.terminal.visible import visible
 
 T = TypeVar("T")
 

@@ -9,22 +9,23 @@ from typing import Any
 
 from svcctl.terminal import tables
 from svcctl.terminal.tables import Style, TableColumn
+from svcctl.terminal.visible import Styled, joined, styled
 
-_ENTER = "\x1b[?1049h\x1b[?25l"
+_ENTER = Styled("\x1b[?1049h\x1b[?25l")
 """The terminal's other screen, without a cursor."""
-_LEAVE = "\x1b[?25h\x1b[?1049l"
-_CLEAR = "\x1b[H\x1b[2J"
+_LEAVE = Styled("\x1b[?25h\x1b[?1049l")
+_CLEAR = Styled("\x1b[H\x1b[2J")
 
 
-def show(frames: Iterable[str], write: Callable[[bytes], None]) -> None:
+def show(frames: Iterable[str], write: Callable[[str], object]) -> None:
     """Show each frame on the terminal's other screen, and leave the last one on the first."""
     frame = ""
-    write(_ENTER.encode())
+    write(_ENTER)
     try:
         for frame in frames:
-            write(f"{_CLEAR}{frame}".encode())
+            write(joined(_CLEAR, frame))
     finally:
-        write(f"{_LEAVE}{frame}".encode())
+        write(joined(_LEAVE, frame))
 
 
 def frame(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], footer: str, style: Style) -> str:
@@ -33,10 +34,10 @@ def frame(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], footer:
     style = replace(style, width=size.columns)
     lines = list(tables.table(columns, rows, style, tables.Cuts()))[: size.lines - 2]
     lines.append(footer)
-    return "".join(f"{line[: size.columns] if not style.color else line}\n" for line in lines)
+    return joined(*(joined(line[: size.columns] if not style.color else line, "\n") for line in lines))
 
 
 def change(sign: str, text: str, *, color: bool) -> str:
     """A line of a difference: `-` for the old value, in red, and `+` for the new one, in green."""
     line = f"{sign} {text}"
-    return f"\x1b[{31 if sign == '-' else 32}m{line}\x1b[0m" if color else line
+    return styled(31 if sign == "-" else 32, line) if color else line

@@ -6,12 +6,13 @@ This file knows nothing of streams or formats. Events contain what strangers wro
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import chain, islice
 from typing import Any
+
+from svcctl.terminal.visible import styled, visible
 
 NUMERIC = frozenset({"int4", "int8", "float8"})
 GAP = "  "
@@ -22,19 +23,9 @@ not fit are left out, from the last."""
 SAMPLE = 500
 """Rows that are read before the first is printed; their widths are kept for all later rows."""
 
-_UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
-)
 _USUAL = {"timestamp": 23, "ip4": 15, "int4": 10, "int8": 12, "float8": 12, "bool": 5}
 """The usual widths of values, by type."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def visible(text: str) -> str:
-    """Text with control, bidirectional and invisible characters written as escapes."""
-    if text.isprintable():
-        return text
-    return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,4 +218,4 @@ def fill(text: str, width: int, *, right: bool = False) -> str:
 
 
 def bold(text: str, style: Style) -> str:
-    return f"\x1b[1m{text}\x1b[0m" if style.color else text
+    return styled(1, text) if style.color else text

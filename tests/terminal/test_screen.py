@@ -8,15 +8,13 @@ from svcctl.terminal import screen
 
 
 def test_frames_are_shown_on_the_other_screen_and_the_last_stays() -> None:
-    written: list[bytes] = []
+    written: list[str] = []
     screen.show(["one\n", "two\n"], written.append)
-    assert b"".join(written).decode() == (
-        "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2Jone\n\x1b[H\x1b[2Jtwo\n\x1b[?25h\x1b[?1049ltwo\n"
-    )
+    assert "".join(written) == ("\x1b[?1049h\x1b[?25l\x1b[H\x1b[2Jone\n\x1b[H\x1b[2Jtwo\n\x1b[?25h\x1b[?1049ltwo\n")
 
 
 def test_the_terminal_is_restored_when_a_frame_fails() -> None:
-    written: list[bytes] = []
+    written: list[str] = []
 
     def frames() -> Iterator[str]:
         yield "one\n"
@@ -24,7 +22,7 @@ def test_the_terminal_is_restored_when_a_frame_fails() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         screen.show(frames(), written.append)
-    assert b"".join(written).endswith(b"\x1b[?25h\x1b[?1049lone\n")
+    assert "".join(written).endswith("\x1b[?25h\x1b[?1049lone\n")
 
 
 def test_a_difference_is_coloured_where_colours_are_wanted() -> None:

@@ -117,6 +117,7 @@ def load(
     svc: Context = ctx.obj
     if format not in (None, *FILE_KINDS):
         raise UsageError(f"unknown format '{format}'", hint=f"formats are: {', '.join(FILE_KINDS)}")
+    svc.files.make()
     with text.as_file(file, svc.files.directory) as path:
         loaded = own_service.load(
             svc.with_flags(profile=LOCAL).client, str(path), table, time_field=time_field, format=format

@@ -1,0 +1,177 @@
+"""The standard streams of the process: the only way to what people and programs read.
+
+`adopt` puts them in place of Python's when the process begins, so whatever writes to sys.stdout or sys.stderr writes
+here: commands, help pages, loggers, tracebacks. A terminal gets all text through `visible.shown`, in its own encoding.
+A pipe or a file gets bytes as they are.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import select
+import sys
+from typing import Any
+
+from svcctl import encoding
+from svcctl.errors import IncompleteResult, ReaderClosed, reason
+from svcctl.terminal.visible import shown
+
+_PLAIN = bytes((*b"\t\n", *range(0x20, 0x7F)))
+_LIKENESSES = str.maketrans({"…": "...", "—": "-", "●": "*", "─": "-", "│": "|", "├": "+", "└": "+"})
+_LIKENESS = "svcctl.likeness"
+
+
+def adopt() -> None:
+    """Replace the three streams of this process by ones that are open and take any text."""
+    _occupy()
+    # Python's own stdin is None when it was closed.
+    stdin: Any = sys.stdin or io.TextIOWrapper(io.FileIO(0, closefd=False))
+    stdin.reconfigure(encoding=encoding.of_texts(), errors="surrogateescape")
+    sys.stdin, sys.stdout, sys.stderr = stdin, _writer(Descriptor(1)), _writer(_Errors(2))
+
+
+def _occupy() -> None:
+    """Keep the numbers of streams that were closed from becoming those of other files; using them still fails."""
+    for number, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, mode), True)
+
+
+def _writer(stream: Descriptor) -> Any:
+    return (Terminal if stream.isatty() else Text)(stream, encoding.of_texts())
+
+
+class Descriptor(io.RawIOBase):
+    """An open file by its number, unbuffered. ReaderClosed, or IncompleteResult for other failures."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def fileno(self) -> int:
+        return self._number
+
+    def isatty(self) -> bool:
+        return os.isatty(self._number)
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        """Write all of it."""
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[self._write(rest) :]
+        except BrokenPipeError:
+            raise ReaderClosed from None
+        except OSError as error:
+            self._fail(error)
+        return len(data)
+
+    def _write(self, data: memoryview) -> int:
+        try:
+            return os.write(self._number, data)
+        except BlockingIOError:  # another program that shares the terminal or pipe made it so
+            select.select([], [self._number], [])
+            return 0
+
+    def _fail(self, error: OSError) -> None:
+        raise IncompleteResult(f"cannot write to standard output: {reason(error)}")
+
+
+class _Errors(Descriptor):
+    """stderr: when it fails, there is no place left to report it."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except ReaderClosed:
+            return len(data)
+
+    def _fail(self, error: OSError) -> None:
+        pass
+
+
+class Text(io.TextIOBase):
+    """A stream that takes any text and writes it in the encoding `codec`; `buffer` takes bytes as they are."""
+
+    encoding = "utf-8"  # as other libraries see it: nothing is refused
+
+    def __init__(self, stream: io.RawIOBase, codec: str) -> None:
+        self._stream = stream
+        self.codec = codec
+        self.buffer = stream
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str, /) -> int:
+        self._stream.write(text.encode(self.codec, _LIKENESS))
+        return len(text)
+
+
+class Terminal(Text):
+    """A terminal to write on: text is made safe to look at, unless it is Styled. `buffer` takes bytes in UTF-8."""
+
+    def __init__(self, stream: io.RawIOBase, codec: str) -> None:
+        super().__init__(stream, codec)
+        self.buffer = _Bytes(self, stream)
+
+    def write(self, text: str, /) -> int:
+        self.buffer.flush()
+        return self.put(text)
+
+    def put(self, text: str) -> int:
+        return super().write(shown(text))
+
+    def flush(self) -> None:
+        self.buffer.flush()
+
+
+class _Bytes(io.RawIOBase):
+    """The same terminal for bytes. What is not UTF-8 is shown in hexadecimal digits."""
+
+    def __init__(self, terminal: Terminal, stream: io.RawIOBase) -> None:
+        self._terminal = terminal
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder(encoding.UTF_8)("backslashreplace")
+        self._pending = False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        """Write bytes, which may end within a character."""
+        block = bytes(data)
+        if not self._pending and not block.translate(None, _PLAIN):
+            self._stream.write(block)
+            return len(block)
+        self._terminal.put(self._decoder.decode(block))
+        self._pending = bool(self._decoder.getstate()[0])
+        return len(block)
+
+    def flush(self) -> None:
+        """Write what is left of a character that did not end."""
+        if self._pending:
+            self._pending = False
+            self._terminal.put(self._decoder.decode(b"", final=True))
+
+
+def _likeness(error: UnicodeError) -> tuple[str | bytes, int]:
+    """What stands for characters that an encoding does not have: something similar, or their escapes."""
+    assert isinstance(error, UnicodeEncodeError)
+    text = error.object[error.start : error.end].translate(_LIKENESSES)
+    return text.encode("ascii", "backslashreplace").decode("ascii"), error.end
+
+
+codecs.register_error(_LIKENESS, _likeness)

@@ -1,0 +1,20 @@
+"""The code points that a terminal obeys, hides or reorders text by, told by Unicode's own properties."""
+
+import unicodedata
+
+_INVISIBLE = {0xAD, *range(0x200B, 0x200E), *range(0x2060, 0x2070), 0xFEFF, *range(0xFFF9, 0xFFFC)}
+_TAGS = range(0xE0000, 0xE0080)
+
+
+def _is_hidden(code: int) -> bool:
+    character = chr(code)
+    return (
+        unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp")
+        or unicodedata.bidirectional(character) in ("LRE", "LRO", "RLE", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+        or character in "\u061c\u200e\u200f"  # marks of direction
+        or code in _INVISIBLE
+        or code in _TAGS
+    )
+
+
+HIDDEN = frozenset(filter(_is_hidden, range(0x110000)))

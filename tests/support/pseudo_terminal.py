@@ -1,0 +1,63 @@
+"""A command on a terminal of its own, whose every byte is kept: nothing interprets them, as a real terminal would."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import termios
+import threading
+import tty
+from dataclasses import dataclass
+
+from support.shells import SVCCTL, Shell
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The exit code of a command, and the bytes that it wrote to its terminal."""
+
+    code: int
+    data: bytes
+
+    @property
+    def text(self) -> str:
+        return self.data.decode()
+
+
+def on_terminal(shell: Shell, *arguments: str | bytes, typed: bytes = b"", **variables: str) -> Seen:
+    """Run a command with stdin, stdout and stderr on a terminal on which `typed` was typed."""
+    master, slave = pty.openpty()
+    tty.setraw(slave)  # what is written comes out unchanged, and what is typed is not echoed
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 200, 0, 0))
+    seen = bytearray()
+
+    def read() -> None:
+        try:
+            while block := os.read(master, 1 << 16):
+                seen.extend(block)
+        except OSError:  # the last process has closed the terminal
+            pass
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        os.write(master, typed)
+        code = subprocess.run(
+            [*SVCCTL, *arguments],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env={**shell.environment, "TERM": "xterm", **variables},
+            cwd=shell.home,
+            start_new_session=True,
+            timeout=shell.timeout,
+            check=False,
+        ).returncode
+    finally:
+        os.close(slave)
+        reader.join(shell.timeout)
+        os.close(master)
+    return Seen(code, bytes(seen))

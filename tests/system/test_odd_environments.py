@@ -1,0 +1,237 @@
+"""Odd environments: closed streams, homes that are none, locales without UTF-8, damaged files. Each ends in words."""
+
+import os
+from pathlib import Path
+from random import Random
+
+import pytest
+from support.environments import COMMANDS, ENVIRONMENTS, QUERY, Environment, complaint, odd, pairs, run
+from support.shells import Shell
+
+QUERY_IN_UTF_8 = ("query", "x = 'é'", "--from", "1h", "--dry-run")
+SEED = int(os.environ.get("SVCCTL_TEST_SEED") or 20261121)
+
+
+def check(chosen: list[tuple[str, str]], tmp_path: Path) -> None:
+    wrong = []
+    for number, (name, command) in enumerate(chosen):
+        try:
+            environment = odd(name)
+        except pytest.skip.Exception:
+            continue
+        home = tmp_path / str(number)
+        home.mkdir()
+        arguments, stdin = COMMANDS[command]
+        if found := complaint(environment, command, run(environment, arguments, home, stdin)):
+            wrong.append((name, command, found))
+    assert wrong == [], f"seed {SEED}"
+
+
+def test_some_commands_in_some_environments_end_in_words(tmp_path: Path) -> None:
+    check(pairs(Random(SEED), 12), tmp_path)
+
+
+@pytest.mark.slow
+def test_many_commands_in_many_environments_end_in_words(tmp_path: Path) -> None:
+    check(pairs(Random(f"{SEED} slow"), 150), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("environment", "arguments", "code", "lines"),
+    [
+        ("closed stdout", ("--help",), 7, ["svcctl: error: cannot write to standard output: it is closed"]),
+        ("closed stdout", ("help", "dates"), 7, ["svcctl: error: cannot write to standard output: it is closed"]),
+        (
+            "closed stdin",
+            ("query", "-", "--from", "1h"),
+            2,
+            ["svcctl: error: the query cannot be read from standard input: it is closed"],
+        ),
+        (
+            "closed stdin",
+            ("job", "stop", "-"),
+            2,
+            ["svcctl: error: the list cannot be read from standard input: it is closed"],
+        ),
+        (
+            "closed stdin",
+            ("job", "rm", "x"),
+            2,
+            ["svcctl: error: this needs confirmation: Remove x?", "hint: add --yes"],
+        ),
+        ("closed stdin, stdout, stderr", QUERY, 6, []),
+        ("closed stderr", ("--help",), 0, []),
+        (
+            "no home and no user",
+            ("profile", "set", "x", "base_url=http://x"),
+            2,
+            [
+                "svcctl: error: the home directory is not known: HOME is not set, and the user 54321 has no account",
+                "hint: set HOME, or SVCCTL_CONFIG",
+            ],
+        ),
+        ("no home and no user", QUERY, 6, ["svcctl: error: no answer from 127.0.0.1:1: Connection refused"]),
+        (
+            "no home, local",
+            QUERY,
+            2,
+            [
+                "svcctl: error: the home directory is not known: HOME is not set, and the user 54321 has no account",
+                "hint: set HOME, or SVCCTL_DATA",
+            ],
+        ),
+        (
+            "local in /proc",
+            ("service", "start"),
+            2,
+            [
+                "svcctl: starting the local service (stop it with 'svcctl service stop')",
+                "svcctl: error: the local service cannot keep its data in /proc: No such file or directory",
+                "hint: set SVCCTL_DATA to a directory that can be written",
+            ],
+        ),
+        (
+            "local that may not be entered",
+            ("service", "status"),
+            2,
+            [
+                "svcctl: error: the local service cannot keep its data in {home}/closed/x: Permission denied",
+                "hint: set SVCCTL_DATA to a directory that can be written",
+            ],
+        ),
+        (
+            "config is not there",
+            ("profile", "list"),
+            2,
+            [
+                "svcctl: error: profiles file {home}/none.yaml does not exist",
+                "hint: 'svcctl profile set NAME' creates it",
+            ],
+        ),
+        (
+            "config that may not be entered",
+            ("profile", "list"),
+            2,
+            ["svcctl: error: profiles file {home}/closed/x cannot be read: Permission denied"],
+        ),
+        (
+            "states that may not be entered",
+            COMMANDS["export with a state"][0],
+            2,
+            ["svcctl: error: lock {home}/closed/x.lock cannot be taken: Permission denied"],
+        ),
+        (
+            "C",
+            (*QUERY, "-o", "file/out.csv"),
+            2,
+            ["svcctl: error: file file/out.csv cannot be written: Not a directory"],
+        ),
+        (
+            "C",
+            (*QUERY, "-o", "x" * 300),
+            2,
+            [f"svcctl: error: file {'x' * 300} cannot be written: File name too long"],
+        ),
+        (
+            "C",
+            ("query", b"from \xff", "--from", "1h"),
+            2,
+            ["svcctl: error: the query or a parameter holds bytes that are not UTF-8"],
+        ),
+        (
+            "C",
+            ("profile", "set", b"x\xff", "base_url=http://x"),
+            2,
+            ["svcctl: error: 'x\\xff' is not a valid profile name", "hint: choose another name"],
+        ),
+        ("C", ("job", "show", b"\xff"), 2, ["svcctl: error: '\\xff' holds bytes that are not UTF-8"]),
+        (
+            "ascii streams",
+            ("é",),
+            2,
+            ["svcctl: error: no such command '\\xe9'", "hint: see 'svcctl --help'"],
+        ),
+        *(
+            (
+                name,
+                ("profile", "show", "local"),
+                1,
+                [
+                    "svcctl: error: credentials file {home}/data/credentials.json is damaged",
+                    "hint: remove it: the next start makes a new one",
+                ],
+            )
+            for name in ENVIRONMENTS
+            if name.startswith("credentials hold")
+        ),
+    ],
+)
+def test_what_is_odd_is_said_in_one_line(
+    environment: str, arguments: tuple[str | bytes, ...], code: int, lines: list[str], tmp_path: Path
+) -> None:
+    ended = run(odd(environment), arguments, tmp_path)
+    assert (ended.code, ended.lines) == (code, [line.replace("{home}", str(tmp_path)) for line in lines])
+
+
+@pytest.mark.parametrize("name", ["C", "no locale", "C without UTF-8", "ascii streams", "ISO-8859-1"])
+def test_a_query_is_the_same_in_every_locale(name: str, tmp_path: Path) -> None:
+    for arguments, stdin in (
+        (("query", "x = 'é漢'", "--from", "1h", "--dry-run"), ""),
+        (("query", "-", "--from", "1h", "--dry-run"), "x = 'é漢'"),
+        (("query", "-F", "é.q", "--from", "1h", "--dry-run"), ""),
+    ):
+        (tmp_path / "é.q").write_text("x = 'é漢'", encoding="utf-8")
+        ended = run(odd(name), arguments, tmp_path, stdin.encode(), PYTHONIOENCODING=None)
+        assert ended.err == b""
+        body = ended.out.splitlines()[-1]
+        shown = b"\xe9\\u6f22" if name == "ISO-8859-1" else "é漢".encode()
+        assert body.startswith(b'{"query": "x = \'' + shown + b"'\","), body
+
+
+def test_bytes_of_the_locale_are_text(tmp_path: Path) -> None:
+    for arguments, stdin in (
+        (("query", b"x = '\xe9'", "--from", "1h", "--dry-run"), b""),
+        (("query", "-", "--from", "1h", "--dry-run"), b"x = '\xe9'"),
+    ):
+        ended = run(odd("ISO-8859-1"), arguments, tmp_path, stdin)
+        assert b'"query": "x = \'\xe9\'"' in ended.out
+        length = next(line for line in ended.out.splitlines() if line.startswith(b"content-length: "))
+        assert length in run(ENVIRONMENTS["C"], QUERY_IN_UTF_8, tmp_path).out.splitlines()
+
+
+@pytest.mark.parametrize(("name", "code"), [("ISO-8859-1", "latin-1"), ("ascii streams", "ascii")])
+def test_pages_are_in_the_encoding_of_the_streams(name: str, code: str, tmp_path: Path) -> None:
+    for arguments in ((), ("--help",), ("job", "stop", "--help"), ("help", "query-language"), ("help", "dates")):
+        text = run(odd(name), arguments, tmp_path).out.decode(code)
+        page = _likened(run(ENVIRONMENTS["C"], arguments, tmp_path).out.decode())
+        assert text == page.encode(code, "backslashreplace").decode(code)
+
+
+def _likened(text: str) -> str:
+    for character, likeness in {"…": "...", "─": "-", "│": "|", "├": "+", "└": "+", "—": "-"}.items():
+        text = text.replace(character, likeness)
+    return text
+
+
+def test_a_new_profiles_file_may_be_named_to_create_it(tmp_path: Path) -> None:
+    plain = Environment()
+    assert run(plain, ("--config", "new.yaml", "profile", "set", "x", "base_url=http://x"), tmp_path).code == 0
+    assert run(plain, ("--config", "new.yaml", "profile", "list", "-f", "ndjson"), tmp_path).lines == []
+
+
+def test_a_file_is_loaded_from_standard_input_before_the_first_start(shell: Shell) -> None:
+    try:
+        done = shell(
+            "service", "load", "-", "-t", "a.b", stdin="eventdate,n\n2024-01-31 10:00:00,1\n", SVCCTL_DEMO_DAYS="0"
+        )
+        assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "svcctl: loaded 1 event into a.b")
+    finally:
+        shell("service", "stop")
+
+
+def test_no_file_takes_the_place_of_a_stream_that_is_closed(tmp_path: Path) -> None:
+    """Without stdout, the next file that is opened would get its number, and with it what is written to stdout."""
+    ended = run(ENVIRONMENTS["closed stdout"], ("profile", "set", "x", "base_url=http://x"), tmp_path)
+    assert (ended.code, ended.lines) == (0, [])
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert sorted(path.name for path in files) == ["config.yaml", "file"]

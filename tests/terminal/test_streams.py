@@ -1,0 +1,93 @@
+"""What reaches a terminal, a pipe, and a stream that is closed."""
+
+import os
+import pty
+import subprocess
+import sys
+import tty
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from svcctl.errors import IncompleteResult, ReaderClosed
+from svcctl.terminal.streams import Descriptor, Terminal, Text
+from svcctl.terminal.visible import styled
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[int, int]]:
+    """The two ends of a terminal: the one that is read, and the one that is written."""
+    master, slave = pty.openpty()
+    tty.setraw(slave)
+    yield master, slave
+    os.close(master)
+    os.close(slave)
+
+
+def written(ends: tuple[int, int]) -> bytes:
+    """What was written to the terminal so far."""
+    os.write(ends[1], b"<end>")
+    data = b""
+    while not data.endswith(b"<end>"):
+        data += os.read(ends[0], 1000)
+    return data.removesuffix(b"<end>")
+
+
+def test_text_on_a_terminal_is_shown_and_styles_are_obeyed(ends: tuple[int, int]) -> None:
+    terminal = Terminal(Descriptor(ends[1]), "utf-8")
+    terminal.write("a\x1b[2J\tb\n")
+    terminal.write(styled(31, "c\x9b"))
+    assert written(ends) == b"a\\x1b[2J\tb\n\x1b[31mc\\x9b\x1b[0m"
+
+
+def test_bytes_on_a_terminal_may_end_within_a_character(ends: tuple[int, int]) -> None:
+    terminal = Terminal(Descriptor(ends[1]), "utf-8")
+    for data in (b"plain\n", b"\xc2", b"\x9b\xe6\xbc", b"\xa2\xff\r\n", b"\xe6\xbc"):
+        assert terminal.buffer.write(data) == len(data)
+    terminal.write("|")
+    assert written(ends).decode() == "plain\n\\x9b漢\\xff\\r\n\\xe6\\xbc|"
+
+
+def test_a_terminal_in_another_encoding_gets_likenesses_and_escapes(ends: tuple[int, int]) -> None:
+    terminal = Terminal(Descriptor(ends[1]), "iso8859-1")
+    terminal.write("é … — 漢\n")
+    terminal.buffer.write("é\u202e…\n".encode())
+    assert written(ends) == b"\xe9 ... - \\u6f22\n\xe9\\u202e...\n"
+
+
+def test_a_pipe_gets_bytes_as_they_are() -> None:
+    reader, writer = os.pipe()
+    pipe = Text(Descriptor(writer), "utf-8")
+    pipe.write("a\x1b[2J\n")
+    pipe.buffer.write(b"\xff\x9b\r")
+    os.close(writer)
+    with os.fdopen(reader, "rb") as stream:
+        assert stream.read() == b"a\x1b[2J\n\xff\x9b\r"
+
+
+def test_a_pipe_that_takes_nothing_at_the_moment_is_waited_for() -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    size = 1 << 20
+    counter = subprocess.Popen(
+        [sys.executable, "-c", "import sys; print(len(sys.stdin.buffer.read()))"], stdin=reader, stdout=subprocess.PIPE
+    )
+    os.close(reader)
+    Descriptor(writer).write(b"x" * size)
+    os.close(writer)
+    assert counter.communicate()[0] == b"%d\n" % size
+
+
+def test_writing_says_what_fails() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with pytest.raises(ReaderClosed):
+        Descriptor(writer).write(b"x")
+    os.close(writer)
+    with pytest.raises(IncompleteResult) as caught:
+        Descriptor(writer).write(b"x")
+    assert caught.value.message == "cannot write to standard output: it is closed"
+    with Path("/dev/full").open("wb") as full, pytest.raises(IncompleteResult) as caught:
+        Descriptor(full.fileno()).write(b"x")
+    assert caught.value.message == "cannot write to standard output: No space left on device"

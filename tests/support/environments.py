@@ -125,7 +125,7 @@ def writes(name: str, text: str | bytes) -> Prepare:
 
     def prepare(home: Path) -> None:
         path = home / name
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         path.chmod(0o600)
 
@@ -133,7 +133,11 @@ def writes(name: str, text: str | bytes) -> Prepare:
 
 
 def folder(name: str) -> Prepare:
-    return lambda home: (home / name).mkdir(parents=True)
+    def prepare(home: Path) -> None:
+        (home / name).parent.mkdir(mode=0o700, parents=True)
+        (home / name).mkdir()
+
+    return prepare
 
 
 def closed_folder(home: Path) -> None:

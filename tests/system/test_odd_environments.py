@@ -86,8 +86,8 @@ def test_many_commands_in_many_environments_end_in_words(tmp_path: Path) -> None
             2,
             [
                 "svcctl: starting the local service (stop it with 'svcctl service stop')",
-                "svcctl: error: the local service cannot keep its data in /proc: No such file or directory",
-                "hint: set SVCCTL_DATA to a directory that can be written",
+                "svcctl: error: directory /proc can be used by others (its mode is 0555)",
+                "hint: make it private: chmod 700 /proc; or set SVCCTL_DATA to a directory that is made anew",
             ],
         ),
         (

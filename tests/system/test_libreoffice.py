@@ -120,7 +120,7 @@ def test_a_sheet_that_is_full_goes_on_in_the_next_under_the_same_heading(tmp_pat
     plan = Plan(select, columns, "t")
     dates = pa.array([datetime(2024, 1, 1, 0, 0, n) for n in range(7)], pa.timestamp("ms"))
     events = pa.table([dates, pa.array(range(7), pa.int64())], ["eventdate", "n"])
-    with DuckDBEngine() as engine, Small(columns, Rendering("cid", 0, "t")) as encoder:
+    with DuckDBEngine() as engine, Small(columns, Rendering("cid", 0)) as encoder:
         engine.append("t", events.to_reader(), create=columns)
         with rendering.stream(engine, plan, encoder.expressions()) as stream:
             for batch in stream:

@@ -61,7 +61,7 @@ class StreamedAnswer:
             raise ServiceError(f"mode.type {self._asked.mode} cannot be streamed, so the query needs a to")
         shape = self._steps.shape
         dates = Dates(self._asked.date_format, self._asked.zone)
-        response = Rendering(self._cid, int(self._service.clock() * 1000), shape.table, dates)
+        response = Rendering(self._cid, int(self._service.clock() * 1000), dates)
         self._encoder = self._closing.enter_context(encoder(shape.columns, response))
         if step is None:
             return

@@ -8,21 +8,25 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from svcctl.service.language.types import Column
+from svcctl.service.language.types import Column, Type
+from svcctl.service.rendering.keep_alive import KeepAlive, Shape
 from svcctl.service.rendering.rows import Dates
 
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """The parts of a response beside its rows: the request's ID, the time in epoch ms, the name of the table.
+    """The parts of a response beside its rows: the request's ID, the time in epoch ms, and what the request chose.
 
-    `dates` shape the timestamps of csv, tsv, xml and xls.
+    `dates` shape the timestamps of csv, tsv, xml and xls. `line_end` ends the lines of the formats that have lines.
+    Without `ip_as_string` addresses are numbers. Without a `keep_alive` each format has its own.
     """
 
     cid: str
     timestamp: int
-    table: str
     dates: Dates = field(default_factory=Dates)
+    line_end: str = "\n"
+    ip_as_string: bool = True
+    keep_alive: KeepAlive | None = None
 
     def envelope(self) -> dict[str, object]:
         """The members of a successful answer before its `object`."""
@@ -38,18 +42,30 @@ class Encoder:
             send encoder.tail(), or encoder.error(…) when a plan failed
 
     A response may run several plans of the same columns, as a continuous query does. `padding` may be sent after any
-    chunk to keep the connection alive. Formats with `streams` False need every row before they send the first byte:
-    their head and chunks are empty, `tail` sends everything, a failure must be reported before it, and they cannot
-    answer a query without an end.
+    chunk to keep the connection alive; ServiceError when the request chose padding that the format cannot have.
+
+    Formats with `streams` False need every row before they send the first byte: their head and chunks are empty, `tail`
+    sends everything, a failure must be reported before it, and they cannot answer a query without an end.
     """
 
     content_type: ClassVar[str]
-    padding: ClassVar[bytes] = b""
     streams: ClassVar[bool] = True
+    own_padding: ClassVar[KeepAlive] = KeepAlive("none")
+    """The padding of this format for a request that chooses none."""
 
     def __init__(self, columns: Sequence[Column], rendering: Rendering) -> None:
-        self.columns = tuple(columns)
+        text = rendering.ip_as_string
         self.rendering = rendering
+        self.columns = _with_addresses(columns, Type.STR if text else Type.IP4)
+        """The columns as the client is told of them."""
+        self.written = _with_addresses(columns, Type.IP4 if text else Type.INT8)
+        """The columns by how their values are written: as an int8 is, for an address that is sent as a number."""
+        keep_alive = (rendering.keep_alive or self.own_padding) if self.streams else KeepAlive("none")
+        self.padding = keep_alive.padding(self.shape())
+
+    def shape(self) -> Shape:
+        """What padding is made of in this format."""
+        return Shape("\n", None, document=True)
 
     def head(self) -> bytes:
         """The bytes before the rows."""
@@ -79,3 +95,8 @@ class Encoder:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _with_addresses(columns: Sequence[Column], type_: Type) -> tuple[Column, ...]:
+    """The columns with another type for addresses."""
+    return tuple(Column(column.name, type_) if column.type is Type.IP4 else column for column in columns)

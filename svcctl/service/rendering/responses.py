@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import pyarrow as pa
@@ -12,20 +13,27 @@ from svcctl.service.language.types import Column
 from svcctl.service.rendering import arrow, rows
 from svcctl.service.rendering.base import Encoder
 from svcctl.service.rendering.cells import xml_text
+from svcctl.service.rendering.keep_alive import NEWLINE, SPACES, Shape
 
 BETWEEN = ",\n"
+
+
+IN_STREAM = "svc.api.error"
+"""The first cell of the row that ends csv and tsv in an error; a fixed name, which clients can look for."""
 
 
 class Streamed(Encoder):
     """A format that is a head, the text of each row, and a tail."""
 
-    row: ClassVar[rows.RowFormat]
+    def row(self) -> rows.RowFormat:
+        """How a row is written."""
+        raise NotImplementedError
 
     def expressions(self) -> list[str]:
-        return [f"{self.row.text(self.columns, self.rendering.dates)} AS line"]
+        return [f"{self.row().text(self.written, self.rendering.dates)} AS line"]
 
     def head(self) -> bytes:
-        return self.row.head(self.columns)
+        return self.row().head(self.columns)
 
     def chunk(self, batch: pa.RecordBatch) -> bytes | memoryview:
         return arrow.text(batch.column(0))
@@ -35,10 +43,12 @@ class Json(Streamed):
     """Objects in an array. Every row begins with what separates two rows, and the first chunk drops that."""
 
     content_type = "application/json"
-    padding = b"    "
-    row = rows.JsonRows(BETWEEN + "{", "}", named=True)
+    own_padding = SPACES
 
     _begun = False
+
+    def row(self) -> rows.RowFormat:
+        return rows.JsonRows(BETWEEN + "{", "}", named=True)
 
     def chunk(self, batch: pa.RecordBatch) -> bytes | memoryview:
         text = super().chunk(batch)
@@ -58,56 +68,74 @@ class Json(Streamed):
         yield b"\n]}\n"
 
     def error(self, code: int, message: str) -> bytes:
-        return f'\n],"error":{compact([code, message])}}}\n'.encode()
+        return f'\n],"error": {spaced([code, message])}}}\n'.encode()
 
 
 class JsonCompact(Json):
-    row = rows.JsonRows(BETWEEN + "[", "]", named=False)
+    def row(self) -> rows.RowFormat:
+        return rows.JsonRows(BETWEEN + "[", "]", named=False)
 
     def head(self) -> bytes:
-        return f'{self.envelope()}{{"m":{compact(metadata(self.columns))},"d":[\n'.encode()
+        return f'{self.envelope()}{compact(metadata(self.columns))[:-1]},"d":[\n'.encode()
 
     def tail(self) -> Iterator[bytes]:
         yield b"\n]}}\n"
 
     def error(self, code: int, message: str) -> bytes:
-        return f'\n]}},"e":{compact([code, message])}}}\n'.encode()
+        return f'\n]}},"e": {spaced([code, message])}}}\n'.encode()
 
 
-class JsonSimple(Streamed):
+class Lines(Streamed):
+    """A format of lines, which end as the service is set to end them."""
+
+    def shape(self) -> Shape:
+        return Shape(self.rendering.line_end, None, document=False)
+
+    def line(self, text: str) -> bytes:
+        return f"{text}{self.rendering.line_end}".encode()
+
+
+class JsonSimple(Lines):
     content_type = "application/x-ndjson"
-    padding = b"    "
-    row = rows.OBJECT_LINE
+    own_padding = SPACES
+
+    def row(self) -> rows.RowFormat:
+        return rows.JsonRows("{", "}" + self.rendering.line_end, named=True)
 
     def error(self, code: int, message: str) -> bytes:
-        return f"{compact(['error', code, message])}\n".encode()
+        return self.line(compact(["error", code, message]))
 
 
-class JsonSimpleCompact(Streamed):
-    content_type = "application/x-ndjson"
-    padding = b"    "
-    row = rows.JsonRows('{"d":[', "]}\n", named=False)
+class JsonSimpleCompact(JsonSimple):
+    def row(self) -> rows.RowFormat:
+        return rows.JsonRows('{"d":[', "]}" + self.rendering.line_end, named=False)
 
     def head(self) -> bytes:
-        return f"{compact({'m': metadata(self.columns)})}\n".encode()
+        return self.line(compact(metadata(self.columns)))
 
     def error(self, code: int, message: str) -> bytes:
-        return f"{compact({'e': [code, message]})}\n".encode()
+        return self.line(f'{{"e": {spaced([code, message])}}}')
 
 
-class Csv(Streamed):
+class Csv(Lines):
     content_type = "text/csv; charset=utf-8"
-    padding = b"\n"
-    row: ClassVar[rows.SeparatedRows] = rows.CSV
+    own_padding = NEWLINE
+    separated: ClassVar[rows.SeparatedRows] = rows.CSV
+
+    def row(self) -> rows.RowFormat:
+        return replace(self.separated, line_end=self.rendering.line_end)
+
+    def shape(self) -> Shape:
+        separators = self.separated.separator * (len(self.columns) - 1)
+        return Shape(self.rendering.line_end, separators, document=False)
 
     def error(self, code: int, message: str) -> bytes:
-        separator = self.row.separator
-        return f"{self.rendering.table}.error{separator}{code}{separator}{rows.quoted(message)}\n".encode()
+        return self.line(self.separated.separator.join((IN_STREAM, str(code), rows.quoted(message))))
 
 
 class Tsv(Csv):
     content_type = "text/tab-separated-values; charset=utf-8"
-    row = rows.TSV
+    separated = rows.TSV
 
 
 class Xml(Streamed):
@@ -124,8 +152,10 @@ class Xml(Streamed):
     """
 
     content_type = "application/xml"
-    padding = b"\n"
-    row = rows.XML
+    own_padding = NEWLINE
+
+    def row(self) -> rows.RowFormat:
+        return rows.XML
 
     def tail(self) -> Iterator[bytes]:
         yield b"</events>\n"
@@ -134,10 +164,18 @@ class Xml(Streamed):
         return f'<error code="{code}">{xml_text(message)}</error>\n</events>\n'.encode()
 
 
-def metadata(columns: Sequence[Column]) -> dict[str, dict[str, str | int]]:
-    """`m` of the compact formats: each name's type and place."""
-    return {column.name: {"type": column.type.value, "index": index} for index, column in enumerate(columns)}
+def metadata(columns: Sequence[Column]) -> dict[str, object]:
+    """The members that describe columns: `m`, each name's type and place, and `metadata`, the same as a list."""
+    return {
+        "m": {column.name: {"type": column.type.value, "index": index} for index, column in enumerate(columns)},
+        "metadata": [{"name": column.name, "type": column.type.value} for column in columns],
+    }
 
 
 def compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def spaced(value: object) -> str:
+    """With a blank behind each comma and colon, as services write errors, and clients look for them."""
+    return json.dumps(value, ensure_ascii=False)

@@ -45,12 +45,13 @@ class SeparatedRows:
     """
 
     separator: str
+    line_end: str = "\n"
 
     def head(self, columns: Sequence[Column]) -> bytes:
         special = {self.separator, '"', "\r", "\n"}
         names = (column.name for column in columns)
         header = (quoted(name) if special & set(name) or not name else name for name in names)
-        return f"{self.separator.join(header)}\n".encode()
+        return f"{self.separator.join(header)}{self.line_end}".encode()
 
     def text(self, columns: Sequence[Column], dates: Dates) -> str:
         return _concat(self._parts(columns, dates))
@@ -63,7 +64,7 @@ class SeparatedRows:
             is_date = column.type is Type.TIMESTAMP
             cell = dates.text(value) if is_date else cells.separated(value, column.type, self.separator)
             yield cell if index else _never_blank(cell, columns)
-        yield "chr(10)"
+        yield literal(self.line_end)
 
 
 def _never_blank(first: str, columns: Sequence[Column]) -> str:

@@ -33,7 +33,7 @@ class Spooled(Encoder):
     streams = False
 
     def expressions(self) -> list[str]:
-        return [self.value(f"c{index}", column.type) for index, column in enumerate(self.columns)]
+        return [self.value(f"c{index}", column.type) for index, column in enumerate(self.written)]
 
     def value(self, value: str, type_: Type) -> str:
         """The SQL of a column as the encoder takes it."""
@@ -68,12 +68,18 @@ class MsgPack(Spooled):
         self._keys[0] = packer.pack_map_header(len(self.columns)) + self._keys[0]
 
     def value(self, value: str, type_: Type) -> str:
-        return f"epoch_ms({value})" if type_ is Type.TIMESTAMP else super().value(value, type_)
+        match type_:
+            case Type.TIMESTAMP:
+                return f"epoch_ms({value})"
+            case Type.INT8:
+                return f"{value}::BIGINT"  # an address has fewer bits
+            case _:
+                return super().value(value, type_)
 
     def chunk(self, batch: pa.RecordBatch) -> bytes:
         parts = [
             (pa.scalar(key, pa.binary()), _PACKED[column.type](cell))
-            for key, column, cell in zip(self._keys, self.columns, batch.columns, strict=True)
+            for key, column, cell in zip(self._keys, self.written, batch.columns, strict=True)
         ]
         rows = pc.binary_join_element_wise(*chain.from_iterable(parts), b"")
         self._spool.write(arrow.text(rows))
@@ -180,7 +186,7 @@ class Xls(Spooled):
         for index, column in enumerate(self.columns):
             self._sheet.set_column(index, index, 23 if column.type is Type.TIMESTAMP else 14)
             self._sheet.write_string(0, index, column.name, self._bold)
-        self._writers = [self._writer(column.type) for column in self.columns]
+        self._writers = [self._writer(column.type) for column in self.written]
         self._row = 1
 
     def value(self, value: str, type_: Type) -> str:

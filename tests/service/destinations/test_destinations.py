@@ -78,7 +78,7 @@ class Site:
     def answer(self, query: str, mode: str) -> list[bytes]:
         """The rows of the query's own answer as a client gets them, those of one date in the order of their arrival."""
         plan = compile(parse(query), self.engine.tables(), dialect=self.engine.dialect, start=FIRST, end=NOW, now=NOW)
-        encoder = ENCODERS[mode](plan.columns, Rendering("", 0, "t"))
+        encoder = ENCODERS[mode](plan.columns, Rendering("", 0))
         with rendering.stream(self.engine, plan, encoder.expressions()) as stream:
             return [row.encode() for batch in stream for row in batch.column(0).to_pylist()]
 

@@ -73,7 +73,7 @@ def plan(engine: Engine, query: str = "from t", **options: Any) -> Plan:
 
 def body(engine: Engine, query: str, mode: str, **options: Any) -> bytes:
     made = plan(engine, query)
-    with ENCODERS[mode](made.columns, Rendering("c1d", 0, "t")) as encoder:
+    with ENCODERS[mode](made.columns, Rendering("c1d", 0)) as encoder:
         with stream(engine, made, encoder.expressions(), **options) as batches:
             chunks = [bytes(encoder.chunk(batch)) for batch in batches]
         return b"".join([encoder.head(), *chunks, *encoder.tail()])

@@ -10,6 +10,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 from xml.etree import ElementTree
 
 import msgpack
@@ -20,10 +21,12 @@ from hypothesis import strategies as st
 from sqlglot import exp, parse_one
 from support import GOLDEN
 
+from svcctl.api.events import MODES, QueryResponse
 from svcctl.errors import ServiceError
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Plan, Type
 from svcctl.service.rendering import ENCODERS, Dates, Encoder, Rendering, stream
+from svcctl.service.rendering.keep_alive import KeepAlive
 from svcctl.service.rendering.responses import Csv
 from svcctl.service.rendering.spooled import Xls
 
@@ -59,8 +62,8 @@ EVENTS: list[Row] = [
 ]
 
 
-def rendering(date_format: str = "default", zone: timezone = UTC) -> Rendering:
-    return Rendering("c1d", 1_709_251_200_000, "demo.data", Dates(date_format, zone))
+def rendering(date_format: str = "default", zone: timezone = UTC, **chosen: Any) -> Rendering:
+    return Rendering("c1d", 1_709_251_200_000, Dates(date_format, zone), **chosen)
 
 
 def filled(rows: list[Row], columns: tuple[Column, ...] = COLUMNS) -> DuckDBEngine:
@@ -273,10 +276,15 @@ def test_a_sliced_batch_is_written_from_where_it_starts(engine: DuckDBEngine, mo
         (
             "json/compact",
             b'{"success":true,"msg":"","status":0,"cid":"c1d","timestamp":1709251200000,'
-            b'"object":{"m":{"eventdate":{"type":"timestamp","index":0}},"d":[\n\n]}}\n',
+            b'"object":{"m":{"eventdate":{"type":"timestamp","index":0}},'
+            b'"metadata":[{"name":"eventdate","type":"timestamp"}],"d":[\n\n]}}\n',
         ),
         ("json/simple", b""),
-        ("json/simple/compact", b'{"m":{"eventdate":{"type":"timestamp","index":0}}}\n'),
+        (
+            "json/simple/compact",
+            b'{"m":{"eventdate":{"type":"timestamp","index":0}},'
+            b'"metadata":[{"name":"eventdate","type":"timestamp"}]}\n',
+        ),
         ("csv", b"eventdate\n"),
         ("tsv", b"eventdate\n"),
         (
@@ -295,17 +303,136 @@ def test_an_answer_without_rows_is_whole(engine: DuckDBEngine, mode: str, empty:
 @pytest.mark.parametrize(
     ("mode", "ending"),
     [
-        ("json", b'\n],"error":[500,"out of \\"luck\\"\\n<&>"]}\n'),
-        ("json/compact", b'\n]},"e":[500,"out of \\"luck\\"\\n<&>"]}\n'),
+        ("json", b'\n],"error": [500, "out of \\"luck\\"\\n<&>"]}\n'),
+        ("json/compact", b'\n]},"e": [500, "out of \\"luck\\"\\n<&>"]}\n'),
         ("json/simple", b'["error",500,"out of \\"luck\\"\\n<&>"]\n'),
-        ("json/simple/compact", b'{"e":[500,"out of \\"luck\\"\\n<&>"]}\n'),
-        ("csv", b'demo.data.error,500,"out of ""luck""\n<&>"\n'),
-        ("tsv", b'demo.data.error\t500\t"out of ""luck""\n<&>"\n'),
+        ("json/simple/compact", b'{"e": [500, "out of \\"luck\\"\\n<&>"]}\n'),
+        ("csv", b'svc.api.error,500,"out of ""luck""\n<&>"\n'),
+        ("tsv", b'svc.api.error\t500\t"out of ""luck""\n<&>"\n'),
         ("xml", b'<error code="500">out of &quot;luck&quot;&#10;&lt;&amp;&gt;</error>\n</events>\n'),
     ],
 )
 def test_a_failure_after_the_start_is_told_at_the_end(mode: str, ending: bytes) -> None:
     assert ENCODERS[mode](COLUMNS, rendering()).error(500, 'out of "luck"\n<&>') == ending
+
+
+LINES = ["json/simple", "json/simple/compact", "csv", "tsv"]
+
+
+@pytest.mark.parametrize("mode", LINES)
+def test_lines_end_in_crlf_when_asked_and_values_stay_as_they_are(engine: DuckDBEngine, mode: str) -> None:
+    golden = (GOLDEN / f"events.{ENDINGS[mode]}").read_bytes()
+    data = body(engine, ENCODERS[mode](COLUMNS, rendering(line_end="\r\n")), ALL)
+    inside = b"d\re\nf" if mode in ("csv", "tsv") else b"no line end is inside JSON"
+    assert data == golden.replace(inside, b"INSIDE").replace(b"\n", b"\r\n").replace(b"INSIDE", inside)
+    read = QueryResponse(MODES[mode], "", [data])
+    assert b"".join(read.raw()) == data
+    assert read.row_count == len(EVENTS)
+
+
+@pytest.mark.parametrize("mode", [mode for mode in ENDINGS if mode not in LINES])
+def test_documents_have_no_line_ends_to_choose(engine: DuckDBEngine, mode: str) -> None:
+    data = body(engine, ENCODERS[mode](COLUMNS, rendering(line_end="\r\n")), ALL)
+    assert data == (GOLDEN / f"events.{ENDINGS[mode]}").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("mode", "ending"),
+    [
+        ("json/simple", b'["error",500,"out of luck"]\r\n'),
+        ("json/simple/compact", b'{"e": [500, "out of luck"]}\r\n'),
+        ("csv", b'svc.api.error,500,"out of luck"\r\n'),
+        ("tsv", b'svc.api.error\t500\t"out of luck"\r\n'),
+    ],
+)
+def test_the_line_of_an_error_ends_as_the_others_do(mode: str, ending: bytes) -> None:
+    assert ENCODERS[mode](COLUMNS, rendering(line_end="\r\n")).error(500, "out of luck") == ending
+
+
+IPS = (Column("ip", Type.IP4),)
+AS_NUMBERS = {
+    "json": b'{"ip":3221225985},\n{"ip":null},\n{"ip":0}\n]}\n',
+    "json/compact": b'{"m":{"ip":{"type":"ip4","index":0}},"metadata":[{"name":"ip","type":"ip4"}],"d":[\n'
+    b"[3221225985],\n[null],\n[0]\n]}}\n",
+    "json/simple": b'{"ip":3221225985}\n{"ip":null}\n{"ip":0}\n',
+    "json/simple/compact": b'{"m":{"ip":{"type":"ip4","index":0}},"metadata":[{"name":"ip","type":"ip4"}]}\n'
+    b'{"d":[3221225985]}\n{"d":[null]}\n{"d":[0]}\n',
+    "csv": b'ip\n3221225985\n""\n0\n',
+    "tsv": b'ip\n3221225985\n""\n0\n',
+    "xml": b'<columns><column name="ip" type="ip4"/></columns>\n'
+    b'<event><field name="ip">3221225985</field></event>\n<event><field name="ip" null="true"/></event>\n'
+    b'<event><field name="ip">0</field></event>\n</events>\n',
+}
+
+
+@pytest.mark.parametrize("mode", AS_NUMBERS)
+def test_addresses_are_numbers_of_type_ip4_when_asked(engine: DuckDBEngine, mode: str) -> None:
+    three = plan("SELECT ip4 FROM events.t LIMIT 3", IPS)
+    data = body(engine, ENCODERS[mode](IPS, rendering(ip_as_string=False)), three)
+    assert data.endswith(AS_NUMBERS[mode])
+
+
+def test_addresses_are_numbers_in_binary_formats_too_when_asked(engine: DuckDBEngine) -> None:
+    data = body(engine, ENCODERS["msgpack"](COLUMNS, rendering(ip_as_string=False)), ALL)
+    assert [row["ip4"] for row in msgpack.unpackb(data)["object"]] == [row[-1] for row in EVENTS]
+    with zipfile.ZipFile(
+        io.BytesIO(body(engine, ENCODERS["xls"](COLUMNS, rendering(ip_as_string=False)), ALL))
+    ) as book:
+        assert b'<c r="G2"><v>3221225985</v></c>' in book.read("xl/worksheets/sheet1.xml")
+
+
+@pytest.mark.parametrize(
+    ("mode", "keep_alive", "padding"),
+    [
+        ("json", None, b"    "),
+        ("json/compact", None, b"    "),
+        ("json/simple", None, b"    "),
+        ("json/simple/compact", None, b"    "),
+        ("csv", None, b"\r\n"),
+        ("tsv", None, b"\r\n"),
+        ("xml", None, b"\n"),
+        ("msgpack", None, b""),
+        *((mode, KeepAlive("none"), b"") for mode in ENCODERS),
+        ("json", KeepAlive("newline"), b"\n"),
+        ("json/simple", KeepAlive("newline"), b"\r\n"),
+        ("csv", KeepAlive("newline"), b"\r\n"),
+        ("csv", KeepAlive("empty"), b",,,,,,\r\n"),
+        ("tsv", KeepAlive("empty"), b"\t\t\t\t\t\t\r\n"),
+        ("json", KeepAlive("token", "\t \n"), b"\t \n"),
+        ("xml", KeepAlive("token", " "), b" "),
+        ("csv", KeepAlive("token", "# é\n"), b"# \xc3\xa9\n"),
+        ("json/simple", KeepAlive("token", "{}\n"), b"{}\n"),
+        ("xls", KeepAlive("token", "x"), b""),
+        ("msgpack", KeepAlive("empty"), b""),
+    ],
+)
+def test_padding_is_the_formats_own_or_what_the_request_chose(
+    mode: str, keep_alive: KeepAlive | None, padding: bytes
+) -> None:
+    with ENCODERS[mode](COLUMNS, rendering(line_end="\r\n", keep_alive=keep_alive)) as encoder:
+        assert encoder.padding == padding
+
+
+@pytest.mark.parametrize(
+    ("modes", "keep_alive", "message"),
+    [
+        (
+            ["json", "json/compact", "json/simple", "json/simple/compact", "xml"],
+            KeepAlive("empty"),
+            "keepAlive 'empty' is a row of separators, which only csv and tsv have",
+        ),
+        (
+            ["json", "json/compact", "xml"],
+            KeepAlive("token", " x "),
+            "the token of keepAlive can only be white space in json, json/compact and xml",
+        ),
+    ],
+)
+def test_padding_that_would_break_a_document_is_refused(modes: list[str], keep_alive: KeepAlive, message: str) -> None:
+    for mode in modes:
+        with pytest.raises(ServiceError) as caught:
+            ENCODERS[mode](COLUMNS, rendering(keep_alive=keep_alive))
+        assert caught.value.message == message
 
 
 @pytest.mark.parametrize("mode", [mode for mode, encoder in ENCODERS.items() if not encoder.streams])

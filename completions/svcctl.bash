@@ -69,7 +69,7 @@ _svcctl_place() {
         words=(bash zsh fish)
         ;;
     'svcctl help 0')
-        words=(dates formats profiles environment exit-codes query-language destinations export)
+        words=(dates formats profiles environment exit-codes query-language destinations export service)
         ;;
     'svcctl job 0')
         words=(list show stop start rm wait watch)

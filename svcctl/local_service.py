@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import secrets
 import shlex
@@ -46,50 +45,6 @@ _CREDENTIALS: Mapping[str, Callable[[], str]] = {
     "token": lambda: secrets.token_urlsafe(32),
 }
 """The credentials of a built-in profile, and how each is made."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessSetting:
-    """A number that the service reads from its environment when it starts."""
-
-    environment: str
-    default: float
-    meaning: str
-    may_be_zero: bool = False
-    whole: bool = False
-
-    def read(self, environment: Mapping[str, str]) -> float:
-        """The variable's number, or the default when it is unset or empty. UsageError when it is not such a number."""
-        text = environment.get(self.environment) or str(self.default)
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        bad = not 0 <= number < math.inf or not (number or self.may_be_zero) or (self.whole and number % 1)
-        if bad:
-            kind = "a whole number" if self.whole else "a number"
-            wanted = f"{kind} from 0 on" if self.may_be_zero else f"{kind} above 0"
-            raise UsageError(f"{self.environment} is '{text}', which is not {wanted}")
-        return number
-
-
-DEMO_DAYS = ProcessSetting("SVCCTL_DEMO_DAYS", 30, "days of demo events to create; 0 for none", may_be_zero=True)
-QUERY_SECONDS = ProcessSetting("SVCCTL_QUERY_SECONDS", 600, "seconds that the local service may work on a query")
-PADDING_SECONDS = ProcessSetting("SVCCTL_PADDING_SECONDS", 5, "seconds of silence before a waiting client gets padding")
-CONNECTIONS = ProcessSetting("SVCCTL_CONNECTIONS", 500, "connections that the local service keeps open at once")
-ACCESS_EVENTS = ProcessSetting("SVCCTL_ACCESS_EVENTS", 100_000, "requests that the table service.access keeps")
-ACCESS_DAYS = ProcessSetting("SVCCTL_ACCESS_DAYS", 30, "days that the table service.access keeps a request")
-QUERY_PLACES = ProcessSetting("SVCCTL_QUERY_PLACES", 8, "queries that the local service works on at once", whole=True)
-OPEN_QUERIES = ProcessSetting(
-    "SVCCTL_OPEN_QUERIES", 64, "open queries of one domain; one more is refused with 429", whole=True
-)
-RUNNING_JOBS = ProcessSetting("SVCCTL_RUNNING_JOBS", 16, "running jobs of one domain", whole=True)
-TOTAL_JOBS = ProcessSetting("SVCCTL_TOTAL_JOBS", 64, "running jobs of all domains", whole=True)
-PROCESS_SETTINGS = (
-    *(DEMO_DAYS, QUERY_SECONDS, PADDING_SECONDS),
-    *(CONNECTIONS, ACCESS_EVENTS, ACCESS_DAYS),
-    *(QUERY_PLACES, OPEN_QUERIES, RUNNING_JOBS, TOTAL_JOBS),
-)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
+from typing import TypeVar
 
 from svcctl.errors import UsageError
 
@@ -185,22 +186,26 @@ def parse_moment(text: str) -> Moment:
     return text
 
 
-def check_epoch(seconds: int) -> int:
+Seconds = TypeVar("Seconds", int, float)
+
+
+def check_epoch(seconds: Seconds) -> Seconds:
     """The same number; UsageError when it must be milliseconds, for which a service would wait until the year 50000."""
     if seconds < 0:
         raise UsageError(f"date {seconds} is before 1970")
     if seconds > MAX_EPOCH_SECONDS:
         raise UsageError(
-            f"date {seconds} is in milliseconds; dates are epoch seconds", hint=f"write {seconds // 1000} instead"
+            f"date {seconds} is in milliseconds; dates are epoch seconds", hint=f"write {int(seconds) // 1000} instead"
         )
     return seconds
 
 
-def resolve(start: Moment, end: Moment | None, *, now: datetime, zone: timezone = UTC) -> Range:
-    """The range of a pair at the moment `now` (aware), with operators in `zone` and in whole seconds.
+def resolve(start: Moment | float, end: Moment | float | None, *, now: datetime, zone: timezone = UTC) -> Range:
+    """The range of a pair at the moment `now` (aware), with operators in `zone`.
 
-    UsageError when a date is not valid or leaves the calendar, or when the end is before the start; an empty range is
-    allowed.
+    Seconds may have a fraction, which counts to the millisecond, as the dates of events do; finer digits are cut off.
+    Operators count from now in whole seconds. UsageError when a date is not valid or leaves the calendar, or when the
+    end is before the start; an empty range is allowed.
     """
     now = now.astimezone(zone).replace(microsecond=0)
     first = _resolve_one(start, zone, lambda operator, n: operator.in_from(now, n))
@@ -222,9 +227,15 @@ def depends_on_zone(moment: Moment | None) -> bool:
     )
 
 
-def _resolve_one(moment: Moment, zone: timezone, apply: Callable[[Operator, int], datetime]) -> datetime:
+def _resolve_one(moment: Moment | float, zone: timezone, apply: Callable[[Operator, int], datetime]) -> datetime:
     if isinstance(moment, int):
         return datetime.fromtimestamp(check_epoch(moment), zone)
+    if isinstance(moment, float):
+        from decimal import Decimal
+
+        # As it was written: the product of the binary number would fall below some milliseconds.
+        milliseconds = int(Decimal(repr(check_epoch(moment))) * 1000)
+        return datetime.fromtimestamp(0, zone) + timedelta(milliseconds=milliseconds)
     parsed = _parse_text(moment)
     try:
         resolved = parsed.astimezone(zone) if isinstance(parsed, datetime) else apply(*parsed)
@@ -260,4 +271,5 @@ def _parse_iso(text: str) -> int:
 
 
 def _utc_text(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    spec = "milliseconds" if moment.microsecond else "seconds"
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ", spec)

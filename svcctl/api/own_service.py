@@ -24,7 +24,10 @@ class StoredTable:
 
 @dataclass(frozen=True, slots=True)
 class Status:
+    """`address` is host and port, when the service listens on TCP too."""
+
     version: str
+    address: str | None
     tables: tuple[StoredTable, ...]
 
 
@@ -42,7 +45,7 @@ def status(client: Client) -> Status:
     """The version of the service, and its tables."""
     answer = record(client.call("GET", "/service/status"))
     tables = tuple(StoredTable(str(row["name"]), tuple(row["columns"])) for row in records(answer, "tables"))
-    return Status(str(answer.get("version")), tables)
+    return Status(str(answer.get("version")), answer.get("address"), tables)
 
 
 def load(client: Client, path: str, table: str, *, time_field: str | None, format: str | None) -> Loaded:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from importlib import resources
 
-TOPICS = ("dates", "formats", "profiles", "environment", "exit-codes", "query-language", "destinations", "export")
+TOPICS = (
+    *("dates", "formats", "profiles", "environment", "exit-codes", "query-language", "destinations", "export"),
+    "service",
+)
 
 
 def read(topic: str) -> str:

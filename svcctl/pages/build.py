@@ -18,8 +18,9 @@ from svcctl.api.dates import OPERATORS
 from svcctl.api.destinations import TYPES
 from svcctl.api.follow import MAX_REMEMBERED
 from svcctl.exports.state import STATE_ENVIRONMENT
-from svcctl.local_service import DATA_ENVIRONMENT, PROCESS_SETTINGS
+from svcctl.local_service import DATA_ENVIRONMENT
 from svcctl.profiles.settings import CONFIG_ENVIRONMENT, MAPPINGS, PROFILE_ENVIRONMENT, SETTINGS
+from svcctl.service_settings import SERVICE_SETTINGS
 from svcctl.terminal.diagnostics import EXIT_CODES
 from svcctl.terminal.formats import AUTO, FORMATS
 
@@ -79,7 +80,7 @@ def _variables() -> str:
             *((row.environment, row.meaning) for row in SETTINGS.values() if row.environment),
             (DATA_ENVIRONMENT, "directory of the local service's data"),
             (STATE_ENVIRONMENT, "directory of the states of exports (--state)"),
-            *((row.environment, f"{row.meaning} (default {row.default:g})") for row in PROCESS_SETTINGS),
+            *((row.environment, row.explained) for row in SERVICE_SETTINGS),
             ("NO_COLOR", "no colour"),
             ("CLICOLOR_FORCE", "colour in a pipe too"),
         ]

@@ -15,23 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
 
 import uvicorn
 
 from svcctl import local_service
 from svcctl.errors import UsageError
-from svcctl.local_service import (
-    CONNECTIONS,
-    DEMO_DAYS,
-    OPEN_QUERIES,
-    PADDING_SECONDS,
-    PROCESS_SETTINGS,
-    QUERY_PLACES,
-    QUERY_SECONDS,
-    RUNNING_JOBS,
-    TOTAL_JOBS,
-)
 from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.events import demo
@@ -42,6 +30,19 @@ from svcctl.service.jobs.delivery import deliver
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.provisioning.seed import open_store
 from svcctl.service.service import Service
+from svcctl.service_settings import (
+    CONNECTIONS,
+    CORS_ORIGINS,
+    DEMO_DAYS,
+    LINE_END,
+    NUMBERS,
+    OPEN_QUERIES,
+    PADDING_SECONDS,
+    QUERY_PLACES,
+    QUERY_SECONDS,
+    RUNNING_JOBS,
+    TOTAL_JOBS,
+)
 
 THREADS = 64
 """Threads at most, for queries that have their turn and for loads; how many are used depends on the places."""
@@ -84,28 +85,33 @@ class _Ready:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, ready: _Ready) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         if self.started:
-            # Port 0 asks for any free port, so the address is read from the socket.
-            address = self.servers[0].sockets[0].getsockname()
-            self._ready.ready(address if isinstance(address, str) else f"{address[0]}:{address[1]}")
+            self._ready()
 
 
 def serve(files: local_service.Files, *, listen: str | None, ready_fd: int | None) -> None:
-    """Run until SIGTERM or SIGINT. Locked when a service already runs on these files."""
+    """Run until SIGTERM or SIGINT. Locked when a service already runs on these files.
+
+    The service always listens on its Unix socket, where the commands of this machine find it; `listen` adds HOST:PORT.
+    """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     os.umask(0o077)
-    settings = {setting: setting.read(os.environ) for setting in PROCESS_SETTINGS}
+    settings = {setting: setting.read(os.environ) for setting in NUMBERS}
+    line_end = LINE_END.read(os.environ)
+    origins = CORS_ORIGINS.read(os.environ)
     history = timedelta(days=settings[DEMO_DAYS])
     limits = Limits(connections=_descriptors_for(int(settings[CONNECTIONS])))
     ready = _Ready(ready_fd)
     lock = local_service.hold_lock(files)  # the kernel frees it when this process ends, however it ends
     with ExitStack() as closing:
+        tcp = None if listen is None else closing.enter_context(_tcp(listen))
+        address = None if tcp is None else _address(tcp)
         store = open_store(files)
         closing.callback(store.close)
         engine = closing.enter_context(DuckDBEngine(files.events))
@@ -118,10 +124,12 @@ def serve(files: local_service.Files, *, listen: str | None, ready_fd: int | Non
             padding_seconds=settings[PADDING_SECONDS],
             places=int(settings[QUERY_PLACES]),
             share=int(settings[OPEN_QUERIES]),
+            line_end=line_end,
+            address=address,
         )
         shares = {"share": int(settings[RUNNING_JOBS]), "total": int(settings[TOTAL_JOBS])}
         jobs = Jobs(store, partial(deliver, engine, service.now), **shares)
-        log = AccessLog(build(service, jobs), engine)
+        log = AccessLog(build(service, jobs, origins), engine)
         is_ours = partial(local_service.still_held, files, lock)
         closing.enter_context(_repeated(partial(_grow, engine, log, history, is_ours)))
         closing.callback(jobs.close)
@@ -129,20 +137,17 @@ def serve(files: local_service.Files, *, listen: str | None, ready_fd: int | Non
         # The server stops at a signal, and then raises it again for the handler that was there before.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: None)
-        where = _where(listen, files)
-        _Server(
-            uvicorn.Config(
-                log,
-                **where,
-                http=Connection.limited(limits),
-                access_log=False,
-                log_config=None,
-                lifespan="off",
-                timeout_graceful_shutdown=3,
-                ws="none",
-            ),
-            ready,
-        ).run()
+        sockets = [closing.enter_context(_unix(files)), *([] if tcp is None else [tcp])]
+        config = uvicorn.Config(
+            log,
+            http=Connection.limited(limits),
+            access_log=False,
+            log_config=None,
+            lifespan="off",
+            timeout_graceful_shutdown=3,
+            ws="none",
+        )
+        _Server(config, partial(ready.ready, address or str(files.socket))).run(sockets)
 
 
 def _descriptors_for(connections: int) -> int:
@@ -155,19 +160,33 @@ def _descriptors_for(connections: int) -> int:
     return max(1, min(connections, granted - OTHER_DESCRIPTORS))
 
 
-def _where(listen: str | None, files: local_service.Files) -> dict[str, Any]:
-    if listen is None:
-        with suppress(FileNotFoundError):
-            files.socket.unlink()  # this process holds the lock, so an existing socket is a leftover
-        # uvicorn keeps the mode of a socket that is there; one that it makes could be used by everybody.
-        with socket.socket(socket.AF_UNIX) as made:
-            made.bind(str(files.socket))
-        files.socket.chmod(0o600)
-        return {"uds": str(files.socket)}
+def _unix(files: local_service.Files) -> socket.socket:
+    """The service's own socket, the user's alone. This process holds the lock, so an existing one is a leftover."""
+    with suppress(FileNotFoundError):
+        files.socket.unlink()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(files.socket))
+    files.socket.chmod(0o600)
+    return listener
+
+
+def _tcp(listen: str) -> socket.socket:
+    """A socket on HOST:PORT; port 0 asks for any free port. UsageError when it cannot be had."""
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isdigit():
         raise UsageError(f"--listen '{listen}' is not of the form HOST:PORT")
-    return {"host": host.strip("[]") or "127.0.0.1", "port": int(port)}
+    host = host.strip("[]") or "127.0.0.1"
+    try:
+        return socket.create_server((host, int(port)), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except (OSError, OverflowError) as error:
+        raise UsageError(
+            f"the service cannot listen on {listen}: {getattr(error, 'strerror', None) or error}"
+        ) from None
+
+
+def _address(listener: socket.socket) -> str:
+    host, port, *_ = listener.getsockname()
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 @contextmanager

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from svcctl.local_service import OPEN_QUERIES, PADDING_SECONDS, QUERY_PLACES, QUERY_SECONDS
 from svcctl.service.engines import Engine
 from svcctl.service.queries.turns import Turns
 from svcctl.service.store import Store
+from svcctl.service_settings import LINE_END, OPEN_QUERIES, PADDING_SECONDS, QUERY_PLACES, QUERY_SECONDS
 
 T = TypeVar("T")
 
@@ -36,6 +36,10 @@ class Service:
     places: int = int(QUERY_PLACES.default)
     share: int = int(OPEN_QUERIES.default)
     """See `Turns`."""
+    line_end: str = LINE_END.default
+    """How the lines of line formats end: lf or crlf."""
+    address: str | None = None
+    """Host and port, when the service listens on TCP too."""
     started: float = field(default_factory=time.time)
     large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
     """Held while a large body is read."""

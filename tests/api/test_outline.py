@@ -156,7 +156,7 @@ expressions = st.recursive(
 )
 items = expressions | joined(expressions, word("as"), one(names))
 tables = listed(one(names), ".")
-every = joined(word("every"), one(periods))
+every = joined(word("every"), one(periods) | word("-"))
 by = joined(word("by"), listed(items))
 counts = one(st.sampled_from(["0", "5", "007", "999999999999999"]))
 clauses = st.one_of(

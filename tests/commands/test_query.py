@@ -67,9 +67,11 @@ def test_json_is_an_envelope_and_compact_has_columns_and_arrays(service: Shell) 
     compact = json.loads(service("query", "from sample", *DAY, "-f", "json/compact").stdout)["object"]
     types = {"eventdate": "timestamp", "name": "str", "n": "int8", "x": "float8", "ok": "bool"}
     assert compact["m"] == {name: {"type": kind, "index": at} for at, (name, kind) in enumerate(types.items())}
+    assert compact["metadata"] == [{"name": name, "type": kind} for name, kind in types.items()]
     assert compact["d"] == [list(record.values()) for record in RECORDS]
     lines = service("query", "from sample", *DAY, "-f", "json/simple/compact").stdout.split("\n")[:-1]
-    assert [json.loads(line) for line in lines] == [{"m": compact["m"]}, *({"d": row} for row in compact["d"])]
+    first = {"m": compact["m"], "metadata": compact["metadata"]}
+    assert [json.loads(line) for line in lines] == [first, *({"d": row} for row in compact["d"])]
 
 
 def test_msgpack_and_xls_go_to_files(service: Shell, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from svcctl.service.events.readers import FILE_KINDS
 from svcctl.terminal.records import STATUS
 
 ListenOpt = Annotated[
-    str | None, typer.Option("--listen", metavar="HOST:PORT", help="Listen on TCP instead of the Unix socket.")
+    str | None, typer.Option("--listen", metavar="HOST:PORT", help="Listen on TCP too, besides the Unix socket.")
 ]
 ReadyFdOpt = Annotated[int | None, typer.Option("--ready-fd", hidden=True)]
 FileArg = Annotated[
@@ -73,6 +73,7 @@ def status(ctx: typer.Context, format: FormatOpt = None) -> None:
         raise NotFound("the local service is not running", hint="start it with 'svcctl service start'")
     found = own_service.status(svc.with_flags(profile=LOCAL).client)
     rows: list[list[object]] = [
+        ["service", f"runs on {found.address or svc.files.socket}, pid {pid}"],
         ["pid", pid],
         ["version", found.version],
         ["socket", str(svc.files.socket)],

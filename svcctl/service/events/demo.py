@@ -20,10 +20,10 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
-from svcctl.local_service import DEMO_DAYS
 from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb.demo_events import made
 from svcctl.service.language.types import Column, Type
+from svcctl.service_settings import DEMO_DAYS
 
 HISTORY = timedelta(days=DEMO_DAYS.default)
 STRETCH = 5 * 86_400

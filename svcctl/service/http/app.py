@@ -7,7 +7,7 @@ Authentication puts `account` and `body` into the request's state before a route
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -23,9 +23,9 @@ from svcctl.api import models
 from svcctl.errors import CredentialsError, ServiceError, SvcctlError
 from svcctl.service.events.load import load
 from svcctl.service.http import provisioning
-from svcctl.service.http.body import json_object, optional_text, shown, text
+from svcctl.service.http.body import json_object, note_unknown, optional_text, shown, text
 from svcctl.service.http.envelope import encoded, envelope, error_envelope, failed, refusal, succeeded
-from svcctl.service.http.middleware import Answered, signed
+from svcctl.service.http.middleware import Answered, for_pages, signed
 from svcctl.service.http.query_body import read_query
 from svcctl.service.http.streaming import AnswerResponse, StreamedAnswer
 from svcctl.service.jobs import delivery
@@ -40,8 +40,8 @@ from svcctl.service.rendering import ENCODERS
 from svcctl.service.service import Service
 
 
-def build(service: Service, jobs: Jobs | None = None) -> ASGIApp:
-    """The ASGI application."""
+def build(service: Service, jobs: Jobs | None = None, origins: Sequence[str] = ()) -> ASGIApp:
+    """The ASGI application. Web pages of these origins may use it."""
     app = Starlette(
         routes=[
             signed("POST", "/search/query", _query),
@@ -50,6 +50,7 @@ def build(service: Service, jobs: Jobs | None = None) -> ASGIApp:
             signed("GET", "/search/job/stop/{id}", _stop_job),
             signed("GET", "/search/job/start/{id}", _start_job),
             signed("DELETE", "/search/job/remove/{id}", _remove_job),
+            signed("GET", "/search/job/remove/{id}", _remove_job),  # for clients that can send nothing else
             signed("GET", "/service/status", _status),
             signed("POST", "/service/load", _load),
             *provisioning.ROUTES,
@@ -59,7 +60,7 @@ def build(service: Service, jobs: Jobs | None = None) -> ASGIApp:
     app.state.service = service
     app.state.jobs = jobs or Jobs(service.store, partial(delivery.deliver, service.engine, service.now))
     app.state.settle = partial(settle, service, app.state.jobs)
-    return Answered(app, service.clock)
+    return for_pages(Answered(app, service.clock), origins)
 
 
 def settle(service: Service, jobs: Jobs) -> None:
@@ -145,7 +146,9 @@ def _status(request: Request) -> Response:
         {"name": table.name, "columns": [f"{column.name} {column.type}" for column in table.columns]}
         for table in service.engine.tables().values()
     ]
-    return succeeded(request, {"version": __version__, "startedAt": int(service.started * 1000), "tables": tables})
+    started = int(service.started * 1000)
+    told = {"version": __version__, "address": service.address, "startedAt": started, "tables": tables}
+    return succeeded(request, told)
 
 
 async def _load(request: Request) -> Response:
@@ -154,6 +157,7 @@ async def _load(request: Request) -> Response:
     if not account.operates:
         raise CredentialsError("only an administrator of the service may load events")
     fields = json_object(request.state.body)
+    note_unknown("a load", fields, ("path", "table", "timeField", "format"))
     service: Service = request.app.state.service
     return await _padded(
         request,

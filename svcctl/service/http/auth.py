@@ -2,10 +2,11 @@
 
 - `x-svc-apikey`, `x-svc-timestamp` (milliseconds) and `x-svc-sign`: HMAC-SHA256 with the API secret over key, body and
   timestamp, in lower-case hexadecimal, at most CLOCK_WINDOW_MS away from this clock.
-- `Authorization: Bearer <token>`: the account's token.
+- `Authorization: Bearer <token>`, or the token alone: the account's token.
 - `Authorization: jwt <token>`: a JWT signed HS256 with the API secret, its `iss` the API key, its `exp` in the future.
 
-The interface does not say how a token is made or what a JWT holds; that is decided here.
+The interface does not say how a token is made or what a JWT holds; that is decided here. No refusal repeats any of a
+header, because all of it may be a secret.
 """
 
 from __future__ import annotations
@@ -28,17 +29,18 @@ def claimed(headers: Mapping[str, str], store: Store, clock: Callable[[], float]
     So nothing is read of a body whose head cannot be accepted. CredentialsError says what was refused, never what was
     expected.
     """
-    authorization = headers.get("authorization", "")
-    scheme, _, token = authorization.partition(" ")
-    match scheme.lower():
-        case "bearer":
-            account = _by_token(token.strip(), store)
-        case "jwt":
-            account = _by_jwt(token.strip(), store)
-        case "":
+    scheme, blank, token = headers.get("authorization", "").strip().partition(" ")
+    match scheme.lower(), blank:
+        case "", _:
             return _by_signature(headers, store, clock)
+        case "bearer", _:
+            account = _by_token(token.strip(), store)
+        case "jwt", _:
+            account = _by_jwt(token.strip(), store)
+        case _, "":
+            account = _by_token(scheme, store)
         case _:
-            raise CredentialsError(f"unknown authorization scheme '{scheme}'; use Bearer or jwt")
+            raise CredentialsError("unknown authorization scheme; write Bearer, jwt, or the token alone")
     return lambda body: account
 
 

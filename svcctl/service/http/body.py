@@ -8,8 +8,9 @@ names the member. The middleware limits the size, because the signature covers t
 from __future__ import annotations
 
 import json
+import logging
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from svcctl.errors import ServiceError
@@ -18,7 +19,10 @@ MAX_DEPTH = 16
 MOST_INTEGER = 2**63
 MAX_SHOWN = 100
 """A refusal shows this many characters of a value, so that an answer is never as large as its request."""
+MAX_NOTED = 10
+"""A note in the log names this many unknown members."""
 
+_log = logging.getLogger("svcctl.service")
 _TOO_DEEP = f"the body is nested deeper than {MAX_DEPTH} levels"
 
 
@@ -56,6 +60,22 @@ def optional_text(fields: Mapping[str, Any], name: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise ServiceError(f"{name} is not a string")
     return value
+
+
+def flag(fields: Mapping[str, Any], name: str, default: bool) -> bool:
+    """Return a member that is true or false; the default when it is null or missing."""
+    value = fields.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise ServiceError(f"{name} is neither true nor false")
+    return default if value is None else value
+
+
+def note_unknown(request: str, fields: Mapping[str, Any], known: Collection[str]) -> None:
+    """Log the members that a route does not know, and so ignores: a client may be newer, or have misspelt one."""
+    if unknown := sorted(fields.keys() - set(known)):
+        names = ", ".join(repr(shown(name)) for name in unknown[:MAX_NOTED])
+        more = f" and {len(unknown) - MAX_NOTED} more" if len(unknown) > MAX_NOTED else ""
+        _log.info("%s: ignored unknown members %s%s", request, names, more)
 
 
 def shown(value: Any) -> str:

@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from svcctl.errors import ServiceError
-from svcctl.local_service import CONNECTIONS
 from svcctl.service.http.envelope import encoded, error_envelope
+from svcctl.service_settings import CONNECTIONS
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_HEADERS = 100

@@ -40,12 +40,23 @@ def envelope(cid: str, seconds: float, content: Any) -> dict[str, Any]:
 
 
 def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, Any]:
-    """Make the envelope of an error: `status` is the code of a refused job operation, else 1."""
+    """Make the envelope of an error: `status` is the code of a refused job operation, else 1.
+
+    Clients read errors in different members, so code and message are also in `error`, and the message is also in
+    `object`, before the cause: the message without the place in the query and without a hint.
+    """
     status = error.code if isinstance(error, ServiceError) and error.code in STATUSES else 1
-    made = envelope(cid, seconds, None) | {"success": False, "status": status}
+    place = {}
     if isinstance(error, QueryError):
-        return made | {"msg": cut(str(error)), "context": {"line": error.line, "column": error.column}}
-    return made | {"msg": cut(f"{error.message}; {error.hint}" if error.hint else error.message)}
+        message, place = str(error), {"context": {"line": error.line, "column": error.column}}
+    else:
+        message = f"{error.message}; {error.hint}" if error.hint else error.message
+    message = cut(message)
+    return (
+        envelope(cid, seconds, [message, cut(error.message)])
+        | {"success": False, "msg": message, "status": status, "error": {"code": status, "message": message}}
+        | place
+    )
 
 
 def cut(message: str) -> str:

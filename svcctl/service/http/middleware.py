@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -88,6 +89,22 @@ class Answered:
                 await failed(cid, self._clock(), error)(scope, receive, named)
             elif not ended:
                 raise
+
+
+def for_pages(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
+    """Let web pages of these origins read the answers of an application (CORS); without origins nothing changes.
+
+    A page's browser asks before most requests whether it may send them; that question is answered here, unsigned.
+    """
+    if not origins:
+        return app
+    return CORSMiddleware(
+        app,
+        allow_origins=origins,
+        allow_methods=("GET", "POST", "PUT", "DELETE"),
+        allow_headers=("Authorization", "Content-Type", *(f"x-svc-{name}" for name in ("apikey", "timestamp", "sign"))),
+        expose_headers=(CID,),
+    )
 
 
 class Authentication:

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from svcctl.errors import ServiceError
-from svcctl.service.http.body import json_object
+from svcctl.service.http.body import json_object, note_unknown
 from svcctl.service.http.envelope import cut, json_response
 from svcctl.service.http.middleware import signed
 from svcctl.service.provisioning import domains, roles
@@ -39,7 +39,9 @@ def _get_domain(store: Store, account: Account, path: Path, body: bytes) -> Any:
 
 
 def _create_domain(store: Store, account: Account, path: Path, body: bytes) -> Any:
-    return domains.create(store, _reseller(account), _fields(body)).to_json()
+    fields = _fields(body)
+    note_unknown("a new domain", fields, ("name", "plan", "time", "volume"))
+    return domains.create(store, _reseller(account), fields).to_json()
 
 
 def _enable_domain(store: Store, account: Account, path: Path, body: bytes) -> Any:

@@ -9,8 +9,14 @@ from typing import Any
 from svcctl.api.dates import DATE_FORMATS, Range, parse_zone, resolve
 from svcctl.api.destinations import Destination
 from svcctl.errors import ServiceError, UsageError
-from svcctl.service.http.body import json_object, shown, text
+from svcctl.service.http.body import flag, json_object, note_unknown, optional_text, shown, text
 from svcctl.service.queries.asked import AskedQuery
+from svcctl.service.rendering.keep_alive import KINDS, KeepAlive
+
+_MEMBERS = (
+    *("query", "queryId", "from", "to", "mode", "destination", "dateFormat", "timeZone", "skip", "offset", "limit"),
+    *("ipAsString", "keepAlive"),
+)
 
 
 def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any], saved: Callable[[str], str]) -> AskedQuery:
@@ -19,6 +25,7 @@ def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any], saved: C
     ServiceError names the field that is wrong.
     """
     fields = json_object(body)
+    note_unknown("a query", fields, _MEMBERS)
     zone = _zone(fields.get("timeZone"))
     return AskedQuery(
         query=_query(fields, saved),
@@ -29,6 +36,8 @@ def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any], saved: C
         skip=_count(fields, "skip") or _count(fields, "offset") or 0,
         limit=_count(fields, "limit"),
         destination=_destination(fields.get("destination")),
+        ip_as_string=flag(fields, "ipAsString", True),
+        keep_alive=_keep_alive(fields.get("keepAlive")),
     )
 
 
@@ -47,7 +56,7 @@ def _range(fields: Mapping[str, Any], now: datetime, zone: timezone) -> Range:
         value = fields.get(name)
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | str)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float | str)):
             raise ServiceError(f"{name} is neither epoch seconds nor a date")
         ends[name] = value
     if ends["from"] is None:
@@ -59,6 +68,8 @@ def _range(fields: Mapping[str, Any], now: datetime, zone: timezone) -> Range:
 
 
 def _mode(mode: Any, modes: Mapping[str, Any]) -> str:
+    if isinstance(mode, dict):
+        note_unknown("mode", mode, ("type",))
     kind = "json" if mode is None else mode.get("type", "json") if isinstance(mode, dict) else mode
     if not isinstance(kind, str) or kind.lower() not in modes:
         raise ServiceError(f"mode.type '{shown(kind)}' is not one of {', '.join(modes)}")
@@ -82,12 +93,27 @@ def _zone(zone: Any) -> timezone:
         raise ServiceError(error.message) from None
 
 
+def _keep_alive(value: Any) -> KeepAlive | None:
+    """The padding that is asked for, by its name or as an object with the name as its type."""
+    if value is None:
+        return None
+    given = value if isinstance(value, dict) else {"type": value}
+    note_unknown("keepAlive", given, ("type", "token"))
+    kind, token = given.get("type"), optional_text(given, "token")
+    if not isinstance(kind, str) or kind.lower() not in KINDS:
+        raise ServiceError(f"keepAlive '{shown(kind)}' is not one of {', '.join(KINDS)}")
+    if (kind.lower() == "token") != bool(token):
+        raise ServiceError("only keepAlive 'token' has a token" if token else "keepAlive 'token' needs a token")
+    return KeepAlive(kind.lower(), token or "")
+
+
 def _destination(value: Any) -> Destination | None:
     """The destination, its type as written. `params` may be an object, or a list of objects that are merged."""
     if value is None:
         return None
     if not isinstance(value, dict):
         raise ServiceError("destination is not an object")
+    note_unknown("destination", value, ("type", "params"))
     kind, params = value.get("type"), value.get("params")
     if not isinstance(kind, str):
         raise ServiceError("destination.type is not a string" if "type" in value else "destination.type is missing")

@@ -21,7 +21,7 @@ from svcctl.service.http.envelope import cut, http_status, refusal
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.queries.continuous import Step, Steps
 from svcctl.service.queries.turns import INTERRUPT_SECONDS, OpenQuery
-from svcctl.service.rendering import ENCODERS, Dates, Encoder, Rendering
+from svcctl.service.rendering import ENCODERS, LINE_ENDS, Dates, Encoder, Rendering
 from svcctl.service.service import Service
 
 POLL_SECONDS = 0.2
@@ -59,10 +59,15 @@ class StreamedAnswer:
         encoder = ENCODERS[self._asked.mode]
         if not encoder.streams and self._asked.range.end is None:
             raise ServiceError(f"mode.type {self._asked.mode} cannot be streamed, so the query needs a to")
-        shape = self._steps.shape
-        dates = Dates(self._asked.date_format, self._asked.zone)
-        response = Rendering(self._cid, int(self._service.clock() * 1000), dates)
-        self._encoder = self._closing.enter_context(encoder(shape.columns, response))
+        response = Rendering(
+            self._cid,
+            int(self._service.clock() * 1000),
+            Dates(self._asked.date_format, self._asked.zone),
+            LINE_ENDS[self._service.line_end],
+            self._asked.ip_as_string,
+            self._asked.keep_alive,
+        )
+        self._encoder = self._closing.enter_context(encoder(self._steps.shape.columns, response))
         if step is None:
             return
         try:

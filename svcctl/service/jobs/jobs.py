@@ -6,10 +6,10 @@ A job is a query whose rows go to a destination. The module `delivery` sends the
                   ^── start ─────────┘          any ── remove ──> REMOVED, then unknown
 
 The interface does not define these cases:
-- Stopping a STOPPED or COMPLETED job is refused with 108.
+- Stopping a STOPPED job is refused with 108.
 - Starting a RUNNING job is refused with 101, and so is starting or launching a job when MOST_RUNNING jobs of its domain
   run, or MOST_IN_TOTAL of all.
-- Starting a COMPLETED job changes nothing and returns it.
+- Stopping or starting a COMPLETED job changes nothing and returns it.
 - A removed job is deleted with its parameters. It is refused with 100 like a job that never existed, and like a job of
   another domain.
 - Stop and remove deliver the rows that were read so far, if the destination takes them within PATIENCE. If not, the
@@ -36,11 +36,11 @@ from typing import Any
 from svcctl.api import models
 from svcctl.api.models import JobStatus
 from svcctl.errors import Conflict, NotFound, SvcctlError
-from svcctl.local_service import RUNNING_JOBS, TOTAL_JOBS
 from svcctl.service.jobs import stored
 from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.store import Store
+from svcctl.service_settings import RUNNING_JOBS, TOTAL_JOBS
 
 UNKNOWN, UNCHANGEABLE, NOT_RUNNING = 100, 101, 108
 STATUSES = (UNKNOWN, UNCHANGEABLE, NOT_RUNNING)
@@ -190,6 +190,8 @@ class Jobs:
     def stop(self, account: Account, job_id: str) -> models.Job:
         with self._lock:
             job = self._own(account, job_id)
+            if job.status is JobStatus.COMPLETED:
+                return self._shown(job)
             if job.status is not JobStatus.RUNNING:
                 raise Conflict(f"job {job_id} is {job.status}: only a running job can be stopped", code=NOT_RUNNING)
             self._set(job_id, JobStatus.STOPPED)

@@ -189,7 +189,7 @@ class _Builder(Transformer[Token, Any]):
             if seconds != periods[0][0]:
                 raise QueryError("the group already has another period", at, hint="write every once")
         by: Any = next((part for part in parts if not isinstance(part[0], int)), ())
-        return tree.Group(periods[0][0] if periods else None, by, at=_at(keyword))
+        return tree.Group((periods[0][0] or None) if periods else None, by, at=_at(keyword))
 
     def limit(self, keyword: Token, count: Token) -> tree.Limit:
         return tree.Limit(_integer(count, MAX_COUNT, "the limit"), at=_at(keyword))
@@ -207,6 +207,9 @@ class _Builder(Transformer[Token, Any]):
         return tree.Item(expr, None if name is None else str(name), at=expr.at if name is None else _at(name))
 
     def every(self, period: Token) -> tuple[int, Place]:
+        """The seconds of a period; 0 for `-`, which is no period."""
+        if period.type == "MINUS":
+            return 0, _at(period)
         amount = Token.new_borrow_pos("INT", period[:-1], period)
         most = MAX_PERIOD_DAYS * UNITS["d"] // UNITS[period[-1]]
         seconds = _integer(amount, most, "the period") * UNITS[period[-1]]

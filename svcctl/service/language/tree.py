@@ -115,7 +115,7 @@ class Select(Node):
 
 @dataclass(frozen=True, slots=True)
 class Group(Node):
-    """`every` in seconds."""
+    """`every` in seconds, None without a period."""
 
     every: int | None
     by: tuple[Item, ...]

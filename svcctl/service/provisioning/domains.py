@@ -84,9 +84,6 @@ def get(store: Store, reseller: str, name: str) -> tuple[StoredDomain, list[Memb
 
 def create(store: Store, reseller: str, fields: Mapping[str, Any]) -> StoredDomain:
     """Create an Active domain with the applications of its plan and the generic ones, if the reseller wants them."""
-    unknown = fields.keys() - {"name", "plan", "time", "volume"}
-    if unknown:
-        raise refused(Reason.BODY, f"a new domain has no field '{min(unknown)}'")
     name = full_name(_required(fields, "name"), reseller)
     plan_name = _required(fields, "plan")
     with store.transaction() as connection:

@@ -7,6 +7,7 @@ from datetime import UTC, timezone
 
 from svcctl.api.dates import Range
 from svcctl.api.destinations import Destination
+from svcctl.service.rendering.keep_alive import KeepAlive
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +22,5 @@ class AskedQuery:
     skip: int = 0
     limit: int | None = None
     destination: Destination | None = None
+    ip_as_string: bool = True
+    keep_alive: KeepAlive | None = None

@@ -5,6 +5,7 @@
     renderer.py    runs a plan and reads such expressions over its columns, whatever the engine
     responses.py   the formats that stream
     spooled.py     the two formats that cannot, and collect on disk
+    keep_alive.py  what is sent while there are no rows
     arrow.py       text in Arrow's buffers as bytes
 
 Bytes are made in bulk: DuckDB writes each row's text, and its buffers go to the wire. Only xls touches cells one by
@@ -31,4 +32,7 @@ ENCODERS: dict[str, type[Encoder]] = {
     "xls": Xls,
 }
 
-__all__ = ["ENCODERS", "Dates", "Encoder", "Rendering", "stream"]
+LINE_ENDS = {"lf": "\n", "crlf": "\r\n"}
+"""By the value of the service's setting."""
+
+__all__ = ["ENCODERS", "LINE_ENDS", "Dates", "Encoder", "Rendering", "stream"]

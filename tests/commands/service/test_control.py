@@ -3,8 +3,10 @@
 import csv
 import io
 import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -128,6 +130,14 @@ def test_serve_listens_on_tcp_until_it_is_told_to_stop(shell: Shell) -> None:
         9,
         f"svcctl: error: the local service is already running in {shell.home}/data",
     )
+    assert settings(shell)["service"] == f"runs on {address}, pid {process.pid}"
+    again = shell("service", "start")
+    assert (again.returncode, again.stderr) == (0, "svcctl: the local service is already running\n")
+    rows = "eventdate,n\n2024-01-31 10:00:00,1\n"
+    loaded = shell("service", "load", "-", "--table", "kept", "--format", "csv", stdin=rows)
+    assert (loaded.returncode, loaded.stderr) == (0, "svcctl: loaded 1 event into kept\n")
+    found = shell("query", "from kept select n", "--from", "2024-01-31", "--to", "1d")
+    assert (found.returncode, found.stdout, found.stderr) == (0, "n\n1\n", "")
     done = shell(
         "query",
         "from auth.all select user limit 1",
@@ -140,6 +150,26 @@ def test_serve_listens_on_tcp_until_it_is_told_to_stop(shell: Shell) -> None:
     process.send_signal(signal.SIGTERM)
     process.stderr.close()
     assert process.wait(20) == 0
+
+
+def test_a_service_that_listens_on_tcp_is_stopped_like_any_other(shell: Shell) -> None:
+    process = shell.start("service", "serve", "--listen", "[::1]:0", stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    line = next(line for line in process.stderr if b"listening" in line).decode()
+    process.stderr.close()
+    assert re.fullmatch(r"svcctl: listening on \[::1\]:\d+\n", line)
+    stopped = shell("service", "stop")
+    assert (stopped.returncode, stopped.stdout, stopped.stderr) == (0, "", "")
+    assert process.wait(20) == 0
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:{taken}", "192.0.2.1:0", "127.0.0.1:70000"])
+def test_an_address_that_cannot_be_had_is_named(shell: Shell, listen: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = listen.format(taken=other.getsockname()[1])
+        done = shell("service", "serve", "--listen", address)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"svcctl: error: the service cannot listen on {address}: ")
 
 
 def test_a_missing_extra_is_named(shell: Shell, tmp_path: Path) -> None:

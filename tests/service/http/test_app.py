@@ -60,7 +60,14 @@ def without_id(answer: httpx.Response) -> tuple[int, dict[str, Any]]:
 
 
 def refusal(message: str) -> dict[str, Any]:
-    return {"success": False, "msg": message, "status": 1, "timestamp": int(NOW * 1000)}
+    return {
+        "success": False,
+        "msg": message,
+        "status": 1,
+        "timestamp": int(NOW * 1000),
+        "error": {"code": 1, "message": message},
+        "object": [message, message],
+    }
 
 
 @pytest.mark.parametrize("token", ["operator", "nobody"])
@@ -104,6 +111,7 @@ def test_the_status_tells_version_start_and_tables(ask: Ask, tmp_path: Path) -> 
     assert (status, loaded["object"]["rows"]) == (200, 1)
     assert without_id(ask("GET", "/service/status"))[1]["object"] == {
         "version": __version__,
+        "address": None,
         "startedAt": int(NOW * 1000),
         "tables": [{"name": "rows", "columns": ["eventdate timestamp", "n int8"]}],
     }
@@ -129,3 +137,101 @@ def test_only_an_administrator_of_the_service_loads_events(ask: Ask) -> None:
         401,
         refusal("only an administrator of the service may load events"),
     )
+
+
+PAGE = "https://app.example"
+
+
+@pytest.fixture
+def from_page(store: Store) -> Ask:
+    """Sends a request of a web page to a service that pages of PAGE may use."""
+    without_engine = Service(cast(Any, None), store, cast(Any, None), clock=lambda: NOW)
+
+    def ask(method: str, path: str, origin: str = PAGE, **headers: str) -> httpx.Response:
+        app = build(without_engine, origins=[PAGE])
+        return answered(app, method, path, b"", {"origin": origin} | headers)
+
+    return ask
+
+
+def cors(answer: httpx.Response) -> dict[str, str]:
+    return {name: value for name, value in answer.headers.items() if name.startswith("access-control-")}
+
+
+PREFLIGHT = {"access-control-request-method": "POST", "access-control-request-headers": "x-svc-sign,content-type"}
+
+
+def test_a_browser_that_asks_for_a_page_of_the_setting_is_told_what_the_page_may_send(from_page: Ask) -> None:
+    answer = from_page("OPTIONS", "/search/query", **PREFLIGHT)
+    assert answer.status_code == 200
+    assert cors(answer) == {
+        "access-control-allow-origin": PAGE,
+        "access-control-allow-methods": "GET, POST, PUT, DELETE",
+        "access-control-allow-headers": "Accept, Accept-Language, Authorization, Content-Language, Content-Type, "
+        "x-svc-apikey, x-svc-sign, x-svc-timestamp",
+        "access-control-max-age": "600",
+    }
+
+
+def test_a_page_of_the_setting_may_read_answers_and_refusals(from_page: Ask) -> None:
+    readable = {"access-control-allow-origin": PAGE, "access-control-expose-headers": "x-svc-cid"}
+    jobs = from_page("GET", "/search/jobs", authorization="operator")
+    assert (jobs.status_code, jobs.json()["object"], cors(jobs)) == (200, [], readable)
+    for path, token, status in (("/search/jobs", "nobody", 401), ("/x", "", 404), ("/service/status", "operator", 500)):
+        refused = from_page("GET", path, authorization=token)
+        assert (refused.status_code, cors(refused)) == (status, readable)
+
+
+def test_other_pages_may_not_read_and_without_the_setting_none_may(from_page: Ask, ask: Ask, store: Store) -> None:
+    elsewhere = from_page("GET", "/search/jobs", "https://elsewhere.example", authorization="operator")
+    assert "access-control-allow-origin" not in elsewhere.headers
+    assert from_page("OPTIONS", "/search/query", "https://elsewhere.example", **PREFLIGHT).status_code == 400
+    off = build(Service(cast(Any, None), store, cast(Any, None), clock=lambda: NOW))
+    asked = answered(off, "OPTIONS", "/search/query", b"", {"origin": PAGE, **PREFLIGHT})
+    assert (without_id(asked), cors(asked)) == ((404, refusal("no route OPTIONS /search/query")), {})
+    assert cors(answered(off, "GET", "/search/jobs", b"", {"origin": PAGE, "authorization": "operator"})) == {}
+
+
+SECRET = "s3cr3t-value"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"authorization": SECRET},
+        {"authorization": f"Bearer {SECRET}"},
+        {"authorization": f"jwt {SECRET}"},
+        {"authorization": f"{SECRET} {SECRET}"},
+        {"x-svc-apikey": SECRET, "x-svc-timestamp": SECRET, "x-svc-sign": SECRET},
+        {"x-svc-apikey": SECRET, "x-svc-timestamp": str(int(NOW * 1000)), "x-svc-sign": SECRET},
+    ],
+)
+def test_no_refusal_repeats_a_header(store: Store, headers: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
+    app = build(Service(cast(Any, None), store, cast(Any, None), clock=lambda: NOW))
+    answer = answered(app, "GET", "/search/jobs", b"", headers)
+    assert answer.status_code == 401
+    assert SECRET not in answer.text + caplog.text
+
+
+@pytest.mark.parametrize("type_", ["kafka", "s3", "hdfs", SECRET])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"aws.secretkey": SECRET, "file.password": SECRET, "sasl.password": SECRET, "format": "gzip"},
+        {"aws.secretkey": {"key": SECRET}, "topic": [SECRET], "bootstrap.servers": {}},
+        {"token": SECRET, "fs.defaultFS": "nowhere", "file": "x"},
+        SECRET,
+        [SECRET],
+    ],
+)
+def test_no_refusal_repeats_a_parameter_that_may_be_a_secret(
+    ask: Ask, type_: str, params: Any, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    (tmp_path / "rows.csv").write_text("eventdate,n\n2024-01-31 10:00:00,1\n", encoding="utf-8")
+    ask("POST", "/service/load", json.dumps({"path": str(tmp_path / "rows.csv"), "table": "rows"}).encode())
+    destination = {"type": type_, "params": params}
+    query = {"query": "from rows", "from": 1, "to": 2, "destination": destination}
+    answer = ask("POST", "/search/query", json.dumps(query).encode())
+    assert answer.status_code == 400
+    assert (SECRET in answer.text) == (type_ == SECRET and isinstance(params, dict))
+    assert SECRET not in caplog.text

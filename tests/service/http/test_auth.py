@@ -62,9 +62,11 @@ def signed_jwt(secret: str = ACCOUNT.api_secret, algorithm: str = "HS256", **cla
         signature(late=-5 * MINUTE),
         bearer("token"),
         {"authorization": "bearer  token "},
+        {"authorization": "token"},
+        {"authorization": " token "},
         signed_jwt(),
     ],
-    ids=["signature", "late", "early", "token", "blanks", "jwt"],
+    ids=["signature", "late", "early", "token", "blanks", "no scheme", "no scheme and blanks", "jwt"],
 )
 def test_a_request_is_its_accounts(authorized: Authorize, headers: dict[str, str]) -> None:
     assert authorized(headers) == ACCOUNT
@@ -72,6 +74,7 @@ def test_a_request_is_its_accounts(authorized: Authorize, headers: dict[str, str
 
 WRONG = "the API key or the signature is wrong"
 NO_TOKEN = "the token is not valid"
+NO_SCHEME = "unknown authorization scheme; write Bearer, jwt, or the token alone"
 
 
 @pytest.mark.parametrize(
@@ -105,8 +108,12 @@ NO_TOKEN = "the token is not valid"
         (signed_jwt(iss="key", exp=float("inf")), NO_TOKEN),
         ({"authorization": f"jwt a.{base64.b64encode(b'[' * 30_000).decode()}.c"}, NO_TOKEN),
         ({"authorization": "jwt a.b.c"}, NO_TOKEN),
-        ({"authorization": "Basic a2V5"}, "unknown authorization scheme 'Basic'; use Bearer or jwt"),
-        (signature() | {"authorization": "Basic a2V5"}, "unknown authorization scheme 'Basic'; use Bearer or jwt"),
+        ({"authorization": "Token"}, NO_TOKEN),
+        ({"authorization": "bearer"}, NO_TOKEN),
+        ({"authorization": "jwt"}, NO_TOKEN),
+        ({"authorization": "Basic a2V5"}, NO_SCHEME),
+        ({"authorization": "a-secret and more"}, NO_SCHEME),
+        (signature() | {"authorization": "Basic a2V5"}, NO_SCHEME),
     ],
 )
 def test_any_other_request_is_refused_without_saying_what_was_expected(

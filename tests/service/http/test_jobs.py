@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from json import dumps
@@ -37,7 +38,7 @@ def ask(tmp_path: Path) -> Iterator[Ask]:
         domains.assign(store, "elsewhere", "owner@elsewhere", domains.OWNER)
         accounts.put(store, Account("other", "secret", "theirs", "elsewhere"))
         engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
-        jobs = Jobs(store, lambda job, run: run.stopping.wait() and False)
+        jobs = Jobs(store, lambda job, run: job.query.endswith("limit 0") or (run.stopping.wait() and False))
         app = build(Service(engine, store, executor, clock=lambda: NOW), jobs)
 
         def ask(method: str, path: str, json: Any = None, token: str = "mine") -> tuple[int, dict[str, Any]]:
@@ -81,7 +82,8 @@ def done(content: Any) -> tuple[int, dict[str, Any]]:
 
 
 def refused(http: int, code: int, message: str) -> tuple[int, dict[str, Any]]:
-    return http, {"success": False, "msg": message, "status": code}
+    told = {"error": {"code": code, "message": message}, "object": [message, message]}
+    return http, {"success": False, "msg": message, "status": code} | told
 
 
 def test_a_job_is_launched_stopped_started_listed_and_removed(ask: Ask) -> None:
@@ -103,8 +105,31 @@ def test_what_cannot_be_done_says_why_in_the_envelope(ask: Ask) -> None:
     assert ask("GET", f"/job/stop/{job_id}") == refused(409, 108, stopped)
 
 
+def test_a_client_that_can_only_get_removes_a_job_too(ask: Ask) -> None:
+    job_id = launch(ask)
+    assert ask("GET", f"/job/remove/{job_id}") == done(job(job_id, "REMOVED"))
+    assert ask("GET", "/jobs") == done([])
+
+
+def test_a_job_that_is_completed_is_left_as_it_is_by_stop_and_start(ask: Ask) -> None:
+    job_id = launch(ask, to=2, query="from t limit 0")
+    while (completed := ask("GET", f"/job/{job_id}"))[1]["object"]["status"] == "RUNNING":
+        time.sleep(0.01)
+    expected = job(job_id, "COMPLETED") | {"query": "from t limit 0"}
+    assert completed == done(expected)
+    assert ask("GET", f"/job/stop/{job_id}") == done(expected)
+    assert ask("GET", f"/job/start/{job_id}") == done(expected)
+
+
 @pytest.mark.parametrize(
-    ("method", "path"), [("GET", "/job/"), ("GET", "/job/stop/"), ("GET", "/job/start/"), ("DELETE", "/job/remove/")]
+    ("method", "path"),
+    [
+        ("GET", "/job/"),
+        ("GET", "/job/stop/"),
+        ("GET", "/job/start/"),
+        ("DELETE", "/job/remove/"),
+        ("GET", "/job/remove/"),
+    ],
 )
 def test_an_unknown_job_and_one_of_another_domain_are_the_same(ask: Ask, method: str, path: str) -> None:
     assert ask(method, path + NOWHERE) == refused(404, 100, f"no job {NOWHERE}")
@@ -140,6 +165,16 @@ def test_a_launch_that_could_not_be_delivered_makes_no_job(ask: Ask, fields: dic
 def test_a_query_that_cannot_run_is_refused_at_launch_with_its_place(ask: Ask) -> None:
     body = {"query": "from t where m = 1", "from": 1, "destination": {"type": "donothing"}}
     status, answer = ask("POST", "/query", body)
-    assert (status, answer["success"], answer["status"]) == (400, False, 1)
-    assert answer["context"] == {"line": 1, "column": 14}
+    message = "line 1, column 14: no column 'm' (columns are eventdate, n)"
+    assert (status, answer) == (
+        400,
+        {
+            "success": False,
+            "msg": message,
+            "status": 1,
+            "error": {"code": 1, "message": message},
+            "object": [message, "no column 'm'"],
+            "context": {"line": 1, "column": 14},
+        },
+    )
     assert ask("GET", "/jobs") == done([])

@@ -14,6 +14,7 @@ from svcctl.errors import NotFound, ServiceError
 from svcctl.service.http.query_body import read_query
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.rendering import ENCODERS
+from svcctl.service.rendering.keep_alive import KeepAlive
 
 NOW = datetime(2024, 1, 1, 12, tzinfo=UTC)
 SAVED = {"names": "from few select n"}
@@ -78,8 +79,80 @@ def test_the_mode_is_a_name_or_an_object_with_one(mode: Any) -> None:
     assert read({"mode": mode}).mode == "xml"
 
 
-def test_seconds_may_be_written_as_a_whole_fraction() -> None:
-    assert read({"from": 1704103200.0}).range.start == NOW - timedelta(hours=2)
+@pytest.mark.parametrize(
+    ("written", "milliseconds"),
+    [
+        ("1704103200.0", 0),
+        ("1704103200.5", 500),
+        ("1704103200.001", 1),
+        ("1704103200.999", 999),
+        ("1704103200.9999", 999),
+        ("1704103200.0009", 0),
+        ("1.7041032005e9", 500),
+    ],
+)
+def test_seconds_with_a_fraction_count_to_the_millisecond_at_both_ends(written: str, milliseconds: int) -> None:
+    expected = NOW - timedelta(hours=2) + timedelta(milliseconds=milliseconds)
+    body = f'{{"query":"from few","from":{written},"to":{written}}}'
+    assert read_bytes(body.encode()).range == Range(expected, expected)
+
+
+def test_every_millisecond_can_be_written_with_a_fraction() -> None:
+    start = 1704103200
+    for milliseconds in range(1000):
+        body = f'{{"query":"from few","from":{start}.{milliseconds:03}}}'
+        assert read_bytes(body.encode()).range.start == NOW + timedelta(hours=-2, milliseconds=milliseconds)
+
+
+def test_relative_ends_keep_the_fraction_of_from() -> None:
+    found = read({"from": 1704103200.25, "to": "1h"}).range
+    assert found.end == NOW - timedelta(hours=1) + timedelta(milliseconds=250)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (None, None),
+        ("none", KeepAlive("none")),
+        ("NewLine", KeepAlive("newline")),
+        ({"type": "empty"}, KeepAlive("empty")),
+        ({"type": "token", "token": "    "}, KeepAlive("token", "    ")),
+        ({"type": "none", "token": None}, KeepAlive("none")),
+    ],
+)
+def test_the_padding_is_a_name_or_an_object(given: Any, expected: KeepAlive | None) -> None:
+    assert read({"keepAlive": given}).keep_alive == expected
+
+
+def test_addresses_are_text_unless_asked_otherwise() -> None:
+    asked = [read({}), read({"ipAsString": None}), read({"ipAsString": True}), read({"ipAsString": False})]
+    assert [each.ip_as_string for each in asked] == [True, True, True, False]
+
+
+def test_members_that_are_not_known_are_ignored_and_noted(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    fields = {
+        "mode": {"type": "csv", "shape": 1},
+        "destination": {"type": "s3", "params": {"own": 1}, "name": "x"},
+        "keepAlive": {"type": "none", "every": 5},
+        "secret": "hidden",
+        "Limit": 5,
+        "a\nb": 1,
+    }
+    assert read(fields).limit is None
+    assert caplog.messages == [
+        r"a query: ignored unknown members 'Limit', 'a\nb', 'secret'",
+        "mode: ignored unknown members 'shape'",
+        "destination: ignored unknown members 'name'",
+        "keepAlive: ignored unknown members 'every'",
+    ]
+
+
+def test_many_unknown_members_are_noted_in_one_short_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    read({f"x{number:02}": 1 for number in range(99)})
+    names = ", ".join(f"'x{number:02}'" for number in range(10))
+    assert caplog.messages == [f"a query: ignored unknown members {names} and 89 more"]
 
 
 @pytest.mark.parametrize(
@@ -110,6 +183,20 @@ def test_a_body_that_is_no_query_is_refused(body: bytes, message: str) -> None:
         ({"queryId": "a"}, "query and queryId exclude each other"),
         ({"mode": {"type": "cvs"}}, f"mode.type 'cvs' is not one of {MODES}"),
         ({"mode": {"type": {}}}, f"mode.type '{{}}' is not one of {MODES}"),
+        ({"from": -0.5}, "date -0.5 is before 1970"),
+        ({"from": 1704110400000.5}, "date 1704110400000.5 is in milliseconds; dates are epoch seconds"),
+        (
+            {"from": 1704103200.75, "to": 1704103200.25},
+            "the range ends before it starts: from 2024-01-01 10:00:00.750 to 2024-01-01 10:00:00.250 (UTC)",
+        ),
+        ({"ipAsString": "true"}, "ipAsString is neither true nor false"),
+        ({"keepAlive": "often"}, "keepAlive 'often' is not one of none, newline, empty, token"),
+        ({"keepAlive": True}, "keepAlive 'True' is not one of none, newline, empty, token"),
+        ({"keepAlive": {"token": "x"}}, "keepAlive 'None' is not one of none, newline, empty, token"),
+        ({"keepAlive": "token"}, "keepAlive 'token' needs a token"),
+        ({"keepAlive": {"type": "token", "token": ""}}, "keepAlive 'token' needs a token"),
+        ({"keepAlive": {"type": "token", "token": 1}}, "token is not a string"),
+        ({"keepAlive": {"type": "none", "token": "x"}}, "only keepAlive 'token' has a token"),
         ({"limit": -1}, "limit '-1' is not a number of rows"),
         ({"skip": 1e3}, "skip '1000.0' is not a number of rows"),
         ({"dateFormat": []}, "dateFormat '[]' is not one of default, sql, iso"),

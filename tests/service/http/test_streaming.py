@@ -233,6 +233,85 @@ def without_the_request(body: bytes) -> bytes:
     return body[:start] + body[end:] if 0 <= start < end else body
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "numbers"),
+    [
+        (0.5, 1.5, [1, 2]),
+        (0.501, 1.5, [2]),
+        (0.5, 1.501, [1, 2, 3]),
+        (0, 1, [0, 1]),
+        (0.001, 0.5, []),
+        (0.5, 0.5, []),
+        (0.5009, 1.0001, [1]),
+    ],
+)
+def test_a_range_is_half_open_to_the_millisecond_at_both_ends(
+    serve: Serve, start: float, end: float, numbers: list[int]
+) -> None:
+    served = serve()
+    halves = "SELECT TIMESTAMP '2024-01-01 11:00:00' + to_milliseconds(500 * i) AS eventdate, i AS n FROM range(5) r(i)"
+    served.engine.append("halves", selected(halves), create=COLUMNS[:2])
+    fields = {"query": "from halves select n", "from": NOON - 3600 + start, "to": NOON - 3600 + end, "mode": "csv"}
+    assert served.body(fields)[1].split() == [b"n", *(str(number).encode() for number in numbers)]
+
+
+@pytest.mark.parametrize("mode", ["csv", "tsv", "json/simple", "json/simple/compact"])
+def test_lines_and_padding_end_as_the_service_is_set(serve: Serve, mode: str) -> None:
+    served = serve()
+    fields = {"query": "from few", "from": NOON - 3600, "to": NOON, "mode": {"type": mode}}
+    plain = served.body(fields)[1]
+    served.service.line_end = "crlf"
+    assert served.body(fields)[1] == plain.replace(b"\n", b"\r\n")
+    assert [row[-1] for row in served.ask("from few", mode)] == ["text 0", "text 1", "text 2"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "keep_alive", "padding"),
+    [
+        ("csv", "none", b""),
+        ("csv", "newline", b"\r\n"),
+        ("csv", "empty", b",,\r\n"),
+        ("csv", {"type": "token", "token": "#\n"}, b"#\n"),
+        ("json", {"type": "token", "token": "\t"}, b"\t"),
+    ],
+)
+def test_a_request_chooses_what_is_sent_while_there_are_no_rows(
+    serve: Serve, mode: str, keep_alive: Any, padding: bytes
+) -> None:
+    served = serve(padding_seconds=0.01, line_end="crlf")
+    fields = {"query": "from few", "from": NOON + 1, "to": NOON + 60, "mode": mode, "keepAlive": keep_alive}
+    chunks = []
+    with served.client() as client, client.request("POST", "/search/query", json.dumps(fields).encode()) as answer:
+        for chunk in answer.body:
+            chunks.append(chunk)
+            if padding == b"" or b"".join(chunks).count(padding) > 3:
+                served.moment = 63.0
+    served.service.padding_seconds = 60.0
+    whole = served.body(fields)[1]
+    sent = without_the_request(b"".join(chunks))
+    if padding == b"":
+        assert sent == without_the_request(whole)
+    else:
+        assert sent.count(padding) > 3 - (padding in whole)
+        assert sent.replace(padding, b"") == without_the_request(whole).replace(padding, b"")
+
+
+def test_padding_that_a_format_cannot_have_is_refused(served: Served) -> None:
+    fields = {"query": "from few", "from": NOON - 3600, "to": NOON, "mode": "json", "keepAlive": "empty"}
+    told = json.loads(served.body(fields)[1])
+    assert (told["status"], told["msg"]) == (1, "keepAlive 'empty' is a row of separators, which only csv and tsv have")
+
+
+def test_addresses_are_what_the_request_asks_for_and_their_type_says_so(served: Served) -> None:
+    fields = {"query": "from few select 192.0.2.1 as ip limit 1", "from": NOON - 3600, "to": NOON}
+    for flag, type_, value in ((True, "str", '"192.0.2.1"'), (False, "ip4", "3221225985")):
+        asked = fields | {"ipAsString": flag, "mode": {"type": "json/simple/compact"}}
+        assert served.body(asked)[1].decode() == (
+            f'{{"m":{{"ip":{{"type":"{type_}","index":0}}}},"metadata":[{{"name":"ip","type":"{type_}"}}]}}\n'
+            f'{{"d":[{value}]}}\n'
+        )
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_the_mode_may_be_written_in_any_case(served: Served, mode: str) -> None:
     fields = {"query": "from few select n", "from": NOON - 3600, "to": NOON}

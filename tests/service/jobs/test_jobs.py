@@ -471,7 +471,7 @@ class States(RuleBasedStateMachine):
 
     @rule(job_id=known)
     def stop(self, job_id: str) -> None:
-        self.moved(self.jobs.stop, job_id, {"RUNNING": "STOPPED", "STOPPED": 108, "COMPLETED": 108})
+        self.moved(self.jobs.stop, job_id, {"RUNNING": "STOPPED", "STOPPED": 108, "COMPLETED": "COMPLETED"})
 
     @rule(job_id=known)
     def start(self, job_id: str) -> None:

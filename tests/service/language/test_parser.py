@@ -35,6 +35,9 @@ ERRORS = {
     "from t group every 0m": "line 1, column 20: a period is at least 1s",
     "from t group every 5m by a every 10m": "line 1, column 34: the group already has another period"
     " (write every once)",
+    "from t group every 5m by a every -": "line 1, column 34: the group already has another period (write every once)",
+    "from t group every - 5m": "line 1, column 22: unexpected '5m', expected 'by', 'every', 'group', 'limit', 'offset',"
+    " 'pragma', 'select', 'where' or the end of the query",
     "from t every 5m": "line 1, column 8: unexpected 'every', expected '.', 'group', 'limit', 'offset', 'pragma',"
     " 'select', 'where' or the end of the query",
     "from ``": "line 1, column 6: the quoted name is not closed on its line, or is empty",
@@ -54,6 +57,9 @@ CANONICAL = {
     "from `a-b.c` select `group`, `in`(1, 2), `a``b`": "from `a-b.c` select `group`, `in`(1, 2), `a``b`",
     "from t group every 60m by a every 1h": "from t group every 1h by a",
     "from t group every 90s": "from t group every 90s",
+    "from t group every - by a": "from t group by a",
+    "from t group by a every - every -": "from t group by a",
+    "from t group every - select count()": "from t group select count()",
     "from t // all of it\n limit 10 offset 5": "from t limit 10 offset 5",
     r"""from t where 'it\'s "q" \\ \n \u00e9 \ud83d\ude00 //'""": 'from t where "it\'s \\"q\\" \\\\ \\n é 😀 //"',
     'from t pragma comment.user:"ops" pragma n: 5': 'from t pragma comment.user: "ops" pragma n: "5"',

@@ -1,0 +1,115 @@
+"""The settings of the local service: what its process reads from the environment when it starts.
+
+They are apart from the service, which not everybody has installed, because help lists them and `local_service` starts
+the process.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from svcctl.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number."""
+
+    environment: str
+    default: float
+    meaning: str
+    may_be_zero: bool = False
+    whole: bool = False
+
+    @property
+    def explained(self) -> str:
+        return f"{self.meaning} (default {self.default:g})"
+
+    def read(self, environment: Mapping[str, str]) -> float:
+        """The variable's number, or the default when it is unset or empty. UsageError when it is not such a number."""
+        text = environment.get(self.environment) or str(self.default)
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        bad = not 0 <= number < math.inf or not (number or self.may_be_zero) or (self.whole and number % 1)
+        if bad:
+            kind = "a whole number" if self.whole else "a number"
+            wanted = f"{kind} from 0 on" if self.may_be_zero else f"{kind} above 0"
+            raise UsageError(f"{self.environment} is '{text}', which is not {wanted}")
+        return number
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of a few words, in any case; the first is the default."""
+
+    environment: str
+    words: tuple[str, ...]
+    meaning: str
+
+    @property
+    def default(self) -> str:
+        return self.words[0]
+
+    @property
+    def explained(self) -> str:
+        return f"{self.meaning}: {' or '.join(self.words)} (default {self.default})"
+
+    def read(self, environment: Mapping[str, str]) -> str:
+        """The variable's word, or the default when it is unset or empty. UsageError when it is none of the words."""
+        text = environment.get(self.environment) or self.default
+        if text.lower() not in self.words:
+            raise UsageError(f"{self.environment} is '{text}', which is not {' or '.join(self.words)}")
+        return text.lower()
+
+
+_ORIGIN = re.compile(r"https?://[^\s/?#@*]+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """Origins of web pages, separated by commas or blanks; none by default."""
+
+    environment: str
+    meaning: str
+    default: tuple[str, ...] = ()
+
+    @property
+    def explained(self) -> str:
+        return f"{self.meaning} (default none)"
+
+    def read(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+        """The origins, as browsers send them: in lower case. UsageError for one that no browser sends."""
+        origins = re.split(r"[\s,]+", environment.get(self.environment, "").strip(" ,\t\n"))
+        for origin in filter(None, origins):
+            if not _ORIGIN.fullmatch(origin):
+                raise UsageError(
+                    f"{self.environment} names '{origin}', which is not an origin",
+                    hint="an origin is a scheme and a host, with the port if it has one: https://app.example:8443",
+                )
+        return tuple(origin.lower() for origin in origins if origin)
+
+
+DEMO_DAYS = Number("SVCCTL_DEMO_DAYS", 30, "days of demo events to create; 0 for none", may_be_zero=True)
+QUERY_SECONDS = Number("SVCCTL_QUERY_SECONDS", 600, "seconds that the local service may work on a query")
+PADDING_SECONDS = Number("SVCCTL_PADDING_SECONDS", 5, "seconds of silence before a waiting client gets padding")
+CONNECTIONS = Number("SVCCTL_CONNECTIONS", 500, "connections that the local service keeps open at once")
+ACCESS_EVENTS = Number("SVCCTL_ACCESS_EVENTS", 100_000, "requests that the table service.access keeps")
+ACCESS_DAYS = Number("SVCCTL_ACCESS_DAYS", 30, "days that the table service.access keeps a request")
+QUERY_PLACES = Number("SVCCTL_QUERY_PLACES", 8, "queries that the local service works on at once", whole=True)
+OPEN_QUERIES = Number("SVCCTL_OPEN_QUERIES", 64, "open queries of one domain; one more is refused with 429", whole=True)
+RUNNING_JOBS = Number("SVCCTL_RUNNING_JOBS", 16, "running jobs of one domain", whole=True)
+TOTAL_JOBS = Number("SVCCTL_TOTAL_JOBS", 64, "running jobs of all domains", whole=True)
+LINE_END = Choice("SVCCTL_LINE_END", ("lf", "crlf"), "end of the lines that the local service sends")
+CORS_ORIGINS = Origins("SVCCTL_CORS_ORIGINS", "origins of web pages that may use the local service (CORS)")
+
+NUMBERS = (
+    *(DEMO_DAYS, QUERY_SECONDS, PADDING_SECONDS),
+    *(CONNECTIONS, ACCESS_EVENTS, ACCESS_DAYS),
+    *(QUERY_PLACES, OPEN_QUERIES, RUNNING_JOBS, TOTAL_JOBS),
+)
+SERVICE_SETTINGS = (*NUMBERS, LINE_END, CORS_ORIGINS)

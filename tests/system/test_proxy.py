@@ -45,7 +45,8 @@ ROW_ENDS = {
         '{"name":"two\\nlines","n":null}\n',
     ],
     "json/simple/compact": [
-        '{"m":{"name":{"type":"str","index":0},"n":{"type":"int8","index":1}}}\n',
+        '{"m":{"name":{"type":"str","index":0},"n":{"type":"int8","index":1}},'
+        '"metadata":[{"name":"name","type":"str"},{"name":"n","type":"int8"}]}\n',
         '{"d":["comma, \\"quote\\"",9007199254740993]}\n',
         '{"d":["[brackets] 漢字 😀",-3]}\n',
         '{"d":["two\\nlines",null]}\n',

@@ -75,6 +75,7 @@ def test_help_alone_names_the_topics(shell: Shell) -> None:
         "  query-language  The query language\n"
         "  destinations    Destinations of --dest\n"
         "  export          Exports that a cron job can trust\n"
+        "  service         The local service: requests and answers\n"
         "\n"
         "Help of a command: svcctl COMMAND --help\n"
     )

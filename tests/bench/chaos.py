@@ -1,9 +1,9 @@
-"""Chaos: a job keeps running while its service is killed, stopped and started, and its destination goes away.
+"""Chaos: jobs keep running while their service is killed, stopped and started, and their destinations go away.
 
-A real service runs a continuous job while events arrive in batches. After each batch something bad happens at a random
-moment. In the end every event must be at the destination exactly once.
+A real service runs a continuous job for each destination while events arrive in batches. After each batch something bad
+happens at a random moment. In the end every event must be at every destination exactly once, in order.
 
-    python tests/bench/chaos.py kafka --kills 60        (or s3, hdfs, old_kafka, donothing; see --help)
+    python tests/bench/chaos.py kafka s3 --kills 60        (or old_kafka, hdfs …; see --help)
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from peers import hdfs, kafka, old_kafka, s3
+from peers import ceph, hdfs, kafka, old_kafka, s3
+from peers.kafka_relay import Api, KafkaRelay, Moment
 from peers.processes import Peer
 from support.shells import Shell
 
@@ -43,44 +45,42 @@ TABLE = "chaos.events"
 class Target:
     """A destination under test: its type, its parameters, and its server.
 
-    `read` returns the numbers of all delivered events; it is None where nothing is kept.
+    `read` returns the numbers of all events that a job delivered, in their order; it is None where nothing is kept.
     """
 
     type: str
     params: Mapping[str, str]
-    read: Callable[[], list[int]] | None = None
+    read: Callable[[str], list[int]] | None = None
     peer: Peer | None = None
+
+    @property
+    def relay(self) -> KafkaRelay | None:
+        return self.peer.relay if isinstance(self.peer, kafka.KafkaPeer) else None
 
 
 @dataclass
 class Outcome:
-    """Counts what was done, and what arrived."""
+    """Counts what was done, and what is wrong at each destination."""
 
     loaded: int = 0
-    sent: int = 0
-    there: int = 0
-    lost: int = 0
-    doubled: int = 0
     seconds: float = 0.0
     done: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         done = ", ".join(f"{count} x {what}" for what, count in sorted(self.done.items()))
-        return (
-            f"{done}: {self.loaded} events, {self.sent} sent, {self.there} there, "
-            f"{self.lost} lost, {self.doubled} doubled, {self.seconds:.0f} s"
-        )
+        return f"{done}: {self.loaded} events, {self.seconds:.0f} s, {self.wrong or 'all there once and in order'}"
 
 
-def run(shell: Shell, target: Target, *, kills: int, rows: int, dice: random.Random) -> Outcome:
+def run(shell: Shell, targets: Sequence[Target], *, kills: int, rows: int, seed: int) -> Outcome:
     """Cause chaos until the service was killed this often; `rows` is the size of a batch."""
-    chaos = Chaos(shell, target, rows, dice)
+    print(f"seed {seed}", flush=True)
+    chaos = Chaos(shell, targets, rows, random.Random(seed))
     started = time.monotonic()
     chaos.begin()
     while chaos.outcome.done["kill"] < kills:
         chaos.load()
-        time.sleep(dice.uniform(0, 0.8))  # the next act comes at a random moment
-        act = dice.choices([chaos.kill, chaos.restart, chaos.stop_and_start, chaos.cut], [8, 1, 2, 2])[0]
+        act = chaos.dice.choices([chaos.kill, chaos.restart, chaos.stop_and_start, chaos.cut], [8, 1, 1, 1])[0]
         chaos.outcome.done[act.__name__] += 1
         act()
     chaos.end()
@@ -89,84 +89,113 @@ def run(shell: Shell, target: Target, *, kills: int, rows: int, dice: random.Ran
 
 
 class Chaos:
-    """One service, one job, and the bad things that can happen to them."""
+    """One service, its jobs, and the bad things that can happen to them."""
 
-    def __init__(self, shell: Shell, target: Target, rows: int, dice: random.Random) -> None:
+    def __init__(self, shell: Shell, targets: Sequence[Target], rows: int, dice: random.Random) -> None:
         self.outcome = Outcome()
+        self.dice = dice
         self._shell = shell
-        self._target = target
+        self._targets = targets
         self._rows = rows
-        self._dice = dice
         self._files = local_service.Files(Path(shell.environment["SVCCTL_DATA"]))
-        self._job = ""
+        self._start = datetime.now(UTC) - timedelta(hours=1)
+        self._jobs: dict[str, Target] = {}
 
     def begin(self) -> None:
         self.load()
         given = self._shell.home / "destination.json"
-        given.write_text(json.dumps({"type": self._target.type, "params": dict(self._target.params)}))
         query = f"from {TABLE} select n, text"
-        [job] = self._ndjson("query", query, "--from", "1d", "--follow", "--dest-json", str(given))
-        self._job = str(job["id"])
+        for target in self._targets:
+            given.write_text(json.dumps({"type": target.type, "params": dict(target.params)}))
+            [job] = self._ndjson("query", query, "--from", "1d", "--follow", "--dest-json", str(given))
+            self._jobs[str(job["id"])] = target
 
     def load(self) -> None:
-        """Load a batch of events of the last hour, in random order."""
+        """Load a batch of events whose numbers grow with their dates, in random order."""
         file = self._shell.home / "events.csv"
-        now = datetime.now(UTC)
+        first = self.outcome.loaded
+        numbers = self.dice.sample(range(first, first + self._rows), self._rows)
         with file.open("w", encoding="utf-8", newline="") as stream:
             writer = csv.writer(stream)
             writer.writerow(["eventdate", "n", "text"])
-            for n in range(self.outcome.loaded, self.outcome.loaded + self._rows):
-                at = now - timedelta(milliseconds=self._dice.randrange(3_600_000))
+            for n in numbers:
+                at = self._start + timedelta(milliseconds=n)
                 writer.writerow([at.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3], n, f'{n} "é", ' + "x" * (n % 100)])
         self._must("service", "load", str(file), "--table", TABLE)
         self.outcome.loaded += self._rows
 
     def kill(self) -> None:
-        """Kill the service with SIGKILL and start it again."""
+        """Kill the service with SIGKILL, at a random moment or in the middle of a transaction, and start it again."""
+        killed = threading.Event()
+        relays = [target.relay for target in self._targets if target.relay is not None]
+        if relays and self.dice.random() < 0.5:
+            api = self.dice.choice([Api.ADD_PARTITIONS, Api.PRODUCE, Api.COMMIT_OFFSETS, Api.END])
+            moment = Moment(api, self.dice.random() < 0.5)
+            with self.dice.choice(relays).at(moment, partial(self._kill, killed), number=self.dice.randint(1, 3)):
+                killed.wait(1.5)
+            self.outcome.done[f"kill at {moment}" if killed.is_set() else "kill at no moment"] += 1
+        else:
+            time.sleep(self.dice.uniform(0, 0.6))
+        if not killed.is_set():
+            self._kill(killed)
+        self._must("service", "start")
+
+    def _kill(self, killed: threading.Event) -> None:
         pid = local_service.running(self._files)
         assert pid
         os.kill(pid, signal.SIGKILL)
         while local_service.running(self._files) is not None:
             time.sleep(0.005)  # until the kernel has released its lock
-        self._must("service", "start")
+        killed.set()
 
     def restart(self) -> None:
         self._must("service", "stop")
         self._must("service", "start")
 
     def stop_and_start(self) -> None:
-        self._must("job", "stop", self._job)
-        self._must("job", "start", self._job)
+        self._must("job", "stop", *self._jobs)
+        self._must("job", "start", *self._jobs)
 
     def cut(self) -> None:
-        """Take the destination away for a moment."""
-        if self._target.peer is not None:
-            with self._target.peer.down():
-                time.sleep(self._dice.uniform(0, 1))
+        """Take a destination away for a moment."""
+        peer = self.dice.choice(self._targets).peer
+        if peer is not None:
+            with peer.down():
+                time.sleep(self.dice.uniform(0, 0.6))
 
     def end(self) -> None:
-        """Wait until everything was read, stop the job, which delivers the rest, and count the events."""
+        """Wait until everything was read, stop the jobs, which delivers the rest, and look at what is there."""
+        for job in self._jobs:
+            self._finish(job)
+        expected = list(range(self.outcome.loaded))
+        for job, target in self._jobs.items():
+            there = expected if target.read is None else target.read(job)
+            if there != expected:
+                counts = Counter(there)
+                doubled = [n for n in counts if counts[n] > 1]
+                lost = [n for n in expected if n not in counts]
+                self.outcome.wrong.append(
+                    f"{target.type} {target.params.get('topic', '')}: {len(there)} there, doubled {_ends(doubled)}, "
+                    f"lost {_ends(lost)}, in order {there == sorted(there)}"
+                )
+
+    def _finish(self, job: str) -> None:
+        """Stop a job that has read everything, and start it again until all of that is delivered."""
         patience = threading.Event()
-        while True:
-            [job] = self._ndjson("job", "show", self._job)
-            if job["eventGenerated"] == self.outcome.loaded:
-                break
-            assert job["status"] == "RUNNING", job
-            patience.wait(0.2)
         for _ in range(100):
-            [job] = self._ndjson("job", "stop", self._job)
-            if job["eventsSent"] == self.outcome.loaded:
-                break
-            self._must("job", "start", self._job)
+            while True:
+                [shown] = self._ndjson("job", "show", job)
+                if shown["eventGenerated"] == self.outcome.loaded:
+                    break
+                assert shown["status"] == "RUNNING", shown
+                patience.wait(0.1)
+            self._must("job", "stop", job)
+            [shown] = self._ndjson("job", "show", job)
+            if shown["eventsSent"] == self.outcome.loaded:
+                return
             patience.wait(1)
-        self.outcome.sent = int(str(job["eventsSent"]))
-        if self._target.read is None:
-            self.outcome.there = self.outcome.sent
-            return
-        there = Counter(self._target.read())
-        self.outcome.there = there.total()
-        self.outcome.lost = sum(n not in there for n in range(self.outcome.loaded))
-        self.outcome.doubled = sum(count - 1 for count in there.values())
+            self._must("job", "start", job)
+        raise AssertionError(shown)
 
     def _must(self, *arguments: str) -> None:
         done = self._shell(*arguments)
@@ -177,18 +206,23 @@ class Chaos:
         return self._shell.ndjson(*arguments)
 
 
+def _ends(numbers: Sequence[int]) -> str:
+    return f"{len(numbers)} ({numbers[0]}…{numbers[-1]})" if numbers else "0"
+
+
 # Destinations
 
 
-def kafka_target(peer: kafka.KafkaPeer) -> Target:
+def kafka_targets(peer: kafka.KafkaPeer) -> list[Target]:
+    """Two jobs that share a partition."""
     topic = peer.fresh_topic()
-    params = {"topic": topic, "maxTimeWithoutCommit": "1000", "maxBytesPerCommit": "50000", **peer.client}
-    return Target(
-        "kafka",
-        {key: str(value) for key, value in params.items()},
-        lambda: [json.loads(value or b"")["n"] for value in peer.values(topic)],
-        peer,
-    )
+    params = {"topic": topic, "maxTimeWithoutCommit": "1000", "maxBytesPerCommit": "20000", **peer.client}
+
+    def read(job: str) -> list[int]:
+        rows = peer.rows(topic)
+        return [json.loads(row.value or b"")["n"] for row in rows if (row.key or b"").startswith(job.encode())]
+
+    return [Target("kafka", {key: str(value) for key, value in params.items()}, read, peer)] * 2
 
 
 def s3_target(peer: s3.S3Peer, format: str = "gzip") -> Target:
@@ -201,14 +235,14 @@ def s3_target(peer: s3.S3Peer, format: str = "gzip") -> Target:
         "aws.secretkey": bucket.secret,
         "format": format,
     }
-    return Target("s3", params, lambda: numbers(map(gzip.decompress, bucket.objects().values())), bucket)
+    return Target("s3", params, lambda job: numbers(map(gzip.decompress, bucket.objects().values())), bucket)
 
 
 def hdfs_target(peer: hdfs.HdfsPeer) -> Target:
     folder = peer.fresh_directory()
     params = {"fs.defaultFS": peer.default_fs, "file": f"{folder}/events.csv", "retention.time": "2"}
 
-    def read() -> list[int]:
+    def read(job: str) -> list[int]:
         return numbers(content for name, content in peer.files(folder).items() if not name.startswith("."))
 
     return Target("hdfs", params, read, peer)
@@ -224,35 +258,37 @@ def nothing(directory: Path) -> Iterator[None]:
     yield None
 
 
-TARGETS: Mapping[str, tuple[Callable[[Path], AbstractContextManager[Any]], Callable[[Any], Target]]] = {
-    "kafka": (kafka.tansu, kafka_target),
-    "old_kafka": (old_kafka.apache_kafka, kafka_target),
-    "s3": (s3.rclone, s3_target),
-    "hdfs": (hdfs.hadoop, hdfs_target),
-    "donothing": (nothing, lambda _: Target("donothing", {})),
+TARGETS: Mapping[str, tuple[Callable[[Path], AbstractContextManager[Any]], Callable[[Any], list[Target]]]] = {
+    "kafka": (kafka.tansu, kafka_targets),
+    "showing_kafka": (partial(kafka.tansu, hides_aborted=False), kafka_targets),
+    "old_kafka": (old_kafka.apache_kafka, kafka_targets),
+    "s3": (s3.rclone, lambda peer: [s3_target(peer)]),
+    "ceph": (ceph.radosgw, lambda peer: [s3_target(peer)]),
+    "hdfs": (hdfs.hadoop, lambda peer: [hdfs_target(peer)]),
+    "donothing": (nothing, lambda _: [Target("donothing", {})]),
 }
-"""By name: starts the peer, and makes a target of it."""
+"""By name: starts the peer, and makes targets of it."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Kill a service while it delivers a job, and count what arrives.")
+    parser = argparse.ArgumentParser(description="Kill a service while it delivers jobs, and look at what arrives.")
     parser.add_argument("target", choices=TARGETS, nargs="+")
     parser.add_argument("--kills", type=int, default=60)
     parser.add_argument("--rows", type=int, default=5000, help="events per batch")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     options = parser.parse_args()
-    print(f"seed {options.seed}", flush=True)
-    for name in options.target:
-        start, make = TARGETS[name]
-        with tempfile.TemporaryDirectory(prefix="chaos-") as home, start(Path(home)) as peer:
-            shell = Shell(Path(home))
-            try:
-                outcome = run(
-                    shell, make(peer), kills=options.kills, rows=options.rows, dice=random.Random(options.seed)
-                )
-            finally:
-                shell("service", "stop")
-            print(f"{name}: {outcome}", flush=True)
+    with ExitStack() as stack:
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chaos-")))
+        targets: list[Target] = []
+        for name in options.target:
+            start, make = TARGETS[name]
+            (home / name).mkdir()
+            targets += make(stack.enter_context(start(home / name)))
+        shell = Shell(home, {"SVCCTL_DEMO_DAYS": "0"})
+        stack.callback(shell, "service", "stop")
+        outcome = run(shell, targets, kills=options.kills, rows=options.rows, seed=options.seed)
+        print(outcome, flush=True)
+    sys.exit(bool(outcome.wrong))
 
 
 if __name__ == "__main__":

@@ -4,41 +4,30 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from bench import chaos
-from peers.hdfs import HdfsPeer
-from peers.kafka import KafkaPeer
-from peers.s3 import S3Peer
 from support.shells import Shell
 
-KILLS = 3
-ROWS = 2000
+QUICK = ("kafka", "showing_kafka", "s3")
+ALL = (*QUICK, "old_kafka", "ceph", "hdfs")
 
 
-def exactly_once(shell: Shell, target: chaos.Target) -> None:
+@pytest.mark.parametrize(
+    ("peers", "kills", "rows"),
+    [
+        pytest.param(QUICK, 3, 1000, id="quick"),
+        pytest.param(ALL, 100, 500, id="long", marks=[pytest.mark.slow, pytest.mark.timeout(600)]),
+    ],
+)
+def test_every_destination_has_every_event_once_and_in_order(
+    shell: Shell, request: pytest.FixtureRequest, peers: tuple[str, ...], kills: int, rows: int
+) -> None:
+    targets = [target for name in peers for target in chaos.TARGETS[name][1](request.getfixturevalue(f"{name}_peer"))]
+    calm = Shell(shell.home, {"SVCCTL_DEMO_DAYS": "0"})
     try:
-        outcome = chaos.run(shell, target, kills=KILLS, rows=ROWS, dice=random.Random())
+        outcome = chaos.run(calm, targets, kills=kills, rows=rows, seed=random.randrange(1 << 32))
     finally:
-        shell("service", "stop")
-    assert outcome.loaded >= (KILLS + 1) * ROWS
-    assert (outcome.sent, outcome.there) == (outcome.loaded, outcome.loaded)
-    assert (outcome.lost, outcome.doubled) == (0, 0)
-
-
-def test_counting_survives_a_service_that_is_killed(shell: Shell) -> None:
-    exactly_once(shell, chaos.Target("donothing", {}))
-
-
-def test_kafka_has_every_event_once(shell: Shell, kafka_peer: KafkaPeer) -> None:
-    exactly_once(shell, chaos.kafka_target(kafka_peer))
-
-
-def test_s3_has_every_event_once(shell: Shell, s3_peer: S3Peer) -> None:
-    exactly_once(shell, chaos.s3_target(s3_peer))
-
-
-def test_a_kafka_without_transactions_has_every_event_once(shell: Shell, old_kafka_peer: KafkaPeer) -> None:
-    exactly_once(shell, chaos.kafka_target(old_kafka_peer))
-
-
-def test_hdfs_has_every_event_once(shell: Shell, hdfs_peer: HdfsPeer) -> None:
-    exactly_once(shell, chaos.hdfs_target(hdfs_peer))
+        calm("service", "stop")
+    print(outcome)
+    assert outcome.loaded >= (kills + 1) * rows
+    assert outcome.wrong == []

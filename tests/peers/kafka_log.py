@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -36,19 +37,23 @@ class Aborted:
     found: list[tuple[int, int]] = field(default_factory=list)
     _read: int = 0
     _open: dict[int, int] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def read_to(self, end: int, address: tuple[str, int], topic: str, partition: int) -> None:
         """Find the transactions that ended before an offset which the log has reached."""
-        source = batches(address, topic, partition, self._read)
-        while self._read < end:
-            batch = next(source)
-            self._read = batch.next_offset
-            if batch.producer is None:
-                continue
-            if batch.marker is None:
-                self._open.setdefault(batch.producer, batch.offset)
-            elif (first := self._open.pop(batch.producer, None)) is not None and not batch.marker:
-                self.found.append((batch.producer, first))
+        with self._lock:  # several consumers may read the partition at once
+            source = batches(address, topic, partition, self._read)
+            while self._read < end:
+                self._add(next(source))
+
+    def _add(self, batch: Batch) -> None:
+        self._read = batch.next_offset
+        if batch.producer is None:
+            return
+        if batch.marker is None:
+            self._open.setdefault(batch.producer, batch.offset)
+        elif (first := self._open.pop(batch.producer, None)) is not None and not batch.marker:
+            self.found.append((batch.producer, first))
 
 
 def batches(address: tuple[str, int], topic: str, partition: int, offset: int = 0) -> Iterator[Batch]:

@@ -257,7 +257,7 @@ def _usage_error(error: typer.TyperException) -> UsageError:
 
 
 def main() -> NoReturn:
-    """Run the command line of this process and exit."""
+    """Run the command line of this process and exit. `svcctl.__main__` answers what needs none."""
     encoding.use_utf8()
     streams.adopt()
     code = run([encoding.argument(word) for word in sys.argv[1:]])

@@ -7,7 +7,6 @@ says whether it runs: a crash leaves nothing that blocks the next start.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import secrets
@@ -17,7 +16,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -79,6 +77,9 @@ class Files:
         path = self.directory / "service.sock"
         if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
             return path
+        import hashlib
+        import tempfile
+
         name = hashlib.sha256(os.fsencode(self.directory)).hexdigest()[:16]
         short = Path(tempfile.gettempdir()) / f"svcctl-{os.getuid()}"
         short.mkdir(mode=0o700, exist_ok=True)

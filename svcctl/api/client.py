@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Self
 from svcctl.api.addresses import DEFAULT_PATHS, Paths, checked_url, is_loopback, segment, trust
 from svcctl.api.auth import Credentials
 from svcctl.api.body import pieces
-from svcctl.api.events import MODES, QueryResponse
 from svcctl.api.models import Domain, Job, JobStatus, Role
 from svcctl.api.payloads import decoded, record, records
 from svcctl.api.query import QueryRequest
@@ -30,6 +29,8 @@ from svcctl.errors import Conflict, IncompleteResult, NotFound, ServiceError, Sv
 
 if TYPE_CHECKING:
     import httpx
+
+    from svcctl.api.events import QueryResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,8 @@ class Client:
     @contextmanager
     def query(self, request: QueryRequest) -> Iterator[QueryResponse]:
         """The answer to a query, for reading inside `with`; retried until an answer begins, never after that."""
+        from svcctl.api.events import MODES, QueryResponse  # loads the readers of all formats
+
         if request.destination is not None:
             raise UsageError("a query with a destination is launched, not read")
         call = self._query_call(request, repeatable=True)
@@ -114,7 +117,7 @@ class Client:
                 head.get("content-type", ""),
                 _body(response),
                 head.get(CID),
-                http_date(head.get("date", "")),
+                lambda: http_date(head.get("date", "")),
             )
 
     def launch(self, request: QueryRequest) -> str:

@@ -67,17 +67,21 @@ class QueryResponse:
         content_type: str,
         body: Iterable[bytes],
         cid: str | None = None,
-        date: float | None = None,
+        date: Callable[[], float | None] = lambda: None,
     ) -> None:
         self.mode = mode
-        self.date = date
-        """When the answer began, in epoch seconds of the service's clock, if it said so."""
+        self._date = date
         self.bytes = 0
         """Bytes of the body received so far."""
         self._delivered = Delivered(cid=cid)
         self._body = _without_page_or_error(self._counted(body), content_type, mode, self._delivered)
         self._batches: Iterator[list[tuple[Any, ...]]] = iter(())
         self._ahead: list[list[tuple[Any, ...]]] = []
+
+    @property
+    def date(self) -> float | None:
+        """When the answer began, in epoch seconds of the service's clock, if it said so."""
+        return self._date()
 
     @property
     def row_count(self) -> int | None:

@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from itertools import chain
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -311,6 +310,8 @@ def _no_answer(call: Call, error: WireError) -> Unavailable:
 
 def http_date(text: str) -> float | None:
     """The epoch seconds of a date in a header, None if it is none."""
+    from email.utils import parsedate_to_datetime  # loads a dozen modules, for failures only
+
     try:
         return parsedate_to_datetime(text).timestamp()
     except (ValueError, TypeError, OverflowError):

@@ -8,6 +8,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from support.scripted import Serve, http, ok
 
 import svcctl
 
@@ -73,7 +74,7 @@ ALLOWED = {
         "service_settings",
         "",
     },
-    "__main__": {"cli"},
+    "__main__": {"cli", "pages", ""},
 }
 # Where each library is used; a library that is not named here may be used anywhere.
 LIBRARIES = {
@@ -202,13 +203,64 @@ def test_commands_never_import_each_other_but_within_a_noun() -> None:
     ],
 )
 def test_a_command_loads_only_what_it_needs(arguments: list[str], absent: set[str], tmp_path: Path) -> None:
+    assert loaded_by(arguments, {"HOME": str(tmp_path), "PATH": ""}) & absent == set()
+
+
+def loaded_by(arguments: list[str], environment: dict[str, str]) -> set[str]:
+    """The packages that are loaded after a command has succeeded in a fresh process."""
     script = (
         "import sys; from svcctl.cli import run\n"
         f"code = run({arguments!r})\n"
         "print(code, *sorted({name.split('.')[0] for name in sys.modules}), file=sys.stderr)"
     )
-    environment = {"HOME": str(tmp_path), "PATH": ""}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     code, *loaded = done.stderr.split()
     assert code == "0"
-    assert set(loaded) & absent == set()
+    return set(loaded)
+
+
+FOREIGN = {
+    *("httpx", "httpcore", "h11", "anyio", "certifi", "ssl", "http", "email", "asyncio", "logging", "idna"),
+    *("rich", "pygments", "click", "yaml", "msgpack", "xml", "duckdb", "pyarrow", "platformdirs", "tempfile"),
+}
+"""Packages that a plain request to a service on this machine needs nothing of."""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        ("job list", ok('{"status":0,"object":[{"id":"a","status":"RUNNING"}]}')),
+        ("domain list", ok('[{"name":"a@demo","plan":"p","status":"Active"}]')),
+        ("query t --from 1h", http("200 OK", "a,b\n1,2\n")),
+        ("query t --from 1h -f ndjson", http("200 OK", '{"a":1}\n')),
+    ],
+)
+def test_a_request_loads_no_package_that_it_does_not_use(
+    arguments: str, answer: bytes, serve: Serve, tmp_path: Path
+) -> None:
+    environment = {
+        "HOME": str(tmp_path),
+        "PATH": "",
+        "SVCCTL_CONFIG": str(tmp_path / "none.yaml"),
+        "SVCCTL_DATA": str(tmp_path / "data"),
+        "SVCCTL_BASE_URL": serve(answer).url,
+        "SVCCTL_API_KEY": "k",
+        "SVCCTL_API_SECRET": "s",
+    }
+    assert loaded_by(arguments.split(), environment) & FOREIGN == set()
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["help", "dates"]])
+def test_what_is_known_without_a_command_line_loads_none(arguments: list[str], tmp_path: Path) -> None:
+    script = (
+        "import os, sys\n"
+        f"sys.argv[1:] = {arguments!r}\n"
+        "from svcctl.__main__ import main\n"
+        "os._exit = lambda code: print(code, *sys.modules, file=sys.stderr)\n"
+        "sys.modules['svcctl.cli'] = None  # loading it would fail\n"
+        "try:\n    main()\nexcept ImportError:\n    pass"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    code, *loaded = done.stderr.split()
+    assert code == "0"
+    assert set(loaded) & {"typer", "svcctl.context", "subprocess", "json"} == set()

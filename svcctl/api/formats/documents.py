@@ -16,8 +16,6 @@ import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, Literal, NoReturn, Protocol
 
-import msgpack
-
 from svcctl.api.formats.delivered import BLOCK, MAX_ROW, Delivered
 from svcctl.api.formats.lines import rows_of
 from svcctl.api.models import METADATA
@@ -357,6 +355,9 @@ class MsgpackReader:
         self._ahead = b""
         self._kept = bytearray()
         self._base = 0
+        import msgpack  # a library that one format needs
+
+        self._errors = msgpack.exceptions
         self._unpacker = msgpack.Unpacker(
             self, raw=False, unicode_errors="surrogateescape", strict_map_key=False, max_buffer_size=MAX_ROW
         )
@@ -411,9 +412,9 @@ class MsgpackReader:
     def _read(self, part: Callable[[], Any]) -> Any:
         try:
             return part()
-        except msgpack.OutOfData:
+        except self._errors.OutOfData:
             raise self._delivered.cut() from None
-        except msgpack.BufferFull:
+        except self._errors.BufferFull:
             raise self._delivered.too_long() from None
-        except (ValueError, msgpack.UnpackException):
+        except (ValueError, self._errors.UnpackException):
             raise self._delivered.incomplete("it is not valid MessagePack") from None

@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from html import unescape
-from typing import Any, cast
-from xml.etree.ElementTree import Element, ParseError, XMLPullParser
+from typing import TYPE_CHECKING, Any, cast
 
 from svcctl.api.formats.delivered import BLOCK, Delivered
 from svcctl.api.formats.lines import rows_of
 from svcctl.api.models import Column
 from svcctl.api.refusals import Refusal
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
 _PROLOGUE = re.compile(rb"\s+|\xef\xbb\xbf|<\?.*?\?>|<!--.*?-->|<![A-Z][^>]*>", re.DOTALL)
 _ROOT = re.compile(rb"<([^\s/><!?]+)[^>]*?(/?)>")
@@ -64,6 +66,8 @@ def xml_rows(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tup
     element comes first, as svcctl's own service writes it, it names the columns, null is an attribute, and characters
     that XML cannot hold are written `_xHHHH_`.
     """
+    from xml.etree.ElementTree import ParseError, XMLPullParser  # a parser that one format needs
+
     parser: XMLPullParser[Element] = XMLPullParser(("start", "end"))
     open_elements: list[Element] = []
     containers: set[Element] = set()
@@ -72,7 +76,7 @@ def xml_rows(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tup
         for chunk in _document(chunks, delivered):
             parser.feed(chunk)
             batch: list[dict[str, Any]] = []
-            for event, element in cast(Iterator[tuple[str, Element]], parser.read_events()):
+            for event, element in cast("Iterator[tuple[str, Element]]", parser.read_events()):
                 if event == "start":
                     open_elements.append(element)
                     continue

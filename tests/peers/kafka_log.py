@@ -40,11 +40,11 @@ class Aborted:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def read_to(self, end: int, address: tuple[str, int], topic: str, partition: int) -> None:
-        """Find the transactions that ended before an offset which the log has reached."""
+        """Find the transactions that ended before an offset which the log has reached, as far as it can be read."""
         with self._lock:  # several consumers may read the partition at once
             source = batches(address, topic, partition, self._read)
-            while self._read < end:
-                self._add(next(source))
+            while self._read < end and (batch := next(source, None)) is not None:
+                self._add(batch)
 
     def _add(self, batch: Batch) -> None:
         self._read = batch.next_offset

@@ -31,6 +31,8 @@ from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.provisioning.seed import open_store
 from svcctl.service.service import Service
 from svcctl.service_settings import (
+    ACCESS_DAYS,
+    ACCESS_EVENTS,
     CONNECTIONS,
     CORS_ORIGINS,
     DEMO_DAYS,
@@ -129,7 +131,8 @@ def serve(files: local_service.Files, *, listen: str | None, ready_fd: int | Non
         )
         shares = {"share": int(settings[RUNNING_JOBS]), "total": int(settings[TOTAL_JOBS])}
         jobs = Jobs(store, partial(deliver, engine, service.now), **shares)
-        log = AccessLog(build(service, jobs, origins), engine)
+        app = build(service, jobs, origins)
+        log = AccessLog(app, engine, most=int(settings[ACCESS_EVENTS]), days=settings[ACCESS_DAYS])
         is_ours = partial(local_service.still_held, files, lock)
         closing.enter_context(_repeated(partial(_grow, engine, log, history, is_ours)))
         closing.callback(jobs.close)

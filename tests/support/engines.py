@@ -97,12 +97,23 @@ class PlainEngine:
             self.create(name, create)
         cursor = self._connection.cursor()
         cursor.register("incoming", stored)
+        end = f'SELECT coalesce(max("(position)"), 0) FROM {quote(name)}'
         cursor.execute(
-            f"INSERT INTO {quote(name)} SELECT *, (SELECT count(*) FROM {quote(name)}) + row_number() OVER (), "
-            f"{self._versions[name] + 1} FROM incoming"
+            f"INSERT INTO {quote(name)} SELECT *, ({end}) + row_number() OVER (), {self._versions[name] + 1} "
+            "FROM incoming"
         )
         self._versions[name] += 1
         return len(stored)
+
+    def trim(self, name: str, *, most: int, since: datetime) -> int:
+        self.table(name)
+        cursor, table = self._connection.cursor(), quote(name)
+        counted = cursor.execute(f"SELECT count(*), count_if(eventdate < ?) FROM {table}", [since]).fetchall()
+        [(rows, older)] = counted
+        removed = max(rows - most, older, 0)
+        first = f'SELECT "(position)" FROM {table} ORDER BY "(position)" LIMIT {removed}'
+        cursor.execute(f'DELETE FROM {table} WHERE "(position)" IN ({first})')
+        return int(rows - removed)
 
     @contextmanager
     def stream(

@@ -170,9 +170,9 @@ class Hostile:
 
     def _typed(self) -> str:
         clauses = [f"from {'many' if self._chance(4) else 'odd'}"]
-        clauses += [f"where {self._expression('bool', 4)}" for _ in range(self._random.randrange(3))]
+        clauses += [f"where {self._expression('bool', 3)}" for _ in range(self._random.randrange(3))]
         if self._chance(60):
-            items = [self._expression(self._one(TYPES), 5) for _ in range(self._random.randint(1, 4))]
+            items = [self._expression(self._one(TYPES), 3) for _ in range(self._random.randint(1, 4))]
             clauses.append("select " + ", ".join(f"{item} as c{number}" for number, item in enumerate(items)))
         elif self._chance(80):
             every = self._one(("", "every 1s ", "every 7h ", "every 36500d "))

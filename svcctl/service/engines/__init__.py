@@ -103,6 +103,14 @@ class Engine(Protocol):
         """
 
     @abstractmethod
+    def trim(self, name: str, *, most: int, since: datetime) -> int:
+        """Remove the rows stored first, until at most so many are left, and as many as are older than `since`.
+
+        `since` is without a zone and in UTC. Returns how many rows are left. Marks stay valid, but what was removed is
+        in no stream that begins later, even if its marks enclose it. NotFound when there is no such table.
+        """
+
+    @abstractmethod
     def stream(
         self,
         plan: Plan,

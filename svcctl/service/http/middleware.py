@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ from svcctl.service.http.envelope import failed
 from svcctl.service.language.types import Column, Type
 from svcctl.service.provisioning import domains
 from svcctl.service.service import Service
+from svcctl.service_settings import ACCESS_DAYS, ACCESS_EVENTS
 
 CID = "x-svc-cid"
 """The header that holds a request's ID; some formats have no place for it in the body."""
@@ -40,6 +41,8 @@ SMALL_BODY_BYTES = 2**16
 """A body up to this size is read at once; larger ones wait for one of the service's `large_bodies`."""
 
 TABLE = "service.access"
+TRIMMED_EVERY = timedelta(hours=1)
+EPOCH = datetime(1970, 1, 1)
 LONGEST = {"method": 20, "uri": 500, "userAgent": 200}
 """Texts that the client chooses are cut to so many characters."""
 COLUMNS = (
@@ -152,12 +155,19 @@ class AccessLog:
     """The access log as a live table: stores an event of `service.access` for each request.
 
     A request is noted when its response has ended, and stored by the next `flush`, so a kill loses the last few.
-    `timeTaken` is in milliseconds.
+    `timeTaken` is in milliseconds. The table keeps the last `most` events (and a tenth more before it is trimmed), and
+    none that is older than `days` (and an hour). So whoever may connect cannot fill the disk.
     """
 
-    def __init__(self, app: ASGIApp, engine: Engine) -> None:
+    def __init__(
+        self, app: ASGIApp, engine: Engine, *, most: int = int(ACCESS_EVENTS.default), days: float = ACCESS_DAYS.default
+    ) -> None:
         self._app = app
         self._engine = engine
+        self._most = most
+        self._age = timedelta(days=min(days, 36_500))
+        self._stored = 0
+        self._trimmed: datetime | None = None
         self._waiting: list[dict[str, Any]] = []
         self._lock = threading.Lock()
         self._open = 0
@@ -208,7 +218,11 @@ class AccessLog:
             rows, self._waiting = self._waiting, []
         if rows:
             batch = pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)
-            self._engine.append(TABLE, pa.RecordBatchReader.from_batches(_SCHEMA, [batch]))
+            self._stored += self._engine.append(TABLE, pa.RecordBatchReader.from_batches(_SCHEMA, [batch]))
+        now = datetime.now(UTC).replace(tzinfo=None)
+        if self._stored * 10 > self._most * 11 or self._trimmed is None or now - self._trimmed > TRIMMED_EVERY:
+            self._trimmed = now
+            self._stored = self._engine.trim(TABLE, most=self._most, since=max(now, EPOCH + self._age) - self._age)
 
 
 def _cut(column: str, text: str | None) -> str | None:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
@@ -161,8 +161,8 @@ _PACKED: dict[Type, Callable[[pa.Array], pa.Array]] = {
 class Xls(Spooled):
     """A workbook of typed cells; when a sheet is full, events continue on the next, below the same header.
 
-    Values that a spreadsheet cannot hold are changed: an int8 beyond 2^53 and a date before 1900 become text, a
-    text longer than a cell is cut and ends in `…`.
+    Values that a spreadsheet cannot hold are changed: an int8 beyond 2^53 and a date before 1900 become text, a date
+    outside the years 1 to 9999 its epoch milliseconds, a text longer than a cell is cut and ends in `…`.
     """
 
     content_type = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -195,7 +195,7 @@ class Xls(Spooled):
         return super().value(value, type_)
 
     def chunk(self, batch: pa.RecordBatch) -> bytes:
-        for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        for values in zip(*map(_values, batch.columns), strict=True):
             if self._row == self.rows_per_sheet:
                 self._add_sheet()
             for index, value in enumerate(values):
@@ -225,8 +225,10 @@ class Xls(Spooled):
         else:
             self._sheet.write_string(row, column, str(value))
 
-    def _write_date(self, row: int, column: int, value: datetime) -> None:
-        if value.year >= 1900:
+    def _write_date(self, row: int, column: int, value: datetime | int) -> None:
+        if isinstance(value, int):
+            self._sheet.write_string(row, column, str(value))
+        elif value.year >= 1900:
             self._sheet.write_datetime(row, column, value, self._date)
         else:
             between = "T" if self.rendering.dates.format == "iso" else " "
@@ -253,3 +255,18 @@ class Xls(Spooled):
         for sheet in self._book.worksheets():
             sheet.row_data_fh.close()
         self._directory.cleanup()
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """The values of a column. Dates outside the years 1 to 9999, which Python does not have, are epoch milliseconds."""
+    try:
+        return column.to_pylist()  # type: ignore[no-any-return]
+    except (OverflowError, ValueError):
+        return [None if each is None else _moment(each) for each in column.cast(pa.int64()).to_pylist()]
+
+
+def _moment(microseconds: int) -> datetime | int:
+    try:
+        return datetime(1970, 1, 1) + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return microseconds // 1000

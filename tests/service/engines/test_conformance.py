@@ -204,6 +204,38 @@ def test_a_column_may_have_any_name_and_changes_no_positions(engine: Engine, nam
     assert rows(engine, f"from t select {name} + 1 as m where m > -5", marks[0], marks[2]) == [51, 0]
 
 
+def test_a_trimmed_table_keeps_what_was_stored_last_and_its_marks(engine: Engine) -> None:
+    marks = []
+    for number in range(4):
+        add(engine, (number, number), (number, number + 10))
+        marks.append(engine.mark("t"))
+    last = marks[-1]
+    assert engine.trim("t", most=5, since=FIRST) == 5
+    assert rows(engine, "from t select n") == [11, 2, 12, 3, 13]
+    assert engine.mark("t") == last
+    assert rows(engine, "from t select n", since=marks[2]) == [3, 13]
+    assert rows(engine, "from t select n", since=marks[0], until=marks[1]) == [11]
+    assert rows(engine, "from t select n", until=marks[0]) == []
+    add(engine, (4, 4))
+    assert rows(engine, "from t select n", since=last) == [4]
+    assert engine.mark("t") != last
+    assert engine.trim("t", most=100, since=at(3)) == 3
+    assert engine.trim("t", most=100, since=at(3)) == 3
+    assert rows(engine, "from t select n", since=marks[0]) == [3, 13, 4]
+    assert rows(engine, "from t select n", since=last) == [4]
+    assert (engine.table("t").columns, engine.newest("t")) == (COLUMNS, at(4))
+
+
+def test_a_table_is_trimmed_while_it_is_read(engine: Engine) -> None:
+    store(engine, "t", COLUMNS, [(at(second), second) for second in range(1000)])
+    last = engine.mark("t")
+    with engine.stream(plan(engine, "from t select n"), until=last, rows_per_batch=10) as stream:
+        batches = iter(stream)
+        read = next(batches).num_rows
+        engine.trim("t", most=1, since=FIRST)
+        assert read + sum(batch.num_rows for batch in batches) == 1000
+
+
 def test_the_same_call_returns_the_same_rows_in_the_same_order_again(engine: Engine) -> None:
     for round_ in range(3):
         add(engine, *((n % 5, round_ * 3000 + n) for n in range(3000)))

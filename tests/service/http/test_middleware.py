@@ -6,9 +6,12 @@ import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
+from random import Random
 
 import httpx
+import pyarrow as pa
 import pytest
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -16,7 +19,7 @@ from support.application import answered
 
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.app import build
-from svcctl.service.http.middleware import AccessLog
+from svcctl.service.http.middleware import COLUMNS, TABLE, AccessLog
 from svcctl.service.provisioning import accounts, seed
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.service import Service
@@ -72,3 +75,56 @@ def test_the_log_is_not_quiet_while_a_request_is_open() -> None:
         ask(around, "GET", "/")
         assert quiet == [0.0]
         assert around.quiet_for() > 0
+
+
+def test_what_a_client_chooses_is_cut_before_it_is_stored(log: AccessLog) -> None:
+    answered(log, "GET", "/" + "x" * 5000, headers={"user-agent": "y" * 5000})
+    log.flush()
+    (line,) = events(log)
+    assert line.split(",")[1] == "/" + "x" * 498 + "…"
+    assert line.split(",")[-1] == "y" * 199 + "…"
+
+
+async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
+    await Response()(scope, receive, send)
+
+
+def stored(engine: DuckDBEngine) -> list[str]:
+    with engine.statement('SELECT uri FROM events."service.access"') as stream:
+        return [row for batch in stream for row in batch.column(0).to_pylist()]
+
+
+def test_the_table_keeps_the_last_requests_and_none_that_are_too_old() -> None:
+    with DuckDBEngine() as engine:
+        log = AccessLog(_nothing, engine, most=20, days=1)
+        for number in range(50):
+            answered(log, "GET", f"/{number}")
+            log.flush()
+        assert stored(engine) == [f"/{number}" for number in range(30, 50)]
+    with DuckDBEngine() as engine:
+        engine.create(TABLE, COLUMNS)
+        row = {"eventdate": datetime(2020, 1, 1), "uri": "/old"}
+        batch = pa.RecordBatch.from_pylist(
+            [row], schema=pa.schema({"eventdate": pa.timestamp("ms"), "uri": pa.string()})
+        )
+        engine.append(TABLE, pa.RecordBatchReader.from_batches(batch.schema, [batch]))
+        log = AccessLog(_nothing, engine, days=1e300)
+        log.flush()
+        assert stored(engine) == ["/old"]
+        log = AccessLog(_nothing, engine, days=1)
+        answered(log, "GET", "/new")
+        log.flush()
+        assert stored(engine) == ["/new"]
+
+
+def test_a_flood_of_requests_takes_a_bounded_part_of_the_disk(tmp_path: Path) -> None:
+    path = tmp_path / "events.duckdb"
+    random = Random(1)
+    with DuckDBEngine(path) as engine:
+        log = AccessLog(_nothing, engine, most=200)
+        for _ in range(20):
+            for _ in range(60):
+                headers = {"user-agent": random.randbytes(5000).hex()}
+                answered(log, "GET", f"/{random.randbytes(5000).hex()}", headers=headers)
+            log.flush()
+    assert sum(each.stat().st_size for each in tmp_path.iterdir()) < 20_000_000

@@ -550,3 +550,21 @@ def test_a_full_sheet_goes_on_in_the_next_one_and_long_texts_are_cut(engine: Duc
         "B3": "=1+1",
         "B4": " spa…",
     }
+
+
+def test_a_date_that_no_spreadsheet_has_becomes_its_milliseconds() -> None:
+    dates = [253402300799_000, 253402300800_000, -62135596801_000, 9223372036854_775, None]
+    column = pa.array([None if ms is None else ms * 1000 for ms in dates], pa.timestamp("us"))
+    with Xls((Column("eventdate", Type.TIMESTAMP),), rendering()) as sheet:
+        sheet.chunk(pa.RecordBatch.from_arrays([column], ["c0"]))
+        with zipfile.ZipFile(io.BytesIO(b"".join(sheet.tail()))) as book:
+            found = ElementTree.fromstring(book.read("xl/worksheets/sheet1.xml"))
+    cells = {cell.get("r"): "".join(cell.itertext()) for cell in found.iter() if cell.tag.endswith("}c")}
+    assert cells == {
+        "A1": "eventdate",
+        "A2": "2958465.999988426",
+        "A3": "253402300800000",
+        "A4": "-62135596801000",
+        "A5": "9223372036854775",
+        "A6": "",
+    }

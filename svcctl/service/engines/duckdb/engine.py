@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -32,7 +32,9 @@ from svcctl.service.language.dialect import write
 from svcctl.service.language.types import Column, Plan, Table, Type
 
 ROWID = "rowid"
-"""DuckDB's pseudo-column of positions. Rows are never deleted, so it numbers them from 0."""
+"""DuckDB's pseudo-column of positions. No row is deleted where it is, so it numbers them from 0."""
+_TRIMMED = "SELECT coalesce(max(rows), 0) FROM main.trimmed WHERE name = ?"
+"""How many rows were removed before the first row of a table."""
 _CONNECT = "USE store; SET enable_progress_bar=false"
 
 
@@ -76,10 +78,11 @@ class DuckDBEngine:
             return newest
 
     def mark(self, name: str) -> int:
-        # Rows are only ever added, so the number of them is the position of the next one.
+        # Rows are added behind the others and removed before them, so this is the position of the next one.
+        rows = f"SELECT count(*) FROM {_relation(self.table(name))}"
         with self._cursor() as cursor:
-            rows: int = self._one(cursor, f"SELECT count(*) FROM {_relation(self.table(name))}")
-            return rows
+            position: int = self._one(cursor, f"SELECT ({rows}) + ({_TRIMMED})", [name])
+            return position
 
     def create(self, name: str, columns: Sequence[Column]) -> Table:
         """A new, empty table. UsageError when its name or columns cannot be used or the table is already there."""
@@ -112,6 +115,24 @@ class DuckDBEngine:
                 cursor.execute("UPDATE main.stored SET ordered = false WHERE name = ?", [name])
         return added
 
+    def trim(self, name: str, *, most: int, since: datetime) -> int:
+        relation = _relation(self.table(name))
+        with self._write() as cursor:
+            rows: int = self._one(cursor, f"SELECT count(*) FROM {relation}")
+            older: int = self._one(cursor, f"SELECT count(*) FROM {relation} WHERE eventdate < ?", [since])
+            removed = max(rows - most, older)
+            if removed <= 0:
+                return rows
+            # Written anew: the positions of rows after a DELETE would be DuckDB's choice.
+            kept = f"{SCHEMA}.{quote('(kept)')}"
+            cursor.execute(_create_sql(kept, self.table(name).columns))
+            cursor.execute(f"INSERT INTO {kept} SELECT * FROM {relation} OFFSET {removed}")
+            cursor.execute(f"DROP TABLE {relation}")
+            cursor.execute(f"ALTER TABLE {kept} RENAME TO {quote(name)}")
+            trimmed = self._one(cursor, _TRIMMED, [name]) + removed
+            cursor.execute("INSERT OR REPLACE INTO main.trimmed VALUES (?, ?)", [name, trimmed])
+            return rows - removed
+
     @contextmanager
     def stream(
         self,
@@ -121,7 +142,10 @@ class DuckDBEngine:
         until: Mark | None = None,
         rows_per_batch: int = ROWS_PER_BATCH,
     ) -> Iterator[Statement]:
-        with self.statement(self._text(plan, since, until), rows_per_batch) as statement:
+        with (
+            self._reading(plan, since, until) as (cursor, text),
+            closing(Statement(cursor, text, rows_per_batch)) as statement,
+        ):
             yield statement
 
     @contextmanager
@@ -139,15 +163,34 @@ class DuckDBEngine:
 
         One statement does both, which is what makes this engine fast.
         """
-        rows = self._text(plan, since, until)
-        if skip:
-            rows = f"SELECT * FROM ({rows}) OFFSET {skip}"
         # The plan's own names cannot be used: DuckDB does not tell names apart that differ only in case.
         names = ", ".join(f"c{index}" for index in range(plan.width))
-        with self.statement(
-            f"SELECT {', '.join(expressions)} FROM ({rows}) AS plan({names})", rows_per_batch
-        ) as statement:
-            yield statement
+        with self._reading(plan, since, until) as (cursor, text):
+            rows = f"SELECT * FROM ({text}) OFFSET {skip}" if skip else text
+            select = f"SELECT {', '.join(expressions)} FROM ({rows}) AS plan({names})"
+            with closing(Statement(cursor, select, rows_per_batch)) as statement:
+                yield statement
+
+    @contextmanager
+    def _reading(
+        self, plan: Plan, since: Mark | None, until: Mark | None
+    ) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
+        """A connection for a plan, and the plan's SELECT. Leaving the block stops what runs on it.
+
+        Marks are positions in the table as it was when it had all of its rows, so they are read in the transaction in
+        which the plan will run: a table may be trimmed at any moment.
+        """
+        cursor = self._open_cursor()
+        try:
+            trimmed = 0
+            if since is not None or until is not None:
+                with explained():
+                    cursor.execute("BEGIN TRANSACTION")
+                    [(trimmed,)] = cursor.execute(_TRIMMED, [plan.table]).fetchall()
+            moved = (None if mark is None else max(0, int(mark) - trimmed) for mark in (since, until))
+            yield cursor, self._text(plan, *moved)
+        finally:
+            cursor.close()
 
     @contextmanager
     def statement(self, select: str, rows_per_batch: int = ROWS_PER_BATCH) -> Iterator[Statement]:
@@ -162,8 +205,8 @@ class DuckDBEngine:
         finally:
             statement.close()
 
-    def _text(self, plan: Plan, since: Mark | None, until: Mark | None) -> str:
-        """The plan's SELECT, over the rows between two marks."""
+    def _text(self, plan: Plan, since: int | None, until: int | None) -> str:
+        """The plan's SELECT, over the rows between two positions."""
         select = plan.select.copy()
         source = next(node for node in select.find_all(exp.Table))
         within = source.parent_select

@@ -90,6 +90,7 @@ class Files:
         """Make the directory, private to the user."""
         with self.within():
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _require_private(self.directory, f"or set {DATA_ENVIRONMENT} to a directory that is made anew")
 
     @contextmanager
     def within(self) -> Iterator[None]:
@@ -101,7 +102,6 @@ class Files:
                 f"the local service cannot keep its data in {self.directory}: {reason(error)}",
                 hint=f"set {DATA_ENVIRONMENT} to a directory that can be written",
             ) from None
-        _require_private(self.directory, f"or set {DATA_ENVIRONMENT} to a directory that is made anew")
 
 
 def _require_private(directory: Path, otherwise: str) -> None:

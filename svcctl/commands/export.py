@@ -35,10 +35,10 @@ from svcctl.time_limit import time_limit
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
+    from svcctl.exports.export import Export, Summary
     from svcctl.exports.manifest import Entry
     from svcctl.exports.perform import Workers
     from svcctl.exports.plan import Asked
-    from svcctl.exports.run import Export, Summary
     from svcctl.exports.state import State
     from svcctl.exports.status import Found
     from svcctl.exports.windows import Window

@@ -12,10 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from svcctl.exports.cluster import Connect, cluster, fetch_there
+from svcctl.exports.export import Export, Summary
 from svcctl.exports.fetch import Fetch, Progress, fetch
 from svcctl.exports.manifest import Entry
 from svcctl.exports.pace import Pace
-from svcctl.exports.run import Export, Run, Summary
+from svcctl.exports.run import Run
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from svcctl.api.outline import outline
 from svcctl.api.query import QueryRequest
 from svcctl.errors import UsageError
+from svcctl.exports.export import Export
 from svcctl.exports.formats import format_of
 from svcctl.exports.manifest import About
-from svcctl.exports.run import Export
 from svcctl.exports.state import State
 from svcctl.exports.windows import Target, Window, common_length, cut, length_text
 from svcctl.storage.targets import open_target

@@ -11,29 +11,23 @@ A file is replaced only by one of the same export that covers all of its time; a
 
 from __future__ import annotations
 
-import hashlib
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
 
 from svcctl.errors import CredentialsError, IncompleteResult, Locked, SvcctlError, UsageError
+from svcctl.exports.export import Export, Summary
 from svcctl.exports.fetch import Fetched, Stopped, Task
-from svcctl.exports.formats import Format, Part
+from svcctl.exports.formats import Part
 from svcctl.exports.manifest import About, Entry, Manifest
 from svcctl.exports.merge import Damaged, Hashed, checked, sha256_of, write_head
 from svcctl.exports.spool import Unstored
-from svcctl.exports.windows import Target, Window
-
-if TYPE_CHECKING:
-    from svcctl.api.query import QueryRequest
-    from svcctl.storage import Storage
+from svcctl.exports.windows import Window
 
 AHEAD = 2
 """Windows handed out for each worker: while it works at one, the next one waits for it."""
@@ -44,88 +38,6 @@ SAVING = 0.1
 
 HOPELESS = (Unstored, UsageError, CredentialsError, Locked)
 """What fails one window fails all of them: these errors end a run that keeps going, too."""
-
-
-def folder_of(target: Target) -> str:
-    """Where the manifest and the parts of an export are, with a slash at its end."""
-    rest = target.text.removeprefix(target.folder)
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", rest)
-    if plain != rest:  # two targets never share a folder
-        plain += f".{hashlib.sha256(rest.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
-    return f"{target.folder}.{plain}.export/"
-
-
-@dataclass(frozen=True, slots=True)
-class Export:
-    """What is exported, and where to. `request` asks for the whole range, which `windows` cover.
-
-    `storage` holds the target, whose names are relative to it. `distant` says that reading an object back costs a
-    transfer: then a rerun compares sizes where it would compare hashes. `most` is Task's.
-    """
-
-    request: QueryRequest
-    about: About
-    format: Format
-    compression: str
-    target: Target
-    whole: Window
-    windows: Sequence[Window]
-    storage: Storage
-    distant: bool = False
-    most: int | None = None
-    retries: int = 4
-    overwrite: bool = False
-
-    @property
-    def folder(self) -> str:
-        """Where the manifest and the parts are, with a slash at its end."""
-        return folder_of(self.target)
-
-    @property
-    def manifest(self) -> str:
-        return f"{self.folder}manifest.json"
-
-    @property
-    def path(self) -> str:
-        """The merged file of this run."""
-        return self.target.path(self.whole)
-
-    def tasks(self) -> dict[Window, Task]:
-        """The task of each window."""
-        if self.target.per_window:
-            paths = self.target.paths(self.whole, self.windows)
-        else:
-            ending = f".{self.format.name}{self.compression}"
-            paths = {window: f"{self.folder}{window.name}{ending}" for window in self.windows}
-        return {
-            window: Task(
-                window,
-                self.request,
-                self.format.name,
-                path,
-                self.compression,
-                whole=self.target.per_window,
-                most=self.most,
-                retries=self.retries,
-            )
-            for window, path in paths.items()
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What a run came to: totals over all windows of the range, and what this run did for them.
-
-    `gaps` are the windows that are missing, each with its error; `until` is the end of what is in place without a gap
-    before it: a merged file with a gap is not in place at all.
-    """
-
-    rows: int
-    bytes: int
-    windows: int
-    fetched: int
-    gaps: tuple[tuple[Window, SvcctlError], ...]
-    until: int
 
 
 class Run:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from svcctl.errors import NotFound, UsageError
+from svcctl.exports.export import folder_of
 from svcctl.exports.manifest import Entry, Manifest
 from svcctl.exports.merge import sha256_of
-from svcctl.exports.run import folder_of
 from svcctl.exports.state import State, States
 from svcctl.exports.windows import Target, Window
 from svcctl.storage import Storage

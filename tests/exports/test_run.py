@@ -15,8 +15,8 @@ from support.scripted import Serve, http
 from support.shells import Shell
 
 from svcctl.errors import CredentialsError, IncompleteResult, Locked, SvcctlError, UsageError
+from svcctl.exports.export import Summary
 from svcctl.exports.fetch import Stopped
-from svcctl.exports.run import Summary
 from svcctl.storage import Sink
 from svcctl.storage.local import Local
 

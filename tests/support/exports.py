@@ -15,10 +15,11 @@ from support.faults import FaultyProxy
 from support.shells import Shell
 from svcctl.api.auth import Signature
 from svcctl.api.client import Client
+from svcctl.exports.export import Export, Summary
 from svcctl.exports.fetch import Progress, fetch
 from svcctl.exports.pace import Pace
 from svcctl.exports.plan import Asked, plan
-from svcctl.exports.run import Export, Run, Summary
+from svcctl.exports.run import Run
 from svcctl.files import PART_SUFFIX
 
 START = 1_706_659_200

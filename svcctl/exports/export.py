@@ -1,0 +1,104 @@
+"""What is exported, and where to; and what a run of it came to.
+
+The manifest and the parts of an export are in a folder beside its target, `.<target>.export`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from svcctl.errors import SvcctlError
+from svcctl.exports.fetch import Task
+from svcctl.exports.formats import Format
+from svcctl.exports.manifest import About
+from svcctl.exports.windows import Target, Window
+
+if TYPE_CHECKING:
+    from svcctl.api.query import QueryRequest
+    from svcctl.storage import Storage
+
+
+def folder_of(target: Target) -> str:
+    """Where the manifest and the parts of an export are, with a slash at its end."""
+    rest = target.text.removeprefix(target.folder)
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", rest)
+    if plain != rest:  # two targets never share a folder
+        plain += f".{hashlib.sha256(rest.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
+    return f"{target.folder}.{plain}.export/"
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """What is exported, and where to. `request` asks for the whole range, which `windows` cover.
+
+    `storage` holds the target, whose names are relative to it. `distant` says that reading an object back costs a
+    transfer: then a rerun compares sizes where it would compare hashes. `most` is Task's.
+    """
+
+    request: QueryRequest
+    about: About
+    format: Format
+    compression: str
+    target: Target
+    whole: Window
+    windows: Sequence[Window]
+    storage: Storage
+    distant: bool = False
+    most: int | None = None
+    retries: int = 4
+    overwrite: bool = False
+
+    @property
+    def folder(self) -> str:
+        """Where the manifest and the parts are, with a slash at its end."""
+        return folder_of(self.target)
+
+    @property
+    def manifest(self) -> str:
+        return f"{self.folder}manifest.json"
+
+    @property
+    def path(self) -> str:
+        """The merged file of this run."""
+        return self.target.path(self.whole)
+
+    def tasks(self) -> dict[Window, Task]:
+        """The task of each window."""
+        if self.target.per_window:
+            paths = self.target.paths(self.whole, self.windows)
+        else:
+            ending = f".{self.format.name}{self.compression}"
+            paths = {window: f"{self.folder}{window.name}{ending}" for window in self.windows}
+        return {
+            window: Task(
+                window,
+                self.request,
+                self.format.name,
+                path,
+                self.compression,
+                whole=self.target.per_window,
+                most=self.most,
+                retries=self.retries,
+            )
+            for window, path in paths.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a run came to: totals over all windows of the range, and what this run did for them.
+
+    `gaps` are the windows that are missing, each with its error; `until` is the end of what is in place without a gap
+    before it: a merged file with a gap is not in place at all.
+    """
+
+    rows: int
+    bytes: int
+    windows: int
+    fetched: int
+    gaps: tuple[tuple[Window, SvcctlError], ...]
+    until: int

@@ -52,23 +52,28 @@ class Part:
     next one to write the file overwrites it. When another process is writing the same file, the constructor raises
     Locked, or waits for it to finish with `wait`. A `private` file has mode 0600.
 
+    With `kept`, a path on the same file system, the bytes are there instead and stay until `publish`: whoever opens
+    them again appends to them.
+
     Who does not know of the lock may still change, replace or remove the part: `publish` fails then.
     """
 
-    def __init__(self, path: Path, *, private: bool = False, wait: bool = False) -> None:
+    def __init__(self, path: Path, *, private: bool = False, wait: bool = False, kept: Path | None = None) -> None:
         self.path = path
-        self._part = path.with_name(path.name + PART_SUFFIX)
+        self._part = kept or path.with_name(path.name + PART_SUFFIX)
+        self._kept = kept is not None
         self._published = False
         while (stream := self._open(wait)) is None:
             pass
         self.stream = stream
         if private:
             os.fchmod(stream.fileno(), 0o600)
-        stream.truncate(0)
-        self._size = 0
+        self.size = os.fstat(stream.fileno()).st_size
+        if not self._kept:
+            self.truncate(0)
 
     def _open(self, wait: bool) -> io.FileIO | None:
-        """The part, locked and empty or left behind; None when it got its name before we had the lock."""
+        """The part, locked, new or left behind; None when it got its name before we had the lock."""
         stream = self._part.open("a+b", buffering=0)
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -90,7 +95,7 @@ class Part:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._published and self._is(self.stream):
+        if not self._published and not (self._kept and self.size) and self._is(self.stream):
             self._part.unlink(missing_ok=True)
         self.stream.close()
 
@@ -104,33 +109,41 @@ class Part:
     def write(self, data: bytes | memoryview, /) -> int:
         """Append all of some bytes."""
         size = write_all(self.stream, data)
-        self._size += size
+        self.size += size
         return size
 
-    def read(self) -> Iterator[bytes]:
-        """The bytes so far, as they are in the file."""
-        at = 0
-        while piece := os.pread(self.stream.fileno(), PIECE_BYTES, at):
+    def read(self, start: int = 0, size: int | None = None) -> Iterator[bytes]:
+        """The bytes so far, or so many of them from `start`, as they are in the file."""
+        end = self.size if size is None else start + size
+        while piece := os.pread(self.stream.fileno(), min(PIECE_BYTES, end - start), start):
             yield piece
-            at += len(piece)
+            start += len(piece)
 
-    def publish(self, *, overwrite: bool = True) -> None:
+    def truncate(self, size: int) -> None:
+        """Forget all bytes behind the first `size`."""
+        self.stream.truncate(size)
+        self.size = size
+
+    def publish(self, *, overwrite: bool = True, durable: bool = True) -> None:
         """Bring the bytes to the disk and give them their name; FileExistsError when it is taken, unless `overwrite`.
 
+        Without `durable` they get their name before they are on the disk, which a failing machine may not survive.
         Without `overwrite`, a file system that has no hard links replaces a file that appears at that very moment.
         """
-        os.fsync(self.stream.fileno())
+        if durable:
+            os.fsync(self.stream.fileno())
         self._refuse_what_is_not_ours()
         if overwrite or not self._link():
             self._part.replace(self.path)
         self._published = True
-        _sync_directory(self.path.parent)
+        if durable:
+            _sync_directory(self.path.parent)
 
     def _refuse_what_is_not_ours(self) -> None:
         """OSError when the part is not what was written."""
         if not self._is(self.stream):
             raise OSError(errno.ESTALE, f"another program removed or replaced {self._part.name} meanwhile")
-        if os.fstat(self.stream.fileno()).st_size != self._size:
+        if os.fstat(self.stream.fileno()).st_size != self.size:
             raise OSError(errno.ESTALE, f"another program wrote to {self._part.name} meanwhile")
 
     def _link(self) -> bool:

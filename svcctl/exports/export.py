@@ -62,6 +62,11 @@ class Export:
         return f"{self.folder}manifest.json"
 
     @property
+    def growing(self) -> str:
+        """Where the merged file is while it grows."""
+        return f"{self.folder}merged"
+
+    @property
     def path(self) -> str:
         """The merged file of this run."""
         return self.target.path(self.whole)

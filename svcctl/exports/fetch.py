@@ -5,12 +5,12 @@ A window is what a worker does, in a thread here or in another process: a Task s
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from svcctl.errors import IncompleteResult, Unavailable
 from svcctl.exports.formats import FORMATS, Part
 from svcctl.exports.manifest import Entry
 from svcctl.exports.pace import Pace
-from svcctl.exports.spool import Spool, Unstored
+from svcctl.exports.spool import Memory, Spool, Stored, Unstored
 from svcctl.exports.windows import Window
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ class Task:
 
     `path` is where the part goes in the storage, compressed as `compression` says (an ending, "" for none). A `whole`
     part is a file of its own, heading included; one that is not whole leaves out the heading and is not made for a
-    window without events. `most` is the number of rows at which the service cuts an answer, None if it never does.
+    window without events. With `hold`, the part may stay in memory. `most` is the number of rows at which the service
+    cuts an answer, None if it never does.
     """
 
     window: Window
@@ -53,16 +54,21 @@ class Task:
     path: str
     compression: str = ""
     whole: bool = False
+    hold: bool = False
     most: int | None = None
     retries: int = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What came of a task: the entry for the manifest, and the head that all windows must share."""
+    """What came of a task: the entry for the manifest, and the head that all windows must share.
+
+    A part that is in memory is `held`: nothing is stored yet, and the entry has no hash.
+    """
 
     entry: Entry
     head: str
+    held: Stored | None = None
 
 
 @dataclass
@@ -89,10 +95,12 @@ def fetch(
     progress: Progress,
     stopping: threading.Event,
     delay: Callable[[int], float] = backoff.delay,
+    memory: Memory | None = None,
 ) -> Fetched:
     """Fetch a window, with as many attempts as its task allows. `client` retries nothing by itself.
 
-    `delay` is the wait in seconds after so many failures, unless the service says how long to wait.
+    `delay` is the wait in seconds after so many failures, unless the service says how long to wait. `memory` is
+    for tasks that hold their part.
 
     Raises the last attempt's error: of the service, the network, the answer or the storage. Raises Stopped when
     `stopping` is set meanwhile.
@@ -103,7 +111,7 @@ def fetch(
             raise Stopped
         part = _Part(progress, stopping)
         try:
-            head = _attempt(task, client, storage, part)
+            head, sink = _attempt(task, client, storage, part, memory if task.hold else None)
         except (Unavailable, IncompleteResult) as error:
             progress.add(bytes=-part.bytes)
             if attempt > task.retries or isinstance(error, (CutShort, Unstored)):
@@ -122,16 +130,16 @@ def fetch(
                 task.path if made else "",
                 part.rows,
                 part.bytes if made else 0,
-                part.digest.hexdigest() if made else "",
+                sink.sha256 if made else "",
                 round(time.monotonic() - started, 3),
                 attempt,
             )
-            return Fetched(entry, head)
+            return Fetched(entry, head, sink if sink.complete_in_memory else None)
     raise AssertionError("the last attempt returns or raises")
 
 
 class _Part:
-    """The sink of one attempt: counts and hashes the bytes as they are stored."""
+    """The sink of one attempt: counts the bytes as they are stored."""
 
     def __init__(self, progress: Progress, stopping: threading.Event) -> None:
         self._progress = progress
@@ -139,7 +147,6 @@ class _Part:
         self._sink: Sink | None = None
         self.rows = 0
         self.bytes = 0
-        self.digest = hashlib.sha256()
 
     def to(self, sink: Sink) -> _Part:
         self._sink = sink
@@ -151,14 +158,14 @@ class _Part:
         assert self._sink is not None
         with _storing():
             self._sink.write(data)
-        self.digest.update(data)
         self.bytes += len(data)
         self._progress.add(bytes=len(data))
 
 
-def _attempt(task: Task, client: Client, storage: Storage, part: _Part) -> str:
-    """One attempt at a window; returns its head."""
-    with storage.create(task.path, overwrite=True) as sink:
+def _attempt(task: Task, client: Client, storage: Storage, part: _Part, memory: Memory | None) -> tuple[str, Stored]:
+    """One attempt at a window; returns its head, and its part."""
+    create = partial(storage.create, task.path, overwrite=True, durable=task.whole)
+    with Stored(create, memory) as sink:
         part.to(sink)
         if task.compression:
             compressed = Compressed(part, COMPRESSIONS[task.compression]())
@@ -169,7 +176,7 @@ def _attempt(task: Task, client: Client, storage: Storage, part: _Part) -> str:
         if task.whole or part.rows:
             with _storing():
                 sink.complete()
-    return head
+    return head, sink
 
 
 @contextmanager

@@ -50,6 +50,8 @@ class Format:
     part: Callable[[QueryResponse, Sink, bool], str]
     merged: Callable[[Iterable[Part], str, Sink], None]
     heading: bool = False
+    joins: bool = True
+    """Whether the merged file is the parts as they are, one behind the other."""
     compressible: bool = True
     """Whether .gz and .zst may follow the format's own ending; parquet compresses inside."""
 
@@ -205,7 +207,7 @@ FORMATS = {
         Format("csv", "csv", _lines(heading=True), _joined, heading=True),
         Format("tsv", "tsv", _lines(heading=True), _joined, heading=True),
         Format("ndjson", "json/simple", _lines(heading=False), _joined),
-        Format("parquet", "json/simple/compact", _parquet_part, _merged_parquet, compressible=False),
+        Format("parquet", "json/simple/compact", _parquet_part, _merged_parquet, joins=False, compressible=False),
     )
 }
 

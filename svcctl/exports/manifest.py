@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from svcctl.errors import UsageError
@@ -44,7 +44,9 @@ class Entry:
     """A window that was fetched, checked and stored whole.
 
     `bytes` and `sha256` are those of the stored part or file, compressed as it is stored; `path` is empty for a window
-    without events that has no part. A merged file has no attempts until it surely has its name.
+    without events that has no part. With an `offset`, its bytes are not in a part but in the merged file that is being
+    written: they begin at that byte, and `sha256` is that of the file up to their end. A merged file has no attempts
+    until it surely has its name.
     """
 
     start: int
@@ -55,6 +57,7 @@ class Entry:
     sha256: str
     seconds: float
     attempts: int
+    offset: int | None = None
 
     @property
     def window(self) -> Window:
@@ -63,40 +66,19 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The entries of an export by window; `merged` describes the one file that all of them became.
+    """The entries of an export by window; `merged` are the files that the windows of whole runs became.
 
-    `head` is what every window begins with: the heading of csv and tsv, the columns of parquet as JSON, empty for
-    ndjson; None before the first window. `claimed` are the ranges of all runs so far, as (start, end) in order: files
-    of windows in them were written by this export, whatever ended its run.
+    The windows of a merged file have no entries of their own any more. `head` is what every window begins with: the
+    heading of csv and tsv, the columns of parquet as JSON, empty for ndjson; None before the first window. `claimed`
+    are the ranges of all runs so far, as (start, end) in order: files of windows in them were written by this export,
+    whatever ended its run.
     """
 
     about: About
     head: str | None = None
     entries: Mapping[Window, Entry] = field(default_factory=dict)
-    merged: Entry | None = None
+    merged: tuple[Entry, ...] = ()
     claimed: tuple[tuple[int, int], ...] = ()
-
-    def having(self, *entries: Entry) -> Manifest:
-        """The manifest with these entries too, in place of others of the same windows."""
-        return replace(self, entries={**self.entries, **{entry.window: entry for entry in entries}})
-
-    def without(self, windows: Iterable[Window]) -> Manifest:
-        gone = set(windows)
-        return replace(self, entries={window: entry for window, entry in self.entries.items() if window not in gone})
-
-    def claiming(self, start: int, end: int) -> Manifest:
-        """The manifest of one more run, over this range."""
-        ranges: list[tuple[int, int]] = []
-        for one, other in sorted([*self.claimed, (start, end)]):
-            if ranges and one <= ranges[-1][1]:
-                ranges[-1] = (ranges[-1][0], max(ranges[-1][1], other))
-            else:
-                ranges.append((one, other))
-        return replace(self, claimed=tuple(ranges))
-
-    def claims(self, window: Window) -> bool:
-        """Whether a run so far covered this window."""
-        return any(start <= window.start and window.end <= end for start, end in self.claimed)
 
     def to_text(self) -> str:
         """The document, one line an entry."""
@@ -104,7 +86,7 @@ class Manifest:
             "key": self.about.key,
             "about": asdict(self.about),
             "head": self.head,
-            "merged": self.merged and asdict(self.merged),
+            "merged": [asdict(entry) for entry in self.merged],
             "claimed": self.claimed,
         }
         entries = ",\n".join(json.dumps(asdict(self.entries[window])) for window in sorted(self.entries))
@@ -125,13 +107,24 @@ class Manifest:
                 raise ValueError("the document is not what was written")
             about = About(**document["about"])
             entries = {entry.window: entry for entry in (Entry(**given) for given in document["windows"])}
-            merged = document["merged"] and Entry(**document["merged"])
+            merged = tuple(Entry(**given) for given in document["merged"])
             claimed = tuple((int(start), int(end)) for start, end in document["claimed"])
             return cls(about, document["head"], entries, merged, claimed)
         except (ValueError, KeyError, TypeError, RecursionError):
             raise UsageError(
                 f"manifest {path} is damaged", hint="remove it to begin the export again, or give --force"
             ) from None
+
+
+def joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """The same time as these ranges, in order, without one that touches another."""
+    result: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if result and start <= result[-1][1]:
+            result[-1] = (result[-1][0], max(result[-1][1], end))
+        else:
+            result.append((start, end))
+    return tuple(result)
 
 
 def _sha256(text: str) -> str:

@@ -1,19 +1,30 @@
-"""The merged file: its heading, the parts behind it, each hashed again as it is read, and the hash of the whole."""
+"""The merged file: its heading, the parts behind it, each hashed again as it is read, and the hash of the whole.
+
+Where the storage lets a file grow and its format is its parts, one behind the other, a part moves into the merged file
+as soon as all windows before it are in there, and is removed. So the disk holds the rows once, what a run merged is not
+merged again by the next one, and a killed run costs the windows that were on their way. Elsewhere (on a server, and in
+parquet) the file is written anew by each run, from parts that stay until it is in place.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from svcctl.compression import COMPRESSIONS, Compressed
 from svcctl.errors import UsageError
 from svcctl.exports.manifest import Entry
-from svcctl.exports.windows import Window
 
 if TYPE_CHECKING:
-    from svcctl.compression import Sink
-    from svcctl.storage import Storage
+    from svcctl.exports.export import Export
+    from svcctl.exports.journal import Journal
+    from svcctl.exports.windows import Window
+    from svcctl.storage import Growing, Sink, Storage
 
 
 class Damaged(Exception):
@@ -24,11 +35,13 @@ class Damaged(Exception):
         self.window = window
 
 
-class Hashed:
-    """A sink that counts and hashes what it passes on."""
+class Merging:
+    """The merged file while it is written: a sink that counts and hashes what it passes on."""
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Sink, journal: Journal, *, grows: bool) -> None:
         self._sink = sink
+        self._journal = journal
+        self.grows = grows
         self._digest = hashlib.sha256()
         self.bytes = 0
 
@@ -37,19 +50,63 @@ class Hashed:
         self._digest.update(data)
         self.bytes += len(data)
 
-    def hexdigest(self) -> str:
-        return self._digest.hexdigest()
+    def moved(self, entry: Entry, offset: int) -> None:
+        """A window has been written, at this offset: from now on it is in this file, if that is kept."""
+        if self.grows:
+            self._journal.move(replace(entry, offset=offset, sha256=self._digest.hexdigest()))
+
+    def publish(self) -> None:
+        """Give the file its name. It is noted before: a rerun can tell whether it appeared, if this run ends here."""
+        self._journal.note_merged(self.bytes, self._digest.hexdigest())
+        self._sink.complete()
+
+    def resume(self, growing: Growing, export: Export) -> None:
+        """Keep what earlier runs wrote, as far as it is what they noted and begins as this run's file does.
+
+        What is whole but has another place in this run's file becomes a part again.
+        """
+        journal = self._journal
+        inside = sorted((entry for entry in journal.entries.values() if entry.offset is not None), key=_offset)
+        whole = list(_read_again(growing, inside, export, journal.head))
+        pairs = zip((entry for entry, _ in whole), _ordered(export, journal), strict=False)
+        stays = list(takewhile(lambda pair: pair[0] == pair[1], pairs))
+        if stays:
+            self._digest = whole[len(stays) - 1][1]
+            last = stays[-1][0]
+            self.bytes = _offset(last) + last.bytes
+        journal.forget(entry.window for entry in inside[len(whole) :])
+        for entry, _ in whole[len(stays) :]:
+            journal.entries[entry.window] = _taken_out(growing, entry, export.storage)
+        if len(stays) < len(inside):
+            journal.save()
+        growing.truncate(self.bytes)
 
 
-def write_head(head: str, compression: str, sink: Sink) -> None:
-    """Write the heading, compressed as a member of its own."""
+@contextmanager
+def merging(export: Export, journal: Journal, *, overwrite: bool) -> Iterator[Merging]:
+    """The merged file of an export, begun or resumed. Unless it is published, the next run resumes it."""
+    storage = export.storage
+    grows = export.format.joins
+    growing = storage.grow(export.path, export.growing, overwrite=overwrite) if grows else None
+    with growing or storage.create(export.path, overwrite=overwrite) as sink:
+        file = Merging(sink, journal, grows=growing is not None)
+        if growing is not None:
+            file.resume(growing, export)
+        yield file
+
+
+def heading_of(export: Export, head: str) -> bytes:
+    """What the merged file begins with, compressed as a member of its own."""
+    if not export.format.heading:
+        return b""
     heading = head.encode("utf-8", "surrogateescape")
-    if compression:
-        compressed = Compressed(sink, COMPRESSIONS[compression]())
-        compressed.write(heading)
-        compressed.end()
-    else:
-        sink.write(heading)
+    if not export.compression:
+        return heading
+    packed = io.BytesIO()
+    compressed = Compressed(packed, COMPRESSIONS[export.compression]())
+    compressed.write(heading)
+    compressed.end()
+    return packed.getvalue()
 
 
 def checked(storage: Storage, entry: Entry) -> Iterator[bytes]:
@@ -63,6 +120,50 @@ def checked(storage: Storage, entry: Entry) -> Iterator[bytes]:
         raise Damaged(entry.window) from None
     if digest.hexdigest() != entry.sha256:
         raise Damaged(entry.window)
+
+
+def _offset(entry: Entry) -> int:
+    assert entry.offset is not None
+    return entry.offset
+
+
+def _read_again(
+    growing: Growing, inside: Sequence[Entry], export: Export, head: str | None
+) -> Iterator[tuple[Entry, hashlib._Hash]]:
+    """The windows of the file up to the first that is damaged, each with the hash of the file up to its end."""
+    heading = heading_of(export, head or "")
+    if b"".join(growing.read(0, len(heading))) != heading:
+        return
+    digest, at = hashlib.sha256(heading), len(heading)
+    for entry in inside:
+        if entry.offset != at:
+            return
+        for piece in growing.read(at, entry.bytes):
+            digest.update(piece)
+        at += entry.bytes
+        if digest.hexdigest() != entry.sha256:
+            return
+        yield entry, digest.copy()
+
+
+def _ordered(export: Export, journal: Journal) -> Iterator[Entry]:
+    """What this run's file begins with, as far as its windows are there."""
+    for window in export.windows:
+        if (entry := journal.entries.get(window)) is None:
+            return
+        if entry.path:
+            yield entry
+
+
+def _taken_out(growing: Growing, entry: Entry, storage: Storage) -> Entry:
+    """A window of the file as a part again."""
+    digest = hashlib.sha256()
+    with storage.create(entry.path, overwrite=True, durable=False) as sink:
+        for piece in growing.read(_offset(entry), entry.bytes):
+            digest.update(piece)
+            sink.write(piece)
+        sink.complete()
+    return replace(entry, offset=None, sha256=digest.hexdigest())
 
 
 def sha256_of(storage: Storage, name: str) -> str:

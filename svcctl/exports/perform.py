@@ -17,9 +17,14 @@ from svcctl.exports.fetch import Fetch, Progress, fetch
 from svcctl.exports.manifest import Entry
 from svcctl.exports.pace import Pace
 from svcctl.exports.run import Run
+from svcctl.exports.spool import Memory
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
+
+
+HELD_BYTES = 48 << 20
+"""Bytes of windows that wait in memory for their turn in the merged file; more go to parts."""
 
 
 @dataclass
@@ -105,6 +110,7 @@ class Workers:
                 pace=Pace(self.per_second),
                 progress=progress,
                 stopping=stopping,
+                memory=Memory(HELD_BYTES),
             )
             pool = ThreadPoolExecutor(count, "window")
             try:

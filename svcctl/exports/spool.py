@@ -1,12 +1,17 @@
-"""What an export keeps for a moment on this machine: an answer until it is known to be whole, a part to be read."""
+"""What an export keeps for a moment on this machine: an answer until it is known to be whole, a part to be read, and
+the rows of windows that wait for their turn in the merged file.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from typing import IO
 
 from svcctl.errors import IncompleteResult, reason
+from svcctl.storage import Sink
 
 MEMORY_BYTES = 1 << 22
 """Bytes that are held in memory; more go to a file."""
@@ -15,6 +20,102 @@ PIECE_BYTES = 1 << 18
 
 class Unstored(IncompleteResult):
     """This machine cannot store any more, so another attempt would fail too."""
+
+
+class Memory:
+    """The bytes that all windows of a run may hold together. Any thread may call its methods.
+
+    With it, rows that come nearly in order are written once, not to a part first.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> bool:
+        """Whether so many more bytes may be held."""
+        with self._lock:
+            if size > self._left:
+                return False
+            self._left -= size
+            return True
+
+    def give_back(self, size: int) -> None:
+        with self._lock:
+            self._left += size
+
+
+class Stored(Sink):
+    """A part being written: hashed, and in memory as long as that has room. `create` begins it in the storage."""
+
+    def __init__(self, create: Callable[[], Sink], memory: Memory | None) -> None:
+        self._create = create
+        self._memory = memory
+        self._held: list[bytes] = []
+        self._size = 0
+        self._sink = None if memory is not None else create()
+        self._digest = hashlib.sha256()
+        self.complete_in_memory = False
+        """Whether the part is whole and nothing of it is in the storage."""
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the part in the storage; empty while it is in memory."""
+        return "" if self._sink is None else self._digest.hexdigest()
+
+    def write(self, data: bytes | memoryview, /) -> None:
+        if self._sink is None:
+            assert self._memory is not None
+            if self._memory.take(len(data)):
+                self._held.append(bytes(data))
+                self._size += len(data)
+                return
+            self._spill()
+        self._store(data)
+
+    def complete(self) -> None:
+        if self._sink is not None:
+            self._sink.complete()
+        self.complete_in_memory = self._sink is None
+
+    def abandon(self) -> None:
+        if self._sink is not None:
+            self._sink.abandon()
+        if not self.complete_in_memory:
+            self._let_go()
+
+    def pieces(self) -> Iterator[bytes]:
+        """The bytes of a part in memory, which are forgotten when all have been read."""
+        yield from self._held
+        self._let_go()
+
+    def store(self) -> None:
+        """Write a part in memory to the storage."""
+        try:
+            self._spill()
+            assert self._sink is not None
+            self._sink.complete()
+        finally:
+            if self._sink is not None:
+                self._sink.abandon()
+
+    def _spill(self) -> None:
+        self._sink = self._create()
+        try:
+            for piece in self._held:
+                self._store(piece)
+        finally:
+            self._let_go()
+
+    def _store(self, data: bytes | memoryview) -> None:
+        assert self._sink is not None
+        self._sink.write(data)
+        self._digest.update(data)
+
+    def _let_go(self) -> None:
+        if self._memory is not None:
+            self._memory.give_back(self._size)
+        self._held, self._size = [], 0
 
 
 class Spool:

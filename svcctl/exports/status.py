@@ -31,7 +31,7 @@ class Found:
     def gaps(self) -> list[Window]:
         """The ranges that runs were to export and have not."""
         gaps = []
-        entries = sorted(self.manifest.entries)
+        entries = sorted([*self.manifest.entries, *(entry.window for entry in self.manifest.merged)])
         for start, end in self.manifest.claimed:
             at = start
             for window in (one for one in entries if start <= one.start and one.end <= end):
@@ -43,14 +43,13 @@ class Found:
         return gaps
 
     def files(self) -> list[Entry]:
-        """The entries of the files that should be there: those of windows, or the merged one, or the parts until it is.
+        """The files that should be there: those of windows and of runs, and the parts of a run that has not ended.
 
-        Of a file a run, the manifest knows the last one.
+        A window that is in a merged file already is not one of them until that file has its name.
         """
-        merged = self.manifest.merged
-        if merged is not None and not self.per_window:
-            return [merged]
-        return [entry for _, entry in sorted(self.manifest.entries.items()) if entry.path]
+        manifest = self.manifest
+        parts = [entry for _, entry in sorted(manifest.entries.items()) if entry.path and entry.offset is None]
+        return [*manifest.merged, *parts]
 
 
 def find(name: str, states: States, environment: Mapping[str, str]) -> Found:

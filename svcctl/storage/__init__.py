@@ -71,16 +71,40 @@ class Sink(Protocol):
         self.abandon()
 
 
+class Growing(Sink, Protocol):
+    """An object whose bytes so far outlive their writer: `abandon`, a failure and a kill keep what was written.
+
+    What a failing machine loses is lost, since only `complete` brings the bytes to durable storage: hash what is there.
+    """
+
+    @abstractmethod
+    def read(self, start: int, size: int) -> Iterator[bytes]:
+        """So many bytes from `start`, or as many as there are, in pieces."""
+
+    @abstractmethod
+    def truncate(self, size: int) -> None:
+        """Forget all bytes behind the first `size`."""
+
+
 class Storage(Protocol):
     """A place that holds named objects. The constructor connects to nothing."""
 
     @abstractmethod
-    def create(self, name: str, *, overwrite: bool) -> Sink:
+    def create(self, name: str, *, overwrite: bool, durable: bool = True) -> Sink:
         """Begin an object. UsageError when it exists, unless `overwrite`; then the old one stays until `complete`.
+
+        One that need not be `durable` may be damaged when the machine fails: local files are not fsynced then.
 
         Two writers of one name never mix their bytes. Without `overwrite`, of two that complete at the same moment
         only one succeeds on local and HDFS files; S3 checks just before completing, so there the last one wins.
         """
+
+    def grow(self, name: str, part: str, *, overwrite: bool) -> Growing | None:
+        """Begin an object, or resume one, whose bytes so far are in `part`, a name that `names` never lists.
+
+        None where objects cannot grow, which is everywhere but on local files.
+        """
+        return None
 
     @abstractmethod
     def size(self, name: str) -> int | None:
@@ -91,12 +115,23 @@ class Storage(Protocol):
         """The content of an object in pieces of at most a few MiB. UsageError when there is none."""
 
     @abstractmethod
+    def sizes(self, folder: str = "") -> Iterator[tuple[str, int]]:
+        """The names and sizes of the complete objects below a folder, at any depth, in no particular order.
+
+        None if there is no such folder.
+        """
+
     def names(self, folder: str = "") -> Iterator[str]:
-        """The names of the complete objects below a folder, at any depth, in no particular order; none if no folder."""
+        """The names of the complete objects below a folder, at any depth, in no particular order."""
+        return (name for name, _ in self.sizes(folder))
 
     @abstractmethod
-    def remove(self, name: str) -> None:
-        """Remove an object; does nothing when there is none. Folders stay."""
+    def remove(self, *names: str) -> None:
+        """Remove objects; those that are not there do not matter. Folders stay."""
+
+    def remove_folder(self, name: str) -> None:
+        """Remove a folder if nothing is in it, where storage has folders; raises nothing."""
+        return
 
     @abstractmethod
     def address(self, name: str) -> str:

@@ -45,7 +45,7 @@ class Hdfs(Storage):
             raise UsageError(f"cannot use {self._url}: {_reason(error)}", hint="write hdfs://host:port") from None
         self._options = WriteOptions(overwrite=True, replication=replication, create_parent=True)
 
-    def create(self, name: str, *, overwrite: bool) -> Sink:
+    def create(self, name: str, *, overwrite: bool, durable: bool = True) -> Sink:
         with self._explained(name), suppress(FileNotFoundError):
             if self._client.get_file_info(_path(name)).isdir:
                 raise UsageError(f"{self.address(name)} is a directory")
@@ -70,16 +70,21 @@ class Hdfs(Storage):
         except FileNotFoundError:
             raise absent(self.address(name)) from None
 
-    def names(self, folder: str = "") -> Iterator[str]:
+    def sizes(self, folder: str = "") -> Iterator[tuple[str, int]]:
         with self._explained(folder), suppress(FileNotFoundError):
             for found in self._client.list_status(_path(folder.rstrip("/")), recursive=True):
                 if not found.isdir and not _is_part(found.path):
-                    yield found.path.removeprefix("/")
+                    yield found.path.removeprefix("/"), found.length
 
-    def remove(self, name: str) -> None:
-        if self.size(name) is not None:
-            with self._explained(name):
-                self._client.delete(_path(name))
+    def remove(self, *names: str) -> None:
+        for name in names:
+            if self.size(name) is not None:
+                with self._explained(name):
+                    self._client.delete(_path(name))
+
+    def remove_folder(self, name: str) -> None:
+        with suppress(OSError, RuntimeError, ValueError):
+            self._client.delete(_path(name.rstrip("/")), recursive=False)
 
     def address(self, name: str) -> str:
         return f"{self._url}/{name}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from svcctl.compression import Damaged, check
 from svcctl.errors import IncompleteResult, UsageError
 from svcctl.files import PART_SUFFIX, Part
-from svcctl.storage import Sink, Storage, absent, exists
+from svcctl.storage import Growing, Sink, Storage, absent, exists
 
 PIECE_BYTES = 1 << 20
 
@@ -21,15 +21,22 @@ class Local(Storage):
     def __init__(self, directory: Path = Path()) -> None:
         self._directory = directory
 
-    def create(self, name: str, *, overwrite: bool) -> Sink:
+    def create(self, name: str, *, overwrite: bool, durable: bool = True) -> Sink:
         path = self._directory / name
         with _explained(path, "write"):
-            if path.exists() and not path.is_file():
-                raise UsageError(f"{path} is not a regular file")
-            if path.exists() and not overwrite:
-                raise exists(str(path))
+            _refuse_taken(path, overwrite=overwrite)
             path.parent.mkdir(parents=True, exist_ok=True)
-            return _File(Part(path), overwrite=overwrite)
+            return _File(Part(path), overwrite=overwrite, durable=durable)
+
+    def grow(self, name: str, part: str, *, overwrite: bool) -> Growing | None:
+        path, growing = self._directory / name, self._directory / f"{part}{PART_SUFFIX}"
+        with _explained(path, "write"):
+            _refuse_taken(path, overwrite=overwrite)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            growing.parent.mkdir(parents=True, exist_ok=True)
+            if path.parent.stat().st_dev != growing.parent.stat().st_dev:
+                return None  # it could not be renamed
+            return _Growing(Part(path, kept=growing), overwrite=overwrite)
 
     def size(self, name: str) -> int | None:
         path = self._directory / name
@@ -42,17 +49,24 @@ class Local(Storage):
             while piece := stream.read(PIECE_BYTES):
                 yield piece
 
-    def names(self, folder: str = "") -> Iterator[str]:
+    def sizes(self, folder: str = "") -> Iterator[tuple[str, int]]:
         top = self._directory / folder
         for directory, _, files in os.walk(top):
             for file in files:
-                if not file.endswith(PART_SUFFIX):
-                    yield (folder / Path(directory, file).relative_to(top)).as_posix()
+                path = Path(directory, file)
+                with suppress(FileNotFoundError):
+                    if not file.endswith(PART_SUFFIX):
+                        yield (folder / path.relative_to(top)).as_posix(), path.stat().st_size
 
-    def remove(self, name: str) -> None:
-        path = self._directory / name
-        with _explained(path, "remove"):
-            path.unlink(missing_ok=True)
+    def remove(self, *names: str) -> None:
+        for name in names:
+            path = self._directory / name
+            with _explained(path, "remove"):
+                path.unlink(missing_ok=True)
+
+    def remove_folder(self, name: str) -> None:
+        with suppress(OSError):
+            (self._directory / name).rmdir()
 
     def address(self, name: str) -> str:
         return str(self._directory / name)
@@ -61,9 +75,10 @@ class Local(Storage):
 class _File(Sink):
     """A file being written."""
 
-    def __init__(self, part: Part, *, overwrite: bool) -> None:
+    def __init__(self, part: Part, *, overwrite: bool, durable: bool = True) -> None:
         self._part = part
         self._overwrite = overwrite
+        self._durable = durable
         self._open = ExitStack()
         self._open.enter_context(part)
 
@@ -73,8 +88,9 @@ class _File(Sink):
 
     def complete(self) -> None:
         with self._whole():
-            check(self._part.path.suffix, self._part.read())
-            self._part.publish(overwrite=self._overwrite)
+            if self._durable:
+                check(self._part.path.suffix, self._part.read())
+            self._part.publish(overwrite=self._overwrite, durable=self._durable)
         self._open.close()
 
     def abandon(self) -> None:
@@ -90,6 +106,25 @@ class _File(Sink):
             raise IncompleteResult(f"cannot write {self._part.path}: what was written {error}") from None
         except OSError as error:
             raise IncompleteResult(f"cannot write {self._part.path}: {error.strerror}") from None
+
+
+class _Growing(_File, Growing):
+    """A file being written whose bytes stay where they are until they get their name."""
+
+    def read(self, start: int, size: int) -> Iterator[bytes]:
+        with self._whole():
+            yield from self._part.read(start, size)
+
+    def truncate(self, size: int) -> None:
+        with self._whole():
+            self._part.truncate(size)
+
+
+def _refuse_taken(path: Path, *, overwrite: bool) -> None:
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is not a regular file")
+    if path.exists() and not overwrite:
+        raise exists(str(path))
 
 
 @contextmanager

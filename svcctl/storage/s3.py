@@ -99,7 +99,7 @@ class S3(Storage):
             retry_config=RETRY,
         )
 
-    def create(self, name: str, *, overwrite: bool) -> Sink:
+    def create(self, name: str, *, overwrite: bool, durable: bool = True) -> Sink:
         if not overwrite:
             self.refuse_taken(name)
         return _Object(self, name, overwrite=overwrite)
@@ -117,17 +117,17 @@ class S3(Storage):
         except FileNotFoundError:
             raise absent(self.address(name)) from None
 
-    def names(self, folder: str = "") -> Iterator[str]:
+    def sizes(self, folder: str = "") -> Iterator[tuple[str, int]]:
         try:
             with self.explained(folder):
                 for found in obstore.list(self._store, folder or None, chunk_size=1000):
-                    yield from (str(item["path"]) for item in found)
+                    yield from ((str(item["path"]), item["size"]) for item in found)
         except FileNotFoundError:
             raise self._no_bucket() from None
 
-    def remove(self, name: str) -> None:
-        with self.explained(name), suppress(FileNotFoundError):
-            obstore.delete(self._store, name)
+    def remove(self, *names: str) -> None:
+        with self.explained(next(iter(names), "")), suppress(FileNotFoundError):
+            obstore.delete(self._store, names)
 
     def address(self, name: str) -> str:
         return f"s3://{self._bucket}/{name}"

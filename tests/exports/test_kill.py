@@ -63,7 +63,7 @@ class Command:
         if not found:
             return starts
         manifest = Manifest.from_text(found[0].read_text(), "")
-        if manifest.merged is not None and (self.folder / self.name).exists():
+        if manifest.merged and (self.folder / self.name).exists():
             return set()
         return starts - {window.start for window in manifest.entries}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,11 +12,15 @@ from hypothesis import strategies as st
 
 from svcctl.errors import UsageError
 from svcctl.exports.manifest import About, Entry, Manifest
-from svcctl.exports.windows import Window
 
 ABOUT = About("from auth.all", "csv", 3600, "https://events.example.com", {"zone": "GMT+2"})
 TEN = Entry(36_000, 39_600, "a.csv", 2, 31, "00" * 32, 0.25, 1)
 ELEVEN = Entry(39_600, 43_200, "", 0, 0, "", 0.5, 3)
+
+
+def manifest(*entries: Entry, about: About = ABOUT, head: str | None = None, **given: Any) -> Manifest:
+    return Manifest(about, head, {entry.window: entry for entry in entries}, **given)
+
 
 ENTRIES = st.lists(
     st.builds(
@@ -28,33 +33,30 @@ ENTRIES = st.lists(
         st.text("0123456789abcdef"),
         st.floats(0, 10**6),
         st.integers(1, 100),
+        st.none() | st.integers(0, 10**15),
     ),
     max_size=5,
 )
 
 
-@given(entries=ENTRIES, query=st.text(), head=st.none() | st.text(), merged=st.booleans())
-def test_a_manifest_reads_back_as_it_was(entries: list[Entry], query: str, head: str | None, merged: bool) -> None:
-    manifest = Manifest(replace(ABOUT, query=query), head, merged=ELEVEN if merged else None).having(*entries)
-    assert Manifest.from_text(manifest.to_text(), "m.json") == manifest
+@given(entries=ENTRIES, query=st.text(), head=st.none() | st.text(), merged=ENTRIES)
+def test_a_manifest_reads_back_as_it_was(
+    entries: list[Entry], query: str, head: str | None, merged: list[Entry]
+) -> None:
+    written = manifest(*entries, about=replace(ABOUT, query=query), head=head, merged=tuple(merged))
+    assert Manifest.from_text(written.to_text(), "m.json") == written
 
 
 def test_an_entry_is_a_line() -> None:
-    text = Manifest(ABOUT, "a,b").having(ELEVEN, TEN).to_text()
+    text = manifest(ELEVEN, replace(TEN, offset=4), head="a,b").to_text()
     assert text.split("\n")[2:] == [
         '{"start": 36000, "end": 39600, "path": "a.csv", "rows": 2, "bytes": 31, '
-        f'"sha256": "{"00" * 32}", "seconds": 0.25, "attempts": 1}},',
+        f'"sha256": "{"00" * 32}", "seconds": 0.25, "attempts": 1, "offset": 4}},',
         '{"start": 39600, "end": 43200, "path": "", "rows": 0, "bytes": 0, '
-        '"sha256": "", "seconds": 0.5, "attempts": 3}',
+        '"sha256": "", "seconds": 0.5, "attempts": 3, "offset": null}',
         "]}",
         "",
     ]
-
-
-def test_a_window_is_had_once() -> None:
-    manifest = Manifest(ABOUT).having(TEN).having(replace(TEN, rows=3), ELEVEN)
-    assert [entry.rows for entry in manifest.entries.values()] == [3, 0]
-    assert list(manifest.without([Window(36_000, 39_600)]).entries.values()) == [ELEVEN]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +74,7 @@ def test_whatever_decides_the_bytes_decides_the_key(changed: About) -> None:
     assert len(changed.key) == 64
 
 
-DOCUMENT = json.loads(Manifest(ABOUT).having(TEN).to_text())
+DOCUMENT = json.loads(manifest(TEN).to_text())
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ DOCUMENT = json.loads(Manifest(ABOUT).having(TEN).to_text())
         "",
         "[]",
         "null",
-        Manifest(ABOUT).having(TEN).to_text()[:-9],
+        manifest(TEN).to_text()[:-9],
         json.dumps(DOCUMENT | {"windows": []}),
         json.dumps({name: value for name, value in DOCUMENT.items() if name != "version"}),
     ],
@@ -93,7 +95,7 @@ def test_a_damaged_manifest_is_refused(text: str) -> None:
 
 
 def test_no_changed_digit_goes_unnoticed() -> None:
-    text = Manifest(ABOUT, claimed=((36_000, 43_200),)).having(TEN, ELEVEN).to_text()
+    text = manifest(TEN, ELEVEN, claimed=((36_000, 43_200),)).to_text()
     for at in (at for at, character in enumerate(text) if character.isdigit()):
         with pytest.raises(UsageError) as caught:
             Manifest.from_text(f"{text[:at]}{(int(text[at]) + 1) % 10}{text[at + 1 :]}", "m.json")

@@ -17,7 +17,7 @@ from support.shells import Shell
 from svcctl.errors import CredentialsError, IncompleteResult, Locked, SvcctlError, UsageError
 from svcctl.exports.export import Summary
 from svcctl.exports.fetch import Stopped
-from svcctl.storage import Sink
+from svcctl.storage import Growing
 from svcctl.storage.local import Local
 
 
@@ -219,14 +219,63 @@ def test_damaged_files_are_fetched_again(exports: Exports, events: Shell) -> Non
 
 
 def test_damaged_parts_are_fetched_again_before_they_are_merged(exports: Exports, events: Shell) -> None:
+    exports.proxy.choose = broken(0)
+    exports("all.csv", keep_going=True)
+    exports.proxy.choose = lambda body: None
+    part = min((exports.folder / ".all.csv.export").glob("2*.csv"))
+    part.write_bytes(part.read_bytes().replace(b"1", b"2"))
+    assert exports("all.csv").fetched == 2
+    assert (exports.folder / "all.csv").read_bytes() == query(events, "csv")
+
+
+@pytest.mark.parametrize("name", ["all.csv", "all.ndjson", "all.csv.gz"])
+def test_a_merged_file_that_was_damaged_while_it_grew_is_resumed_before_the_damage(exports: Exports, name: str) -> None:
+    exports(f"whole/{name}")
+    whole = (exports.folder / "whole" / name).read_bytes()
+    exports.proxy.choose = broken(3000)
+    with pytest.raises(IncompleteResult):
+        exports(name, workers=1)
+    exports.proxy.choose = lambda body: None
+    growing = exports.folder / f".{name}.export" / "merged.part"
+    written = growing.read_bytes()
+    assert whole.startswith(written)
+    growing.write_bytes(written[:-1] + b"?")
+    assert exports(name).fetched == 2
+    assert (exports.folder / name).read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("damage", "fetched"),
+    [
+        (lambda data: data + b"the beginning of a window", 1),
+        (lambda data: data[:-1], 2),
+        (lambda data: b"?" + data[1:], 5),
+        (lambda data: b"", 5),
+    ],
+)
+def test_what_a_killed_run_or_a_failing_machine_leaves_of_the_merged_file_is_checked(
+    exports: Exports, events: Shell, damage: Callable[[bytes], bytes], fetched: int
+) -> None:
     exports.proxy.choose = broken(3000)
     with pytest.raises(IncompleteResult):
         exports("all.csv", workers=1)
     exports.proxy.choose = lambda body: None
-    part = min((exports.folder / ".all.csv.export").glob("2*.csv"))
-    part.write_bytes(part.read_bytes().replace(b"1", b"2"))
-    exports("all.csv")
+    growing = exports.folder / ".all.csv.export" / "merged.part"
+    growing.write_bytes(damage(growing.read_bytes()))
+    assert exports("all.csv").fetched == fetched
     assert (exports.folder / "all.csv").read_bytes() == query(events, "csv")
+
+
+def test_a_merged_file_that_has_begun_elsewhere_is_taken_apart(exports: Exports) -> None:
+    exports.proxy.choose = broken(3000)
+    with pytest.raises(IncompleteResult):
+        exports("all.csv", workers=1)
+    exports.proxy.choose = lambda body: None
+    asked = exports.windows_asked()
+    summary = exports("all.csv", start=START + WINDOW)
+    assert (summary.fetched, exports.windows_asked() - asked) == (1, 1)
+    exports("other.csv", start=START + WINDOW)
+    assert (exports.folder / "all.csv").read_bytes() == (exports.folder / "other.csv").read_bytes()
 
 
 def test_a_second_run_at_the_same_time_is_kept_out(exports: Exports) -> None:
@@ -253,11 +302,10 @@ def test_a_second_run_at_the_same_time_is_kept_out(exports: Exports) -> None:
 
 @pytest.mark.timeout(30)
 def test_a_damaged_part_does_not_hold_up_the_windows_behind_it(exports: Exports, events: Shell) -> None:
-    exports.proxy.choose = broken(1800, 2400, 3000)
-    with pytest.raises(IncompleteResult):
-        exports("all.csv", workers=1)
+    exports.proxy.choose = broken(0, 1800, 2400)
+    exports("all.csv", workers=1, keep_going=True)
     exports.proxy.choose = lambda body: None
-    part = max((exports.folder / ".all.csv.export").glob("2*.csv"))
+    part = min((exports.folder / ".all.csv.export").glob("2*.csv"))
     part.write_bytes(part.read_bytes().replace(b"1", b"2"))
     exports("all.csv", workers=1)
     assert (exports.folder / "all.csv").read_bytes() == query(events, "csv")
@@ -273,6 +321,7 @@ class Rotten(Local):
 
 @pytest.mark.timeout(30)
 def test_a_disk_that_reads_wrong_bytes_is_an_error(exports: Exports) -> None:
+    exports.memory = 0
     with pytest.raises(IncompleteResult) as caught:
         exports.run(replace(exports.export("all.csv"), storage=Rotten()))
     assert caught.value.message == (
@@ -294,22 +343,21 @@ class Killed(BaseException):
 class Deadly(Local):
     """Files during whose completion the process is killed: before the name is there, or after."""
 
-    def __init__(self, name: str, *, after: bool) -> None:
+    def __init__(self, *, after: bool) -> None:
         super().__init__()
-        self.name = name
         self.after = after
 
-    def create(self, name: str, *, overwrite: bool) -> Sink:
-        sink = super().create(name, overwrite=overwrite)
-        if name == self.name:
-            complete = sink.complete
+    def grow(self, name: str, part: str, *, overwrite: bool) -> Growing | None:
+        sink = super().grow(name, part, overwrite=overwrite)
+        assert sink is not None
+        complete = sink.complete
 
-            def die() -> None:
-                if self.after:
-                    complete()
-                raise Killed
+        def die() -> None:
+            if self.after:
+                complete()
+            raise Killed
 
-            sink.complete = die  # type: ignore[method-assign]
+        sink.complete = die  # type: ignore[method-assign]
         return sink
 
 
@@ -328,7 +376,7 @@ def test_a_merged_file_of_the_same_size_is_not_taken_for_the_new_one(
     exports.url = serve(answer("5"), answer("6")).url
     export = replace(exports.export("all.csv", start=START - 2, end=START + WINDOW), distant=distant)
     with pytest.raises(Killed):
-        exports.run(replace(export, storage=Deadly(str(file), after=after)), workers=1)
+        exports.run(replace(export, storage=Deadly(after=after)), workers=1)
     summary = exports.run(export)
     assert (summary.fetched, file.read_text()) == (0, "a\n5\n6\n")
     assert sorted(path.name for path in (exports.folder / ".all.csv.export").iterdir()) == ["manifest.json"]

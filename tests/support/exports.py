@@ -20,6 +20,7 @@ from svcctl.exports.fetch import Progress, fetch
 from svcctl.exports.pace import Pace
 from svcctl.exports.plan import Asked, plan
 from svcctl.exports.run import Run
+from svcctl.exports.spool import Memory
 from svcctl.files import PART_SUFFIX
 
 START = 1_706_659_200
@@ -60,6 +61,8 @@ class Exports:
     environment: Mapping[str, str] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
     timeout: float = 60.0
+    memory: int = 20_000
+    """Bytes of windows that may wait in memory: two or three windows."""
     url: str = ""
     """Of another service than the one behind the proxy."""
 
@@ -98,6 +101,7 @@ class Exports:
                 progress=self.progress,
                 stopping=stopping,
                 delay=lambda failures: 0.0,
+                memory=Memory(self.memory),
             )
             return Run(export, work, pool, workers, stopping, keep_going=keep_going)()
 

@@ -1,0 +1,259 @@
+"""The manifest of a run while it changes: read, compared with what is stored, and saved as windows arrive.
+
+A manifest is saved before anything that it no longer names is removed, and after everything that it names is there. So
+whatever ends a run, the manifest on the disk names only what is there.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from svcctl.errors import IncompleteResult, UsageError
+from svcctl.exports.manifest import About, Entry, Manifest, joined
+from svcctl.exports.merge import sha256_of
+
+if TYPE_CHECKING:
+    from svcctl.exports.export import Export
+    from svcctl.exports.fetch import Fetched, Task
+    from svcctl.exports.windows import Window
+
+SAVING = 0.05
+"""The share of the time that is spent on saving at most: with many windows it is saved less often."""
+SECONDS = 0.2
+"""The time between two savings at least."""
+FEW = 8
+"""Objects whose sizes are asked for one by one; those of more on a server come from one listing."""
+
+
+class Journal:
+    """The entries of an export as a run changes them. `clock` is monotonic, in seconds."""
+
+    def __init__(self, export: Export, clock: Callable[[], float] = time.monotonic) -> None:
+        self._export = export
+        self._storage = export.storage
+        self._clock = clock
+        self.head: str | None = None
+        self.entries: dict[Window, Entry] = {}
+        self.held: dict[Window, Fetched] = {}
+        """The windows that are only in memory."""
+        self._merged: dict[str, Entry] = {}
+        self._claimed: tuple[tuple[int, int], ...] = ()
+        self._replaced: dict[Window, Window] = {}
+        self._moved: list[str] = []
+        self._new = True
+        self._saved = self._saving = 0.0
+
+    # What is there already
+
+    def open(self, tasks: Mapping[Window, Task]) -> None:
+        """Read the manifest and claim the target: whatever is not this export's own is not overwritten."""
+        export = self._export
+        if self._storage.size(export.manifest) is not None:
+            try:
+                self._read()
+            except UsageError:
+                if not export.overwrite:
+                    raise
+        if export.overwrite:
+            self._clear()
+        else:
+            self._refuse_what_is_not_ours(tasks)
+        self._claimed = joined([*self._claimed, (export.whole.start, export.whole.end)])
+        self.save()
+
+    def _read(self) -> None:
+        name = self._storage.address(self._export.manifest)
+        text = b"".join(self._storage.read(self._export.manifest)).decode("utf-8", "replace")
+        found = Manifest.from_text(text, name)
+        if found.about.key != self._export.about.key:
+            if not found.entries and not found.merged:
+                return  # that export never had anything
+            raise UsageError(
+                f"{name} belongs to another export: {_difference(found.about, self._export.about)}",
+                hint="write to another path, or give --force to begin anew",
+            )
+        self.head = found.head
+        self.entries = dict(found.entries)
+        self._merged = {entry.path: entry for entry in found.merged}
+        self._claimed = found.claimed
+        self._new = False
+
+    def _clear(self) -> None:
+        """Forget what earlier runs did."""
+        self._storage.remove(*self._storage.names(self._export.folder))
+        self.head, self.entries, self._merged, self._claimed = None, {}, {}, ()
+
+    def _refuse_what_is_not_ours(self, tasks: Mapping[Window, Task]) -> None:
+        """UsageError when a file of the target exists that this export did not write, or wrote for a time outside."""
+        theirs = []
+        if self._export.target.per_window:
+            written = {entry.path: entry.window for entry in self.entries.values()}
+            for window, task in tasks.items():
+                other = written.get(task.path)
+                if other is not None and other in window:
+                    self._replaced[window] = other
+                elif other is not None or not self._claims(window):
+                    theirs.append(task.path)
+        elif not self.is_ours():
+            theirs.append(self._export.path)
+        for path in self._sizes(theirs):
+            raise UsageError(
+                f"{self._storage.address(path)} exists", hint="give another name, or overwrite it with --force"
+            )
+
+    def _claims(self, window: Window) -> bool:
+        """Whether a run so far covered this window."""
+        return any(start <= window.start and window.end <= end for start, end in self._claimed)
+
+    def is_ours(self) -> bool:
+        """Whether the merged file, if there is one, is of this export and of no time outside this run's."""
+        merged = self._merged.get(self._export.path)
+        return merged is not None and merged.window in self._export.whole
+
+    @property
+    def merged(self) -> Entry | None:
+        """The merged file, where it covers this run's range."""
+        merged = self._merged.get(self._export.path)
+        return merged if merged is not None and merged.window == self._export.whole else None
+
+    def is_merged(self) -> bool:
+        """Whether the merged file is in place, by this run's range; parts that are left over are removed."""
+        merged = self.merged
+        if merged is None or self._storage.size(merged.path) != merged.bytes:
+            return False
+        published = merged.attempts > 0
+        if published and self._export.distant:
+            return True
+        if sha256_of(self._storage, merged.path) != merged.sha256:
+            return False
+        if not published:
+            self.note_published()
+        return True
+
+    def missing(self, tasks: Mapping[Window, Task]) -> list[Task]:
+        """The tasks whose part is not there as the manifest has it; the manifest forgets those."""
+        known = {window: entry for window in tasks if (entry := self.entries.get(window)) is not None}
+        sizes = self._sizes([entry.path for entry in known.values() if entry.path and entry.offset is None])
+        missing = [
+            task
+            for window, task in tasks.items()
+            if (entry := known.get(window)) is None or not self._is_there(entry, task, sizes)
+        ]
+        self.forget(task.window for task in missing)
+        return missing
+
+    def _is_there(self, entry: Entry, task: Task, sizes: Mapping[str, int]) -> bool:
+        if not entry.path or entry.offset is not None:
+            return True
+        if entry.path != task.path or sizes.get(entry.path) != entry.bytes:
+            return False
+        if self._export.distant or not self._export.target.per_window:
+            return True  # parts are hashed as they are merged
+        return sha256_of(self._storage, entry.path) == entry.sha256
+
+    def _sizes(self, names: Collection[str]) -> Mapping[str, int]:
+        """The sizes of those objects that are there."""
+        plain = all(posixpath.normpath(name) == name for name in names)
+        if self._export.distant and len(names) > FEW and plain:
+            wanted = frozenset(names)
+            folder = posixpath.commonprefix(list(names)).rpartition("/")[0]
+            return {name: size for name, size in self._storage.sizes(folder) if name in wanted}
+        return {name: size for name in names if (size := self._storage.size(name)) is not None}
+
+    # What the run does
+
+    def has(self, window: Window) -> bool:
+        return window in self.entries or window in self.held
+
+    def take(self, fetched: Fetched, others: Iterable[Window]) -> None:
+        """Note a window that is there now. IncompleteResult when its columns are not those of the others of its run."""
+        if self.head != fetched.head:
+            if any(map(self.has, others)):
+                raise IncompleteResult(
+                    f"the columns are not those of the other windows: {fetched.head.strip()}",
+                    hint="export the ranges before and after the change by themselves",
+                )
+            # Earlier runs had other columns. Files of windows have their own heading, but parts share one.
+            if not self._export.target.per_window:
+                self.entries.clear()
+                files = [*self._merged.values()]
+                whole = self._export.whole
+                self._claimed = joined([(whole.start, whole.end), *((file.start, file.end) for file in files)])
+            self.head = fetched.head
+        window = fetched.entry.window
+        if fetched.held is not None:
+            self.held[window] = fetched
+            return
+        self.entries.pop(self._replaced.get(window, window), None)
+        self.entries[window] = fetched.entry
+
+    def forget(self, windows: Iterable[Window]) -> None:
+        for window in windows:
+            self.entries.pop(window, None)
+
+    def move(self, entry: Entry) -> None:
+        """A window is in the merged file now; its part, if it has one, is removed once that is saved."""
+        if self.held.pop(entry.window, None) is None:
+            self._moved.append(entry.path)
+        self.entries[entry.window] = entry
+        self.save_if_due()
+
+    def settle(self) -> None:
+        """Store what is only in memory, since this run does not merge it."""
+        while self.held:
+            window, fetched = self.held.popitem()
+            assert fetched.held is not None
+            fetched.held.store()
+            self.entries[window] = replace(fetched.entry, sha256=fetched.held.sha256)
+
+    def note_merged(self, size: int, sha256: str) -> None:
+        """Note what the merged file will be."""
+        whole, path = self._export.whole, self._export.path
+        rows = sum(self.entries[window].rows for window in self._export.windows)
+        self._merged[path] = Entry(whole.start, whole.end, path, rows, size, sha256, 0.0, 0)
+        self.save()
+
+    def note_published(self) -> None:
+        """Remove the parts, then note that the merged file is in place: from then on nothing is left to do."""
+        path = self._export.path
+        parts = [entry.path for window in self._export.windows if (entry := self.entries.pop(window, None)) is not None]
+        self._storage.remove(*filter(None, parts))
+        self._merged[path] = replace(self._merged[path], attempts=1)
+        self.save()
+
+    def save_if_due(self) -> None:
+        """Save, unless that would be too often."""
+        if self._clock() - self._saved > max(self._saving / SAVING, SECONDS):
+            self.save()
+
+    def save(self) -> None:
+        started = self._clock()
+        manifest = Manifest(self._export.about, self.head, self.entries, tuple(self._merged.values()), self._claimed)
+        with self._storage.create(self._export.manifest, overwrite=True) as sink:
+            sink.write(manifest.to_text().encode())
+            sink.complete()
+        moved, self._moved = self._moved, []
+        self._storage.remove(*moved)
+        self._saved = self._clock()
+        self._saving = self._saved - started
+
+    def close(self) -> None:
+        """Leave nothing behind a run that came to nothing: no manifest, and no folder."""
+        if self._new and not self.entries and not self._merged:
+            self._storage.remove(self._export.manifest)
+
+
+def _difference(one: About, other: About) -> str:
+    """What two exports differ in, in words."""
+    names = {
+        "query": one.query != other.query,
+        "format": one.format != other.format,
+        "window": one.window != other.window,
+        "service": one.service != other.service,
+        "options": one.options != other.options,
+    }
+    return "another " + " and another ".join(name for name, differs in names.items() if differs)

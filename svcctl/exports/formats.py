@@ -2,13 +2,14 @@
 
 A row of `FORMATS` holds all of it. In csv, tsv and ndjson the rows are the service's own bytes, checked as they pass.
 Their parts hold rows only, each compressed by itself, so that the merged file is the heading and then one part behind
-the other: a gzip or zstd file may have several members. Parquet is typed by the columns of the answer; its row groups
-have a fixed number of rows, so that the same events make the same file however their bytes arrive.
+the other: a gzip or zstd file may have several members. Parquet is typed by the columns of the answer; the ends of
+its row groups depend on the rows alone, so that the same events make the same file however their bytes arrive.
 """
 
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     from svcctl.api.events import QueryResponse
 
 ROWS_PER_GROUP = 32_768
-"""Rows of a row group of parquet, which is what a worker holds."""
-ROWS_AT_ONCE = 2048
+BYTES_PER_GROUP = 1 << 20
+"""A row group of parquet has so many rows, or fewer where they take so many bytes: it is what a worker holds."""
+ROWS_AT_ONCE = 1024
 """Rows that are decoded before they are packed into columns."""
 
 
@@ -119,29 +121,36 @@ def _stored_batches(part: Part) -> Iterator[pa.RecordBatch]:
         for piece in part():
             local.write(piece)
         with parquet.ParquetFile(local.file) as file:
-            yield from file.iter_batches(ROWS_PER_GROUP)
+            yield from file.iter_batches(ROWS_AT_ONCE, use_threads=False)
 
 
 def _write_groups(batches: Iterable[pa.RecordBatch], head: str, sink: Sink) -> None:
-    """A parquet file of row groups of ROWS_PER_GROUP rows, however many rows the batches have."""
+    """A parquet file; a row group ends with the batch that makes it large enough."""
     arrow = _pyarrow()
     from pyarrow import parquet
 
     schema = _schema(json.loads(head))
-    waiting: list[pa.RecordBatch] = []
-    count = 0
     with parquet.ParquetWriter(arrow.PythonFile(_Appended(sink), "w"), schema, compression="zstd") as writer:
-        for batch in batches:
-            rest = batch
-            while count + rest.num_rows >= ROWS_PER_GROUP:
-                fitting = ROWS_PER_GROUP - count
-                writer.write_table(arrow.Table.from_batches([*waiting, rest.slice(0, fitting)], schema), ROWS_PER_GROUP)
-                waiting, count, rest = [], 0, rest.slice(fitting)
-            if rest.num_rows:
-                waiting.append(rest)
-                count += rest.num_rows
-        if waiting:
-            writer.write_table(arrow.Table.from_batches(waiting, schema), ROWS_PER_GROUP)
+        for group in _grouped(batches):
+            with _packing:
+                writer.write_table(arrow.Table.from_batches(group, schema), ROWS_PER_GROUP + ROWS_AT_ONCE)
+
+
+def _grouped(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    group: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        group.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= ROWS_PER_GROUP or size >= BYTES_PER_GROUP:
+            yield group
+            group, rows, size = [], 0, 0
+    if group:
+        yield group
+
+
+_packing = threading.Lock()
+"""One row group is encoded and compressed at a time, since that takes several times its size."""
 
 
 class _Appended:
@@ -198,6 +207,8 @@ def _pyarrow() -> Any:
     extras.need("parquet", "the format parquet")
     import pyarrow
 
+    if "jemalloc" in pyarrow.supported_memory_backends():
+        pyarrow.set_memory_pool(pyarrow.jemalloc_memory_pool())  # keeps least of what is freed
     return pyarrow
 
 

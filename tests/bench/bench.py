@@ -1,9 +1,10 @@
 """Measures speed and memory as ratios to a peer in the same run.
 
-    python tests/bench/bench.py [startup|stream|copy|export]
+    python tests/bench/bench.py [startup|stream|copy|limited|export|memory]... [--rows N]
 
 Machines are noisy, so every figure is a median of several runs that alternate with the peer's; nothing here fails a
-build. All but `startup` first load five million events into a fresh service, which takes half a minute.
+build. All but `startup` and `limited` first load events into a fresh service, five million unless `--rows` says so,
+which takes half a minute. On a busy machine the CPU times are worth more than the ratios.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from pathlib import Path
 ROWS = 5_000_000
 SVCCTL = str(Path(sys.executable).parent / "svcctl")
 FROM = "2026-10-01"
+DAYS = "24d"
+"""The length of the time in which the events are."""
 
 
 def seconds(command: Sequence[str], environment: dict[str, str]) -> float:
@@ -102,92 +105,124 @@ for _ in range(6):
 
 PER_CONNECTION = 5_000_000
 """Bytes a second that the limited service sends on one connection."""
-LIMITER = f"""
-import socket, sys, threading, time
-listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-print(listener.getsockname()[1], flush=True)
+LIMITED_WINDOWS = 64
+LIMITED_BYTES = 3_750_000
+"""Of the answer to each window: three quarters of a second."""
+LIMITED = f"""
+import asyncio, time
+row = b"2026-10-01 00:00:00.000,10.0.1.7,GET,/a/b/1,200,u7,\\"Browser/5.0 (X11; Linux, x86_64)\\"\\n"
+body = b"eventdate,ip,method,uri,statusCode,userId,userAgent\\n" + row * ({LIMITED_BYTES} // len(row))
+head = b"HTTP/1.1 200 OK\\r\\ncontent-type: text/csv\\r\\ncontent-length: %d\\r\\n\\r\\n" % len(body)
 
-def copy(source, sink, rate):
-    begun, sent = None, 0
-    while data := source.recv(1 << 16):
-        now = time.monotonic()
-        if begun is None or sent / rate < now - begun - 0.05:
-            begun, sent = now, 0
-        sink.sendall(data)
-        sent += len(data)
-        time.sleep(max(0, begun + sent / rate - time.monotonic()))
-    sink.shutdown(socket.SHUT_WR)
-
-def serve(client):
-    service = socket.socket(socket.AF_UNIX)
-    service.connect(sys.argv[1])
-    threading.Thread(target=copy, args=(client, service, 1e12), daemon=True).start()
-    with client, service:
-        copy(service, client, {PER_CONNECTION})
-
-while True:
-    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
-"""
-PEAK = "import resource, subprocess, sys; subprocess.check_call(sys.argv[1:], stdout=subprocess.DEVNULL); "
-PEAK += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)"
-
-
-def export(environment: dict[str, str], data: Path) -> None:
-    """Compare workers with one worker where connections are slow, and an export with a query of the same range."""
-    out = data.parent / "out"
-    ours = [SVCCTL, "export", "from bench", "--from", FROM, "--force"]
-    limiter = subprocess.Popen(
-        [sys.executable, "-c", LIMITER, str(data / "service.sock")], stdout=subprocess.PIPE, text=True
-    )
+async def serve(reader, writer):
     try:
-        assert limiter.stdout is not None
-        secrets = json.loads((data / "credentials.json").read_text())["local"]
-        limited = environment | {
-            "SVCCTL_BASE_URL": f"http://127.0.0.1:{limiter.stdout.readline().strip()}",
-            "SVCCTL_API_KEY": secrets["api_key"],
-            "SVCCTL_API_SECRET": secrets["api_secret"],
-        }
-        week = [*ours, "--to", "7d", "--window", "1h", "-o", f"{out}/week.csv"]
-        one, eight = (seconds([*week, "--workers", str(count)], limited) for count in (1, 8))
-        size = (out / "week.csv").stat().st_size
+        while request := await reader.readuntil(b"\\r\\n\\r\\n"):
+            fields = dict(line.lower().split(b": ", 1) for line in request.split(b"\\r\\n")[1:-2])
+            await reader.readexactly(int(fields.get(b"content-length", 0)))
+            begun, answer = time.monotonic(), memoryview(head + body)
+            for at in range(0, len(answer), 125_000):
+                await asyncio.sleep(begun + at / {PER_CONNECTION} - time.monotonic())
+                writer.write(answer[at:at + 125_000])
+                await writer.drain()
+    except (asyncio.IncompleteReadError, ConnectionError):
+        writer.close()
+
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=64)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+asyncio.run(main())
+"""
+MEASURED = """
+import resource, subprocess, sys, time
+started = time.perf_counter()
+subprocess.check_call(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(time.perf_counter() - started, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+"""
+
+
+def measured(command: Sequence[str], environment: dict[str, str]) -> tuple[float, float, float]:
+    """Run a command; return its wall seconds, the CPU seconds of its processes, and their largest peak in MiB."""
+    code = [sys.executable, "-c", MEASURED, *command]
+    printed = subprocess.run(code, env=environment, capture_output=True, text=True, check=True).stdout
+    wall, cpu, peak = map(float, printed.split())
+    return wall, cpu, peak
+
+
+def limited(environment: dict[str, str], out: Path) -> None:
+    """Compare eight workers with one where a service sends so many bytes a second on each connection."""
+    server = subprocess.Popen([sys.executable, "-c", LIMITED], stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        keys = {"SVCCTL_API_KEY": "key", "SVCCTL_API_SECRET": "secret"}
+        asked = environment | keys | {"SVCCTL_BASE_URL": f"http://127.0.0.1:{server.stdout.readline().strip()}"}
+        command = [SVCCTL, "export", "from bench", "--from", FROM, "--to", f"{LIMITED_WINDOWS}h", "--force"]
+        command += ["--window", "1h", "-o", f"{out}/limited.csv", "--workers"]
+        (one, _, _), (eight, cpu, _) = (measured([*command, workers], asked) for workers in ("1", "8"))
+        size = (out / "limited.csv").stat().st_size
+        print(f"export of {size / 1e6:.0f} MB at {PER_CONNECTION / 1e6:.0f} MB/s a connection: one worker {one:.1f} s,")
         print(
-            f"export of {size / 1e6:.0f} MB at {PER_CONNECTION / 1e6:.0f} MB/s a connection: one worker {one:.1f} s, "
+            f"8 workers {eight:.1f} s, {one / eight:.2f}x  (to reach: 7x); {cpu:.1f} s of CPU, "
+            f"{cpu / (size / 40e6):.2f} cores at 40 MB/s",
+            flush=True,
         )
-        print(f"8 workers {eight:.1f} s, {one / eight:.2f}x  (to reach: 7x)", flush=True)
     finally:
-        limiter.kill()
-        limiter.wait()
-    query = [SVCCTL, "query", "from bench", "--from", FROM, "-f", "csv", "--force", "-o", f"{out}/query.csv"]
-    compare(
-        f"export / query -o, {ROWS} rows, csv",
-        partial(seconds, query, environment),
-        partial(seconds, [*ours, "--window", "1d", "-o", f"{out}/export.csv"], environment),
-        3,
-        1.3,
+        server.kill()
+        server.wait()
+
+
+def export(environment: dict[str, str], out: Path, rows: int) -> None:
+    """Compare an export with a query of the same range."""
+    query = [
+        SVCCTL,
+        "query",
+        "from bench",
+        "--from",
+        FROM,
+        "--to",
+        DAYS,
+        "-f",
+        "csv",
+        "--force",
+        "-o",
+        f"{out}/query.csv",
+    ]
+    ours = [SVCCTL, "export", "from bench", "--from", FROM, "--to", DAYS, "--force", "-o", f"{out}/export.csv"]
+    measured(query, environment)
+    pairs = [(measured(query, environment), measured(ours, environment)) for _ in range(3)]
+    (theirs, their_cpu), (wall, cpu) = (
+        [statistics.median(one[at] for one in side) for at in range(2)] for side in zip(*pairs, strict=True)
     )
-    for name in ("all.csv", "all.csv.gz", "all.ndjson.zst", "all.parquet"):
-        command = [*ours, "--window", "6h", "--workers", "8", "-o", f"{out}/{name}"]
-        measured = subprocess.run(
-            [sys.executable, "-c", PEAK, *command], env=environment, capture_output=True, text=True, check=True
-        )
-        print(f"export to {name}, 8 workers: peak {measured.stdout.strip()} MiB  (to reach: 160 MiB)", flush=True)
+    print(f"export / query -o, {rows} rows, csv: {wall:.1f} s / {theirs:.1f} s, {wall / theirs:.2f}x  (to reach: 1.3x)")
+    print(f"  CPU of the client: {cpu:.1f} s / {their_cpu:.1f} s, {cpu / their_cpu:.2f}x", flush=True)
+
+
+def memory(environment: dict[str, str], out: Path) -> None:
+    """Print the largest peak of an export with eight workers, in each format."""
+    for name in ("all.csv", "all.csv.gz", "all.ndjson.zst", "all.parquet", "{start:%Y%m%d}.parquet"):
+        command = [SVCCTL, "export", "from bench", "--from", FROM, "--to", DAYS, "--force"]
+        _, _, peak = measured([*command, "--window", "1d", "--workers", "8", "-o", f"{out}/{name}"], environment)
+        print(f"export to {name}, 8 workers: peak {peak:.0f} MiB  (to reach: 160 MiB)", flush=True)
 
 
 @contextmanager
-def service(events: bool) -> Iterator[tuple[dict[str, str], Path, Path]]:
-    """Run a service; yield its environment, its data directory and a parquet file of events."""
+def service(rows: int) -> Iterator[tuple[dict[str, str], Path, Path]]:
+    """Run a service with so many events; yield its environment, its data directory and a parquet file of the events."""
     with tempfile.TemporaryDirectory(prefix="svcctl-bench-") as home:
         data, parquet = Path(home) / "data", Path(home) / "bench.parquet"
         environment = {"HOME": home, "PATH": os.environ["PATH"], "SVCCTL_DATA": str(data)}
-        if events:
+        if rows:
+            step = 23 * 86_400_000_000 // rows
             make = f"""
 import duckdb
-duckdb.connect().execute('''copy (select timestamp '2026-10-01' + to_microseconds(i * 400000) as eventdate,
+duckdb.connect().execute('''copy (select timestamp '2026-10-01' + to_microseconds(i * {step}) as eventdate,
   '10.0.' || (i % 250) || '.' || (hash(i) % 250) as ip, (hash(i + 1) % 65535)::int as port,
   ['GET', 'POST', 'PUT'][1 + (i % 3)::int] as method, '/a/b/' || (i % 1000) as uri,
   (200 + (hash(i + 2) % 4) * 100)::int as statusCode, (hash(i + 3) % 100000)::bigint as bytes,
   (hash(i) % 1000) / 7.0 as timeTaken, 'Browser/5.0 (X11; Linux, x86_64)' as userAgent,
-  case when i % 5 = 0 then null else 'u' || (i % 77) end as userId from range({ROWS}) r(i)) to '{parquet}' ''')
+  case when i % 5 = 0 then null else 'u' || (i % 77) end as userId from range({rows}) r(i)) to '{parquet}' ''')
 """
             subprocess.run([sys.executable, "-c", make], check=True)
             load = [SVCCTL, "service", "load", str(parquet), "--table", "bench"]
@@ -200,17 +235,23 @@ duckdb.connect().execute('''copy (select timestamp '2026-10-01' + to_microsecond
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", default=["startup", "stream", "copy", "export"])
-    chosen = parser.parse_args().what
-    with service(chosen != ["startup"]) as (environment, data, parquet):
+    parser.add_argument("what", nargs="*", default=["startup", "stream", "copy", "limited", "export", "memory"])
+    parser.add_argument("--rows", type=int, default=ROWS)
+    given = parser.parse_args()
+    chosen = set(given.what)
+    with service(0 if chosen <= {"startup", "limited"} else given.rows) as (environment, data, parquet):
         if "startup" in chosen:
             startup(environment)
         if "stream" in chosen:
             stream(environment, data)
         if "copy" in chosen:
             copy(environment, parquet)
+        if "limited" in chosen:
+            limited(environment, data.parent)
         if "export" in chosen:
-            export(environment, data)
+            export(environment, data.parent, given.rows)
+        if "memory" in chosen:
+            memory(environment, data.parent)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ its row groups depend on the rows alone, so that the same events make the same f
 from __future__ import annotations
 
 import json
+import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -205,10 +207,10 @@ _INTEGERS = frozenset({int, type(None)})
 
 def _pyarrow() -> Any:
     extras.need("parquet", "the format parquet")
+    if sys.platform == "linux":  # elsewhere it is not built in
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")  # keeps least of what is freed
     import pyarrow
 
-    if "jemalloc" in pyarrow.supported_memory_backends():
-        pyarrow.set_memory_pool(pyarrow.jemalloc_memory_pool())  # keeps least of what is freed
     return pyarrow
 
 

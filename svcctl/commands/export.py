@@ -58,7 +58,7 @@ TargetOpt = Annotated[
         "--output",
         "-o",
         metavar="PATH",
-        help="One file, or a pattern such as out/{start:%Y/%m/%d/%H}.csv.gz for a file a window; also s3:// and "
+        help="One file, or a pattern such as out/{start:%Y/%m/%d/%H}.csv.gz for one file per window; also s3:// and "
         "hdfs://. Names ending in .gz or .zst are compressed.",
     ),
     Completes(FILES),

@@ -36,7 +36,8 @@ class Export:
     """What is exported, and where to. `request` asks for the whole range, which `windows` cover.
 
     `storage` holds the target, whose names are relative to it. `distant` says that reading an object back costs a
-    transfer: then a rerun compares sizes where it would compare hashes. `most` is Task's.
+    transfer: then a rerun compares sizes where it would compare hashes. `most` is Task's. The manifest describes as
+    many windows or files of earlier runs as are `kept`, all if that is None.
     """
 
     request: QueryRequest
@@ -51,6 +52,7 @@ class Export:
     most: int | None = None
     retries: int = 4
     overwrite: bool = False
+    kept: int | None = None
 
     @property
     def folder(self) -> str:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from svcctl.errors import IncompleteResult, UsageError
 from svcctl.exports.manifest import About, Entry, Manifest, joined
-from svcctl.exports.merge import sha256_of
 
 if TYPE_CHECKING:
     from svcctl.exports.export import Export
@@ -63,6 +62,8 @@ class Journal:
         else:
             self._refuse_what_is_not_ours(tasks)
         self._claimed = joined([*self._claimed, (export.whole.start, export.whole.end)])
+        if export.kept is not None:
+            self._forget_the_oldest(export.kept)
         self.save()
 
     def _read(self) -> None:
@@ -105,6 +106,17 @@ class Journal:
                 f"{self._storage.address(path)} exists", hint="give another name, or overwrite it with --force"
             )
 
+    def _forget_the_oldest(self, kept: int) -> None:
+        """Describe no more than so many windows and files of the time before this run."""
+        past = [*self.entries.values(), *self._merged.values()]
+        old = sorted((entry for entry in past if entry.end <= self._export.whole.start), key=lambda entry: entry.start)
+        if len(old) <= kept:
+            return
+        since = old[len(old) - kept - 1].end
+        self.entries = {window: entry for window, entry in self.entries.items() if window.start >= since}
+        self._merged = {path: entry for path, entry in self._merged.items() if entry.start >= since}
+        self._claimed = tuple((max(start, since), end) for start, end in self._claimed if end > since)
+
     def _claims(self, window: Window) -> bool:
         """Whether a run so far covered this window."""
         return any(start <= window.start and window.end <= end for start, end in self._claimed)
@@ -128,7 +140,7 @@ class Journal:
         published = merged.attempts > 0
         if published and self._export.distant:
             return True
-        if sha256_of(self._storage, merged.path) != merged.sha256:
+        if self._storage.sha256(merged.path) != merged.sha256:
             return False
         if not published:
             self.note_published()
@@ -153,7 +165,7 @@ class Journal:
             return False
         if self._export.distant or not self._export.target.per_window:
             return True  # parts are hashed as they are merged
-        return sha256_of(self._storage, entry.path) == entry.sha256
+        return self._storage.sha256(entry.path) == entry.sha256
 
     def _sizes(self, names: Collection[str]) -> Mapping[str, int]:
         """The sizes of those objects that are there."""

@@ -164,11 +164,3 @@ def _taken_out(growing: Growing, entry: Entry, storage: Storage) -> Entry:
             sink.write(piece)
         sink.complete()
     return replace(entry, offset=None, sha256=digest.hexdigest())
-
-
-def sha256_of(storage: Storage, name: str) -> str:
-    """The hash of an object, in hexadecimal."""
-    digest = hashlib.sha256()
-    for piece in storage.read(name):
-        digest.update(piece)
-    return digest.hexdigest()

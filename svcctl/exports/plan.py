@@ -15,6 +15,9 @@ from svcctl.exports.state import State
 from svcctl.exports.windows import Target, Window, common_length, cut, length_text
 from svcctl.storage.targets import open_target
 
+KEPT = 10_000
+"""Windows or merged files of earlier runs that the manifest of a state describes: it must not grow without end."""
+
 
 def check_window(query: str, length: int) -> int:
     """The length of a window in which the query gives its own rows: a period that does not divide it makes it longer.
@@ -81,7 +84,7 @@ def plan(
     if asked.incremental and not (target.per_window or target.per_run):
         raise UsageError(
             f"every run of a state needs a file of its own, and all runs would write {asked.target}",
-            hint="give a file a window, as in out/{start:%Y%m%dT%H}.csv, or a file a run: out/{from:%Y%m%dT%H}.csv",
+            hint="name a file for each window, out/{start:%Y%m%dT%H}.csv, or for each run, out/{from:%Y%m%dT%H}.csv",
         )
     if asked.incremental and target.ends_with_run:
         # A run that is killed before its state moves is made again, with a later end and so under another name.
@@ -122,6 +125,7 @@ def plan(
         most=asked.most,
         retries=asked.retries,
         overwrite=asked.overwrite,
+        kept=KEPT if asked.incremental else None,
     )
     return export, State(about.key, asked.target, whole.end, length)
 

@@ -1,6 +1,6 @@
 """A run of an export: which windows are missing, who fetches them, and what is published when.
 
-    claim the target ─> fetch what the manifest lacks ─> write the merged file, or a file a window ─> move the state
+    claim the target ─> fetch what is missing ─> write the merged file, or a file for each window ─> move the state
 
 The manifest and the parts of an export are in a folder beside its target, `.<target>.export`. Whatever ends a run, a
 part appears under its name whole or not at all, the manifest names only parts that are there, and the merged file gets

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from svcctl.errors import NotFound, UsageError
 from svcctl.exports.export import folder_of
 from svcctl.exports.manifest import Entry, Manifest
-from svcctl.exports.merge import sha256_of
 from svcctl.exports.state import State, States
 from svcctl.exports.windows import Target, Window
 from svcctl.storage import Storage
@@ -73,7 +72,7 @@ def damage(found: Found) -> Iterator[str]:
     for entry in found.files():
         address = found.storage.address(entry.path)
         try:
-            if sha256_of(found.storage, entry.path) != entry.sha256:
+            if found.storage.sha256(entry.path) != entry.sha256:
                 yield f"{address} is damaged"
         except UsageError:
             yield f"{address} is missing"

@@ -31,6 +31,7 @@ a sink, or an iterator that reads, by one thread at a time.
 
 from __future__ import annotations
 
+import hashlib
 from abc import abstractmethod
 from collections.abc import Iterator
 from types import TracebackType
@@ -113,6 +114,13 @@ class Storage(Protocol):
     @abstractmethod
     def read(self, name: str) -> Iterator[bytes]:
         """The content of an object in pieces of at most a few MiB. UsageError when there is none."""
+
+    def sha256(self, name: str) -> str:
+        """The hash of an object's content, in hexadecimal."""
+        digest = hashlib.sha256()
+        for piece in self.read(name):
+            digest.update(piece)
+        return digest.hexdigest()
 
     @abstractmethod
     def sizes(self, folder: str = "") -> Iterator[tuple[str, int]]:

@@ -43,7 +43,11 @@ EXIT_CODES = (
     ExitCode(4, "not found (a job, domain, role or saved query)", (errors.NotFound,)),
     ExitCode(5, "conflicting state (already stopped, already enabled, …)", (errors.Conflict,)),
     ExitCode(6, "no usable answer after retries (network, timeout, 429, 5xx)", (errors.Unavailable,)),
-    ExitCode(7, "incomplete result (stream cut, error inside it, output not written)", (errors.IncompleteResult,)),
+    ExitCode(
+        7,
+        "incomplete result (stream cut, error in it, output not written, windows missing)",
+        (errors.IncompleteResult,),
+    ),
     ExitCode(8, "empty result, with --fail-on-empty", (errors.EmptyResult,)),
     ExitCode(9, "another run holds the lock", (errors.Locked,)),
     ExitCode(130, "interrupted", (KeyboardInterrupt, errors.Declined)),

@@ -310,7 +310,7 @@ def test_a_state_refuses_a_path_that_all_runs_would_share(moved: Moved) -> None:
     assert moved("export", QUERY, "--from", "2024-01-31", "--state", "timed", "-o", "all.csv") == (
         2,
         "svcctl: error: every run of a state needs a file of its own, and all runs would write all.csv\n"
-        "hint: give a file a window, as in out/{start:%Y%m%dT%H}.csv, or a file a run: out/{from:%Y%m%dT%H}.csv\n",
+        "hint: name a file for each window, out/{start:%Y%m%dT%H}.csv, or for each run, out/{from:%Y%m%dT%H}.csv\n",
     )
 
 

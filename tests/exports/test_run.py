@@ -17,6 +17,8 @@ from support.shells import Shell
 from svcctl.errors import CredentialsError, IncompleteResult, Locked, SvcctlError, UsageError
 from svcctl.exports.export import Summary
 from svcctl.exports.fetch import Stopped
+from svcctl.exports.state import States
+from svcctl.exports.status import damage, find
 from svcctl.storage import Growing
 from svcctl.storage.local import Local
 
@@ -209,8 +211,8 @@ def test_damaged_files_are_fetched_again(exports: Exports, events: Shell) -> Non
     exports("day/{start:%H%M}.csv")
     file = exports.folder / "day" / "0010.csv"
     good = file.read_bytes()
-    for damage in (good[:-1], good.replace(b"1", b"2")):
-        file.write_bytes(damage)
+    for bad in (good[:-1], good.replace(b"1", b"2")):
+        file.write_bytes(bad)
         assert exports("day/{start:%H%M}.csv").fetched == 1
         assert file.read_bytes() == good
     file.unlink()
@@ -476,3 +478,58 @@ def test_targets_that_look_alike_have_manifests_of_their_own(exports: Exports) -
     with pytest.raises(UsageError) as caught:
         exports("{start:%H:%M}.csv")
     assert (caught.value.message, file.read_text()) == (f"{file} exists", "mine")
+
+
+@pytest.mark.parametrize("name", ["out/{start:%H%M}.csv", "out/{from:%H%M}.csv"])
+def test_the_manifest_of_a_state_forgets_the_oldest_files(exports: Exports, name: str) -> None:
+    for number in range(5):
+        start = START + number * WINDOW
+        exports.run(replace(exports.export(name, start=start, end=start + WINDOW), kept=3))
+    found = find(str(exports.folder / name), States(exports.folder / "states"), {})
+    assert [entry.window.start for entry in found.files()] == [START + number * WINDOW for number in range(1, 5)]
+    assert (found.gaps(), list(damage(found))) == ([], [])
+    assert len(left(exports.folder / "out")) == 5
+
+
+def test_each_file_of_a_run_is_verified(exports: Exports) -> None:
+    name = "{from:%H%M}.csv"
+    for number in range(3):
+        exports(name, start=START + number * WINDOW, end=START + (number + 1) * WINDOW)
+    found = find(str(exports.folder / name), States(exports.folder / "states"), {})
+    assert list(damage(found)) == []
+    first, second = exports.folder / "0000.csv", exports.folder / "0010.csv"
+    first.write_text("mine")
+    second.unlink()
+    assert list(damage(found)) == [f"{first} is damaged", f"{second} is missing"]
+
+
+def test_a_run_that_is_refused_leaves_nothing(exports: Exports) -> None:
+    (exports.folder / "all.csv").write_text("mine")
+    with pytest.raises(UsageError):
+        exports("all.csv")
+    with pytest.raises(SvcctlError):
+        exports("other.csv", query="from exported.nothing")
+    assert [path.name for path in exports.folder.iterdir()] == ["all.csv"]
+    assert exports("other.csv").rows == 500
+
+
+class Counting(Local):
+    """A storage that counts what it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    def size(self, name: str) -> int | None:
+        self.asked += 1
+        return super().size(name)
+
+
+def test_the_sizes_on_a_server_come_from_one_listing(exports: Exports) -> None:
+    name = "day/{start:%H%M%S}.csv"
+    exports(name, window=60)
+    storage = Counting()
+    again = replace(exports.export(name, window=60), storage=storage, distant=True)
+    assert (exports.run(again).fetched, storage.asked) == (0, 1)
+    (exports.folder / "day" / "003000.csv").unlink()
+    assert exports.run(again).fetched == 1

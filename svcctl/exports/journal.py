@@ -181,6 +181,11 @@ class Journal:
     def has(self, window: Window) -> bool:
         return window in self.entries or window in self.held
 
+    def entry(self, window: Window) -> Entry | None:
+        """The entry of a window, wherever its bytes are."""
+        fetched = self.held.get(window)
+        return self.entries.get(window) if fetched is None else fetched.entry
+
     def take(self, fetched: Fetched, others: Iterable[Window]) -> None:
         """Note a window that is there now. IncompleteResult when its columns are not those of the others of its run."""
         if self.head != fetched.head:

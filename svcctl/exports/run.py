@@ -149,7 +149,7 @@ class Run:
                         raise _of_window(task.window, error) from None
                     self._failed[task.window] = error
                 self._journal.save_if_due()
-                self._done(of - len(tasks) + taken, of, self._journal.entries.get(task.window))
+                self._done(of - len(tasks) + taken, of, self._journal.entry(task.window))
                 yield task.window
         finally:
             if taken < len(tasks):

@@ -20,6 +20,8 @@ from svcctl.api.refusals import is_error_line, read_refusal
 from svcctl.errors import IncompleteResult
 
 _UNREADABLE = object()
+LINES_AT_ONCE = 500
+"""Lines that are parsed together: their values take ten times their bytes."""
 _LONG_KEY = 64
 
 
@@ -73,8 +75,7 @@ class LineFormat:
             next(blocks, None)
             yield []
         counted = 0
-        for block in blocks:
-            lines = block.split(b"\n")[:-1]
+        for lines in _batched(blocks):
             values = _parse(b"[" + b",".join(lines) + b"]")
             if not isinstance(values, list) or len(values) != len(lines):
                 values = [_parse(line) for line in lines]
@@ -134,6 +135,14 @@ class LineFormat:
             yield b"".join(good)
         if failure:
             raise failure
+
+
+def _batched(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """The lines of the blocks, so few at once that their values take little memory."""
+    for block in blocks:
+        lines = block.split(b"\n")[:-1]
+        for at in range(0, len(lines), LINES_AT_ONCE):
+            yield lines[at : at + LINES_AT_ONCE]
 
 
 def rows_of(records: list[dict[str, Any]], delivered: Delivered) -> list[tuple[Any, ...]]:

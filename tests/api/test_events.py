@@ -329,6 +329,7 @@ def test_a_page_with_http_200_is_no_result(mode: str, content_type: str) -> None
     [
         ("csv", b"a,b\n1,2\n1,2,3\n4,5\n", "row 2 has 3 cells where the header has 2"),
         ("csv", b"", "it has no header"),
+        ("csv", b'a,b\n"x.error,500,",48', "the connection closed in the middle"),
         ("csv", b'a,b\n"1,2\n3,4\n', "the connection closed in the middle"),
         ("json/simple", b'{"a":1}\nupstream gone\n', "line 2 is not a row"),
         ("json/simple", b'{"a":1}\n{"a":\n', "line 2 is not a row"),

@@ -41,7 +41,8 @@ class Dialect:
         mark, text_mark = re.escape(separator), re.escape(separator.decode())
         self._padding = separator + b"\r\n"
         self._noise = bytes(set(range(256)) - set(b'"\n' + separator))
-        self._error = re.compile(rb'"?[^"\n%b]*\.error"?%b"?[+-]?\d+"?(?:%b|\r?\n)' % (mark, mark, mark))
+        name, code = rb'(?:"[^"\n%b]*\.error"|[^"\n%b]*\.error)' % (mark, mark), rb'(?:"[+-]?\d+"|[+-]?\d+)'
+        self._error = re.compile(rb"%b%b%b(?:%b|\r?\n)" % (name, mark, code, mark))
         self._cell = re.compile(rf'(?:"([^"]*(?:""[^"]*)*)"([^"\n{text_mark}]*)|([^\n{text_mark}]*))({text_mark}|\n)')
         self._separator = separator.decode()
 

@@ -216,3 +216,20 @@ def test_a_terminal_shows_what_a_stranger_wrote(name: str, serve: Serve, shell: 
 def test_a_terminal_shows_every_code_point(name: str, serve: Serve, shell: Shell) -> None:
     codes = range(0x110000) if CASES[name].whole else sorted(HIDDEN)
     check(name, "".join(map(chr, codes)), serve, shell)
+
+
+def test_colours_and_movements_of_svcctls_own_still_work(serve: Serve, shell: Shell) -> None:
+    rows = '{"m":{"t":{"type":"timestamp","index":0},"n":{"type":"int4","index":1}}}\n{"d":[0,1]}\n{"d":[60000,2]}\n'
+    script = serve(ok(rows), ok(rows), refusal("no"), jobs("x"))
+    access = {"SVCCTL_BASE_URL": script.url, "SVCCTL_API_KEY": "k", "SVCCTL_API_SECRET": "s", "SVCCTL_RETRIES": "0"}
+    shown = [
+        (query(), "\x1b[1mt                    n\x1b[0m"),
+        (query("--chart"), "\x1b[1mn by t\x1b[0m"),
+        (query(), "svcctl: \x1b[31merror:\x1b[0m no (code 624, cid no)"),
+        (("job", "watch", "--max-time", "0.5"), "\x1b[H\x1b[2J\x1b[1mid"),
+    ]
+    for arguments, part in shown:
+        text = on_terminal(shell, *arguments, **access).text
+        assert part in text
+        assert "\\x1b" not in text
+    assert text.startswith("\x1b[?1049h\x1b[?25l")

@@ -229,7 +229,7 @@ def test_colours_and_movements_of_svcctls_own_still_work(serve: Serve, shell: Sh
         (("job", "watch", "--max-time", "0.5"), "\x1b[H\x1b[2J\x1b[1mid"),
     ]
     for arguments, part in shown:
-        text = on_terminal(shell, *arguments, **access).text
+        text = on_terminal(shell, *arguments, typed=b"", **access).text
         assert part in text
         assert "\\x1b" not in text
     assert text.startswith("\x1b[?1049h\x1b[?25l")

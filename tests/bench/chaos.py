@@ -214,7 +214,10 @@ def _ends(numbers: Sequence[int]) -> str:
 
 
 def kafka_targets(peer: kafka.KafkaPeer) -> list[Target]:
-    """Two jobs that share a partition."""
+    """Two jobs that share a partition, but one where there are transactions.
+
+    Tansu sometimes leaves its stable offset behind after transactions that overlap, so consumers do not see the rest.
+    """
     topic = peer.fresh_topic()
     params = {"topic": topic, "maxTimeWithoutCommit": "1000", "maxBytesPerCommit": "20000", **peer.client}
 
@@ -222,7 +225,9 @@ def kafka_targets(peer: kafka.KafkaPeer) -> list[Target]:
         rows = peer.rows(topic)
         return [json.loads(row.value or b"")["n"] for row in rows if (row.key or b"").startswith(job.encode())]
 
-    return [Target("kafka", {key: str(value) for key, value in params.items()}, read, peer)] * 2
+    return [Target("kafka", {key: str(value) for key, value in params.items()}, read, peer)] * (
+        1 if peer.transactions else 2
+    )
 
 
 def s3_target(peer: s3.S3Peer, format: str = "gzip") -> Target:

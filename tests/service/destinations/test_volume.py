@@ -63,13 +63,13 @@ def same(one: list[str], other: list[str]) -> None:
 
 
 def test_kafka_takes_a_million_events(site: Shell, kafka_peer: KafkaPeer) -> None:
-    target, _ = chaos.kafka_targets(kafka_peer)
+    target, *_ = chaos.kafka_targets(kafka_peer)
     delivered(site, chaos.Target("kafka", {**target.params, "maxBytesPerCommit": "1000000"}))
     same([(value or b"").decode() for value in kafka_peer.values(target.params["topic"])], answer(site, "ndjson"))
 
 
 def test_a_kafka_without_transactions_takes_a_million_events(site: Shell, old_kafka_peer: KafkaPeer) -> None:
-    target, _ = chaos.kafka_targets(old_kafka_peer)
+    target, *_ = chaos.kafka_targets(old_kafka_peer)
     delivered(site, chaos.Target("kafka", {**target.params, "maxBytesPerCommit": "1000000"}))
     same([(value or b"").decode() for value in old_kafka_peer.values(target.params["topic"])], answer(site, "ndjson"))
 

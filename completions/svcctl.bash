@@ -186,10 +186,10 @@ _svcctl_place() {
         words=(auto always never)
         ;;
     *' --from')
-        words=(today now endday endmonth 1d 2d 7d 1ad 2ad 7ad 1h 2h 7h 1ah 2ah 7ah)
+        words=(today now endday endmonth 1d 2d 7d 1ad 2ad 7ad 1h 2h 7h 1ah 2ah 7ah 1s 2s 7s 1m 2m 7m 1w 2w 7w 1h30m now-1h yesterday tomorrow)
         ;;
     *' --to')
-        words=(today now endday endmonth 1d 2d 7d 1ad 2ad 7ad 1h 2h 7h 1ah 2ah 7ah)
+        words=(today now endday endmonth 1d 2d 7d 1ad 2ad 7ad 1h 2h 7h 1ah 2ah 7ah 1s 2s 7s 1m 2m 7m 1w 2w 7w 1h30m now-1h yesterday tomorrow)
         ;;
     *' --date-format')
         words=(default sql iso)

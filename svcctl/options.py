@@ -7,13 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from svcctl.api.dates import DATE_FORMATS, parse_moment, parse_zone
+from svcctl.api.dates import DATE_FORMATS
+from svcctl.api.typed_dates import named_zone, parse_moment
 from svcctl.completion import words
 from svcctl.completion.words import FILES, QUERY, Completes
 
 
 def _zone(text: str) -> str:
-    parse_zone(text)
+    named_zone(text)
     return text
 
 
@@ -36,7 +37,10 @@ ToOpt = Annotated[
 TimeZoneOpt = Annotated[
     str | None,
     typer.Option(
-        "--time-zone", parser=_zone, metavar="GMT+N", help="Time zone for relative dates and for printed times."
+        "--time-zone",
+        parser=_zone,
+        metavar="ZONE",
+        help="Time zone for relative dates and for printed times: GMT+2, Europe/Berlin or local.",
     ),
     Completes(words=words.time_zones),
 ]

@@ -4,16 +4,17 @@ The operators are rows of `OPERATORS`, taken from the interface's table of relat
 back from now; in `to` it counts forward from `from`. The interface's one sample of `from: 2h` shows a time after now,
 which contradicts its own rule; here the rule (subtraction) applies.
 
-Client and service share this module: it states facts of the interface and holds no state. All arithmetic is done in a
-fixed offset, so a day is always 24 hours.
+Client and service share this module: it states facts of the interface and holds no state. What people write beyond the
+interface is in `typed_dates`. Days and hours that are added are of fixed length, so that `1d` is always 24 hours; the
+operators that name a day follow the clocks of the zone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import TypeVar
 
 from svcctl.errors import UsageError
@@ -28,16 +29,22 @@ MAX_EPOCH_SECONDS = 99_999_999_999
 """A larger number must be milliseconds: as seconds it would be after the year 5138."""
 
 _ABSOLUTE = re.compile(r"\d{2}/\d{2}/\d{4} \d{2}:\d{2}:\d{2}", re.ASCII)
-_ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?", re.ASCII)
 _ZONE = re.compile(r"GMT(?:([+-])(\d{1,2})(?::?([0-5]\d))?)?", re.ASCII)
 
 
-def _midnight(moment: datetime) -> datetime:
-    return moment.replace(hour=0, minute=0, second=0, microsecond=0)
+def plus(moment: datetime, length: timedelta) -> datetime:
+    """A moment moved by a length of time, in its own zone; datetime's own sum would move the clock's hands instead."""
+    return (moment.astimezone(UTC) + length).astimezone(moment.tzinfo)
+
+
+def midnight(moment: datetime, days: int = 0) -> datetime:
+    """The first moment of the day of a moment, or of the day some days after it."""
+    # fold: of a midnight that comes twice the first is meant, and of 23:59:59 the second
+    return (moment + timedelta(days=days)).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
 
 
 def _end_of_day(moment: datetime) -> datetime:
-    return moment.replace(hour=23, minute=59, second=59, microsecond=0)
+    return moment.replace(hour=23, minute=59, second=59, microsecond=0, fold=1)
 
 
 def _end_of_month(moment: datetime) -> datetime:
@@ -50,7 +57,7 @@ class Operator:
     """One relative date: how it is written, what it means in `from` (of now, N) and in `to` (of now, from, N).
 
     In `name` and in the meanings, N stands for a whole number. A `zoned` operator names a day, which begins at another
-    moment in another time zone.
+    moment in another time zone. `reads` finds the number in texts that the name is only an example of.
     """
 
     name: str
@@ -59,6 +66,12 @@ class Operator:
     in_to: Callable[[datetime, datetime, int], datetime]
     from_meaning: str
     to_meaning: str
+    reads: Callable[[str], int | None] | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether it names the same moment in `from` and in `to`."""
+        return self.from_meaning == self.to_meaning
 
     @property
     def counts(self) -> bool:
@@ -70,6 +83,8 @@ class Operator:
 
     def number_in(self, text: str) -> int | None:
         """The number with which `text` writes this operator, 0 where it takes none; None for any other text."""
+        if self.reads is not None:
+            return self.reads(text)
         match = re.fullmatch(self.name.replace("<N>", "([0-9]+)"), text)
         return None if match is None else int(match[1][:12]) if self.counts else 0
 
@@ -83,8 +98,8 @@ OPERATORS = (
     Operator(
         "today",
         True,
-        lambda now, n: _midnight(now),
-        lambda now, start, n: _midnight(now),
+        lambda now, n: midnight(now),
+        lambda now, start, n: midnight(now),
         "current day 00:00:00",
         "current day 00:00:00",
     ),
@@ -115,39 +130,39 @@ OPERATORS = (
     Operator(
         "<N>d",
         False,
-        lambda now, n: now - timedelta(days=n),
-        lambda now, start, n: start + timedelta(days=n),
+        lambda now, n: plus(now, timedelta(days=-n)),
+        lambda now, start, n: plus(start, timedelta(days=n)),
         "now minus N days",
         "from plus N days",
     ),
     Operator(
         "<N>ad",
         True,
-        lambda now, n: _midnight(now - timedelta(days=n)),
-        lambda now, start, n: _midnight(start + timedelta(days=n)),
+        lambda now, n: midnight(now, -n),
+        lambda now, start, n: midnight(start, n),
         "now minus N days, at 00:00:00",
         "from plus N days, at 00:00:00",
     ),
     Operator(
         "<N>h",
         False,
-        lambda now, n: now - timedelta(hours=n),
-        lambda now, start, n: start + timedelta(hours=n),
+        lambda now, n: plus(now, timedelta(hours=-n)),
+        lambda now, start, n: plus(start, timedelta(hours=n)),
         "now minus N hours",
         "from plus N hours",
     ),
     Operator(
         "<N>ah",
         True,
-        lambda now, n: _midnight(now) - timedelta(hours=n),
-        lambda now, start, n: _midnight(start) + timedelta(hours=n),
+        lambda now, n: plus(midnight(now), timedelta(hours=-n)),
+        lambda now, start, n: plus(midnight(start), timedelta(hours=n)),
         "current day 00:00:00 minus N hours",
         "day of from at 00:00:00 plus N hours",
     ),
 )
 
 _FORMS = ", ".join(operator.written(5) for operator in OPERATORS)
-_FORMS += ", dd/MM/yyyy HH:mm:ss, 2024-01-31T10:00:00Z or epoch seconds"
+_FORMS += ", dd/MM/yyyy HH:mm:ss or epoch seconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,22 +185,6 @@ def parse_zone(text: str) -> timezone:
     return timezone(-offset if sign == "-" else offset)
 
 
-def parse_moment(text: str) -> Moment:
-    """The date to send for the text that a person typed.
-
-    Operators and absolute dates are sent as written, and digits as epoch seconds, as the interface takes them. ISO 8601
-    is a convenience of the client: it becomes epoch seconds too, and is in UTC without an offset. UsageError for
-    anything else: milliseconds, a day that does not exist, fractions of a second.
-    """
-    text = text.strip()
-    if text.isascii() and text.isdigit():
-        return check_epoch(int(text))
-    if _ISO.fullmatch(text):
-        return _parse_iso(text)
-    _parse_text(text)
-    return text
-
-
 Seconds = TypeVar("Seconds", int, float)
 
 
@@ -200,7 +199,14 @@ def check_epoch(seconds: Seconds) -> Seconds:
     return seconds
 
 
-def resolve(start: Moment | float, end: Moment | float | None, *, now: datetime, zone: timezone = UTC) -> Range:
+def resolve(
+    start: Moment | float,
+    end: Moment | float | None,
+    *,
+    now: datetime,
+    zone: tzinfo = UTC,
+    operators: Sequence[Operator] = OPERATORS,
+) -> Range:
     """The range of a pair at the moment `now` (aware), with operators in `zone`.
 
     Seconds may have a fraction, which counts to the millisecond, as the dates of events do; finer digits are cut off.
@@ -208,26 +214,32 @@ def resolve(start: Moment | float, end: Moment | float | None, *, now: datetime,
     end is before the start; an empty range is allowed.
     """
     now = now.astimezone(zone).replace(microsecond=0)
-    first = _resolve_one(start, zone, lambda operator, n: operator.in_from(now, n))
+    first = _resolve_one(start, zone, operators, lambda operator, n: operator.in_from(now, n))
+    begin = first.astimezone(UTC)
     if end is None:
-        return Range(first.astimezone(UTC), None)
-    last = _resolve_one(end, zone, lambda operator, n: operator.in_to(now, first, n))
-    if last < first:
+        return Range(begin, None)
+    last = _resolve_one(end, zone, operators, lambda operator, n: operator.in_to(now, first, n)).astimezone(UTC)
+    if last < begin:
         raise UsageError(
-            f"the range ends before it starts: from {_utc_text(first)} to {_utc_text(last)} (UTC)",
+            f"the range ends before it starts: from {_utc_text(begin)} to {_utc_text(last)} (UTC)",
             hint="see how a pair resolves with 'svcctl range --from … --to …'",
         )
-    return Range(first.astimezone(UTC), last.astimezone(UTC))
+    return Range(begin, last)
 
 
-def depends_on_zone(moment: Moment | None) -> bool:
-    """Whether the moment of this date depends on `timeZone`."""
-    return isinstance(moment, str) and any(
-        operator.zoned for operator in OPERATORS if operator.number_in(moment) is not None
-    )
+def operator_of(moment: Moment | None, operators: Sequence[Operator] = OPERATORS) -> Operator | None:
+    """The operator that a date is written with, None for an absolute date."""
+    if not isinstance(moment, str):
+        return None
+    return next((operator for operator in operators if operator.number_in(moment) is not None), None)
 
 
-def _resolve_one(moment: Moment | float, zone: timezone, apply: Callable[[Operator, int], datetime]) -> datetime:
+def _resolve_one(
+    moment: Moment | float,
+    zone: tzinfo,
+    operators: Sequence[Operator],
+    apply: Callable[[Operator, int], datetime],
+) -> datetime:
     if isinstance(moment, int):
         return datetime.fromtimestamp(check_epoch(moment), zone)
     if isinstance(moment, float):
@@ -235,8 +247,8 @@ def _resolve_one(moment: Moment | float, zone: timezone, apply: Callable[[Operat
 
         # As it was written: the product of the binary number would fall below some milliseconds.
         milliseconds = int(Decimal(repr(check_epoch(moment))) * 1000)
-        return datetime.fromtimestamp(0, zone) + timedelta(milliseconds=milliseconds)
-    parsed = _parse_text(moment)
+        return plus(datetime.fromtimestamp(0, zone), timedelta(milliseconds=milliseconds))
+    parsed = _parse_text(moment, operators)
     try:
         resolved = parsed.astimezone(zone) if isinstance(parsed, datetime) else apply(*parsed)
         resolved.astimezone(UTC)
@@ -245,29 +257,16 @@ def _resolve_one(moment: Moment | float, zone: timezone, apply: Callable[[Operat
     return resolved
 
 
-def _parse_text(text: str) -> datetime | tuple[Operator, int]:
+def _parse_text(text: str, operators: Sequence[Operator]) -> datetime | tuple[Operator, int]:
     if _ABSOLUTE.fullmatch(text):
         try:
             return datetime.strptime(text, ABSOLUTE_FORMAT).replace(tzinfo=UTC)
         except ValueError:
             raise UsageError(f"date '{text}' does not exist", hint="the order is dd/MM/yyyy HH:mm:ss") from None
-    for operator in OPERATORS:
+    for operator in operators:
         if (number := operator.number_in(text)) is not None:
             return operator, number
     raise UsageError(f"'{text}' is not a valid date", hint=f"write {_FORMS}")
-
-
-def _parse_iso(text: str) -> int:
-    try:
-        parsed = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"date '{text}' does not exist") from None
-    if parsed.microsecond:
-        raise UsageError(f"date '{text}' has a fraction of a second; dates are whole seconds")
-    try:
-        return check_epoch(int((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()))
-    except (OverflowError, OSError):
-        raise UsageError(f"date '{text}' is outside the calendar") from None
 
 
 def _utc_text(moment: datetime) -> str:

@@ -291,6 +291,8 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
         now=now,
         written=writes_dates,
     )
+    if svc.diagnostics.is_terminal and not chosen.plain:
+        svc.diagnostics.note(chosen.summary)
     start, end = chosen.range.start, chosen.range.end
     assert end is not None
     if end > now and asked.settled is None:
@@ -303,7 +305,7 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
         start=int(start.timestamp()),
         end=int(end.timestamp()),
         date_format=chosen.date_format,
-        time_zone=chosen.time_zone if writes_dates else None,
+        time_zone=chosen.zone_name or None if writes_dates else None,  # each window has its own offset
     )
     return plan(asked, state, svc.environment, svc.diagnostics.note)
 

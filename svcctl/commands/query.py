@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from svcctl.api import jobs
-from svcctl.api.dates import parse_zone, resolve
 from svcctl.api.destinations import TYPES
 from svcctl.commands import page_of
 from svcctl.completion import words
@@ -140,8 +139,8 @@ def query(
         # A job's destination decides how rows are written. The interface takes a date format and a time zone only
         # with a mode that is not JSON, so they are sent with one.
         mode = "csv" if date_format or time_zone else "json"
-        launched = replace(request, mode=mode, destination=target, date_format=date_format, time_zone=time_zone)
-        _launch(svc, launched, format, dry_run=dry_run)
+        launched = replace(request, mode=mode, destination=target)
+        _launch(svc, launched, format, date_format, time_zone, dry_run=dry_run)
         return
     chosen = _format(svc, format, output, chart=chart)
     names = _names(chosen, columns)
@@ -263,10 +262,22 @@ def _refuse_reading(**options: object) -> None:
             raise UsageError(f"--{name.replace('_', '-')} cannot be used with --dest: no rows come back")
 
 
-def _launch(svc: Context, request: QueryRequest, format: str | None, *, dry_run: bool) -> None:
+def _launch(
+    svc: Context,
+    request: QueryRequest,
+    format: str | None,
+    date_format: str | None,
+    time_zone: str | None,
+    *,
+    dry_run: bool,
+) -> None:
     """Launch a job and print it."""
     chosen = svc.format(format, lists=True)
-    resolve(request.from_, request.to, now=svc.now(), zone=parse_zone(request.time_zone or "GMT"))
+    ends = dates.choose(request.from_, request.to, date_format, time_zone, now=svc.now(), written=True)
+    _say(svc, ends)
+    request = replace(
+        request, from_=ends.from_, to=ends.to, date_format=ends.date_format, time_zone=ends.time_zone or None
+    )
     if dry_run:
         svc.output.text(svc.connect().preview(request))
         return
@@ -292,11 +303,18 @@ def _dated(
         now=svc.now(),
         written=written,
     )
-    svc.diagnostics.detail(f"range {chosen.label}")
+    _say(svc, chosen)
     if chosen.range.end is not None and chosen.range.end > svc.now():
         end = f"{chosen.range.end:%Y-%m-%d %H:%M:%S} UTC"
         svc.diagnostics.note(f"--to is in the future: waiting for events until {end} (--to now ends at once)")
+    request = replace(request, from_=chosen.from_, to=chosen.to)
     if written:
         return replace(request, date_format=chosen.date_format, time_zone=chosen.time_zone), Style()
-    style = Style(zone=chosen.zone, zone_label=chosen.time_zone or "", date_format=chosen.date_format or "default")
-    return replace(request, from_=chosen.from_, to=chosen.to), style
+    style = Style(zone=chosen.zone, zone_label=chosen.zone_name, date_format=chosen.date_format or "default")
+    return request, style
+
+
+def _say(svc: Context, chosen: dates.Dates) -> None:
+    svc.diagnostics.detail(f"range {chosen.label}")
+    for text in chosen.notes(terminal=svc.diagnostics.is_terminal):
+        svc.diagnostics.note(text)

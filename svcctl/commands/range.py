@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, tzinfo
 from typing import Annotated, Any
 
 import typer
 
-from svcctl.api.dates import Range, parse_moment, parse_zone, resolve
+from svcctl.api.dates import Range, operator_of, resolve
+from svcctl.api.typed_dates import EVERY, named_zone, parse_moment
 from svcctl.commands import page_of
 from svcctl.context import Context
 from svcctl.errors import UsageError
+from svcctl.inputs.dates import length_text
 from svcctl.options import FormatOpt, FromOpt, TimeZoneOpt, ToOpt
 from svcctl.terminal.records import RANGE
 
@@ -37,19 +39,19 @@ def preview(
     """
     svc: Context = ctx.obj
     now = svc.now() if at is None else _at(at, svc.now())
-    zone = parse_zone(time_zone or svc.profile.time_zone or "GMT")
-    resolved = resolve(from_, to, now=now, zone=zone)
+    zone = named_zone(time_zone or svc.profile.time_zone or "GMT")
+    resolved = resolve(from_, to, now=now, zone=zone, operators=EVERY)
     svc.output.records(RANGE, _rows(resolved, zone), svc.format(format, lists=True))
 
 
 def _at(moment: Any, now: datetime) -> datetime:
     """--at as a moment; a relative date would itself need one, so only absolute dates are allowed."""
-    if isinstance(moment, str) and "/" not in moment:
+    if operator_of(moment, EVERY) is not None:
         raise UsageError(f"--at '{moment}' is a relative date", hint="give a date such as 2018-10-08T14:33:12Z")
     return resolve(moment, None, now=now).start
 
 
-def _rows(resolved: Range, zone: timezone) -> list[list[Any]]:
+def _rows(resolved: Range, zone: tzinfo) -> list[list[Any]]:
     assert resolved.end is not None
     ends = (resolved.start, resolved.end)
     seconds = [int(end.timestamp()) for end in ends]
@@ -59,18 +61,9 @@ def _rows(resolved: Range, zone: timezone) -> list[list[Any]]:
         ["local", *(_text(end.astimezone()) for end in ends)],
         ["seconds", *seconds],
         ["milliseconds", *(second * 1000 for second in seconds)],
-        ["length", None, _length(resolved.end - resolved.start)],
+        ["length", None, length_text(resolved.end - resolved.start)],
     ]
 
 
 def _text(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S %z")
-
-
-def _length(length: timedelta) -> str:
-    """A length as `1d 2h 3m 4s`, without parts that are zero."""
-    minutes, seconds = divmod(int(length.total_seconds()), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    parts = [f"{count}{unit}" for count, unit in ((days, "d"), (hours, "h"), (minutes, "m"), (seconds, "s")) if count]
-    return " ".join(parts) or "0s"

@@ -87,9 +87,10 @@ def end_dates() -> Iterator[Word]:
 
 def _dates(meaning: Callable[[Operator], str]) -> Iterator[Word]:
     """An operator that takes a number is offered with some numbers."""
-    from svcctl.api.dates import OPERATORS, with_number
+    from svcctl.api.dates import with_number
+    from svcctl.api.typed_dates import EVERY
 
-    for row in OPERATORS:
+    for row in EVERY:
         for number in (1, 2, 7) if row.counts else (0,):
             yield Word(row.written(number), with_number(meaning(row), number))
 

@@ -15,6 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from svcctl.api import backoff
+from svcctl.api.typed_dates import offset_name
 from svcctl.compression import COMPRESSIONS, Compressed
 from svcctl.errors import IncompleteResult, Unavailable
 from svcctl.exports.formats import FORMATS, Part
@@ -238,7 +239,8 @@ def _in_halves(task: Task, window: Window, client: Client) -> Iterator[_Piece]:
 
 def _ask(task: Task, window: Window, client: Client, sink: Sink, whole: bool) -> tuple[str, int]:
     """One request; returns the head of the answer and the number of its rows."""
-    request = replace(task.request, from_=window.start, to=window.end, limit=task.most)
+    zone = task.request.time_zone and offset_name(task.request.time_zone, window.start)
+    request = replace(task.request, from_=window.start, to=window.end, limit=task.most, time_zone=zone)
     with client.query(request) as answer:
         head = FORMATS[task.format].part(answer, sink, whole)
         return head, answer.row_count or 0

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 
-from svcctl.api.dates import DATE_FORMATS, Moment, Range, depends_on_zone, parse_zone, resolve
+from svcctl.api.dates import DATE_FORMATS, Moment, Range, operator_of, resolve
+from svcctl.api.typed_dates import EVERY, depends_on_zone, is_fixed, named_zone, offset_name
 from svcctl.errors import UsageError
+
+_STEP = 14 * 86_400
+"""Seconds; no zone keeps an offset for less than a few weeks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +24,38 @@ class Dates:
     to: Moment | None
     date_format: str | None
     time_zone: str | None
+    """The zone as the interface names it."""
     zone: tzinfo
     """The zone of dates that are shown here."""
+    zone_name: str
+    """The zone as it was given."""
+    plain: bool
+    """Whether the ends are where anybody expects them: `to` does not count from `from`, all dates follow the zone."""
+    note: str | None = None
+    """What the user should know of the zone."""
+
+    def notes(self, *, terminal: bool) -> Iterator[str]:
+        """What to say of the dates; a person at a terminal is told a range that is not plain."""
+        if terminal and not self.plain:
+            yield self.summary
+        if self.note is not None:
+            yield self.note
 
     @property
     def label(self) -> str:
         """The range in words, in UTC."""
         until = "" if self.range.end is None else f" to {self.range.end:%Y-%m-%d %H:%M:%S}"
         return f"{self.range.start:%Y-%m-%d %H:%M:%S}{until} (UTC)"
+
+    @property
+    def summary(self) -> str:
+        """The range in short, in the zone, with its length: `2024-01-31 10:00 … 2024-02-01 10:00 UTC (1d)`."""
+        ends = [end.astimezone(self.zone) for end in (self.range.start, self.range.end) if end is not None]
+        spec = "%Y-%m-%d %H:%M:%S" if any(end.second for end in ends) else "%Y-%m-%d %H:%M"
+        name = "UTC" if self.zone_name in ("", "GMT") else self.zone_name
+        if self.range.end is None:
+            return f"{ends[0]:{spec}} … {name}"
+        return f"{ends[0]:{spec}} … {ends[1]:{spec}} {name} ({length_text(self.range.end - self.range.start)})"
 
 
 def choose(
@@ -36,13 +65,44 @@ def choose(
 
     `written` says that the service writes dates in the answer: then it gets format and zone as they are. In the JSON
     formats the interface has neither, so ends that depend on the zone become epoch seconds here. A query without an end
-    may be sent again after a break and must mean the same then, so its start becomes epoch seconds too.
+    may be sent again after a break and must mean the same then, so its start becomes epoch seconds too. So does what
+    the interface has no word for, and a day in a zone whose offset changes: the service knows offsets only.
     """
     if date_format not in (None, *DATE_FORMATS):
         raise UsageError(f"unknown date format '{date_format}'", hint=f"date formats are: {', '.join(DATE_FORMATS)}")
-    zone = parse_zone(time_zone or "GMT")
-    resolved = resolve(from_, to, now=now, zone=zone)
-    if not written and (to is None or (time_zone and (depends_on_zone(from_) or depends_on_zone(to)))):
+    zone = named_zone(time_zone or "GMT")
+    resolved = resolve(from_, to, now=now, zone=zone, operators=EVERY)
+    operator = operator_of(to, EVERY)
+    plain = (operator is None or operator.plain) and not (time_zone and isinstance(from_, int))
+    by_zone = bool(time_zone) and (depends_on_zone(from_) or depends_on_zone(to))
+    fixed = (not written and (to is None or by_zone)) or (by_zone and not is_fixed(zone))
+    if fixed or _is_typed(from_):
         from_ = int(resolved.start.timestamp())
-        to = None if resolved.end is None else int(resolved.end.timestamp())
-    return Dates(resolved, from_, to, date_format, time_zone, zone)
+    if resolved.end is not None and (fixed or _is_typed(to)):
+        to = int(resolved.end.timestamp())
+    sent = time_zone and offset_name(time_zone, resolved.start.timestamp())
+    note = _change(time_zone, resolved, now) if time_zone and written and not is_fixed(zone) else None
+    return Dates(resolved, from_, to, date_format, sent, zone, time_zone or "", plain, note)
+
+
+def length_text(length: timedelta) -> str:
+    """A length as `1d 2h 3m 4s`, without parts that are zero."""
+    minutes, seconds = divmod(int(length.total_seconds()), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = [f"{count}{unit}" for count, unit in ((days, "d"), (hours, "h"), (minutes, "m"), (seconds, "s")) if count]
+    return " ".join(parts) or "0s"
+
+
+def _is_typed(moment: Moment | None) -> bool:
+    """Whether a date is one that the service does not know."""
+    return operator_of(moment) is None and operator_of(moment, EVERY) is not None
+
+
+def _change(zone: str, resolved: Range, now: datetime) -> str | None:
+    """A note when the offset of a zone changes within a range: the service writes all dates with one."""
+    start, end = int(resolved.start.timestamp()), int((resolved.end or now).timestamp())
+    first = offset_name(zone, start)
+    if all(offset_name(zone, moment) == first for moment in (*range(start, end, _STEP), end)):
+        return None
+    return f"the clocks of {zone} change within the range: all dates are written in {first}"

@@ -14,9 +14,10 @@ from itertools import zip_longest
 from pathlib import Path
 from textwrap import wrap
 
-from svcctl.api.dates import OPERATORS
+from svcctl.api.dates import OPERATORS, Operator
 from svcctl.api.destinations import TYPES
 from svcctl.api.follow import MAX_REMEMBERED
+from svcctl.api.typed_dates import EVERY, TYPED
 from svcctl.exports.state import STATE_ENVIRONMENT
 from svcctl.local_service import DATA_ENVIRONMENT
 from svcctl.profiles.settings import CONFIG_ENVIRONMENT, MAPPINGS, PROFILE_ENVIRONMENT, SETTINGS
@@ -57,8 +58,8 @@ def _listed(names: Sequence[str], last: str) -> str:
     return f" {last} ".join([", ".join(names[:-1]), names[-1]])
 
 
-def _operators() -> str:
-    return table([("", "in --from", "in --to"), *((row.name, row.from_meaning, row.to_meaning) for row in OPERATORS)])
+def _operators(rows: Sequence[Operator]) -> str:
+    return table([("", "in --from", "in --to"), *((row.name, row.from_meaning, row.to_meaning) for row in rows)])
 
 
 def _formats() -> str:
@@ -98,8 +99,9 @@ def _parameters() -> str:
 
 
 FILLED: Mapping[str, Callable[[], str]] = {
-    "operators": _operators,
-    "zoned": lambda: _listed([row.name for row in OPERATORS if row.zoned], "and"),
+    "operators": lambda: _operators(OPERATORS),
+    "typed": lambda: _operators(TYPED),
+    "zoned": lambda: _listed([row.name for row in EVERY if row.zoned], "and"),
     "formats": _formats,
     "binary": lambda: _listed([row.name for row in FORMATS.values() if row.binary], "and"),
     "lists": lambda: _listed([row.name for row in FORMATS.values() if row.lists], "or"),

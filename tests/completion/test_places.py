@@ -57,7 +57,7 @@ def test_a_command_has_its_own_options_then_those_of_all() -> None:
     assert PLACES["svcctl range -"].words == (
         Word("--from", "Start of the range; 1h means one hour ago (see 'svcctl help dates')."),
         Word("--to", "End of the range (not included)."),
-        Word("--time-zone", "Time zone for relative dates and for printed times."),
+        Word("--time-zone", "Time zone for relative dates and for printed times: GMT+2, Europe/Berlin or local."),
         Word("--at", "Use this time instead of now (an absolute date)."),
         Word("--format", "Output format; auto is a table on a terminal and csv in a pipe."),
         Word("--profile", "Profile to use."),
@@ -86,7 +86,16 @@ def test_a_query_has_every_format_and_a_list_those_of_lists() -> None:
 
 def test_an_operator_with_a_number_is_offered_with_one_two_and_seven() -> None:
     words = {word.text: word.meaning for word in PLACES["* --from"].words}
-    assert [name for name in words if name.endswith("h")] == ["endmonth", "1h", "2h", "7h", "1ah", "2ah", "7ah"]
+    assert [name for name in words if name.endswith("h")] == [
+        "endmonth",
+        "1h",
+        "2h",
+        "7h",
+        "1ah",
+        "2ah",
+        "7ah",
+        "now-1h",
+    ]
     assert (words["1d"], words["7d"]) == ("now minus 1 day", "now minus 7 days")
 
 

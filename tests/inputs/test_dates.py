@@ -21,6 +21,12 @@ MIDNIGHT = 1_706_659_200
         (("today", "now"), None, False, ("today", "now")),
         (("today", "now"), "GMT+2", False, (MIDNIGHT - 7200, int(NOW.timestamp()))),
         (("1h", None), None, False, (int(NOW.timestamp()) - 3600, None)),
+        (("5m", "now"), None, True, (int(NOW.timestamp()) - 300, "now")),
+        (("1d", "5m"), None, False, ("1d", int(NOW.timestamp()) - 86_400 + 300)),
+        (("yesterday", "1d"), "GMT+2", True, (MIDNIGHT - 93_600, "1d")),
+        (("1w", None), None, True, (int(NOW.timestamp()) - 604_800, None)),
+        (("today", "now"), "Europe/Berlin", True, (MIDNIGHT - 3600, int(NOW.timestamp()))),
+        (("1h", "now"), "Europe/Berlin", True, ("1h", "now")),
     ],
 )
 def test_dates_are_fixed_here_only_where_the_service_would_read_them_differently(
@@ -35,6 +41,44 @@ def test_the_label_shows_both_ends_in_utc() -> None:
     assert chosen.label == "2024-01-30 22:00:00 to 2024-01-31 12:00:00 (UTC)"
     assert (chosen.zone, chosen.date_format, chosen.time_zone) == (timezone(timedelta(hours=2)), "iso", "GMT+2")
     assert choose("1h", None, None, None, now=NOW, written=False).label == "2024-01-31 11:00:00 (UTC)"
+
+
+@pytest.mark.parametrize(
+    ("pair", "time_zone", "notes"),
+    [
+        (("1h", "now"), None, []),
+        (("yesterday", "today"), None, []),
+        ((MIDNIGHT, "tomorrow"), None, []),
+        ((MIDNIGHT, 1_706_695_200), None, []),
+        (("1h", "now"), "Europe/Berlin", []),
+        (("7d", "1d"), None, ["2024-01-24 12:00 … 2024-01-25 12:00 UTC (1d)"]),
+        (("90s", "30s"), None, ["2024-01-31 11:58:30 … 2024-01-31 11:59:00 UTC (30s)"]),
+        (("7d", "endday"), None, ["2024-01-24 12:00:00 … 2024-01-24 23:59:59 UTC (11h 59m 59s)"]),
+        ((MIDNIGHT, "now"), "GMT+2", ["2024-01-31 02:00 … 2024-01-31 14:00 GMT+2 (12h)"]),
+        (("1ad", "12h"), "Europe/Berlin", ["2024-01-30 00:00 … 2024-01-30 12:00 Europe/Berlin (12h)"]),
+    ],
+)
+def test_a_person_is_told_a_range_that_is_not_plain(
+    pair: tuple[int | str, int | str], time_zone: str | None, notes: list[str]
+) -> None:
+    chosen = choose(*pair, None, time_zone, now=NOW, written=True)
+    assert list(chosen.notes(terminal=True)) == notes
+    assert list(chosen.notes(terminal=False)) == []
+
+
+def test_the_service_gets_one_offset_and_a_note_tells_when_the_clocks_change_within_the_range() -> None:
+    now = datetime(2024, 4, 2, 12, tzinfo=UTC)
+    one, other = (choose(from_, "now", None, "Europe/Berlin", now=now, written=True) for from_ in ("today", "5ad"))
+    assert (one.time_zone, list(one.notes(terminal=False))) == ("GMT+2", [])
+    assert (other.time_zone, list(other.notes(terminal=False))) == (
+        "GMT+1",
+        ["the clocks of Europe/Berlin change within the range: all dates are written in GMT+1"],
+    )
+    year = choose(1_690_000_000, 1_720_000_000, None, "Europe/Berlin", now=now, written=True)
+    assert list(year.notes(terminal=False)) == [
+        "the clocks of Europe/Berlin change within the range: all dates are written in GMT+2"
+    ]
+    assert list(choose("5ad", "now", None, "Europe/Berlin", now=now, written=False).notes(terminal=False)) == []
 
 
 def test_an_unknown_date_format_is_refused() -> None:

@@ -31,7 +31,7 @@ ALLOWED = {
     "profiles": {"errors", "files", "home", "api", "profiles"},
     "local_service": {"errors", "extras", "files", "home", "profiles.settings"},
     "service_settings": {"errors"},
-    "options": {"api.dates", "completion.words"},
+    "options": {"api.dates", "api.typed_dates", "completion.words"},
     "time_limit": set(),
     "client_factory": {"api", "terminal", "profiles"},
     "context": {"errors", "api", "client_factory", "terminal", "profiles", "local_service"},

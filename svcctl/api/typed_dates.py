@@ -1,0 +1,260 @@
+"""Dates and time zones as people type them, beyond those that the interface has words for.
+
+The relative ones are rows of `TYPED`, of the same kind as the interface's own. They are resolved here, by the clock and
+the zone of the client, and sent as epoch seconds; the service does not know them. Absolute dates are in UTC unless they
+have an offset, as those of the interface are. A text that is almost a date is refused with its right spelling.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+
+from svcctl.api.dates import OPERATORS, Moment, Operator, check_epoch, midnight, operator_of, parse_zone, plus
+from svcctl.errors import UsageError
+
+UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
+"""Seconds of the units of a length, in the order in which a length has them."""
+_LENGTH = re.compile("".join(f"(?:([0-9]+){unit})?" for unit in UNITS))
+
+
+def _seconds(text: str) -> int | None:
+    """The seconds of a length such as 1h30m; None for any other text."""
+    match = _LENGTH.fullmatch(text)
+    if match is None or not text:
+        return None
+    return sum(int(count[:12]) * UNITS[unit] for unit, count in zip(UNITS, match.groups(), strict=True) if count)
+
+
+def _seconds_before_now(text: str) -> int | None:
+    return _seconds(text[4:]) if text.startswith("now-") else None
+
+
+def _back(unit: str) -> Operator:
+    words = {"s": "seconds", "m": "minutes", "w": "weeks"}[unit]
+    return Operator(
+        f"<N>{unit}",
+        False,
+        lambda now, n: plus(now, timedelta(seconds=-n * UNITS[unit])),
+        lambda now, start, n: plus(start, timedelta(seconds=n * UNITS[unit])),
+        f"now minus N {words}",
+        f"from plus N {words}",
+    )
+
+
+TYPED = (
+    _back("s"),
+    _back("m"),
+    _back("w"),
+    Operator(
+        "1h30m",
+        False,
+        lambda now, n: plus(now, timedelta(seconds=-n)),
+        lambda now, start, n: plus(start, timedelta(seconds=n)),
+        "now minus 1 hour and 30 minutes",
+        "from plus 1 hour and 30 minutes",
+        _seconds,
+    ),
+    Operator(
+        "now-1h",
+        False,
+        lambda now, n: plus(now, timedelta(seconds=-n)),
+        lambda now, start, n: plus(now, timedelta(seconds=-n)),
+        "now minus 1 hour",
+        "now minus 1 hour",
+        _seconds_before_now,
+    ),
+    Operator(
+        "yesterday",
+        True,
+        lambda now, n: midnight(now, -1),
+        lambda now, start, n: midnight(now, -1),
+        "day before the current one 00:00:00",
+        "day before the current one 00:00:00",
+    ),
+    Operator(
+        "tomorrow",
+        True,
+        lambda now, n: midnight(now, 1),
+        lambda now, start, n: midnight(now, 1),
+        "day after the current one 00:00:00",
+        "day after the current one 00:00:00",
+    ),
+)
+EVERY = (*OPERATORS, *TYPED)
+"""All operators that may be typed; where two could read a text, the interface's own comes first."""
+
+_TIME = r"\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?"
+_ISO = re.compile(rf"\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]{_TIME}(?:Z|[+-]\d{{2}}(?::?\d{{2}})?)?)?", re.ASCII)
+_MONTH = re.compile(r"(\d{4})[-/](\d{2})", re.ASCII)
+_YEAR_FIRST = re.compile(rf"(\d{{4}})/(\d{{2}})/(\d{{2}})((?:[T ]{_TIME})?)", re.ASCII)
+_DAY_FIRST = re.compile(r"(\d{2})/(\d{2})/(\d{4})((?: \d{2}:\d{2})?)(:\d{2})?", re.ASCII)
+_RUN_TOGETHER = re.compile(r"((?:19|20)\d\d)(\d\d)(\d\d)(?:T?(\d\d)(\d\d)(\d\d)?(Z?))?", re.ASCII)
+_LOOSE = re.compile(rf"(\d{{1,2}})([-./])(\d{{1,2}})\2(\d{{4}})((?:[T ]{_TIME})?)", re.ASCII)
+_AGO = re.compile(r"(\d+)\s*(s|m|h|d|w)(?:ec(?:ond)?|in(?:ute)?|(?:ou)?r|ay|eek)?s?(?:\s+ago)?", re.ASCII)
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+
+def parse_moment(text: str) -> Moment:
+    """The date to use for the text that a person typed.
+
+    Operators and the interface's absolute dates stay as written, digits are epoch seconds, as the interface takes them,
+    and any other absolute date becomes epoch seconds. UsageError for anything else: milliseconds, a day that does not
+    exist, fractions of a second, digits that spell a date.
+    """
+    text = text.strip()
+    if len(text) > _LONGEST:
+        raise UsageError(f"'{text}' is not a valid date", hint=_FORMS)
+    if operator_of(text, EVERY) is not None:
+        return text
+    if match := _RUN_TOGETHER.fullmatch(text):
+        year, month, day, hour, minute, second, zone = match.groups()
+        iso = f"{year}-{month}-{day}" + (f"T{hour}:{minute}:{second or '00'}{zone}" if hour else "")
+        if _is_date(iso):
+            raise UsageError(f"{text} looks like a date", hint=f"write {iso}")
+    if text.isascii() and text.isdigit():
+        return check_epoch(int(text))
+    if match := _DAY_FIRST.fullmatch(text):
+        day, month, year, time, seconds = match.groups()
+        moment = _existing(f"{year}-{month}-{day}{time}{seconds or ''}", text)
+        return text if seconds else _epoch(moment, text)
+    if match := _YEAR_FIRST.fullmatch(text):
+        return _epoch(_existing("-".join(match.groups()[:3]) + match[4], text), text)
+    if match := _MONTH.fullmatch(text):
+        return _epoch(_existing(f"{match[1]}-{match[2]}-01", text), text)
+    if _ISO.fullmatch(text):
+        return _epoch(_existing(text, text), text)
+    raise UsageError(f"'{text}' is not a valid date", hint=_hint(text))
+
+
+def named_zone(text: str) -> tzinfo:
+    """A zone: the interface's GMT+2, `UTC`, hours such as +2, a name such as Europe/Berlin, or `local`.
+
+    Only the first three have the same offset all year. UsageError for any other text.
+    """
+    if text.casefold() == "local":
+        return Local()
+    offset = re.sub(r"^(?:UTC|GMT|Z$)?(?=$|[+-])", "GMT", text.upper()) if text else text
+    if offset.startswith("GMT"):
+        return parse_zone(offset)
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(text)
+    except (KeyError, ValueError, OSError):
+        raise UsageError(f"there is no time zone '{text}'", hint=_nearest_zone(text)) from None
+
+
+def offset_name(zone: str, at: float) -> str:
+    """The interface's name for the offset that a zone has at a moment in epoch seconds; its own names stay."""
+    if zone.startswith("GMT"):
+        return zone
+    offset = datetime.fromtimestamp(at, named_zone(zone)).utcoffset() or timedelta()
+    hours, minutes = divmod(round(abs(offset) / timedelta(minutes=1)), 60)
+    sign = "-" if offset < timedelta() else "+"
+    return "GMT" + (f"{sign}{hours}" if offset else "") + (f":{minutes:02}" if minutes else "")
+
+
+def depends_on_zone(moment: Moment | None) -> bool:
+    """Whether the moment of this date depends on the time zone."""
+    operator = operator_of(moment, EVERY)
+    return operator is not None and operator.zoned
+
+
+class Local(tzinfo):
+    """The zone of this computer, whose offset changes in the year as its clock does."""
+
+    def utcoffset(self, moment: datetime | None) -> timedelta | None:
+        return None if moment is None else moment.replace(tzinfo=None).astimezone().utcoffset()
+
+    def tzname(self, moment: datetime | None) -> str | None:
+        return None if moment is None else moment.replace(tzinfo=None).astimezone().tzname()
+
+    def dst(self, moment: datetime | None) -> timedelta | None:
+        return None
+
+    def fromutc(self, moment: datetime) -> datetime:
+        there = moment.replace(tzinfo=UTC).astimezone()
+        here = there.replace(tzinfo=self)
+        return here if here.utcoffset() == there.utcoffset() else here.replace(fold=1)
+
+
+def _existing(iso: str, text: str) -> datetime:
+    """The moment of a date in ISO 8601; UsageError, with the date as it was typed, when there is no such day."""
+    try:
+        parsed = datetime.fromisoformat(iso)
+    except ValueError:
+        hint = _in_order(text) or ("the order is dd/MM/yyyy" if _DAY_FIRST.fullmatch(text) else None)
+        raise UsageError(f"date '{text}' does not exist", hint=hint) from None
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+
+
+def _epoch(moment: datetime, text: str) -> int:
+    if moment.microsecond:
+        raise UsageError(f"date '{text}' has a fraction of a second; dates are whole seconds")
+    try:
+        return check_epoch(int(moment.timestamp()))
+    except (OverflowError, OSError):
+        raise UsageError(f"date '{text}' is outside the calendar") from None
+
+
+def _is_date(text: str) -> bool:
+    try:
+        parse_moment(text)
+    except UsageError:
+        return False
+    return True
+
+
+def _in_order(text: str) -> str | None:
+    """What to write instead of a date whose parts are in another order, narrower or joined by other signs."""
+    match = _LOOSE.fullmatch(text)
+    if match is None:
+        return None
+    one, _, other, year, time = match.groups()
+    for day, month, said in ((one, other, ""), (other, one, "the day comes first; ")):
+        iso = f"{year}-{int(month):02}-{int(day):02}{time.replace(' ', 'T')}"
+        if _is_date(iso):
+            return f"{said}write {iso}"
+    return None
+
+
+def _hint(text: str) -> str:
+    """What to write instead of a text that is no date."""
+    if said := _in_order(text):
+        return said
+    folded = text.casefold()
+    close = re.sub(r"\s+", "", folded)
+    for candidate in (close, close.removeprefix("-"), _AGO.sub(r"\1\2", folded.removeprefix("-"))):
+        # an upper-case M may mean months
+        if candidate and candidate != text and "M" not in text and _is_date(candidate):
+            return f"write {candidate}"
+    if re.fullmatch(_TIME, text):
+        return f"a time needs its day: 2024-01-31T{text}, for example"
+    if folded.removeprefix("last ") in _DAYS:
+        return "count the days: 3ad is midnight three days ago"
+    return _FORMS
+
+
+_LONGEST = 64
+"""Characters of a date at most."""
+_FORMS = (
+    "write 5m, 1h30m, 1d, now, today, yesterday, 31/01/2024 10:00, 2024-01-31T10:00:00Z or epoch seconds; "
+    "'svcctl help dates' lists them all"
+)
+
+
+def _nearest_zone(text: str) -> str:
+    from zoneinfo import available_timezones
+
+    from svcctl.api.suggest import did_you_mean
+
+    known = available_timezones()
+    if not known:
+        return "this computer has no zone names: install the package tzdata, or write GMT+2"
+    return did_you_mean(text, sorted(known)) or "write GMT+2, UTC, local, or a name such as Europe/Berlin"
+
+
+def is_fixed(zone: tzinfo) -> bool:
+    """Whether a zone has one offset all year."""
+    return isinstance(zone, timezone)

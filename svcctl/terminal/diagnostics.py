@@ -45,7 +45,7 @@ EXIT_CODES = (
     ExitCode(6, "no usable answer after retries (network, timeout, 429, 5xx)", (errors.Unavailable,)),
     ExitCode(
         7,
-        "incomplete result (stream cut, error in it, output not written, windows missing)",
+        "incomplete result (cut, ended in an error, not written, windows missing)",
         (errors.IncompleteResult,),
     ),
     ExitCode(8, "empty result, with --fail-on-empty", (errors.EmptyResult,)),

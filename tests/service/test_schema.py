@@ -14,12 +14,19 @@ from svcctl.service.schema import metadata
     [
         (
             "accounts",
-            ["api_key TEXT", "api_secret TEXT", "token TEXT", "domain TEXT", "administrator INTEGER", "reseller TEXT"],
+            [
+                "api_key TEXT",
+                "api_secret TEXT",
+                "token TEXT",
+                "domain INTEGER",
+                "administrator INTEGER",
+                "reseller TEXT",
+            ],
             [
                 'api_key TEXT COLLATE "C"',
                 'api_secret TEXT COLLATE "C"',
                 'token TEXT COLLATE "C"',
-                'domain TEXT COLLATE "C"',
+                "domain BIGINT",
                 "administrator BOOLEAN",
                 'reseller TEXT COLLATE "C"',
             ],
@@ -39,7 +46,8 @@ from svcctl.service.schema import metadata
             [
                 "number INTEGER",
                 "id TEXT",
-                "owner TEXT",
+                "domain INTEGER",
+                "reseller TEXT",
                 "status TEXT",
                 "type TEXT",
                 "friendly_name TEXT",
@@ -54,7 +62,8 @@ from svcctl.service.schema import metadata
             [
                 "number BIGSERIAL",
                 'id TEXT COLLATE "C"',
-                'owner TEXT COLLATE "C"',
+                "domain BIGINT",
+                'reseller TEXT COLLATE "C"',
                 'status TEXT COLLATE "C"',
                 'type TEXT COLLATE "C"',
                 'friendly_name TEXT COLLATE "C"',

@@ -89,7 +89,7 @@ def test_a_session_of_the_readme_prints_what_it_says(
         {
             "PATH": f"{binaries}:/usr/bin:/bin",
             "SVCCTL_DATA": str(service.home / "data"),
-            "SVCCTL_CONFIG": str(tmp_path / "config.yaml"),
+            "XDG_CONFIG_HOME": str(tmp_path / "config"),
         },
     )
     for command, expected in commands:

@@ -49,7 +49,7 @@ class Dialect:
     def raw(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
         """The rows without padding, in blocks of whole rows; the first block is the header alone."""
         shape = usual = held = b""
-        for block, marks in self._whole_rows(chunks, delivered):
+        for block, marks, whole in self._whole_rows(chunks, delivered):
             if not shape:
                 header, block = self._header(block)  # noqa: PLW2901
                 if not header:
@@ -64,6 +64,8 @@ class Dialect:
                 block = held + block  # noqa: PLW2901
                 marks = self._marks(block)  # noqa: PLW2901
             good, count, held, wrong = self._check(block, marks, shape, usual)
+            if not (whole or held or wrong):
+                raise delivered.cut()
             if count and not usual:
                 usual = self._usual(marks, shape)
             if good:
@@ -87,8 +89,11 @@ class Dialect:
         for block in blocks:
             yield self._decode(block, crlf)
 
-    def _whole_rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[tuple[bytes, bytes]]:
-        """The body in blocks that end where a row ends, each with its marks."""
+    def _whole_rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[tuple[bytes, bytes, bool]]:
+        """The body in blocks that end where a row ends, each with its marks.
+
+        The last one is not whole when the body ends without a newline in what may be an error.
+        """
         pending: list[bytes] = []
         pending_marks: list[bytes] = []
         size = 0
@@ -99,7 +104,7 @@ class Dialect:
             end = _last_row_end(chunk, inside)
             if end:
                 marks_end = _last_row_end(marks, inside)
-                yield b"".join((*pending, chunk[:end])), b"".join((*pending_marks, marks[:marks_end]))
+                yield b"".join((*pending, chunk[:end])), b"".join((*pending_marks, marks[:marks_end])), True
                 pending, pending_marks, size = [chunk[end:]], [marks[marks_end:]], len(chunk) - end
                 continue
             pending.append(chunk)
@@ -107,9 +112,9 @@ class Dialect:
             size += len(chunk)
             if size > MAX_ROW:
                 raise delivered.too_long()
-        rest = b"".join(pending) + b"\n"
+        rest = b"".join(pending) + (b'"\n' if inside else b"\n")
         if self._error.match(rest):
-            yield rest, self._marks(rest)
+            yield rest, self._marks(rest), False
         elif rest.strip(self._padding):
             raise delivered.cut()
 

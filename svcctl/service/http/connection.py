@@ -50,7 +50,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(*args, **named)
         self.logger = _log
         self._timer: asyncio.TimerHandle | None = None
-        self._waiting_since = self.loop.time()
+        self._waiting_since = time.monotonic()
         self._in_head = False
         self._arriving = False
         self._head_bytes = 0
@@ -127,7 +127,8 @@ class Connection(HttpToolsProtocol):
             self._refuse(503, f"all {self.limits.connections} connections are in use")
 
     def _idle(self) -> None:
-        self._waiting_since = self.loop.time()
+        # Not the time of the loop, which counts in milliseconds: several connections become idle in one.
+        self._waiting_since = time.monotonic()
         self._start_timer(self.limits.idle_seconds, self.transport.close)
 
     def _too_slow(self) -> None:

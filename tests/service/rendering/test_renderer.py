@@ -165,4 +165,4 @@ def test_an_expression_that_fails_is_one_line(engines: dict[str, Engine]) -> Non
     for engine in engines.values():
         with stream(engine, plan(engine), ["error('boom')"]) as batches, pytest.raises(ServiceError) as caught:
             list(batches)
-        assert (caught.value.message, caught.value.code) == ("boom", 500)
+        assert (caught.value.message, caught.value.code) == ("boom", None)

@@ -67,8 +67,11 @@ TYPES: Mapping[str, DestinationType] = {
         local="Each row is a message with the key <job>/<row>, and each batch a transaction. A job writes to one "
         "partition in the query's order. Consumers with isolation level read_committed read every row once. After a "
         "failure the end of the partition is read back, so this also holds on brokers that show consumers the messages "
-        "of aborted transactions. Brokers before 0.11 have no transactions: a row may then arrive twice, with the same "
-        "key, if the broker still carries out a request after the service that sent it was killed and started again.",
+        "of aborted transactions. Jobs may share a topic, except on brokers that complete a transaction only together "
+        "with those that overlap it (Tansu 0.6 does this): if several jobs write to one partition there, committed "
+        "rows can stay hidden from these consumers, so use a topic per job. Brokers before 0.11 have no transactions: "
+        "a row may then arrive twice, with the same key, if the broker still carries out a request after the service "
+        "that sent it was killed and started again.",
     ),
     "s3": DestinationType(
         (

@@ -14,8 +14,10 @@ from confluent_kafka.admin import AdminClient
 from hdfs_native import Client, WriteOptions
 from obstore.store import S3Store
 
+from peers import kafka_log
 from peers.hdfs import HdfsPeer
 from peers.kafka import KafkaPeer
+from peers.processes import HOST
 from peers.s3 import S3Peer
 
 NO_HEADERS: tuple[()] = ()
@@ -23,6 +25,16 @@ NO_HEADERS: tuple[()] = ()
 
 def producer(peer: KafkaPeer, settings: dict[str, str | int | float | bool]) -> Producer:
     return Producer({**peer.client, "log_level": 0, **settings})
+
+
+def began(peer: KafkaPeer, topic: str, name: str) -> Producer:
+    """A producer with an open transaction that has a message."""
+    writer = producer(peer, {"transactional.id": f"{topic}-{name}"})
+    writer.init_transactions(20)
+    writer.begin_transaction()
+    writer.produce(topic, name.encode())
+    assert writer.flush(20) == 0
+    return writer
 
 
 def refuses(address: str) -> bool:
@@ -87,6 +99,25 @@ class TestKafka:
             first.commit_transaction(20)
         assert caught.value.args[0].code() == KafkaError.PRODUCER_FENCED
         assert kafka_peer.values(topic) == [b"whole"]
+
+    def test_the_stable_offset_can_stay_behind_overlapping_transactions_that_have_all_ended(
+        self, kafka_peer: KafkaPeer
+    ) -> None:
+        """Tansu releases one generation of each writer when an overlapping transaction ends; Kafka releases all."""
+        topic = kafka_peer.fresh_topic()
+        other = began(kafka_peer, topic, "other")
+        began(kafka_peer, topic, "restarted")
+        restarted = began(kafka_peer, topic, "restarted")
+        restarted.commit_transaction(20)
+        other.commit_transaction(20)
+        assert kafka_peer.relay is not None
+        log = kafka_log.batches((HOST, kafka_peer.relay.target), topic, 0)
+        assert [batch.marker for batch in log] == [None, None, False, None, True, True]
+        assert kafka_peer.values(topic) == [b"other"]
+        other.begin_transaction()
+        other.produce(topic, b"next")
+        other.commit_transaction(20)
+        assert kafka_peer.values(topic) == [b"other", b"restarted", b"next"]
 
     @pytest.mark.parametrize("compression", ["none", "gzip", "lz4", "zstd"])
     def test_many_rows_arrive_in_order_whatever_the_compression(self, kafka_peer: KafkaPeer, compression: str) -> None:

@@ -253,6 +253,8 @@ class Hostile:
                 return string_text(self._one(TEXTS if self._chance(self._wrong) else WRITTEN.get(function, TEXTS)))
             case "digits":
                 return str(self._one(INTEGERS) if self._chance(self._wrong) else self._random.randrange(10))
+            case "fraction":
+                return str(self._random.randrange(1000) / 10)
             case "any":
                 return self._expression(self._one(TYPES), depth)
             case "int":

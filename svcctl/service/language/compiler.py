@@ -29,6 +29,8 @@ EVENTDATE = "eventdate"
 DATED = "(eventdate)"
 """The name of the last column of a dated plan."""
 MAX_COLUMNS = 1000
+MAX_LISTED = 20
+"""Tables that are named where one does not exist."""
 MAX_STEPS = 20
 """Subqueries inside each other; their depth is bounded for the same reason as that of expressions."""
 
@@ -56,7 +58,7 @@ def compile(
     """
     table = catalog.get(query.table)
     if table is None:
-        raise QueryError(f"no table '{query.table}'", query.at, hint=did_you_mean(query.table, catalog))
+        raise QueryError(f"no table '{query.table}'", query.at, hint=_tables(query.table, catalog))
     rows = _Rows.of_table(table, Context(dialect, now, zone), start, end)
     for index, clause in enumerate(query.clauses):
         match clause:
@@ -86,6 +88,14 @@ def compile(
     except Refused as refused:
         raise QueryError(refused.message, query.at, hint=refused.hint) from None
     return plan
+
+
+def _tables(name: str, catalog: Catalog) -> str | None:
+    """The table that was probably meant, and the tables that there are."""
+    shown = sorted(catalog)[:MAX_LISTED]
+    more = len(catalog) - len(shown)
+    listed = f"tables are {', '.join(shown)}{f' and {more} more' if more else ''}" if shown else None
+    return "; ".join(filter(None, (did_you_mean(name, catalog), listed))) or None
 
 
 def _aggregates(clauses: Sequence[tree.Clause]) -> dict[tree.Call, None]:

@@ -17,6 +17,7 @@ from svcctl.api.suggest import did_you_mean
 from svcctl.service.language import tree
 from svcctl.service.language.errors import QueryError, Refused, one_of
 from svcctl.service.language.functions import FUNCTIONS, Function, common
+from svcctl.service.language.habits import function_answer, network_answer, text_answer
 from svcctl.service.language.sql import (
     INTEGERS,
     NUMBERS,
@@ -126,6 +127,13 @@ class Scope:
             hint = hint or "an earlier select left it out"
         raise QueryError(f"no column '{column.name}'", column.at, hint=hint or _among("columns", self.columns))
 
+    def _compared(self, expr: tree.Expr) -> Value:
+        """What something is compared with: an unknown name there is most often text without its quotes."""
+        if isinstance(expr, tree.Column) and expr.name not in self.columns and expr.name not in self.gone:
+            hint = did_you_mean(expr.name, self.columns) or text_answer(expr.name)
+            raise QueryError(f"no column '{expr.name}'", expr.at, hint=hint)
+        return self.value(expr)
+
     def _call(self, call: tree.Call) -> Value:
         function = FUNCTIONS.get(call.name)
         if function is None:
@@ -158,6 +166,8 @@ class Scope:
                 return Value(self.context.attempt(exp.Neg(this=paren(_as(self.context, value, Type.INT8)))), Type.INT8)
         if value.type is Type.FLOAT8:
             return Value(exp.Neg(this=paren(value.sql)), Type.FLOAT8)
+        if value.type is Type.STR and (hint := network_answer(str(value.written))):
+            raise QueryError("<- takes a network, not str", expr.at, hint=hint)
         raise QueryError(f"- takes a number, not {value.type}", expr.at)
 
     def _arithmetic(self, expr: tree.Arithmetic) -> Value:
@@ -172,7 +182,7 @@ class Scope:
         left = self.value(expr.first)
         conditions = []
         for index, (operator, operand) in enumerate(expr.rest):
-            right = self.value(operand)
+            right = self._compared(operand)
             follower = right
             if index + 1 < len(expr.rest):
                 with _placed(operand):
@@ -184,7 +194,7 @@ class Scope:
 
     def _membership(self, expr: tree.Membership) -> Value:
         value = self.value(expr.operand)
-        options = [self.value(option) for option in expr.options]
+        options = [self._compared(option) for option in expr.options]
         for option, node in zip(options, expr.options, strict=True):
             if option.type is Special.NULL:
                 raise QueryError("nothing equals null", node.at, hint="use isnull(…)")
@@ -218,7 +228,9 @@ def aggregates_in(exprs: tuple[tree.Expr, ...]) -> Iterator[tree.Call]:
 
 
 def _unknown(call: tree.Call) -> QueryError:
-    return QueryError(f"no function '{call.name}'", call.at, hint=did_you_mean(call.name, FUNCTIONS))
+    return QueryError(
+        f"no function '{call.name}'", call.at, hint=function_answer(call.name) or did_you_mean(call.name, FUNCTIONS)
+    )
 
 
 def _is_aggregate(call: tree.Call) -> bool:

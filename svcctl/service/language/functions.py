@@ -4,9 +4,9 @@ There is no other list of functions: the compiler checks calls against the signa
 and the help page is written from the meanings and examples. Tests run every example.
 
 A signature reads `str, int? -> str`. It consists of the types of events and of these: `int` (int4 or int8), `number`
-(any numeric type), `any`, `T` and `U` (any type, but the same in the whole signature; numbers widen), `text` and
-`digits` (a string or whole number that is a literal in the query), `regex` and `glob` (made by re and nameglob). `?`
-marks an optional parameter, `…` a repeated one. null fits all but `text`, `digits`, `regex` and `glob`.
+(any numeric type), `any`, `T` and `U` (any type, but the same in the whole signature; numbers widen), `text`, `digits`
+and `fraction` (a string, whole number or other number that is a literal in the query), `regex` and `glob` (made by re
+and nameglob). `?` marks an optional parameter, `…` a repeated one. null fits all but the last five.
 
 A function returns null when an argument is null, unless its meaning says otherwise. Aggregates skip nulls.
 """
@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address
 
@@ -48,7 +49,7 @@ from svcctl.service.language.sql import (
 from svcctl.service.language.types import Type
 
 Build = Callable[..., Sql | Value]
-"""(context, argument, …) -> SQL; a `text`, `digits`, `regex` or `glob` is passed as the query wrote it."""
+"""(context, argument, …) -> SQL; a `text`, `digits`, `fraction`, `regex` or `glob` is passed as the query wrote it."""
 
 KINDS: Mapping[str, tuple[Type, ...]] = {
     **{each.value: (each,) for each in Type},
@@ -61,6 +62,7 @@ KINDS: Mapping[str, tuple[Type, ...]] = {
 _WRITTEN: Mapping[str, Type | Special] = {
     "text": Type.STR,
     "digits": Type.INT4,
+    "fraction": Type.FLOAT8,
     "regex": Special.REGEX,
     "glob": Special.GLOB,
 }
@@ -354,6 +356,28 @@ def _measure(wrap: type[exp.Func]) -> tuple[Overload, ...]:
         return wrap(this=_read(_DECIMAL, Type.FLOAT8)(context, text))
 
     return (Overload("number -> float8", _double(wrap)), Overload("str -> float8", of_text))
+
+
+def _percentile() -> tuple[Overload, ...]:
+    """The percentile of numbers, or of the numbers that strings spell; the percentage is a literal of the query."""
+
+    def of_number(context: Context, value: Sql, percent: float) -> Sql:
+        return exp.PercentileCont(this=context.cast(value, Type.FLOAT8), expression=_share(percent))
+
+    def of_text(context: Context, text: Sql, percent: float) -> Sql:
+        return exp.PercentileCont(this=_read(_DECIMAL, Type.FLOAT8)(context, text), expression=_share(percent))
+
+    return tuple(
+        Overload(f"{kind}, {written} -> float8", build)
+        for kind, build in (("number", of_number), ("str", of_text))
+        for written in ("digits", "fraction")
+    )
+
+
+def _share(percent: float) -> Sql:
+    if not 0 <= percent <= 100:
+        raise Refused(f"a percentile is 0 to 100, not {percent:g}", argument=1)
+    return exp.Literal.number(format(Decimal(repr(percent)) / 100, "f"))
 
 
 def _of(wrap: type[exp.Func]) -> Build:
@@ -725,6 +749,15 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 4.359,
             ),
             ("median", _measure(exp.Median), "the middle value", "median(seconds)", 2.5),
+            (
+                "percentile",
+                _percentile(),
+                "the value that p of 100 parts of the sorted values do not exceed, p from 0 to 100: the one at the "
+                "place p / 100 * (n - 1) of n values counted from 0, on the line between its neighbours if the place "
+                "is not whole; 50 gives the median",
+                "percentile(seconds, 90)",
+                8.1,
+            ),
             (
                 "collectdistinct",
                 tuple(map(_collect, TEXT_OF)),

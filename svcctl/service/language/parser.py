@@ -17,7 +17,7 @@ from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from svcctl.api.suggest import did_you_mean
-from svcctl.service.language import tree
+from svcctl.service.language import habits, tree
 from svcctl.service.language.errors import Place, QueryError
 from svcctl.service.language.types import Type
 
@@ -54,9 +54,10 @@ def parse(text: str) -> tree.Query:
     try:
         query: tree.Query = _lark().parse(text)  # type: ignore[assignment]
     except UnexpectedToken as error:
-        raise _unexpected(error, text) from None
+        raise _habit(text, error.token.start_pos, error.token) or _unexpected(error, text) from None
     except UnexpectedCharacters as error:
-        raise _stray(error.char, Place(error.line, error.column)) from None
+        stray = _stray(error.char, Place(error.line, error.column))
+        raise _habit(text, error.pos_in_stream, error.char) or stray from None
     for clause in query.clauses:
         for expr in tree.expressions(clause):
             for node, depth in tree.walk(expr):
@@ -86,6 +87,15 @@ def _check_text(text: str) -> None:
 
 def _place(text: str, index: int) -> Place:
     return Place(text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index))
+
+
+def _habit(text: str, index: int | None, read: str) -> QueryError | None:
+    """The error where something was read that another language would have here, with what to write instead."""
+    answer = None if index is None else habits.answer(text, index)
+    if index is None or answer is None:
+        return None
+    at, hint = answer
+    return QueryError(f"unexpected '{text[at : max(index, at) + len(read)]}'", _place(text, at), hint=hint)
 
 
 def _unexpected(error: UnexpectedToken, text: str) -> QueryError:

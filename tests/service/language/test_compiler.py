@@ -131,10 +131,25 @@ def test_a_query_returns_its_rows(clauses: str, rows: list[tuple[Any, ...]], run
 
 
 ERRORS = {
-    "from web.dta": "line 1, column 6: no table 'web.dta' (did you mean 'web.data'?)",
+    "from web.dta": "line 1, column 6: no table 'web.dta' (did you mean 'web.data'?; tables are web.data)",
     "from web.data select usr": "line 1, column 22: no column 'usr' (did you mean 'user'?)",
     "from web.data select user select ok": "line 1, column 34: no column 'ok' (an earlier select left it out)",
-    "from web.data group select percentile(bytes, 95)": "line 1, column 28: no function 'percentile'",
+    "from web.data group select percentle(bytes, 95)": "line 1, column 28: no function 'percentle'"
+    " (did you mean 'percentile'?)",
+    "from web.data group select p95(bytes)": "line 1, column 28: no function 'p95' (write percentile(…, 95))",
+    "from web.data group select percentile(bytes, 101)": "line 1, column 46: a percentile is 0 to 100, not 101",
+    "from web.data group select percentile(bytes, seconds)": "line 1, column 28: percentile takes (number, digits),"
+    " (number, fraction), (str, digits) or (str, fraction), not (int8, float8) (for example percentile(seconds, 90))",
+    "from web.data where contains(user, 'a')": "line 1, column 21: no function 'contains' (write text -> \"part\")",
+    "from web.data where user = FAIL": "line 1, column 28: no column 'FAIL' (text is in quotes: \"FAIL\";"
+    " in a shell, put the query in single quotes)",
+    "from web.data where user in {FAIL}": "line 1, column 30: no column 'FAIL' (text is in quotes: \"FAIL\";"
+    " in a shell, put the query in single quotes)",
+    "from web.data where user = usr": "line 1, column 28: no column 'usr' (did you mean 'user'?)",
+    "from web.data where user = NULL": "line 1, column 28: no column 'NULL' (write null: keywords are in lower case)",
+    "from web.data where ip <- '10.0.0.0/8'": "line 1, column 25: <- takes a network, not str"
+    " (a network is written without quotes: <- 10.0.0.0/8)",
+    "from other": "line 1, column 6: no table 'other' (tables are web.data)",
     "from web.data group by user select bytes": "line 1, column 36: no column 'bytes'"
     " (after group there are only its keys and aggregates; first(…) keeps a value)",
     "from web.data where user = 1": "line 1, column 26: cannot compare str with int4"
@@ -228,3 +243,15 @@ def test_the_columns_of_a_plan_carry_their_types(compiled: Compiled) -> None:
         Column("x", Type.STR),
     )
     assert plan.table == "web.data"
+
+
+def test_a_table_that_does_not_exist_is_answered_with_the_first_twenty_there_are(compiled: Compiled) -> None:
+    columns = (Column("eventdate", Type.TIMESTAMP),)
+    catalog = {name: Table(name, columns) for name in (f"t{number:02}" for number in reversed(range(25)))}
+    with pytest.raises(QueryError) as caught:
+        compiled("from nosuch", catalog=catalog)
+    listed = ", ".join(f"t{number:02}" for number in range(20))
+    assert caught.value.hint == f"tables are {listed} and 5 more"
+    with pytest.raises(QueryError) as caught:
+        compiled("from nosuch", catalog={})
+    assert (caught.value.message, caught.value.hint) == ("no table 'nosuch'", None)

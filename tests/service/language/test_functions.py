@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime
+from typing import Any
 
 import pytest
 from support.engines import ENGINES
@@ -39,11 +40,13 @@ VALUES = {
     "U": "user",
     "text": '"10.0.0.1"',
     "digits": "1",
+    "fraction": "0.5",
     "regex": 're("(a)")',
     "glob": 'nameglob("a*")',
 }
 
 Compiled = Callable[..., Plan]
+Run = Callable[..., list[tuple[Any, ...]]]
 
 
 @pytest.fixture(scope="module", params=ENGINES)
@@ -98,4 +101,19 @@ def test_every_function_is_documented_and_named_once() -> None:
             for signature in row.signatures
         )
     )
-    assert words <= {*KINDS, "T", "U", "text", "digits", "regex", "glob"}
+    assert words <= {*KINDS, "T", "U", "text", "digits", "fraction", "regex", "glob"}
+
+
+@pytest.mark.parametrize(
+    ("percent", "expected"),
+    [("0", 0.0), ("25", 1.125), ("50", 2.0), ("90", 7.4), ("99.5", 9.395), ("100", 9.5), ("100.0", 9.5)],
+)
+def test_a_percentile_is_on_the_line_between_the_values_at_its_place(run: Run, percent: str, expected: float) -> None:
+    """Of 0, 1.5, 2.5 and 9.5; null is left out."""
+    query = f"from web.data group select percentile(seconds, {percent}) as n, percentile(str(seconds), {percent}) as s"
+    assert run(query) == [(pytest.approx(expected), pytest.approx(expected))]
+
+
+def test_a_percentile_of_no_values_is_null_and_that_of_50_is_the_median(run: Run) -> None:
+    assert run("from web.data where status = 1 group select percentile(seconds, 95) as p") == [(None,)]
+    assert run("from web.data group select percentile(bytes, 50) = median(bytes) as same") == [(True,)]

@@ -1,0 +1,200 @@
+"""What people write who know another query language, and what to write instead.
+
+A row is a pattern and its answer. `answer` looks for the first row whose pattern covers the place where a query could
+not be read; so a row costs nothing where a query is right, and none can refuse one. Literals and comments are blanked
+out before, so that their text matches nothing. `function_answer` does the same for the names of functions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+NEAR = 300
+"""Characters before and after an error that are looked at: the patterns stay cheap however long the query is."""
+
+# without its end too: else every quote of a hostile text would be looked for to the end of the line
+_HIDDEN = re.compile(r"""\"(?:[^"\\\n\r]|\\.)*\"?|'(?:[^'\\\n\r]|\\.)*'?|`[^`\n\r]*`?|//[^\n]*""")
+
+
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """A pattern, and what to write instead: a sentence, or a function of the texts of the pattern's groups.
+
+    The error's place is where the pattern begins, or its group `at`.
+    """
+
+    pattern: re.Pattern[str]
+    answer: str | Callable[..., str]
+
+
+def _row(pattern: str, answer: str | Callable[..., str], flags: re.RegexFlag = re.IGNORECASE) -> Habit:
+    return Habit(re.compile(pattern, flags), answer)
+
+
+def _like(negated: str | None, literal: str | None) -> str:
+    glob = (literal or '"adm%"')[1:-1].replace("%", "*").replace("_", "?")
+    return f'write not (… ~ nameglob("{glob}"))' if negated else f'write ~ nameglob("{glob}")'
+
+
+def _in(operand: str, negated: str | None, options: str) -> str:
+    within = f"{operand} in {{{options.strip()}}}"
+    return f"write not ({within})" if negated else f"write {within}"
+
+
+def _length(count: str, unit: str) -> str:
+    seconds = int(count) * {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}[unit.lower()]
+    return f"moments are counted in milliseconds: epoch(eventdate) > epoch(now()) - {seconds * 1000}"
+
+
+def _quoted(text: str) -> str:
+    return f'text is in quotes: "{text}"; in a shell, put the query in single quotes'
+
+
+_ONE_TABLE = "a query reads one table: run a query for each"
+_SORTED = "a query does not sort: groups come in the order of their keys, other rows by date; sort what is printed"
+_COMMENT = "a comment begins with //"
+_IN = r"(\S{1,60})\s+(?P<at>(?:not\s+)?in)\s*"
+
+HABITS = (
+    _row(r"\{\{\s*(\w+)\s*\}\}", lambda name: f"give it a value with --var {name}=…"),
+    _row(
+        r"\b(?:SELECT|FROM|WHERE|GROUP|EVERY|BY|LIMIT|OFFSET|AS|AND|OR|NOT)\b", "keywords are in lower case", re.NOFLAG
+    ),
+    # sorting, distinct rows and counts
+    _row(r"\b(?:order\s+by|orderby|sort(?:\s+by)?)\b", _SORTED),
+    _row(r"\b(?:de|a)sc\b", _SORTED),
+    _row(
+        r"\bcount\s*\(\s*distinct\s+(\w+)\s*\)?",
+        lambda name: f"write hllppcount({name}), which is approximate, or group by {name} group select count()",
+    ),
+    _row(r"\bdistinct\s+(\w+(?:\s*,\s*\w+)*)", lambda names: f"write group by {names}"),
+    _row(r"\bcount\s*\(\s*(?P<at>\*)\s*\)", lambda _: "write count()"),
+    _row(r"\bhaving\b", "write where after the select of the group: group by user select count() as n where n > 5"),
+    _row(r"\blimit\s+(\d+)\s*(?P<at>,)\s*(\d+)", lambda skip, _, count: f"write offset {skip} limit {count}"),
+    # conditions
+    _row(r"\b(not\s+)?i?like\b(?:\s*([\"'] *[\"']))?", _like),
+    _row(r"\bis\s+(not\s+)?null\b", lambda negated: f"write {'!' if negated else ''}= null"),
+    _row(
+        r"([\w.`]+)\s+(?P<at>between)\s+(\S+)\s+and\s+([^\s,)]+)",
+        lambda name, _, low, high: f"write {low} <= {name} <= {high}",
+    ),
+    _row(r"\bbetween\b", "write 1 <= x <= 3"),
+    _row(r"\bin\s+(\d+(?:\.\d+){3}(?:/\d+)?)", lambda network: f"write <- {network}"),
+    _row(_IN + r"[(\[]([^()\[\]]*)[)\]]", lambda operand, word, options: _in(operand, word[3:].strip(), options)),
+    _row(_IN + r"[(\[]", "the values are in braces: in {1, 2}"),
+    _row(
+        r"(\S{1,60})\s+(?P<at>not)\s+in\s*\{([^{}]*)\}",
+        lambda operand, _, options: _in(operand, "not", options),
+    ),
+    _row(r"\bcase\s+when\b", "write ifthenelse(condition, value, other value)"),
+    # operators
+    _row(r"==+", "write ="),
+    _row(r"<>", "write !="),
+    _row(r"=~", 'write ~ re("…")'),
+    _row(r"&&?", "write and"),
+    _row(r"\|\|", "write or; strings are joined by +"),
+    _row(r"\|", "there are no pipes: the clauses follow one another, as in where … group by … select …"),
+    _row(r"!(?!=)", "write not"),
+    # text, names and comments
+    _row("[\u201c-\u201f\u2018-\u201b\u00ab\u00bb]", 'write straight quotes: "…"'),
+    _row(r"\bas\s+(?P<at>[\"'] *[\"'])", lambda name: f"a name is not in quotes: as `{name[1:-1]}`"),
+    _row(r"#", _COMMENT),
+    _row(r"/\*", _COMMENT),
+    _row(r"(?<!\S)--(?!\w)[^\n]*", _COMMENT),
+    _row(r";", "a query is one statement without a semicolon"),
+    # tables
+    _row(r"\b(?:(?:left|right|full|inner|outer|cross)\s+)*join\b", _ONE_TABLE),
+    _row(r"\bunion\b", _ONE_TABLE),
+    _row(r"\bfrom\s+[\w.]+\s*(?P<at>,)", lambda _: _ONE_TABLE),
+    _row(r"\bfrom\s+[\w.]+\s+(?P<at>as)\b", lambda _: "a table has no other name: leave it out"),
+    # commands of pipes
+    _row(r"\b(?:stats|summarize|timechart|aggregate)\b", "write group by … select count()"),
+    _row(r"\b(?:filter|search)\b", "write where"),
+    _row(r"\b(?:eval|extend|fields|project)\b", "write select … as name"),
+    _row(r"\b(?:head|take|top)\s+(\d+)", lambda count: f"write limit {count}"),
+    # lengths of time
+    _row(r"\bfrom\s+[\w.]+\s+(?P<at>every)\s+(\w+)", lambda _, period: f"write group every {period}"),
+    _row(r"\bevery\s+(\d{1,6})\s*w(?:eeks?)?\b", lambda count: f"write every {7 * int(count)}d"),
+    _row(
+        r"\bevery\s+(\d{0,6})\s*(s|m|h|d)(?:ec(?:ond)?|in(?:ute)?|(?:ou)?r|ay)?s?\b",
+        lambda count, unit: f"write every {count or 1}{unit.lower()}",
+    ),
+    _row(r"\bevery\s+\d*\s*(?:mo(?:nth)?|y(?:ear)?|q(?:uarter)?)s?\b", "a period is in s, m, h or d: write every 30d"),
+    _row(r"(?<![\w.])(?<!every - )(\d{1,9})([smhdw])\b", _length),
+    # last, since much can follow a comparison
+    _row(r"(?:=|->>?|~)\s*(?P<at>[^\s\"'`(){},=<>~\d][^\s\"'`(){},=<>~]*)", _quoted),
+)
+
+
+def answer(text: str, index: int) -> tuple[int, str] | None:
+    """Where and what to write instead, if an error at an index of a query's text is one that a habit leads to."""
+    start = max(0, index - NEAR)
+    near = blanked(text)[start : index + NEAR]
+    for habit in HABITS:
+        for match in habit.pattern.finditer(near):
+            if match.start() <= index - start < match.end():
+                at = start + match.start("at" if "at" in habit.pattern.groupindex else 0)
+                if isinstance(habit.answer, str):
+                    return at, habit.answer
+                groups = [text[start + first : start + last] if first >= 0 else None for first, last in match.regs[1:]]
+                return at, habit.answer(*groups)
+    return None
+
+
+def blanked(text: str) -> str:
+    """The text without what stands in quotes and comments; every character keeps its place."""
+
+    def blank(match: re.Match[str]) -> str:
+        found = match[0]
+        if found.startswith("//") or len(found) == 1:
+            return " " * len(found)
+        return found[0] + " " * (len(found) - 2) + (found[-1] if found[-1] == found[0] else " ")
+
+    return _HIDDEN.sub(blank, text)
+
+
+_PART = 'peek(text, re("…")) gives a part of a text, split(text, ",", 1) one between separators'
+_DISTINCT = "hllppcount(…) counts distinct values, approximately"
+_ELSEWHERE = {
+    "contains": 'write text -> "part"',
+    "icontains": 'write text ->> "part"',
+    **dict.fromkeys(("substring", "substr", "mid", "left", "right", "regexp_extract", "extract"), _PART),
+    **dict.fromkeys(("concat", "concat_ws", "strcat"), "strings are joined by +"),
+    **dict.fromkeys(("if", "iif", "iff", "case"), "write ifthenelse(condition, value, other value)"),
+    **dict.fromkeys(("coalesce", "ifnull", "nvl"), "write ifthenelse(isnull(x), other, x)"),
+    **dict.fromkeys(("len", "strlen", "size"), "write length(…)"),
+    **dict.fromkeys(("count_distinct", "countdistinct", "dcount", "dc", "uniq", "nunique"), _DISTINCT),
+    **dict.fromkeys(("quantile", "percentile_cont", "perc", "approx_percentile"), "write percentile(x, 95)"),
+    **dict.fromkeys(("date_trunc", "bin", "time_bucket", "bucket"), "write group every 5m"),
+    **dict.fromkeys(("date_format", "strftime", "to_char"), "write formatdate(…)"),
+    **dict.fromkeys(("to_date", "to_timestamp", "strptime"), "write parsedate(…)"),
+    **dict.fromkeys(("regexp_like", "regexp_matches", "regex", "rlike"), 'write text ~ re("…")'),
+    **dict.fromkeys(("replace", "regexp_replace"), "write replaceall(…)"),
+    **dict.fromkeys(("cast", "convert"), "write str(…), int(…), int8(…), float8(…) or ip4(…)"),
+    "mean": "write avg(…)",
+    "cidrmatch": "write ip <- 10.0.0.0/8",
+    "nullif": "write ifthenelse(x = y, null, x)",
+}
+_NETWORK = re.compile(r"\d+(?:\.\d+){3}(?:/\d+)?", re.ASCII)
+_PERCENTILE = re.compile(r"p(?:erc)?(\d{1,2})")
+
+
+def function_answer(name: str) -> str | None:
+    """What to write instead of a function that other languages have."""
+    name = name.casefold()
+    if match := _PERCENTILE.fullmatch(name):
+        return f"write percentile(…, {match[1]})"
+    return _ELSEWHERE.get(name)
+
+
+def network_answer(text: str) -> str | None:
+    """What to write instead of a string after <-, which is read as < and a minus."""
+    return f"a network is written without quotes: <- {text}" if _NETWORK.fullmatch(text) else None
+
+
+def text_answer(name: str) -> str:
+    """What to write instead of a word without quotes, compared with text."""
+    keyword = name.casefold() in ("null", "true", "false")
+    return f"write {name.casefold()}: keywords are in lower case" if keyword else _quoted(name)

@@ -1,0 +1,157 @@
+"""What other query languages write is answered with what to write instead, at its place."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svcctl.service.language import FUNCTIONS, QueryError, parse
+from svcctl.service.language.habits import HABITS, answer, blanked, function_answer
+
+SORTED = "a query does not sort: groups come in the order of their keys, other rows by date; sort what is printed"
+ONE_TABLE = "a query reads one table: run a query for each"
+LOWER = "keywords are in lower case"
+COMMENT = "a comment begins with //"
+QUOTES = "; in a shell, put the query in single quotes"
+
+ANSWERS = {
+    "from t where a = {{c}}": ("{", "give it a value with --var c=…"),
+    "SELECT a FROM t": ("SELECT", LOWER),
+    "from t WHERE a": ("WHERE", LOWER),
+    "from t where a AND b": ("AND", LOWER),
+    "from t order by n desc": ("order", SORTED),
+    "from t ORDER BY n": ("ORDER", SORTED),
+    "from t group by a select count() as n sort n": ("sort", SORTED),
+    "from t group by a desc": ("desc", SORTED),
+    "from t group select count(distinct a)": (
+        "count(distinct a",
+        "write hllppcount(a), which is approximate, or group by a group select count()",
+    ),
+    "from t select distinct a, b": ("distinct a", "write group by a, b"),
+    "from t group select count(*)": ("*", "write count()"),
+    "from t group by a having n > 3": (
+        "having",
+        "write where after the select of the group: group by user select count() as n where n > 5",
+    ),
+    "from t limit 10, 5": (",", "write offset 10 limit 5"),
+    'from t where a like "adm%"': ("like", 'write ~ nameglob("adm*")'),
+    "from t where a LIKE '_x'": ("LIKE", 'write ~ nameglob("?x")'),
+    'from t where a not like "x%"': ("not", 'write not (… ~ nameglob("x*"))'),
+    "from t where a is null": ("is", "write = null"),
+    "from t where a is not null": ("is", "write != null"),
+    "from t where a between 1 and 3": ("between", "write 1 <= a <= 3"),
+    "from t where a between": ("between", "write 1 <= x <= 3"),
+    "from t where a in 10.0.0.0/8": ("in 10.0.0.0/8", "write <- 10.0.0.0/8"),
+    'from t where a in ("x", "y")': ("in (", 'write a in {"x", "y"}'),
+    "from t where a in [1]": ("in [", "write a in {1}"),
+    'from t where a not in ("x")': ("not", 'write not (a in {"x"})'),
+    "from t where a not in {1, 2}": ("not", "write not (a in {1, 2})"),
+    "from t select case when a then b end": ("case when", "write ifthenelse(condition, value, other value)"),
+    "from t where a == 1": ("==", "write ="),
+    "from t where a <> 1": ("<>", "write !="),
+    "from t where a =~ 'x'": ("=~", 'write ~ re("…")'),
+    "from t where a && b": ("&", "write and"),
+    "from t where a || b": ("|", "write or; strings are joined by +"),
+    "from t | where a": (
+        "|",
+        "there are no pipes: the clauses follow one another, as in where … group by … select …",
+    ),
+    "from t where !a": ("!", "write not"),
+    "from t where a = “x”": ("“", 'write straight quotes: "…"'),
+    "from t group select count() as 'n'": ("'n'", "a name is not in quotes: as `n`"),
+    "from t # all": ("#", COMMENT),
+    "from t /* all */": ("/", COMMENT),
+    "from t -- all of it": ("-", COMMENT),
+    "from t where a = 1 -- all of it": ("-- all of", COMMENT),
+    "from t;": (";", "a query is one statement without a semicolon"),
+    "from t join u": ("join", ONE_TABLE),
+    "from t left outer join u": ("left", ONE_TABLE),
+    "from t union from u": ("union", ONE_TABLE),
+    "from t, u": (",", ONE_TABLE),
+    "from t as x": ("as", "a table has no other name: leave it out"),
+    "from t stats count by a": ("stats", "write group by … select count()"),
+    "from t filter a": ("filter", "write where"),
+    "from t eval a": ("eval", "write select … as name"),
+    "from t head 5": ("head", "write limit 5"),
+    "from t every 5m": ("every", "write group every 5m"),
+    "from t group every 1w": ("every 1", "write every 7d"),
+    "from t group every 5 minutes": ("every 5", "write every 5m"),
+    "from t group every hour": ("every hour", "write every 1h"),
+    "from t group every 1month": ("every 1", "a period is in s, m, h or d: write every 30d"),
+    "from t where a > today() - 1h": (
+        "1h",
+        "moments are counted in milliseconds: epoch(eventdate) > epoch(now()) - 3600000",
+    ),
+    "from t where a = /index.html": ("/", f'text is in quotes: "/index.html"{QUOTES}'),
+    "from t where a = ann.2": ("ann.", f'text is in quotes: "ann.2"{QUOTES}'),
+}
+
+
+@pytest.mark.parametrize(("query", "expected"), ANSWERS.items())
+def test_a_habit_is_answered_at_its_place_with_what_to_write(query: str, expected: tuple[str, str]) -> None:
+    written, hint = expected
+    with pytest.raises(QueryError) as caught:
+        parse(query)
+    error = caught.value
+    assert (error.message, error.hint, error.expected) == (f"unexpected '{written}'", hint, ())
+    assert query[error.column - 1 :].startswith(written)
+
+
+def test_every_habit_of_the_table_is_tried() -> None:
+    used = set()
+    for query in ANSWERS:
+        used |= {row.pattern.pattern for row in HABITS if row.pattern.search(blanked(query))}
+    assert [row.pattern.pattern for row in HABITS if row.pattern.pattern not in used] == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        'from t where a = "order by; == # {{c}} |" foo',
+        "from t where a = 1 // order by\n foo",
+        "from t where a = b foo",
+        "from t where `a | b` = 1 foo",
+        "from t select a, where b",
+    ],
+)
+def test_what_is_quoted_or_elsewhere_is_no_habit(query: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        parse(query)
+    assert caught.value.expected != ()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("contains", 'write text -> "part"'),
+        ("Concat", "strings are joined by +"),
+        ("substring", 'peek(text, re("…")) gives a part of a text, split(text, ",", 1) one between separators'),
+        ("coalesce", "write ifthenelse(isnull(x), other, x)"),
+        ("p95", "write percentile(…, 95)"),
+        ("nosuch", None),
+    ],
+)
+def test_a_function_of_another_language_is_answered_with_the_one_to_write(name: str, expected: str | None) -> None:
+    assert function_answer(name) == expected
+
+
+def test_no_function_of_the_language_is_taken_for_one_of_another() -> None:
+    assert [name for name in FUNCTIONS if function_answer(name) is not None] == []
+
+
+@given(st.text(alphabet=" \n'\"`\\/-<=|;{}()[],.*0159acdeimnorstw“", max_size=80), st.integers(0, 80))
+def test_an_answer_is_at_a_place_of_the_text(text: str, index: int) -> None:
+    found = answer(text, index)
+    assert found is None or 0 <= found[0] < len(text)
+
+
+@pytest.mark.parametrize("part", ["a in ", "'", '"\\', "select distinct ", "count ( ", "x between ", "- ", "//"])
+def test_an_answer_costs_no_more_than_the_text_is_long(part: str) -> None:
+    text = part * (250_000 // len(part))
+    began = time.process_time()
+    for index in (0, len(text) // 2, len(text) - 1):
+        answer(text, index)
+    assert time.process_time() - began < 1

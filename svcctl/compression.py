@@ -149,7 +149,8 @@ def _inflated(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
     """What some bytes decompress to, in pieces of at most PIECE bytes."""
     text = b""
     try:
-        while data or len(text) == PIECE:  # a full piece may not have been all that the bytes before it hold
+        # A full piece may not have been all that the bytes before it hold. At its end zlib keeps what it was given.
+        while (data or len(text) == PIECE) and not stream.eof:
             if text := stream.decompress(data, PIECE):
                 yield text
             data = stream.unconsumed_tail

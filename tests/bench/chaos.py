@@ -217,7 +217,8 @@ def kafka_targets(peer: kafka.KafkaPeer) -> list[Target]:
     """Two jobs that share a partition, but one where there are transactions.
 
     Tansu can leave its stable offset behind transactions that overlapped, although all have ended (test_peers.py shows
-    it), so consumers do not see the rest.
+    it), so consumers do not see the rest: until a later transaction ends, or for good if two of them ended at the same
+    moment and their producers began anew after that.
     """
     topic = peer.fresh_topic()
     params = {"topic": topic, "maxTimeWithoutCommit": "1000", "maxBytesPerCommit": "20000", **peer.client}

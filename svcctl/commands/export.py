@@ -234,17 +234,29 @@ def verify(ctx: typer.Context, name: NameArg) -> None:
 
     svc: Context = ctx.obj
     found = _found(svc, name)
-    count = 0
-    for text in damage(found):
-        svc.diagnostics.report(IncompleteResult(text))
-        count += 1
-    if count:
-        raise IncompleteResult(
-            f"the export to {found.target} is not whole", hint="run the export again: it fetches only what is missing"
-        )
+    lost: list[Window] = []
+    for text, window in damage(found):
+        repair = _repair([window]) if found.is_past(window) and not found.per_window else None
+        svc.diagnostics.report(IncompleteResult(text, hint=repair))  # each file of a run has a range of its own
+        lost.append(window)
+    if lost:
+        past = [window for window in lost if found.is_past(window)]
+        repair = _repair(past) if past and found.per_window else None
+        if not past:
+            repair = "run the export again: it fetches only what is missing"
+        raise IncompleteResult(f"the export to {found.target} is not whole", hint=repair)
     files = found.files()
     counted = "1 file" if len(files) == 1 else f"{len(files)} files"
     svc.diagnostics.note(f"{counted}, {sum(entry.bytes for entry in files)} bytes: all as they were exported")
+
+
+def _repair(windows: list[Window]) -> str:
+    """What fetches windows again that a state has moved past; it fetches nothing else."""
+    start, end = min(window.start for window in windows), max(window.end for window in windows)
+    return (
+        f"the same command with --from {_moment(start)} --to {_moment(end)} and without --state "
+        "fetches only what is missing"
+    )
 
 
 @dataclass(frozen=True)

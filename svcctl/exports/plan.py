@@ -92,6 +92,8 @@ def plan(
             f"{asked.target} names the end of a run, which differs when a run of a state is repeated",
             hint="name its start instead, as in out/{from:%Y%m%dT%H}.csv",
         )
+    if asked.incremental:
+        target.check_repeats(length)
     options = {"date_format": asked.date_format, "time_zone": asked.time_zone, "most": asked.most}
     about = About(
         asked.query,

@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -79,6 +79,14 @@ class States:
             ) from None
         except OSError as error:
             raise UsageError(f"state {path} cannot be read: {error.strerror}") from None
+
+    def that_writes(self, target: str) -> State | None:
+        """The state of the export to a target, if there is one."""
+        for name in self.names():
+            with suppress(UsageError):  # what is wrong with another state is no concern of this export
+                if (state := self.load(name)) is not None and state.target == target:
+                    return state
+        return None
 
     def need(self, name: str) -> State:
         """The state of a name; NotFound when there is none."""

@@ -41,6 +41,10 @@ class Found:
                 gaps.append(Window(at, end))
         return gaps
 
+    def is_past(self, window: Window) -> bool:
+        """Whether the state has moved past this window, so that its next run does not fetch it again."""
+        return self.state is not None and window.start < self.state.until
+
     def files(self) -> list[Entry]:
         """The files that should be there: those of windows and of runs, and the parts of a run that has not ended.
 
@@ -53,7 +57,7 @@ class Found:
 
 def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
     """The export of a state, or the one that goes to a path. NotFound when there is neither."""
-    state = states.load(name) if name in states.names() else None
+    state = states.load(name) if name in states.names() else states.that_writes(name)
     target = name if state is None else state.target
     storage, path = open_target(target, environment)
     manifest = f"{folder_of(Target(path))}manifest.json"
@@ -67,14 +71,14 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
     return Found(target, storage, Manifest.from_text(text, storage.address(manifest)), state)
 
 
-def damage(found: Found) -> Iterator[str]:
-    """What is wrong with each file that is not what was written, and each range that is missing."""
+def damage(found: Found) -> Iterator[tuple[str, Window]]:
+    """What is wrong with each file that is not what was written, and each range that is missing; and which range."""
     for entry in found.files():
         address = found.storage.address(entry.path)
         try:
             if found.storage.sha256(entry.path) != entry.sha256:
-                yield f"{address} is damaged"
+                yield f"{address} is damaged", entry.window
         except UsageError:
-            yield f"{address} is missing"
+            yield f"{address} is missing", entry.window
     for gap in found.gaps():
-        yield f"{gap} is not exported yet"
+        yield f"{gap} is not exported yet", gap

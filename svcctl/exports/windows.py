@@ -22,6 +22,9 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 MAX_WINDOWS = 1_000_000
 """More windows than this are a mistake in the length."""
 
+_SPANS = tuple(hours * 3600 for hours in (1, 12, 24, 7 * 24, 31 * 24, 366 * 24))
+"""From the start of a leap year to another hour, half of a day, day, week, month and year with the rest the same."""
+
 _LENGTH = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
 
 
@@ -131,6 +134,22 @@ class Target:
         window = window or whole
         moments = {"start": window.start, "end": window.end, "from": whole.start, "to": whole.end}
         return self.text.format_map({name: _Moment(_utc(seconds)) for name, seconds in moments.items()})
+
+    def check_repeats(self, length: int) -> None:
+        """UsageError when the names of files, a window or a run each, repeat as time goes on.
+
+        A name has to differ from that of the windows beside it, of the same time on other days, in other months, years.
+        """
+        first = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())
+        moments = {first + span - (first + span) % length for span in (*range(0, 60 * length, length), *_SPANS)}
+        taken: dict[str, Window] = {}
+        for window in (Window(start, start + length) for start in sorted(moments)):
+            path = self.path(window)
+            if (other := taken.setdefault(path, window)) is not window:
+                raise UsageError(
+                    f"the names in '{self.text}' repeat: {path} is that of {other} and of {window}",
+                    hint="name more of the time in the pattern, as in {start:%Y%m%dT%H%M%S}",
+                )
 
     def paths(self, whole: Window, windows: Sequence[Window]) -> dict[Window, str]:
         """The file of each window; UsageError when two windows would have the same."""

@@ -243,7 +243,7 @@ def moved(proxied: tuple[Shell, FaultyProxy]) -> Moved:
 
 
 def hourly(moved: Moved, *more: str) -> tuple[int, str]:
-    target = f"{moved.shell.home}/out/{{start:%H}}.csv"
+    target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
     return moved("export", QUERY, "--from", "2024-01-31", "--state", "timed", "-o", target, "--workers", "2", *more)
 
 
@@ -286,7 +286,7 @@ def test_the_state_moves_to_the_first_gap(moved: Moved, proxied: tuple[Shell, Fa
 def test_a_run_with_a_file_of_its_own_moves_the_state_only_when_the_file_is_there(
     moved: Moved, proxied: tuple[Shell, FaultyProxy]
 ) -> None:
-    target = f"{moved.shell.home}/{{from:%H}}.csv"
+    target = f"{moved.shell.home}/{{from:%FT%H}}.csv"
     every = ("export", QUERY, "--from", "2024-01-31", "--state", "runs", "-o", target, "--retries", "0")
     moved.now = START + 3 * 3600
     proxied[1].choose = broken(1)
@@ -297,7 +297,54 @@ def test_a_run_with_a_file_of_its_own_moves_the_state_only_when_the_file_is_ther
     assert moved(*every)[0] == 0
     moved.now += 3600
     assert moved(*every)[0] == 0
-    assert left(moved.shell.home) == ["00.csv", "03.csv", "states/runs.json", "states/runs.lock"]
+    assert left(moved.shell.home) == ["2024-01-31T00.csv", "2024-01-31T03.csv", "states/runs.json", "states/runs.lock"]
+
+
+def test_what_a_state_has_moved_past_comes_back_as_verify_says(
+    moved: Moved, proxied: tuple[Shell, FaultyProxy]
+) -> None:
+    moved.now = START + 5 * 3600
+    out = moved.shell.home / "out"
+    target = f"{out}/{{start:%FT%H}}.csv"
+    assert hourly(moved)[0] == 0
+    (out / "2024-01-31T01.csv").unlink()
+    (out / "2024-01-31T02.csv").write_text("eventdate,n\n")
+    told = (
+        7,
+        f"svcctl: error: {out}/2024-01-31T01.csv is missing\n"
+        f"svcctl: error: {out}/2024-01-31T02.csv is damaged\n"
+        f"svcctl: error: the export to {target} is not whole\n"
+        "hint: the same command with --from 2024-01-31T01:00:00Z --to 2024-01-31T03:00:00Z and without --state "
+        "fetches only what is missing\n",
+    )
+    assert moved("export", "verify", "timed") == moved("export", "verify", target) == told
+    asked = proxied[1].asked.total()
+    given = ("--from", "2024-01-31T01:00:00Z", "--to", "2024-01-31T03:00:00Z")
+    assert moved("export", QUERY, *given, "-o", target)[0] == 0
+    assert proxied[1].asked.total() - asked == 2
+    assert moved("export", "verify", "timed")[0] == 0
+    assert moved.shell("export", "status", "timed").stdout.splitlines()[-1] == "next run from,2024-01-31T04:00:00Z"
+
+
+def test_each_file_of_a_run_comes_back_as_verify_says(moved: Moved) -> None:
+    target = f"{moved.shell.home}/{{from:%FT%H}}.csv"
+    moved.now = START + 3 * 3600
+    for _ in range(2):
+        assert moved("export", QUERY, "--from", "2024-01-31", "--state", "runs", "-o", target)[0] == 0
+        moved.now += 2 * 3600
+    for file in moved.shell.home.glob("*.csv"):
+        file.unlink()
+    hint = "hint: the same command with --from {} --to {} and without --state fetches only what is missing\n"
+    ranges = [("2024-01-31T00:00:00Z", "2024-01-31T02:00:00Z"), ("2024-01-31T02:00:00Z", "2024-01-31T04:00:00Z")]
+    assert moved("export", "verify", "runs") == (
+        7,
+        f"svcctl: error: {moved.shell.home}/2024-01-31T00.csv is missing\n{hint.format(*ranges[0])}"
+        f"svcctl: error: {moved.shell.home}/2024-01-31T02.csv is missing\n{hint.format(*ranges[1])}"
+        f"svcctl: error: the export to {target} is not whole\n",
+    )
+    for start, end in ranges:
+        assert moved("export", QUERY, "--from", start, "--to", end, "-o", target)[0] == 0
+    assert moved("export", "verify", "runs")[0] == 0
 
 
 def test_a_second_run_of_a_state_ends_at_once(moved: Moved) -> None:

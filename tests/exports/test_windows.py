@@ -144,3 +144,42 @@ def test_an_invalid_pattern_is_refused(text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         Target(text)
     assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("text", "length", "other"),
+    [
+        ("out/{start:%S}.csv", 10, "2024-01-01 00:01:00 to 2024-01-01 00:01:10 UTC"),
+        ("out/{start:%H}.csv", 3600, "2024-01-02 00:00:00 to 2024-01-02 01:00:00 UTC"),
+        ("out/{start:%F}.csv", 3600, "2024-01-01 01:00:00 to 2024-01-01 02:00:00 UTC"),
+        ("out/{start:%FT%I}.csv", 3600, "2024-01-01 12:00:00 to 2024-01-01 13:00:00 UTC"),
+        ("out/{start:%FT%H%S}.csv", 10, "2024-01-01 00:01:00 to 2024-01-01 00:01:10 UTC"),
+        ("out/{end:%d}.csv", 86_400, "2024-02-01 00:00:00 to 2024-02-02 00:00:00 UTC"),
+        ("out/{from:%m%d}.csv", 86_400, "2025-01-01 00:00:00 to 2025-01-02 00:00:00 UTC"),
+        ("out/{start:%a}.csv", 86_400, "2024-01-08 00:00:00 to 2024-01-09 00:00:00 UTC"),
+    ],
+)
+def test_names_that_repeat_as_time_goes_on_are_refused(text: str, length: int, other: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Target(text).check_repeats(length)
+    assert caught.value.message.startswith(f"the names in '{text}' repeat: out/")
+    assert caught.value.message.endswith(f" and of {other}")
+    assert caught.value.hint == "name more of the time in the pattern, as in {start:%Y%m%dT%H%M%S}"
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        ("{start}.csv", 1),
+        ("{from:%s}.csv", 10),
+        ("{start:%F/%H}.csv", 3600),
+        ("{start:%F/%H}.csv", 7200),
+        ("{start:%Y/%j}.csv", 86_400),
+        ("{start:%G-%V}.csv", 7 * 86_400),
+        ("{start:%y%m%d-%I%p}.csv", 3600),
+        ("{end:%F}.csv", 86_400),
+        ("{start:%F}/{from:%H}-{start:%M}.csv", 600),
+    ],
+)
+def test_names_that_tell_all_windows_apart_are_taken(text: str, length: int) -> None:
+    Target(text).check_repeats(length)

@@ -432,6 +432,7 @@ def _rows(found: Found) -> Iterator[list[Any]]:
     from svcctl.exports.windows import length_text
 
     manifest, gaps = found.manifest, found.gaps()
+    there, gone = found.holdings()
     length = manifest.about.window
     yield ["target", found.target]
     yield ["query", " ".join(manifest.about.query.split())]
@@ -440,12 +441,14 @@ def _rows(found: Found) -> Iterator[list[Any]]:
     yield ["window", length_text(length)]
     for start, end in manifest.claimed:
         yield ["range", f"{_moment(start)} to {_moment(end)}"]
-    yield ["windows", len(manifest.entries)]
-    yield ["rows", sum(entry.rows for entry in manifest.entries.values())]
-    yield ["bytes", sum(entry.bytes for entry in found.files())]
-    yield ["missing", sum(math.ceil(gap.end / length) - gap.start // length for gap in gaps)]
+    yield ["windows", sum(entry.window.count(length) for entry in there)]
+    yield ["rows", sum(entry.rows for entry in there)]
+    yield ["bytes", sum(entry.bytes for entry in there)]
+    yield ["missing", sum(window.count(length) for window in [*gaps, *(entry.window for entry in gone)])]
     for gap in gaps:
         yield ["gap", f"{_moment(gap.start)} to {_moment(gap.end)}"]
+    for entry in gone:
+        yield ["no file", found.storage.address(entry.path)]
     if found.state is not None:
         yield ["next run from", _moment(found.state.until)]
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from svcctl.exports.export import Export
     from svcctl.exports.fetch import Fetched, Task
     from svcctl.exports.windows import Window
+    from svcctl.storage import Storage
 
 SAVING = 0.05
 """The share of the time that is spent on saving at most: with many windows it is saved less often."""
@@ -169,12 +170,7 @@ class Journal:
 
     def _sizes(self, names: Collection[str]) -> Mapping[str, int]:
         """The sizes of those objects that are there."""
-        plain = all(posixpath.normpath(name) == name for name in names)
-        if self._export.distant and len(names) > FEW and plain:
-            wanted = frozenset(names)
-            folder = posixpath.commonprefix(list(names)).rpartition("/")[0]
-            return {name: size for name, size in self._storage.sizes(folder) if name in wanted}
-        return {name: size for name in names if (size := self._storage.size(name)) is not None}
+        return sizes_of(self._storage, names, distant=self._export.distant)
 
     # What the run does
 
@@ -262,6 +258,16 @@ class Journal:
         """Leave nothing behind a run that came to nothing: no manifest, and no folder."""
         if self._new and not self.entries and not self._merged:
             self._storage.remove(self._export.manifest)
+
+
+def sizes_of(storage: Storage, names: Collection[str], *, distant: bool) -> Mapping[str, int]:
+    """The sizes of those objects that are there."""
+    plain = all(posixpath.normpath(name) == name for name in names)
+    if distant and len(names) > FEW and plain:
+        wanted = frozenset(names)
+        folder = posixpath.commonprefix(list(names)).rpartition("/")[0]
+        return {name: size for name, size in storage.sizes(folder) if name in wanted}
+    return {name: size for name in names if (size := storage.size(name)) is not None}
 
 
 def _difference(one: About, other: About) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from svcctl.errors import NotFound, UsageError
 from svcctl.exports.export import folder_of
+from svcctl.exports.journal import sizes_of
 from svcctl.exports.manifest import Entry, Manifest
 from svcctl.exports.state import State, States
 from svcctl.exports.windows import Target, Window
@@ -44,6 +46,26 @@ class Found:
     def is_past(self, window: Window) -> bool:
         """Whether the state has moved past this window, so that its next run does not fetch it again."""
         return self.state is not None and window.start < self.state.until
+
+    def holdings(self) -> tuple[list[Entry], list[Entry]]:
+        """What is there, each window once, and what was there and has no file any more."""
+        manifest = self.manifest
+        starts = sorted(window.start for window in manifest.entries)
+
+        def in_windows(merged: Entry) -> bool:
+            """A file that has not got its name yet, or that is being replaced, is described by its windows."""
+            at = bisect_left(starts, merged.start)
+            return at < len(starts) and starts[at] < merged.end
+
+        merged = [entry for entry in manifest.merged if not in_windows(entry)]
+        entries = [*merged, *(entry for _, entry in sorted(manifest.entries.items()))]
+        stored = {entry.path for entry in entries if entry.path and entry.offset is None}
+        sizes = sizes_of(self.storage, stored, distant="://" in self.target)
+        gone = stored - sizes.keys()
+        return (
+            [entry for entry in entries if entry.path not in gone or entry.offset is not None],
+            [entry for entry in entries if entry.path in gone and entry.offset is None],
+        )
 
     def files(self) -> list[Entry]:
         """The files that should be there: those of windows and of runs, and the parts of a run that has not ended.

@@ -47,6 +47,10 @@ class Window:
     def __str__(self) -> str:
         return f"{_utc(self.start):%Y-%m-%d %H:%M:%S} to {_utc(self.end):%Y-%m-%d %H:%M:%S} UTC"
 
+    def count(self, length: int) -> int:
+        """How many windows of this length a range has, the first and the last of them cut."""
+        return -(-self.end // length) - self.start // length
+
     def halves(self) -> tuple[Window, Window]:
         """Two windows that share this one; ValueError for a window of one second."""
         if self.end - self.start < 2:

@@ -172,6 +172,36 @@ def test_going_on_after_errors_lists_the_gaps_and_status_knows_them(proxied: tup
     assert "missing,0\n" in shell("export", "status", target).stdout
 
 
+def counts(shell: Shell, name: str) -> dict[str, str]:
+    """What status counts of an export, and which files it does not find."""
+    lines = dict(line.split(",", 1) for line in shell("export", "status", name).stdout.splitlines())
+    return {what: lines[what] for what in ("windows", "rows", "bytes", "missing", "no file") if what in lines}
+
+
+def test_the_status_of_a_finished_file_counts_what_is_in_it_until_it_is_removed(home: Shell) -> None:
+    assert home("export", QUERY, *HOURS, "-o", "all.csv").returncode == 0
+    assert counts(home, "all.csv") == {"windows": "6", "rows": "72", "bytes": "1946", "missing": "0"}
+    (home.home / "all.csv").unlink()
+    gone = {"windows": "0", "rows": "0", "bytes": "0", "missing": "6", "no file": "all.csv"}
+    assert counts(home, "all.csv") == gone
+
+
+def test_the_status_of_an_unfinished_file_counts_the_bytes_of_its_rows(proxied: tuple[Shell, FaultyProxy]) -> None:
+    shell, proxy = proxied
+    proxy.choose = broken(3)
+    assert shell("export", QUERY, *HOURS, "-o", "all.csv", "--workers", "1", "--retries", "0").returncode == 6
+    whole = shell("query", QUERY, "--from", "2024-01-31", "--to", "3h", "-f", "csv").stdout
+    size = str(len(whole) - len("eventdate,n\n"))
+    assert counts(shell, "all.csv") == {"windows": "3", "rows": "36", "bytes": size, "missing": "3"}
+
+
+def test_status_misses_a_file_that_was_removed(home: Shell) -> None:
+    assert home("export", QUERY, *HOURS, "-o", "{start:%H}.csv").returncode == 0
+    (home.home / "04.csv").unlink()
+    told = {"windows": "5", "rows": "60", "bytes": "1670", "missing": "1", "no file": "04.csv"}
+    assert counts(home, "{start:%H}.csv") == told
+
+
 def test_verify_names_what_is_damaged_or_missing(home: Shell) -> None:
     assert home("export", QUERY, *HOURS, "-o", "{start:%H}.csv").returncode == 0
     fine = home("export", "verify", "{start:%H}.csv")

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 LAG = "10m"
 """How long late events are waited for, where a state moves."""
 ON_ERROR = ("stop", "continue")
+_RESUMES = "the same command again fetches only what is missing"
 LOG_FORMATS = ("text", "json")
 
 WindowOpt = Annotated[str, typer.Option("--window", metavar="LENGTH", help="Length of a window, as 30s, 5m, 1h or 1d.")]
@@ -199,8 +200,12 @@ def export(
             svc.diagnostics.note(f"nothing to export yet: no window has ended since {_moment(planned.whole.start)}")
             figures |= {"success": 1.0, "until_seconds": planned.whole.start}
             return
-        with time_limit(max_time, lambda: _late(max_time)):
-            summary = _run(svc, planned, crew, figures, keep_going=keep_going)
+        try:
+            with time_limit(max_time, lambda: _late(max_time)):
+                summary = _run(svc, planned, crew, figures, keep_going=keep_going)
+        except KeyboardInterrupt:
+            svc.diagnostics.note(_RESUMES)
+            raise
         if state is not None and summary.until > planned.whole.start:
             states.save(state, replace(after, until=summary.until))
         _tell_gaps(svc, summary)
@@ -209,7 +214,7 @@ def export(
 def _late(seconds: float | None) -> SvcctlError:
     return IncompleteResult(
         f"the export is not complete after {seconds:g} s",
-        hint="the same command again fetches only what is missing",
+        hint=_RESUMES,
     )
 
 
@@ -295,11 +300,14 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
     now = svc.now()
     if state is not None and now.timestamp() < state.until:
         now = datetime.fromtimestamp(state.until, UTC)  # a clock that went back has no windows to export
+    zone = asked.time_zone or svc.profile.time_zone
+    if state is not None:
+        _refuse_an_end_before(state.until, to, now, zone)
     chosen = dates.choose(
         from_ if state is None else state.until,
         to,
         asked.date_format or (svc.profile.date_format if writes_dates else None),
-        asked.time_zone or svc.profile.time_zone,
+        zone,
         now=now,
         written=writes_dates,
     )
@@ -320,6 +328,17 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
         time_zone=chosen.zone_name or None if writes_dates else None,  # each window has its own offset
     )
     return plan(asked, state, svc.environment, svc.diagnostics.note)
+
+
+def _refuse_an_end_before(start: int, to: Any, now: datetime, zone: str | None) -> None:
+    """UsageError when --to lies before the start that a state gives, which a person does not see in the command."""
+    end = dates.choose(0, to, None, zone, now=now, written=False).range.end
+    if end is not None and end.timestamp() < start:
+        raise UsageError(
+            f"--to is {end:%Y-%m-%d %H:%M:%S} UTC, before the start that comes from the state: "
+            f"{datetime.fromtimestamp(start, UTC):%Y-%m-%d %H:%M:%S} UTC",
+            hint="leave out --to to go on from there, or leave out --state to export another range",
+        )
 
 
 def _print_windows(svc: Context, export: Export) -> None:
@@ -389,9 +408,7 @@ def _tell_gaps(svc: Context, summary: Summary) -> None:
     for window, error in ranges:
         svc.diagnostics.report(IncompleteResult(f"{window} is missing: {error.message}", hint=error.hint))
     windows = "1 window is" if len(summary.gaps) == 1 else f"{len(summary.gaps)} windows are"
-    raise IncompleteResult(
-        f"{windows} missing of {summary.windows}", hint="the same command again fetches only what is missing"
-    )
+    raise IncompleteResult(f"{windows} missing of {summary.windows}", hint=_RESUMES)
 
 
 @contextmanager

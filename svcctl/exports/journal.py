@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from svcctl.errors import IncompleteResult, UsageError
-from svcctl.exports.manifest import About, Entry, Manifest, joined
+from svcctl.exports.manifest import About, Entry, Manifest, joined, stored
 
 if TYPE_CHECKING:
     from svcctl.exports.export import Export
@@ -52,12 +52,11 @@ class Journal:
     def open(self, tasks: Mapping[Window, Task]) -> None:
         """Read the manifest and claim the target: whatever is not this export's own is not overwritten."""
         export = self._export
-        if self._storage.size(export.manifest) is not None:
-            try:
-                self._read()
-            except UsageError:
-                if not export.overwrite:
-                    raise
+        try:
+            self._read()
+        except UsageError:
+            if not export.overwrite:
+                raise
         if export.overwrite:
             self._clear()
         else:
@@ -68,14 +67,15 @@ class Journal:
         self.save()
 
     def _read(self) -> None:
+        found = stored(self._storage, self._export.folder)
+        if found is None:
+            return
         name = self._storage.address(self._export.manifest)
-        text = b"".join(self._storage.read(self._export.manifest)).decode("utf-8", "replace")
-        found = Manifest.from_text(text, name)
         if found.about.key != self._export.about.key:
             if not found.entries and not found.merged:
                 return  # that export never had anything
             raise UsageError(
-                f"{name} belongs to another export: {_difference(found.about, self._export.about)}",
+                f"{name} belongs to another export: {difference(found.about, self._export.about)}",
                 hint="write to another path, or give --force to begin anew",
             )
         self.head = found.head
@@ -270,7 +270,7 @@ def sizes_of(storage: Storage, names: Collection[str], *, distant: bool) -> Mapp
     return {name: size for name in names if (size := storage.size(name)) is not None}
 
 
-def _difference(one: About, other: About) -> str:
+def difference(one: About, other: About) -> str:
     """What two exports differ in, in words."""
     names = {
         "query": one.query != other.query,

@@ -11,10 +11,13 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from svcctl.errors import UsageError
 from svcctl.exports.windows import Window
+
+if TYPE_CHECKING:
+    from svcctl.storage import Storage
 
 VERSION = 1
 
@@ -114,6 +117,14 @@ class Manifest:
             raise UsageError(
                 f"manifest {path} is damaged", hint="remove it to begin the export again, or give --force"
             ) from None
+
+
+def stored(storage: Storage, folder: str) -> Manifest | None:
+    """The manifest in an export's folder, None when there is none. UsageError when it cannot be used."""
+    name = f"{folder}manifest.json"
+    if storage.size(name) is None:
+        return None
+    return Manifest.from_text(b"".join(storage.read(name)).decode("utf-8", "replace"), storage.address(name))
 
 
 def joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from svcctl.api.outline import outline
 from svcctl.api.query import QueryRequest
-from svcctl.errors import UsageError
-from svcctl.exports.export import Export
+from svcctl.errors import SvcctlError, UsageError
+from svcctl.exports.export import Export, folder_of
 from svcctl.exports.formats import format_of
-from svcctl.exports.manifest import About
+from svcctl.exports.journal import difference
+from svcctl.exports.manifest import About, stored
 from svcctl.exports.state import State
 from svcctl.exports.windows import Target, Window, common_length, cut, length_text
 from svcctl.storage.targets import open_target
@@ -102,7 +103,7 @@ def plan(
         asked.service,
         {key: value for key, value in options.items() if value is not None},
     )
-    start, end = _start(asked, state, about), asked.end
+    start, end = _start(asked, state, about, environment), asked.end
     if asked.settled is not None:
         end = min(end, asked.settled - asked.settled % length)
     whole = Window(start, max(start, end))
@@ -132,14 +133,26 @@ def plan(
     return export, State(about.key, asked.target, whole.end, length)
 
 
-def _start(asked: Asked, state: State | None, about: About) -> int:
+def _start(asked: Asked, state: State | None, about: About, environment: Mapping[str, str]) -> int:
     if state is None:
         if asked.start is None:
             raise UsageError("an export needs the start of its range", hint="give it with --from")
         return asked.start
     if (state.key, state.target) != (about.key, asked.target):
-        what = "query, format, window or service" if state.key != about.key else "target"
+        what = "another target" if state.key == about.key else _other(state, about, environment)
         raise UsageError(
-            f"the state belongs to an export of another {what}", hint="give another name to --state, or the same export"
+            f"the state belongs to an export with {what}", hint="give another name to --state, or the same export"
         )
     return state.until
+
+
+def _other(state: State, about: About, environment: Mapping[str, str]) -> str:
+    """What differs from the export that the state is of, as its manifest describes it."""
+    try:
+        storage, path = open_target(state.target, environment)
+        found = stored(storage, folder_of(Target(path)))
+    except SvcctlError:
+        found = None  # this run is refused for its state, whatever else is wrong
+    if found is None or found.about.key != state.key:
+        return "another query, format, window, service or options"
+    return difference(found.about, about)

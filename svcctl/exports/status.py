@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from svcctl.errors import NotFound, UsageError
 from svcctl.exports.export import folder_of
 from svcctl.exports.journal import sizes_of
-from svcctl.exports.manifest import Entry, Manifest
+from svcctl.exports.manifest import Entry, Manifest, stored
 from svcctl.exports.state import State, States
 from svcctl.exports.windows import Target, Window
 from svcctl.storage import Storage
@@ -82,15 +82,14 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
     state = states.load(name) if name in states.names() else states.that_writes(name)
     target = name if state is None else state.target
     storage, path = open_target(target, environment)
-    manifest = f"{folder_of(Target(path))}manifest.json"
-    if storage.size(manifest) is None:
+    manifest = stored(storage, folder_of(Target(path)))
+    if manifest is None:
         known = ", ".join(states.names())
         raise NotFound(
             f"no export goes to '{target}', and no state has that name",
             hint="give the path as it was given to -o" + (f"; the states are: {known}" if known else ""),
         )
-    text = b"".join(storage.read(manifest)).decode("utf-8", "replace")
-    return Found(target, storage, Manifest.from_text(text, storage.address(manifest)), state)
+    return Found(target, storage, manifest, state)
 
 
 def damage(found: Found) -> Iterator[tuple[str, Window]]:

@@ -391,6 +391,36 @@ def test_a_state_refuses_a_path_that_all_runs_would_share(moved: Moved) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        (("from timed.events where n > 1",), "another query"),
+        ((QUERY, "--window", "2h"), "another window"),
+        (("from timed.events where n > 1", "--window", "2h"), "another query and another window"),
+    ],
+)
+def test_a_state_says_what_differs_from_its_export(moved: Moved, changed: tuple[str, ...], what: str) -> None:
+    moved.now = START + 3 * 3600
+    assert hourly(moved)[0] == 0
+    target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
+    assert moved("export", *changed, "--state", "timed", "-o", target) == (
+        2,
+        f"svcctl: error: the state belongs to an export with {what}\n"
+        "hint: give another name to --state, or the same export\n",
+    )
+
+
+def test_an_end_before_the_start_that_a_state_gives_is_refused(moved: Moved) -> None:
+    moved.now = START + 5 * 3600
+    assert hourly(moved)[0] == 0
+    assert hourly(moved, "--to", "today") == (
+        2,
+        "svcctl: error: --to is 2024-01-31 00:00:00 UTC, before the start that comes from the state: "
+        "2024-01-31 04:00:00 UTC\n"
+        "hint: leave out --to to go on from there, or leave out --state to export another range\n",
+    )
+
+
 def test_the_figures_of_a_run_are_written_after_a_failure_too(
     moved: Moved, proxied: tuple[Shell, FaultyProxy], tmp_path: Path
 ) -> None:
@@ -480,7 +510,9 @@ def test_ctrl_c_leaves_no_file_and_the_next_run_completes_it(proxied: tuple[Shel
         assert time.monotonic() < deadline
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=20)[1] == b"svcctl: interrupted\n"
+    assert process.communicate(timeout=20)[1] == (
+        b"svcctl: the same command again fetches only what is missing\nsvcctl: interrupted\n"
+    )
     assert (process.returncode, left(shell.home)) == (130, [])
     proxy.choose = lambda body: None
     assert shell(*command).returncode == 0

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 LAG = "10m"
 """How long late events are waited for, where a state moves."""
+NO_LAG = ("0", "0s", "0m", "0h", "0d")
 ON_ERROR = ("stop", "continue")
 _RESUMES = "the same command again fetches only what is missing"
 LOG_FORMATS = ("text", "json")
@@ -183,7 +184,7 @@ def export(
         most=limit_per_window,
         retries=svc.profile.retries,
         overwrite=force,
-        settled=None if waits is None else math.floor(svc.clock()) - parse_length(waits),
+        settled=None if waits is None else math.floor(svc.clock()) - (0 if waits in NO_LAG else parse_length(waits)),
         incremental=state is not None,
     )
     here = svc.with_flags(retries=0)
@@ -386,6 +387,8 @@ def _run(svc: Context, export: Export, workers: Workers, figures: dict[str, floa
     }
     if svc.diagnostics.structured:
         svc.diagnostics.event("summary", **counts)
+    elif summary.idle:
+        svc.diagnostics.note(f"nothing to do: {workers.target} is already whole")
     else:
         svc.diagnostics.note(" ".join(f"{name}={value}" for name, value in counts.items()))
     return summary

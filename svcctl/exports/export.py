@@ -100,7 +100,7 @@ class Summary:
     """What a run came to: totals over all windows of the range, and what this run did for them.
 
     `gaps` are the windows that are missing, each with its error; `until` is the end of what is in place without a gap
-    before it: a merged file with a gap is not in place at all.
+    before it: a merged file with a gap is not in place at all. `idle` says that all of it was in place before.
     """
 
     rows: int
@@ -109,3 +109,4 @@ class Summary:
     fetched: int
     gaps: tuple[tuple[Window, SvcctlError], ...]
     until: int
+    idle: bool = False

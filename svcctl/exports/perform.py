@@ -58,7 +58,7 @@ class Going:
         fetched = self.done - (self._before or 0)
         parts = [
             f"{self.done} of {self.of} windows",
-            f"{_short(progress.rows / seconds)} rows/s",
+            f"{_short(progress.rows / seconds).rstrip()} rows/s",
             f"{_short(progress.bytes / seconds)}B/s",
         ]
         if progress.retries:

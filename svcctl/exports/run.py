@@ -67,6 +67,7 @@ class Run:
         self._tasks = export.tasks()
         self._journal = Journal(export)
         self._fetched = 0
+        self._idle = False
         self._failed: dict[Window, SvcctlError] = {}
         self._damaged: set[Window] = set()
 
@@ -95,10 +96,14 @@ class Run:
         self._journal.open(self._tasks)
         try:
             if self._export.target.per_window:
-                for _ in self._fetching(self._journal.missing(self._tasks)):
+                missing = self._journal.missing(self._tasks)
+                self._idle = not missing
+                for _ in self._fetching(missing):
                     pass
                 self._journal.save()
-            elif not self._journal.is_merged():
+            elif self._journal.is_merged():
+                self._idle = True
+            else:
                 self._merge()
         except BaseException:
             self._stopping.set()
@@ -244,6 +249,7 @@ class Run:
             fetched=self._fetched,
             gaps=gaps,
             until=self._until(gaps[0][0] if gaps else None),
+            idle=self._idle,
         )
 
     def _until(self, gap: Window | None) -> int:

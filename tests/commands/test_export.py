@@ -90,9 +90,12 @@ def test_a_range_becomes_one_file_and_a_line_says_what_it_holds(home: Shell) -> 
 
 def test_the_same_command_again_asks_for_nothing(proxied: tuple[Shell, FaultyProxy]) -> None:
     shell, proxy = proxied
-    for _ in range(2):
-        assert shell("export", QUERY, *HOURS, "-o", "all.csv").returncode == 0
-    assert proxy.asked.total() == 6
+    for target in ("all.csv", "{start:%H}.csv"):
+        proxy.asked.clear()
+        assert shell("export", QUERY, *HOURS, "-o", target).returncode == 0
+        again = shell("export", QUERY, *HOURS, "-o", target)
+        assert (again.returncode, again.stderr) == (0, f"svcctl: nothing to do: {target} is already whole\n")
+        assert proxy.asked.total() == 6
 
 
 def test_a_pattern_makes_a_file_a_window(home: Shell) -> None:
@@ -297,6 +300,12 @@ def test_runs_of_a_state_export_each_window_once_when_it_is_old_enough(moved: Mo
         if "," in line
     ]
     assert numbers == [*range(EVENTS)]
+
+
+@pytest.mark.parametrize("lag", ["0", "0s"])
+def test_without_a_lag_a_window_is_exported_as_it_ends(moved: Moved, lag: str) -> None:
+    moved.now = START + 3600
+    assert hourly(moved, "--lag", lag) == (0, "svcctl: rows=12 bytes=326 windows=1 retries=0 seconds=…\n")
 
 
 def test_the_state_moves_to_the_first_gap(moved: Moved, proxied: tuple[Shell, FaultyProxy]) -> None:

@@ -201,9 +201,8 @@ def test_a_dumb_terminal_gets_neither_colour_nor_movement(shell: Shell, terminal
 
 def test_a_table_in_40_columns_has_no_line_that_wraps(service: Shell, tmp_path: Path) -> None:
     need("tmux")
-    script = (
-        f"{COMMAND} query 'from sample' --from 2024-01-31 --to 1d; {COMMAND} query x -o; {COMMAND}; echo; read -r _"
-    )
+    query = f"{COMMAND} query 'from sample' --from 2024-01-31 --to 2024-02-01"
+    script = f"{query}; {COMMAND} query x -o; {COMMAND}; echo; read -r _"
     seen = open_terminal(tmp_path, ["bash", "-c", script], service.environment, columns=40)
     try:
         screen = seen.wait_for("--install")

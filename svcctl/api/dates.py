@@ -89,6 +89,19 @@ class Operator:
         return None if match is None else int(match[1][:12]) if self.counts else 0
 
 
+def counted(name: str, seconds: int, length: str, reads: Callable[[str], int | None] | None = None) -> Operator:
+    """The operator that goes N times so many seconds back from now, or forward from `from`: `length` in words."""
+    return Operator(
+        name,
+        False,
+        lambda now, n: plus(now, timedelta(seconds=-n * seconds)),
+        lambda now, start, n: plus(start, timedelta(seconds=n * seconds)),
+        f"now minus {length}",
+        f"from plus {length}",
+        reads,
+    )
+
+
 def with_number(meaning: str, n: int) -> str:
     """An operator's meaning for a number: `now minus 1 day`."""
     return re.sub(r"\bN ([a-z]+)s\b", lambda match: f"{n} {match[1]}" + "s" * (n != 1), meaning)
@@ -127,14 +140,7 @@ OPERATORS = (
         "last day of the current month 23:59:59",
         "last day of the month of from 23:59:59",
     ),
-    Operator(
-        "<N>d",
-        False,
-        lambda now, n: plus(now, timedelta(days=-n)),
-        lambda now, start, n: plus(start, timedelta(days=n)),
-        "now minus N days",
-        "from plus N days",
-    ),
+    counted("<N>d", 86_400, "N days"),
     Operator(
         "<N>ad",
         True,
@@ -143,14 +149,7 @@ OPERATORS = (
         "now minus N days, at 00:00:00",
         "from plus N days, at 00:00:00",
     ),
-    Operator(
-        "<N>h",
-        False,
-        lambda now, n: plus(now, timedelta(hours=-n)),
-        lambda now, start, n: plus(start, timedelta(hours=n)),
-        "now minus N hours",
-        "from plus N hours",
-    ),
+    counted("<N>h", 3_600, "N hours"),
     Operator(
         "<N>ah",
         True,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
-from svcctl.api.dates import OPERATORS, Moment, Operator, check_epoch, midnight, operator_of, parse_zone, plus
+from svcctl.api.dates import OPERATORS, Moment, Operator, check_epoch, counted, midnight, operator_of, parse_zone, plus
 from svcctl.errors import UsageError
 
 UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
@@ -30,31 +30,11 @@ def _seconds_before_now(text: str) -> int | None:
     return _seconds(text[4:]) if text.startswith("now-") else None
 
 
-def _back(unit: str) -> Operator:
-    words = {"s": "seconds", "m": "minutes", "w": "weeks"}[unit]
-    return Operator(
-        f"<N>{unit}",
-        False,
-        lambda now, n: plus(now, timedelta(seconds=-n * UNITS[unit])),
-        lambda now, start, n: plus(start, timedelta(seconds=n * UNITS[unit])),
-        f"now minus N {words}",
-        f"from plus N {words}",
-    )
-
-
 TYPED = (
-    _back("s"),
-    _back("m"),
-    _back("w"),
-    Operator(
-        "1h30m",
-        False,
-        lambda now, n: plus(now, timedelta(seconds=-n)),
-        lambda now, start, n: plus(start, timedelta(seconds=n)),
-        "now minus 1 hour and 30 minutes",
-        "from plus 1 hour and 30 minutes",
-        _seconds,
-    ),
+    counted("<N>s", UNITS["s"], "N seconds"),
+    counted("<N>m", UNITS["m"], "N minutes"),
+    counted("<N>w", UNITS["w"], "N weeks"),
+    counted("1h30m", UNITS["s"], "1 hour and 30 minutes", _seconds),
     Operator(
         "now-1h",
         False,

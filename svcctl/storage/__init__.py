@@ -137,8 +137,24 @@ class Storage(Protocol):
     def remove(self, *names: str) -> None:
         """Remove objects; those that are not there do not matter. Folders stay."""
 
+    @abstractmethod
+    def folders(self, folder: str = "") -> Iterator[str]:
+        """The names, without their paths, of the folders directly in a folder. None if there is no such folder."""
+
+    @abstractmethod
+    def put_new(self, name: str, data: bytes) -> bool:
+        """Store a small object whole unless there is one of that name; whether it was stored.
+
+        Of several writers at one moment, on any machines, one alone is told True: on S3 that is up to the service,
+        which may ignore the condition. After Unavailable the object is there whole or not at all.
+        """
+
     def remove_folder(self, name: str) -> None:
         """Remove a folder if nothing is in it, where storage has folders; raises nothing."""
+        return
+
+    def remove_unfinished(self, folder: str) -> None:
+        """Remove what killed writers left directly in a folder, where storage shows it."""
         return
 
     @abstractmethod
@@ -148,7 +164,7 @@ class Storage(Protocol):
 
 def exists(address: str) -> UsageError:
     """The error of every storage when a name is taken."""
-    return UsageError(f"{address} exists", hint="give another name, or overwrite it with --force")
+    return UsageError(f"{address} already exists", hint="choose another name, or overwrite it with --force")
 
 
 def absent(address: str) -> UsageError:

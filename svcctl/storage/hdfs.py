@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
@@ -75,6 +76,27 @@ class Hdfs(Storage):
             for found in self._client.list_status(_path(folder.rstrip("/")), recursive=True):
                 if not found.isdir and not _is_part(found.path):
                     yield found.path.removeprefix("/"), found.length
+
+    def folders(self, folder: str = "") -> Iterator[str]:
+        with self._explained(folder), suppress(FileNotFoundError):
+            for found in self._client.list_status(_path(folder.rstrip("/")), recursive=False):
+                if found.isdir:
+                    yield posixpath.basename(found.path)
+
+    def put_new(self, name: str, data: bytes) -> bool:
+        path, part = _path(name), _part(f"{_path(name)}.{uuid.uuid4().hex}")
+        try:
+            with self._explained(name):
+                with self._client.create(part, self._options) as stream:
+                    stream.write(data)
+                self._client.rename(part, path, False)
+        except UsageError:
+            with self._explained(name):
+                self._client.delete(part)
+            if self.size(name) is not None:
+                return False
+            raise
+        return True
 
     def remove(self, *names: str) -> None:
         for name in names:

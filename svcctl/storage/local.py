@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from svcctl.compression import Damaged, check
 from svcctl.errors import IncompleteResult, UsageError
-from svcctl.files import PART_SUFFIX, Part
+from svcctl.files import PART_SUFFIX, Part, remove_abandoned, sync_directory, write
 from svcctl.storage import Growing, Sink, Storage, absent, exists
 
 PIECE_BYTES = 1 << 20
 
 
 class Local(Storage):
-    """Files under `directory`; with the empty path, names are paths as a shell takes them, absolute ones too."""
+    """Files under `directory`; with the empty path, names are paths as a shell takes them, absolute ones too.
 
-    def __init__(self, directory: Path = Path()) -> None:
+    With `take`, an object is taken over from another writer, which cannot complete it then.
+    """
+
+    def __init__(self, directory: Path = Path(), *, take: bool = False) -> None:
         self._directory = directory
+        self._take = take
 
     def create(self, name: str, *, overwrite: bool, durable: bool = True) -> Sink:
         path = self._directory / name
         with _explained(path, "write"):
             _refuse_taken(path, overwrite=overwrite)
             path.parent.mkdir(parents=True, exist_ok=True)
-            return _File(Part(path), overwrite=overwrite, durable=durable)
+            return _File(Part(path, take=self._take), overwrite=overwrite, durable=durable)
 
     def grow(self, name: str, part: str, *, overwrite: bool) -> Growing | None:
         path, growing = self._directory / name, self._directory / f"{part}{PART_SUFFIX}"
@@ -64,9 +70,35 @@ class Local(Storage):
             with _explained(path, "remove"):
                 path.unlink(missing_ok=True)
 
+    def folders(self, folder: str = "") -> Iterator[str]:
+        path = self._directory / folder
+        with _explained(path, "read"), suppress(FileNotFoundError), os.scandir(path) as found:
+            yield from (entry.name for entry in found if entry.is_dir())
+
+    def put_new(self, name: str, data: bytes) -> bool:
+        path = self._directory / name
+        # A part of its own, since the writer of a shared one may be on another machine, whose locks do not count here.
+        part = path.with_name(f".{path.name}.{uuid.uuid4().hex}{PART_SUFFIX}")
+        with _explained(path, "write"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write(part, data)
+            try:
+                os.link(part, path)
+            except FileExistsError:
+                return False
+            finally:
+                part.unlink(missing_ok=True)
+            sync_directory(path.parent)
+        return True
+
     def remove_folder(self, name: str) -> None:
         with suppress(OSError):
             (self._directory / name).rmdir()
+
+    def remove_unfinished(self, folder: str) -> None:
+        path = self._directory / folder
+        with _explained(path, "remove"):
+            remove_abandoned(path)
 
     def address(self, name: str) -> str:
         return str(self._directory / name)
@@ -105,7 +137,11 @@ class _File(Sink):
         except Damaged as error:
             raise IncompleteResult(f"cannot write {self._part.path}: what was written {error}") from None
         except OSError as error:
-            raise IncompleteResult(f"cannot write {self._part.path}: {error.strerror}") from None
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            raise IncompleteResult(
+                f"cannot write {self._part.path}: {error.strerror}",
+                hint="make room on its disk, then run the same command again" if full else None,
+            ) from None
 
 
 class _Growing(_File, Growing):
@@ -131,7 +167,9 @@ def _refuse_taken(path: Path, *, overwrite: bool) -> None:
 def _explained(path: Path, verb: str) -> Iterator[None]:
     try:
         yield
-    except FileNotFoundError:
-        raise absent(str(path)) from None
+    except FileNotFoundError as error:
+        if verb == "read":
+            raise absent(str(path)) from None
+        raise UsageError(f"cannot {verb} {path}: {error.strerror}") from None
     except OSError as error:
         raise UsageError(f"cannot {verb} {path}: {error.strerror}") from None

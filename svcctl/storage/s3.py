@@ -28,7 +28,13 @@ from queue import Empty, Full, Queue
 from typing import TYPE_CHECKING
 
 import obstore
-from obstore.exceptions import BaseError, InvalidPathError, PermissionDeniedError, UnauthenticatedError
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    InvalidPathError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
 from obstore.store import S3Store
 
 from svcctl.errors import Unavailable, UsageError
@@ -125,6 +131,24 @@ class S3(Storage):
         except FileNotFoundError:
             raise self._no_bucket() from None
 
+    def folders(self, folder: str = "") -> Iterator[str]:
+        try:
+            with self.explained(folder):
+                found = obstore.list_with_delimiter(self._store, folder or None)["common_prefixes"]
+        except FileNotFoundError:
+            raise self._no_bucket() from None
+        return (str(name).rpartition("/")[2] for name in found)
+
+    def put_new(self, name: str, data: bytes) -> bool:
+        try:
+            with self.explained(name):
+                obstore.put(self._store, name, data, mode="create")
+        except AlreadyExistsError:
+            return False
+        except FileNotFoundError:
+            raise self._no_bucket() from None
+        return True
+
     def remove(self, *names: str) -> None:
         with self.explained(next(iter(names), "")), suppress(FileNotFoundError):
             obstore.delete(self._store, names)
@@ -151,10 +175,10 @@ class S3(Storage):
 
     @contextmanager
     def explained(self, name: str) -> Iterator[None]:
-        """The library's errors as ours; only FileNotFoundError, which may be the object or the bucket, stays."""
+        """The library's errors as ours. FileNotFoundError, of the object or the bucket, and AlreadyExistsError stay."""
         try:
             yield
-        except FileNotFoundError:
+        except (FileNotFoundError, AlreadyExistsError):
             raise
         except (InvalidPathError, ValueError):
             raise UsageError(f"{self.address(name)} is not a valid name of an object") from None

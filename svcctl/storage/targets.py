@@ -42,16 +42,17 @@ SCHEMES: Mapping[str, Scheme] = {
 """What stands before `://` in a target; a target without it is a local path."""
 
 
-def open_target(target: str, environment: Mapping[str, str]) -> tuple[Storage, str]:
+def open_target(target: str, environment: Mapping[str, str], *, take: bool = False) -> tuple[Storage, str]:
     """The storage of a target, and the object's name in it. Connects to nothing.
 
+    With `take`, a local file that another process is writing is taken over, as objects elsewhere are anyway.
     What follows the place is taken literally, so it may be a pattern of names: `s3://bucket/{start:%Y/%m}.csv`.
     UsageError when the target has another scheme or names no object, or when the environment lacks the credentials
     (see s3.py); MissingExtra when the packages are not installed.
     """
     scheme, separator, rest = target.partition("://")
     if not separator:
-        return Local(), target
+        return Local(take=take), target
     if scheme not in SCHEMES:
         *first, last = ("a local path", *(f"{name}://{row.place}/name" for name, row in SCHEMES.items()))
         raise UsageError(f"cannot write to '{target}'", hint=f"targets are {', '.join(first)} and {last}")

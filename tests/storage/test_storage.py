@@ -51,7 +51,7 @@ def test_an_object_that_exists_is_not_overwritten_unless_told_to(place: Place, d
     store(storage, name, b"old")
     with pytest.raises(UsageError) as caught:
         storage.create(name, overwrite=False)
-    assert caught.value.message == f"{storage.address(name)} exists"
+    assert caught.value.message == f"{storage.address(name)} already exists"
     with storage.create(name, overwrite=True) as sink:
         sink.write(data)
         assert content(storage, name) == b"old"
@@ -68,7 +68,7 @@ def test_an_object_that_appeared_meanwhile_is_not_overwritten(place: Place, data
         appear(place, other, name)
         with pytest.raises(UsageError) as caught:
             sink.complete()
-    assert caught.value.message == f"{storage.address(name)} exists"
+    assert caught.value.message == f"{storage.address(name)} already exists"
     assert content(storage, name) == b"theirs"
     assert len(place.everything()) == 1
 
@@ -252,3 +252,22 @@ def test_a_server_that_goes_away_in_the_middle_leaves_nothing(remote: Place) -> 
     assert storage.size(name) is None
     store(storage, name, SMALL)
     assert content(storage, name) == SMALL
+
+
+def test_of_writers_of_one_new_object_one_is_told_that_it_was_stored(place: Place) -> None:
+    storage, name = place.open("log/1.json")
+    with ThreadPoolExecutor(8) as threads:
+        stored = list(threads.map(lambda number: storage.put_new(name, b"%d" % number), range(8)))
+    if storage.put_new(name, b"late"):
+        pytest.skip("this S3 service ignores the condition")
+    assert (stored.count(True), content(storage, name)) == (1, b"%d" % stored.index(True))
+    assert len(place.everything()) == 1
+
+
+def test_folders_are_those_directly_in_a_folder(place: Place) -> None:
+    storage, name = place.open("a/b.csv")
+    folder = name.removesuffix("a/b.csv").rstrip("/")
+    assert list(storage.folders(f"{folder}/none")) == []
+    for each in ("a/b.csv", "a/c/d.csv", "e.f/g.csv", "h.csv"):
+        store(storage, f"{folder}/{each}", SMALL)
+    assert sorted(storage.folders(folder)) == ["a", "e.f"]

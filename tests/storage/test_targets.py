@@ -84,4 +84,7 @@ def test_a_target_whose_packages_are_not_installed_names_the_extra(
     with pytest.raises(MissingExtra) as caught:
         open_target(f"{scheme}://place/rows.csv", KEYS)
     assert caught.value.message == f"the target {scheme}:// needs packages that are not installed"
-    assert caught.value.hint == f"install them with: pip install 'svcctl[{scheme}]'"
+    assert (
+        caught.value.hint
+        == f"install them with: pip install 'svcctl[{scheme}]' (in a clone: pip install '.[{scheme}]')"
+    )

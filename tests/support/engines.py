@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -9,13 +10,19 @@ from typing import cast
 
 import duckdb
 import pyarrow as pa
+import pytest
+from _pytest.mark import ParameterSet
 from sqlglot import exp
 
+from support.spark import shared, shared_sail, spark
 from svcctl.errors import NotFound, ServiceError, SvcctlError, UsageError
-from svcctl.service.engines import ARROW, ROWS_PER_BATCH, Engine, Mark, check_table
+from svcctl.service.engines import ARROW, ROWS_PER_BATCH, Engine, Extent, Mark, check_table, replaced
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.dialect import DuckDBDialect
+from svcctl.service.engines.duckdb.lake import LakeEngine
 from svcctl.service.engines.duckdb.text import quote
+from svcctl.service.engines.lake import Lake
+from svcctl.service.engines.spark import Connection, Server, SparkEngine
 from svcctl.service.language.dialect import Dialect, write
 from svcctl.service.language.types import Column, Plan, Table, Type
 
@@ -38,6 +45,7 @@ class PlainEngine:
         self._connection = duckdb.connect()
         self._tables: dict[str, Table] = {}
         self._versions: dict[str, int] = {}
+        self._begun: dict[str, int] = {}
 
     def tables(self) -> Mapping[str, Table]:
         return self._tables
@@ -47,14 +55,27 @@ class PlainEngine:
             raise NotFound(f"no table '{name}'")
         return self._tables[name]
 
+    def everywhere(self, name: str) -> bool:
+        return False
+
     def newest(self, name: str) -> datetime | None:
         self.table(name)
         [(newest,)] = self._connection.cursor().execute(f"SELECT max(eventdate) FROM {quote(name)}").fetchall()
         return cast("datetime | None", newest)
 
+    def extent(self, name: str) -> Extent:
+        self.table(name)
+        extent = f"SELECT count(*), min(eventdate), max(eventdate) FROM {quote(name)}"
+        [(events, oldest, newest)] = self._connection.cursor().execute(extent).fetchall()
+        return Extent(events, oldest, newest, bytes=None)
+
     def mark(self, name: str) -> Mark:
         self.table(name)
         return f"v{self._versions[name]}"
+
+    def check_mark(self, name: str, mark: Mark) -> None:
+        if int(str(mark)[1:]) < self._begun.get(name, 0):
+            raise replaced(name)
 
     def create(self, name: str, columns: Sequence[Column]) -> Table:
         check_table(name, columns, self._tables)
@@ -65,13 +86,26 @@ class PlainEngine:
         cursor = self._connection.cursor()
         cursor.register("empty", empty)
         cursor.execute(f"CREATE TABLE {quote(name)} AS FROM empty")
-        self._versions[name] = 0
+        self._versions[name] = self._begun.setdefault(name, 0)
         self._tables[name] = Table(name, tuple(columns))
         return self._tables[name]
 
-    def append(self, name: str, rows: pa.RecordBatchReader, *, create: Sequence[Column] | None = None) -> int:
+    def drop(self, name: str) -> None:
+        self.table(name)
+        self._connection.cursor().execute(f"DROP TABLE {quote(name)}")
+        self._begun[name] = self._versions[name] + 1
+        del self._tables[name]
+
+    def append(
+        self,
+        name: str,
+        rows: pa.RecordBatchReader,
+        *,
+        create: Sequence[Column] | None = None,
+        replace: bool = False,
+    ) -> int:
         if create is not None:
-            check_table(name, create, self._tables)
+            check_table(name, create, self._tables, replace=replace)
         columns = self.table(name).columns if create is None else create
         unknown = [given for given in rows.schema.names if given not in {column.name for column in columns}]
         if unknown:
@@ -94,6 +128,8 @@ class PlainEngine:
         if stored["eventdate"].null_count:
             raise ServiceError("a row has no eventdate", code=500)
         if create is not None:
+            if replace and name in self._tables:
+                self.drop(name)
             self.create(name, create)
         cursor = self._connection.cursor()
         cursor.register("incoming", stored)
@@ -124,6 +160,9 @@ class PlainEngine:
         until: Mark | None = None,
         rows_per_batch: int = ROWS_PER_BATCH,
     ) -> Iterator[PlainStream]:
+        for mark in (since, until):
+            if mark is not None:
+                self.check_mark(plan.table, mark)
         first = 0 if since is None else int(str(since)[1:])
         last = self._versions[plan.table] if until is None else int(str(until)[1:])
         select = plan.select.copy()
@@ -177,4 +216,41 @@ def _stored(type_: Type) -> pa.DataType:
     return pa.int64() if type_ is Type.IP4 else ARROW[type_]
 
 
-ENGINES: Mapping[str, Callable[[], Engine]] = {"duckdb": DuckDBEngine, "plain": PlainEngine}
+class OwnFolder(LakeEngine):
+    """Tables in a folder that is removed when the engine is closed."""
+
+    def __init__(self) -> None:
+        self._directory = tempfile.TemporaryDirectory(prefix="svcctl-lake-")
+        super().__init__(Lake(self._directory.name, {}))
+
+    def close(self) -> None:
+        super().close()
+        self._directory.cleanup()
+
+
+class OnSail(SparkEngine):
+    """Such a folder, with queries that run on Sail."""
+
+    def __init__(self) -> None:
+        super().__init__(OwnFolder(), Connection(Server(shared_sail())))
+
+
+class OnSpark(SparkEngine):
+    """Such a folder, with queries that run on Spark."""
+
+    def __init__(self) -> None:
+        super().__init__(OwnFolder(), Connection(Server(shared(spark))))
+
+
+ENGINES: Mapping[str, Callable[[], Engine]] = {
+    "duckdb": DuckDBEngine,
+    "plain": PlainEngine,
+    "lake": OwnFolder,
+    "sail": OnSail,
+}
+EVERY_ENGINE: Mapping[str, Callable[[], Engine]] = {**ENGINES, "spark": OnSpark}
+
+
+def rows_of_engines(*slow: str) -> list[ParameterSet]:
+    """The names of EVERY_ENGINE as parameters; Spark, and those named, are slow."""
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name in ("spark", *slow)), id=name) for name in EVERY_ENGINE]

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from svcctl.errors import SvcctlError, UsageError
+from svcctl.errors import ServiceError, SvcctlError, UsageError
 from svcctl.service.language.dialect import Dialect
 from svcctl.service.language.types import Column, Plan, Table, Type
 
@@ -27,7 +28,7 @@ Mark = int | str
 """Everything that was stored in a table until some moment.
 
 Only the engine that made it can read it. It fits JSON, stays valid after a restart, and equals another mark of the same
-table when nothing was stored in between.
+table when nothing was stored in between. It ends with its table: a table that is made anew has marks of its own.
 """
 
 ARROW: Mapping[Type, pa.DataType] = {
@@ -45,6 +46,16 @@ ROWS_PER_BATCH = 8192
 """Lines of 100 to 400 bytes make chunks of 1 to 3 MB: large enough for the wire, small beside the memory limit."""
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much a table holds: events, their first and last date (UTC, without a zone), bytes on the disk if known."""
+
+    events: int
+    oldest: datetime | None
+    newest: datetime | None
+    bytes: int | None
 
 
 class Stream(Protocol):
@@ -82,25 +93,49 @@ class Engine(Protocol):
         """One table; NotFound when it is not stored."""
 
     @abstractmethod
+    def everywhere(self, name: str) -> bool:
+        """Whether other service processes read the same table, with the same marks, so that they can take its jobs."""
+
+    @abstractmethod
     def newest(self, name: str) -> datetime | None:
         """The latest eventdate of a table, without a zone and in UTC; None when it is empty."""
+
+    @abstractmethod
+    def extent(self, name: str) -> Extent:
+        """How much a table holds. NotFound when there is no such table."""
 
     @abstractmethod
     def mark(self, name: str) -> Mark:
         """Everything that is stored in a table now. NotFound when there is no such table."""
 
     @abstractmethod
+    def check_mark(self, name: str, mark: Mark) -> None:
+        """ServiceError as of `replaced` when the table of a mark was dropped or replaced since."""
+
+    @abstractmethod
     def create(self, name: str, columns: Sequence[Column]) -> Table:
         """A new, empty table. UsageError as of `check_table`."""
 
     @abstractmethod
-    def append(self, name: str, rows: pa.RecordBatchReader, *, create: Sequence[Column] | None = None) -> int:
+    def append(
+        self,
+        name: str,
+        rows: pa.RecordBatchReader,
+        *,
+        create: Sequence[Column] | None = None,
+        replace: bool = False,
+    ) -> int:
         """Store rows sorted by eventdate, all or none; how many there were.
 
         Columns go by name; those the rows lack become null, those the table lacks are a UsageError. Values are cast to
         the table's types, timestamps cut to milliseconds; ServiceError when a value does not fit, or a row has no
-        eventdate. With `create` the table is made first, and only stays if the rows do.
+        eventdate. With `create` the table is made first, and only stays if the rows do; with `replace`, in the place of
+        the table of that name, which is dropped if the rows stay.
         """
+
+    @abstractmethod
+    def drop(self, name: str) -> None:
+        """Remove a table and its rows. NotFound when there is no such table."""
 
     @abstractmethod
     def trim(self, name: str, *, most: int, since: datetime) -> int:
@@ -123,12 +158,33 @@ class Engine(Protocol):
 
         Batches hold the plan's columns in its order, in the types of ARROW, under any names. With `until` given, the
         same call returns the same rows in the same order, whatever was stored in the meantime. ServiceError when the
-        plan cannot run.
+        plan cannot run, or as of `check_mark`.
         """
 
     @abstractmethod
     def close(self) -> None:
         """Give back what the engine holds. No other call may follow."""
+
+
+@runtime_checkable
+class Several(Protocol):
+    """What an engine that is made of several offers besides."""
+
+    @abstractmethod
+    def holder(self, name: str) -> Engine:
+        """The engine that has a table, or would have it."""
+
+    @abstractmethod
+    def move(self, name: str, *, shared: bool) -> int:
+        """Move a table to the shared folder, or from there to the service's own file; how many rows it has.
+
+        Its marks end. NotFound when there is no such table, UsageError when it is there already or must stay.
+        """
+
+
+def holder(engine: Engine, name: str) -> Engine:
+    """The engine that has a table, or would have it: plans over the table are in its dialect, and run on it."""
+    return engine.holder(name) if isinstance(engine, Several) else engine
 
 
 def check_table_name(name: str) -> str:
@@ -140,8 +196,8 @@ def check_table_name(name: str) -> str:
     return name
 
 
-def check_table(name: str, columns: Sequence[Column], existing: Mapping[str, Table]) -> None:
-    """UsageError when a table cannot be made: its name or a column cannot be used, or it exists.
+def check_table(name: str, columns: Sequence[Column], existing: Iterable[str], *, replace: bool = False) -> None:
+    """UsageError when a table cannot be made: its name or a column cannot be used, or it exists and is not to go.
 
     Names that differ only by case count as equal, because engines cannot tell them apart.
     """
@@ -151,5 +207,14 @@ def check_table(name: str, columns: Sequence[Column], existing: Mapping[str, Tab
     if len({column.name.casefold() for column in columns}) < len(columns):
         raise UsageError(f"table '{name}' would have two columns of the same name")
     for other in existing:
-        if other.casefold() == name.casefold():
+        if other == name and not replace:
             raise UsageError(f"table '{other}' is already there")
+        if other != name and other.casefold() == name.casefold():
+            raise UsageError(f"table '{name}' differs from table '{other}' only in case", hint=f"use '{other}'")
+
+
+def replaced(name: str) -> ServiceError:
+    """The error of a query that has read a part of a table which is no longer there."""
+    return ServiceError(
+        f"table '{name}' was dropped or replaced, so the query cannot continue; a new query or job reads its new events"
+    )

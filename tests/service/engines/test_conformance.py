@@ -1,4 +1,4 @@
-"""What every engine does: the contract of the protocol, on each of ENGINES. A new engine is a row there."""
+"""What every engine does: the contract of the protocol, on each of EVERY_ENGINE. A new engine is a row there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.engines import ENGINES
+from support.engines import EVERY_ENGINE, rows_of_engines
 from support.events import batches, store
 
 from svcctl.errors import NotFound, ServiceError, UsageError
@@ -24,9 +24,9 @@ EVERY_TYPE = tuple(Column("eventdate" if type_ is Type.TIMESTAMP else type_.valu
 FIRST = datetime(2024, 1, 1)
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=rows_of_engines())
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    with closing(ENGINES[request.param]()) as engine:
+    with closing(EVERY_ENGINE[request.param]()) as engine:
         yield engine
 
 
@@ -66,7 +66,8 @@ def test_a_new_table_is_listed_with_its_columns_and_is_empty(engine: Engine) -> 
         ('a"b', COLUMNS, "'a\"b' cannot name a table"),
         ("t", COLUMNS[1:], "table 't' needs a column eventdate of type timestamp"),
         ("t", (*COLUMNS, Column("N", Type.STR)), "table 't' would have two columns of the same name"),
-        ("Taken", COLUMNS, "table 'taken' is already there"),
+        ("taken", COLUMNS, "table 'taken' is already there"),
+        ("Taken", COLUMNS, "table 'Taken' differs from table 'taken' only in case"),
     ],
 )
 def test_a_table_that_cannot_be_made_is_refused(
@@ -280,3 +281,62 @@ def test_reads_run_beside_a_write(engine: Engine) -> None:
 def test_a_pattern_is_checked(engine: Engine) -> None:
     assert engine.dialect.check_pattern("a[b-d]+$") is None
     assert engine.dialect.check_pattern("(") == "missing ): ("
+
+
+def test_an_extent_counts_events_and_has_their_first_and_last_date(engine: Engine) -> None:
+    engine.create("empty", COLUMNS)
+    add(engine, (3, 1), (1, 2), (2, 3))
+    full, empty = engine.extent("t"), engine.extent("empty")
+    assert (full.events, full.oldest, full.newest) == (3, at(1), at(3))
+    assert (empty.events, empty.oldest, empty.newest, empty.bytes) == (0, None, None, None)
+    with pytest.raises(NotFound, match=r"^no table 'nope'$"):
+        engine.extent("nope")
+
+
+GONE = "table 't' was dropped or replaced, so the query cannot continue; a new query or job reads its new events"
+
+
+@pytest.mark.parametrize("again", ["replaced", "dropped and made again"])
+def test_the_marks_of_a_table_end_with_it_whatever_the_new_one_holds(engine: Engine, again: str) -> None:
+    add(engine, (0, 0))
+    old = [engine.mark("t")]
+    add(engine, (1, 1))
+    old.append(engine.mark("t"))
+    for count in (0, 1, 5):  # fewer rows than before, and more
+        new = batches(COLUMNS, [(at(n), 10 + n) for n in range(count)])
+        if again != "replaced":
+            engine.drop("t")
+            assert dict(engine.tables()) == {}
+        assert engine.append("t", new, create=COLUMNS, replace=True) == count
+        for mark in old:
+            with pytest.raises(ServiceError) as caught:
+                engine.check_mark("t", mark)
+            assert caught.value.message == GONE
+            for since, until in ((mark, None), (None, mark), (mark, engine.mark("t"))):
+                with pytest.raises(ServiceError) as caught:
+                    rows(engine, since=since, until=until)
+                assert caught.value.message == GONE
+        begin = engine.mark("t")
+        engine.check_mark("t", begin)
+        assert rows(engine, "from t select n", until=begin) == list(range(10, 10 + count))
+        add(engine, (9, 99))
+        assert rows(engine, "from t select n", since=begin) == [99]
+        old.append(engine.mark("t"))
+
+
+def test_a_replacement_that_fails_leaves_the_old_table(engine: Engine) -> None:
+    add(engine, (0, 1))
+    mark = engine.mark("t")
+    columns = (COLUMNS[0], Column("other", Type.INT4))
+    with pytest.raises(ServiceError):
+        engine.append("t", batches(columns, [(at(1), 1), (None, 2)]), create=columns, replace=True)
+    assert (engine.table("t").columns, engine.mark("t"), rows(engine, "from t select n")) == (COLUMNS, mark, [1])
+
+
+def test_a_query_that_runs_reads_on_while_its_table_is_dropped(engine: Engine) -> None:
+    add(engine, *((n, n) for n in range(20_000)))
+    with engine.stream(plan(engine, "from t select n"), rows_per_batch=2048) as stream:
+        batches_ = iter(stream)
+        first = next(batches_)
+        engine.drop("t")
+        assert first.num_rows + sum(batch.num_rows for batch in batches_) == 20_000

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -54,6 +54,21 @@ def test_rows_are_stored_in_eventdate_order_whatever_order_they_come_in(engine: 
     assert engine.append("t", selected(COUNTING.format(0, 5) + " ORDER BY i DESC")) == 5
     assert numbers(engine, "SELECT n FROM events.t") == [0, 1, 2, 3, 4]
     assert engine.newest("t") == datetime(2024, 1, 1, 0, 0, 4)
+
+
+@pytest.mark.parametrize(("row", "comes_at"), [(5, 5), (99_999, 0), (0, 100), (70_000, 80_000), (0, 99_999)])
+def test_a_new_table_is_in_order_wherever_a_row_comes_too_late(engine: DuckDBEngine, row: int, comes_at: int) -> None:
+    """Rows in order are stored without a sort; the first that is not may come after some are stored."""
+    in_order = [datetime(2024, 1, 1) + timedelta(milliseconds=n) for n in range(100_000)]
+    dates = in_order.copy()
+    dates.insert(comes_at, dates.pop(row))
+    rows = pa.table({"eventdate": pa.array(dates, pa.timestamp("us")), "n": list(range(len(dates)))})
+    batches = pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(max_chunksize=8192))
+    assert engine.append("t", batches, create=COLUMNS) == 100_000
+    with engine.statement("SELECT eventdate FROM events.t") as stored:
+        assert pa.chunked_array([batch.column(0) for batch in stored]).to_pylist() == in_order
+    assert engine.mark("t") == 100_000
+    assert list(engine.tables()) == ["t"]
 
 
 def test_a_table_stays_ordered_until_older_rows_come(engine: DuckDBEngine) -> None:

@@ -39,6 +39,9 @@ class DuckDBDialect:
     def try_cast(self, sql: exp.Expr, to: exp.DataType) -> exp.Expr:
         return exp.TryCast(this=sql, to=to)
 
+    def float_text(self, sql: exp.Expr) -> exp.Expr:
+        return exp.Cast(this=sql, to=exp.DataType(this=exp.DType.VARCHAR))
+
     def format_date(self, value: exp.Expr, pattern: DatePattern) -> exp.Expr:
         return exp.TimeToStr(this=value, format=_codes(pattern))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -23,9 +23,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from svcctl.errors import NotFound, UsageError
-from svcctl.service.engines import ROWS_PER_BATCH, Mark, check_table
+from svcctl.service.engines import ROWS_PER_BATCH, Extent, Mark, check_table
+from svcctl.service.engines.duckdb import positions
+from svcctl.service.engines.duckdb.arriving import Arriving
 from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
 from svcctl.service.engines.duckdb.opening import SCHEMA, open_file, readable
+from svcctl.service.engines.duckdb.reading import Reading
 from svcctl.service.engines.duckdb.statement import Statement, explained
 from svcctl.service.engines.duckdb.text import SQL_TYPES, TYPES, quote
 from svcctl.service.language.dialect import write
@@ -33,12 +36,12 @@ from svcctl.service.language.types import Column, Plan, Table, Type
 
 ROWID = "rowid"
 """DuckDB's pseudo-column of positions. No row is deleted where it is, so it numbers them from 0."""
-_TRIMMED = "SELECT coalesce(max(rows), 0) FROM main.trimmed WHERE name = ?"
-"""How many rows were removed before the first row of a table."""
+BLOCK = 1 << 18
+"""DuckDB's unit of storage in bytes, in which the size of a table is counted."""
 _CONNECT = "USE store; SET enable_progress_bar=false"
 
 
-class DuckDBEngine:
+class DuckDBEngine(Reading):
     """One file of events (or memory, for `path` None). Reads run side by side; one writer at a time.
 
     `memory_limit` is what DuckDB may hold; sorts and groups beyond it go to `spill`, by default beside the file.
@@ -51,6 +54,10 @@ class DuckDBEngine:
             self._connection = open_file(path, memory_limit=memory_limit, spill=spill)
             self._tables = self._read_tables(self._connection)
         self._writing = threading.Lock()
+        self._described = True
+        """Whether `tables` says what the tables will be when the present write is done."""
+        self._latest: dict[str, int] = {}
+        """The last eventdate of tables, in epoch milliseconds, where it is known: asking costs as much as writing."""
 
     def close(self) -> None:
         self._connection.close()
@@ -62,7 +69,7 @@ class DuckDBEngine:
         self.close()
 
     def tables(self) -> Mapping[str, Table]:
-        """The stored tables by name, as of the last write."""
+        """The stored tables by name, as of the last write. Another mapping once a write changes what it says."""
         return self._tables
 
     def table(self, name: str) -> Table:
@@ -71,18 +78,32 @@ class DuckDBEngine:
             raise NotFound(f"no table '{name}'")
         return self._tables[name]
 
+    def everywhere(self, name: str) -> bool:
+        return False
+
     def newest(self, name: str) -> datetime | None:
         """The latest eventdate of a table, without a zone and in UTC; None when it is empty."""
         with self._cursor() as cursor:
             newest: datetime | None = self._one(cursor, f"SELECT max(eventdate) FROM {_relation(self.table(name))}")
             return newest
 
-    def mark(self, name: str) -> int:
-        # Rows are added behind the others and removed before them, so this is the position of the next one.
-        rows = f"SELECT count(*) FROM {_relation(self.table(name))}"
+    def extent(self, name: str) -> Extent:
+        table = self.table(name)
+        relation = _relation(table)
         with self._cursor() as cursor:
-            position: int = self._one(cursor, f"SELECT ({rows}) + ({_TRIMMED})", [name])
-            return position
+            extent = f"SELECT count(*), min(eventdate), max(eventdate) FROM {relation}"
+            [(events, oldest, newest)] = cursor.execute(extent).fetchall()
+            blocks = "SELECT count(DISTINCT block_id) FILTER (block_id >= 0) FROM pragma_storage_info(?)"
+            # What was stored last is in DuckDB's log of changes, and has no blocks yet.
+            return Extent(events, oldest, newest, self._one(cursor, blocks, [f"store.{relation}"]) * BLOCK or None)
+
+    def mark(self, name: str) -> int:
+        with self._cursor() as cursor:
+            return positions.end(cursor, name, _relation(self.table(name)))
+
+    def check_mark(self, name: str, mark: Mark) -> None:
+        with self._cursor() as cursor:
+            positions.rows(cursor, name, [mark])
 
     def create(self, name: str, columns: Sequence[Column]) -> Table:
         """A new, empty table. UsageError when its name or columns cannot be used or the table is already there."""
@@ -90,11 +111,19 @@ class DuckDBEngine:
             self._create(cursor, name, columns)
         return self._tables[name]
 
-    def append(self, name: str, rows: pa.RecordBatchReader, *, create: Sequence[Column] | None = None) -> int:
+    def append(
+        self,
+        name: str,
+        rows: pa.RecordBatchReader,
+        *,
+        create: Sequence[Column] | None = None,
+        replace: bool = False,
+    ) -> int:
         with self._write() as cursor:
-            table = self.table(name) if create is None else self._create(cursor, name, create)
+            table = self.table(name) if create is None else self._create(cursor, name, create, replace=replace)
             relation = _relation(table)
-            cursor.register("incoming", rows)
+            arriving = Arriving(rows)
+            cursor.register("incoming", arriving.reader())
             names = rows.schema.names
             unknown = [given for given in names if given not in {column.name for column in table.columns}]
             if unknown:
@@ -103,17 +132,36 @@ class DuckDBEngine:
                     hint=f"it has {', '.join(column.name for column in table.columns)}",
                 )
             given = [column for column in table.columns if column.name in names]
-            last = self._one(cursor, f"SELECT max(eventdate) FROM {relation}")
-            later = f"SELECT count(*) FROM {relation} WHERE eventdate >= ?"
-            before = self._one(cursor, later, [last]) if last else 0
+            last = self._latest.pop(name, None)
+            if last is None and create is None:
+                last = self._one(cursor, f"SELECT epoch_ms(max(eventdate)) FROM {relation}")
+            # Only rows of a new table can still be sorted once they are stored.
+            order = "" if create is not None and arriving.in_order else "ORDER BY eventdate"
             added: int = self._one(
                 cursor,
                 f"INSERT INTO {relation} ({', '.join(quote(column.name) for column in given)}) "
-                f"SELECT {', '.join(map(_as_stored, given))} FROM incoming ORDER BY eventdate",
+                f"SELECT {', '.join(map(_as_stored, given))} FROM incoming {order}",
             )
-            if table.ordered and last and self._one(cursor, later, [last]) - before < added:
+            if not order and not arriving.in_order:
+                _rewrite(cursor, table, "ORDER BY eventdate")
+            if arriving.dates is not None:
+                self._latest[name] = arriving.dates[1] if last is None else max(last, arriving.dates[1])
+            if table.ordered and added and last is not None and (arriving.dates is None or arriving.dates[0] < last):
+                self._described = False
                 cursor.execute("UPDATE main.stored SET ordered = false WHERE name = ?", [name])
         return added
+
+    def drop(self, name: str) -> None:
+        with self._write() as cursor:
+            self._drop(cursor, name)
+            cursor.execute("DELETE FROM main.stored WHERE name = ?", [name])
+
+    def _drop(self, cursor: duckdb.DuckDBPyConnection, name: str) -> None:
+        relation = _relation(self.table(name))
+        positions.drop(cursor, name, relation)
+        self._described = False
+        self._latest.pop(name, None)
+        cursor.execute(f"DROP TABLE {relation}")
 
     def trim(self, name: str, *, most: int, since: datetime) -> int:
         relation = _relation(self.table(name))
@@ -124,52 +172,10 @@ class DuckDBEngine:
             if removed <= 0:
                 return rows
             # Written anew: the positions of rows after a DELETE would be DuckDB's choice.
-            kept = f"{SCHEMA}.{quote('(kept)')}"
-            cursor.execute(_create_sql(kept, self.table(name).columns))
-            cursor.execute(f"INSERT INTO {kept} SELECT * FROM {relation} OFFSET {removed}")
-            cursor.execute(f"DROP TABLE {relation}")
-            cursor.execute(f"ALTER TABLE {kept} RENAME TO {quote(name)}")
-            trimmed = self._one(cursor, _TRIMMED, [name]) + removed
-            cursor.execute("INSERT OR REPLACE INTO main.trimmed VALUES (?, ?)", [name, trimmed])
+            _rewrite(cursor, self.table(name), f"OFFSET {removed}")
+            self._latest.pop(name, None)
+            positions.trim(cursor, name, removed)
             return rows - removed
-
-    @contextmanager
-    def stream(
-        self,
-        plan: Plan,
-        *,
-        since: Mark | None = None,
-        until: Mark | None = None,
-        rows_per_batch: int = ROWS_PER_BATCH,
-    ) -> Iterator[Statement]:
-        with (
-            self._reading(plan, since, until) as (cursor, text),
-            closing(Statement(cursor, text, rows_per_batch)) as statement,
-        ):
-            yield statement
-
-    @contextmanager
-    def render(
-        self,
-        plan: Plan,
-        expressions: Sequence[str],
-        *,
-        since: Mark | None = None,
-        until: Mark | None = None,
-        skip: int = 0,
-        rows_per_batch: int = ROWS_PER_BATCH,
-    ) -> Iterator[Statement]:
-        """Like `stream`, but with expressions over the plan's columns, called c0, c1 …, without the first `skip` rows.
-
-        One statement does both, which is what makes this engine fast.
-        """
-        # The plan's own names cannot be used: DuckDB does not tell names apart that differ only in case.
-        names = ", ".join(f"c{index}" for index in range(plan.width))
-        with self._reading(plan, since, until) as (cursor, text):
-            rows = f"SELECT * FROM ({text}) OFFSET {skip}" if skip else text
-            select = f"SELECT {', '.join(expressions)} FROM ({rows}) AS plan({names})"
-            with closing(Statement(cursor, select, rows_per_batch)) as statement:
-                yield statement
 
     @contextmanager
     def _reading(
@@ -182,13 +188,11 @@ class DuckDBEngine:
         """
         cursor = self._open_cursor()
         try:
-            trimmed = 0
-            if since is not None or until is not None:
-                with explained():
+            with explained():
+                if since is not None or until is not None:
                     cursor.execute("BEGIN TRANSACTION")
-                    [(trimmed,)] = cursor.execute(_TRIMMED, [plan.table]).fetchall()
-            moved = (None if mark is None else max(0, int(mark) - trimmed) for mark in (since, until))
-            yield cursor, self._text(plan, *moved)
+                first, last = positions.rows(cursor, plan.table, (since, until))
+            yield cursor, self._text(plan, first, last)
         finally:
             cursor.close()
 
@@ -230,11 +234,16 @@ class DuckDBEngine:
                 limit.set("expression", exp.Subquery(this=exp.Select(expressions=[limit.expression])))
         return write(select, self.dialect)
 
-    def _create(self, cursor: duckdb.DuckDBPyConnection, name: str, columns: Sequence[Column]) -> Table:
-        check_table(name, columns, self._tables)
+    def _create(
+        self, cursor: duckdb.DuckDBPyConnection, name: str, columns: Sequence[Column], *, replace: bool = False
+    ) -> Table:
+        check_table(name, columns, self._tables, replace=replace)
+        if replace and name in self._tables:
+            self._drop(cursor, name)
         table = Table(name, tuple(columns), ordered=True)
+        self._described = False
         cursor.execute(_create_sql(_relation(table), columns))
-        cursor.execute("INSERT INTO main.stored VALUES (?, true)", [name])
+        cursor.execute("INSERT OR REPLACE INTO main.stored VALUES (?, true)", [name])
         return table
 
     def _open_cursor(self) -> duckdb.DuckDBPyConnection:
@@ -253,18 +262,21 @@ class DuckDBEngine:
 
     @contextmanager
     def _write(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Run the block in a transaction, and read the catalog again afterwards."""
+        """Run the block in a transaction, and read the catalog again when that has changed."""
         with self._writing, self._cursor() as cursor:
+            self._described = True
             cursor.execute("BEGIN")
             try:
                 yield cursor
                 cursor.execute("COMMIT")
             except BaseException:
+                self._latest.clear()
                 # A failed COMMIT has rolled back already, and DuckDB then refuses another ROLLBACK.
                 with _ignoring_no_transaction():
                     cursor.execute("ROLLBACK")
                 raise
-            self._tables = self._read_tables(cursor)
+            if not self._described:
+                self._tables = self._read_tables(cursor)
 
     @staticmethod
     def _one(cursor: duckdb.DuckDBPyConnection, sql: str, values: Sequence[object] = ()) -> Any:
@@ -295,6 +307,15 @@ def _ignoring_no_transaction() -> Iterator[None]:
 
 def _relation(table: Table) -> str:
     return f"{SCHEMA}.{quote(table.name)}"
+
+
+def _rewrite(cursor: duckdb.DuckDBPyConnection, table: Table, rows: str) -> None:
+    """Replace a table by some of its rows, or by all of them in another order: `rows` ends the SELECT of them."""
+    relation, kept = _relation(table), f"{SCHEMA}.{quote('(kept)')}"
+    cursor.execute(_create_sql(kept, table.columns))
+    cursor.execute(f"INSERT INTO {kept} SELECT * FROM {relation} {rows}")
+    cursor.execute(f"DROP TABLE {relation}")
+    cursor.execute(f"ALTER TABLE {kept} RENAME TO {quote(table.name)}")
 
 
 def _create_sql(relation: str, columns: Sequence[Column]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +19,8 @@ import duckdb
 from svcctl import __version__
 from svcctl.errors import Locked, UsageError
 from svcctl.files import Part
+from svcctl.service.engines.duckdb import positions
+from svcctl.service.engines.duckdb.macros import DEFINED
 from svcctl.service.engines.duckdb.statement import first_line
 from svcctl.service.engines.duckdb.text import literal
 
@@ -33,6 +36,7 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 # The file is attached as `store`: a file events.db would otherwise become a catalog `events` and make the name of the
 # schema ambiguous. After that no file can be reached; only the settings that each connection needs stay unlocked.
 _OPEN = f"""
+    {DEFINED}
     ATTACH {{path}} AS store;
     SET GLOBAL TimeZone='UTC';
     SET enable_external_access=false;
@@ -41,8 +45,17 @@ _OPEN = f"""
     USE store;
     CREATE SCHEMA IF NOT EXISTS {SCHEMA};
     CREATE TABLE IF NOT EXISTS main.stored (name VARCHAR PRIMARY KEY, ordered BOOLEAN NOT NULL);
-    CREATE TABLE IF NOT EXISTS main.trimmed (name VARCHAR PRIMARY KEY, rows BIGINT NOT NULL);
+    {positions.TABLES};
     CREATE TABLE IF NOT EXISTS main.version AS SELECT {VERSION} AS version
+"""
+
+_READ = f"""
+    {DEFINED}
+    SET GLOBAL TimeZone='UTC';
+    SET allowed_directories={{folders}};
+    SET enable_external_access=false;
+    SET allowed_configs=['enable_progress_bar'];
+    SET lock_configuration=true
 """
 
 
@@ -63,6 +76,16 @@ def open_file(path: Path | None, *, memory_limit: str, spill: Path | None) -> du
     except BaseException:
         connection.close()
         raise
+    return connection
+
+
+def open_reader(folder: Path | None, *, memory_limit: str, spill: Path | None) -> duckdb.DuckDBPyConnection:
+    """A connection without tables that reads files below a folder and reaches nothing else; spills to `spill`."""
+    beside = spill or Path(tempfile.gettempdir()) / f"svcctl-{uuid.uuid4().hex}.tmp"
+    settings = _SETTINGS | {"memory_limit": memory_limit, "temp_directory": str(beside)}
+    connection = duckdb.connect(":memory:", config=settings)
+    allowed = "[]" if folder is None else f"[{literal(f'{folder}/')}]"
+    connection.execute(_READ.format(folders=allowed))
     return connection
 
 

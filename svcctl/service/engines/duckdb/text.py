@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from svcctl.errors import UsageError
 from svcctl.service.language.types import Type
+
+LINE = "(line)"
+"""The column of line numbers, beside the fields of formats that are read line by line."""
 
 SQL_TYPES = {
     Type.TIMESTAMP: "TIMESTAMP",
@@ -25,3 +31,19 @@ def quote(name: str) -> str:
 def literal(text: str) -> str:
     """A text as an SQL string."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def distinct(names: Iterable[str]) -> list[str]:
+    """Names of columns, with a number where DuckDB, which ignores case, would have the same one again."""
+    found: list[str] = []
+    taken = {LINE}
+    for at, given in enumerate(names):
+        if "\0" in given:
+            raise UsageError("a name of a column has the character NUL: this is not a text file in UTF-8")
+        name, again = given or f"column{at}", 0
+        while name.casefold() in taken:
+            again += 1
+            name = f"{given or f'column{at}'}_{again}"
+        found.append(name)
+        taken.add(name.casefold())
+    return found

@@ -1,0 +1,61 @@
+"""Rows on their way into a table: their dates, and whether they arrive in order of these, as those of most logs do.
+
+A sort of a large load is most of its work, and more than fits the memory: rows that are in order are better not sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+AHEAD = 8
+"""Batches that are held and looked at before any of them is stored."""
+
+
+class Arriving:
+    """The same rows; `in_order` is about all that were read so far, which at first are a few batches.
+
+    `dates` are the earliest and the latest of them as they are stored, in epoch milliseconds; None without rows, or
+    where they are not timestamps yet.
+    """
+
+    def __init__(self, rows: pa.RecordBatchReader) -> None:
+        self._schema = rows.schema
+        self._dated = any(field.name == "eventdate" and pa.types.is_timestamp(field.type) for field in rows.schema)
+        self.in_order = self._dated
+        self._last: pa.Scalar | None = None
+        self.dates: tuple[int, int] | None = None
+        first = list(islice(rows, AHEAD))
+        for batch in first:
+            self._look_at(batch)
+        self._batches = chain(first, self._rest(rows))
+
+    def reader(self) -> pa.RecordBatchReader:
+        return pa.RecordBatchReader.from_batches(self._schema, self._batches)
+
+    def _rest(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            self._look_at(batch)
+            yield batch
+
+    def _look_at(self, batch: pa.RecordBatch) -> None:
+        if not self._dated or not batch.num_rows:
+            return
+        dates = batch.column("eventdate")
+        bounds = pc.min_max(dates.cast(pa.timestamp("us"), safe=False).cast(pa.int64())).as_py().values()
+        known = [*(self.dates or ()), *(_milliseconds(bound) for bound in bounds if bound is not None)]
+        self.dates = (min(known), max(known)) if known else None
+        if not self.in_order:
+            return
+        earlier = pc.any(pc.less(dates[1:], dates[:-1])).as_py()
+        follows = self._last is None or pc.greater_equal(dates[0], self._last).as_py()
+        self.in_order = bool(follows) and not earlier and not dates.null_count
+        self._last = dates[-1]
+
+
+def _milliseconds(microseconds: int) -> int:
+    """What DuckDB's integer division gives, which rounds towards zero."""
+    return microseconds // 1000 if microseconds >= 0 else -(-microseconds // 1000)

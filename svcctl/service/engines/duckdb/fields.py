@@ -1,0 +1,187 @@
+"""Columns of a file as SQL: what a value is in the file, what it is as stored, and its type.
+
+Of text, only whole numbers, numbers and true/false become typed columns; addresses stay text until a table asks for
+ip4. Nested JSON stays JSON text. A time is ISO 8601, epoch seconds or milliseconds, or the interface's own
+dd/MM/yyyy HH:mm:ss, unless a format is given; a time that names no zone is in the zone given, or else UTC.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from svcctl.api.dates import MAX_EPOCH_SECONDS
+from svcctl.service.engines.duckdb.text import SQL_TYPES, literal
+from svcctl.service.language.types import Type
+
+UTC = "UTC"
+"""The zone of times that name none, if no other is given."""
+LONGEST_VALUE = 500
+"""Bytes of a number or a time as text."""
+_OCTET = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+_DAY_FIRST = ("%d/%m/%Y %H:%M:%S", "%d/%m/%Y %H:%M:%S.%f", "%d/%m/%Y %H:%M", "%d/%m/%Y")
+_STORED = {
+    "BOOLEAN": Type.BOOL,
+    "TINYINT": Type.INT4,
+    "SMALLINT": Type.INT4,
+    "INTEGER": Type.INT4,
+    "UTINYINT": Type.INT4,
+    "USMALLINT": Type.INT4,
+    "UINTEGER": Type.INT8,
+    "BIGINT": Type.INT8,
+    "UBIGINT": Type.INT8,
+    "HUGEINT": Type.INT8,
+    "UHUGEINT": Type.INT8,
+    "FLOAT": Type.FLOAT8,
+    "DOUBLE": Type.FLOAT8,
+    "DECIMAL": Type.FLOAT8,
+    "DATE": Type.TIMESTAMP,
+    "TIMESTAMP": Type.TIMESTAMP,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of the file as SQL: its value in the file, its value as stored, and the type of that.
+
+    Where the file's value cannot be stored, `stored` is null though `raw` is not.
+    """
+
+    raw: str
+    stored: str
+    type: Type
+
+    @property
+    def is_bad(self) -> str:
+        """The condition that the file's value cannot be stored."""
+        return f"({self.raw} IS NOT NULL AND {self.stored} IS NULL)"
+
+
+def field(value: str, sql_type: str, zone: str) -> Field:
+    """A column by its DuckDB type. Types that events do not have become text, nested values JSON text."""
+    if sql_type == "JSON":
+        return Field(value, value := f"({value} ->> '$')", Type.STR)
+    if sql_type.endswith("]") or sql_type.startswith(("STRUCT", "MAP")):
+        return Field(value, f"to_json({value})::VARCHAR", Type.STR)
+    type_ = _STORED.get(re.split(r"[(_ ]", sql_type)[0], Type.STR)
+    if type_ is Type.TIMESTAMP and (zone != UTC or "ZONE" in sql_type):
+        return Field(
+            value, in_utc(f"TRY_CAST({value} AS {'TIMESTAMPTZ' if 'ZONE' in sql_type else 'TIMESTAMP'})", zone), type_
+        )
+    if sql_type == SQL_TYPES[type_]:
+        return Field(value, value, type_)
+    return Field(value, f"TRY_CAST({value} AS {SQL_TYPES[type_]})", type_)
+
+
+def converted(given: Field, type_: Type, zone: str) -> Field:
+    """The column converted to the type that a table has for it."""
+    if type_ is given.type:
+        return given
+    if type_ is Type.TIMESTAMP:
+        return Field(given.raw, as_time(given, zone), type_)
+    value = short(given.stored) if given.type is Type.STR and type_ is not Type.STR else given.stored
+    cast = f"TRY_CAST({value} AS {SQL_TYPES[type_]})"
+    if type_ is Type.IP4 and given.type is Type.STR:
+        octets = " + ".join(f"split_part({value}, '.', {i + 1})::BIGINT * {256 ** (3 - i)}" for i in range(4))
+        cast = rf"CASE WHEN regexp_full_match({value}, '{_OCTET}(\.{_OCTET}){{3}}') THEN ({octets})::UINTEGER END"
+    elif type_ in (Type.INT4, Type.INT8):
+        # A cast alone would round 1.5.
+        cast = f"CASE WHEN {cast} = TRY_CAST({value} AS DOUBLE) THEN {cast} END"
+    elif type_ is Type.FLOAT8 and given.type is Type.STR:
+        cast = f"CASE WHEN isfinite({cast}) THEN {cast} END"
+    return Field(given.raw, cast, type_)
+
+
+def merged(types: list[Type]) -> Type:
+    """The type of a column that has these types in several files."""
+    found = set(types)
+    if len(found) == 1:
+        return types[0]
+    if found <= {Type.INT4, Type.INT8}:
+        return Type.INT8
+    return Type.FLOAT8 if found <= {Type.INT4, Type.INT8, Type.FLOAT8} else Type.STR
+
+
+def as_time(given: Field, zone: str, spec: str | None = None) -> str:
+    """A column as a time, by a format of strptime if there is one."""
+    value = short(given.stored) if given.type is Type.STR else given.stored
+    if spec is not None and given.type is not Type.TIMESTAMP:
+        return f"TRY({in_utc(f'try_strptime({value}::VARCHAR, {literal(spec)})', zone)})"
+    number = f"TRY_CAST({value} AS DOUBLE)"
+    ms = f"CASE WHEN abs({number}) <= {MAX_EPOCH_SECONDS} THEN {number} * 1000 ELSE {number} END"
+    epoch = f"epoch_ms(TRY_CAST(round({ms}) AS BIGINT))"
+    match given.type:
+        case Type.TIMESTAMP:
+            time = value
+        case Type.STR:
+            time = f"coalesce({text_as_time(given.stored, zone)}, {epoch})"
+        case _:
+            time = epoch
+    return f"TRY(CASE WHEN isfinite({time}) THEN {time} END)"
+
+
+def text_as_time(value: str, zone: str) -> str:
+    """Text as a time, without epochs."""
+    value = short(value)
+    iso = in_utc(f"TRY_CAST(replace({value}, ',', '.') AS TIMESTAMPTZ)", zone)
+    day_first = f"try_strptime({value}, [{', '.join(map(literal, _DAY_FIRST))}])"
+    return f"coalesce({iso}, {in_utc(day_first, zone)})"
+
+
+def in_utc(time: str, zone: str) -> str:
+    """A time as the engine stores it; one that names no zone is in `zone`, which DuckDB's session has to have."""
+    return f"({time})::TIMESTAMP" if zone == UTC else f"(({time})::TIMESTAMPTZ AT TIME ZONE 'UTC')"
+
+
+def short(text: str) -> str:
+    """A text, null if it is too long for a number or a time: DuckDB copies a text several times to say that."""
+    return f"CASE WHEN strlen({text}) <= {LONGEST_VALUE} THEN {text} END"
+
+
+_LETTERS: Mapping[str, str] = {
+    "yyyy": "%Y",
+    "yy": "%y",
+    "MMMM": "%B",
+    "MMM": "%b",
+    "MM": "%m",
+    "M": "%-m",
+    "dd": "%d",
+    "d": "%-d",
+    "EEEE": "%A",
+    "EEE": "%a",
+    "HH": "%H",
+    "H": "%-H",
+    "hh": "%I",
+    "h": "%-I",
+    "mm": "%M",
+    "m": "%-M",
+    "ss": "%S",
+    "s": "%-S",
+    "SSSSSS": "%f",
+    "SSS": "%g",
+    "a": "%p",
+    "XXX": "%z",
+    "XX": "%z",
+    "X": "%z",
+    "Z": "%z",
+}
+"""The letters of a pattern such as dd/MM/yyyy HH:mm:ss, as the interface writes them, and as strptime does."""
+
+
+def strptime_format(pattern: str) -> str | None:
+    """A pattern of letters as a format of strptime; one with % is such a format already. None when it is neither."""
+    if "%" in pattern:
+        return pattern
+    spec = ""
+    for quoted, letters, other in _pieces(pattern):
+        if letters and letters not in _LETTERS:
+            return None
+        spec += quoted or _LETTERS.get(letters, "") or other
+    return spec if "%" in spec else None
+
+
+def _pieces(pattern: str) -> list[tuple[str, str, str]]:
+    """Quoted text, runs of one letter, and other characters."""
+    found = re.finditer(r"'(?P<quoted>[^']*)'|(?P<letters>([A-Za-z])\3*)|(?P<other>.)", pattern)
+    return [(hit["quoted"] or "", hit["letters"] or "", hit["other"] or "") for hit in found]

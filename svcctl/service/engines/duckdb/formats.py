@@ -1,0 +1,229 @@
+"""The SELECT that reads a file of each kind. Formats of text select from the table `lines`: number and line, or cells.
+
+Types of csv and JSON are determined from the whole file, not from a sample.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+import duckdb
+
+from svcctl.errors import UsageError
+from svcctl.service.engines.duckdb.fields import in_utc
+from svcctl.service.engines.duckdb.packed import opened
+from svcctl.service.engines.duckdb.text import LINE, distinct, literal, quote
+
+HEAD = 1 << 16
+
+MOST_FIELDS = 2000
+"""Names of members in a file of JSON; more of them are values, not names."""
+
+_REQUEST = r"^(\S+) (.*?)(?: (HTTP/\S+))?$"
+
+
+class Source(Protocol):
+    """A file, and the DuckDB that reads it."""
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def codec(self) -> str | None: ...
+    @property
+    def literal(self) -> str: ...
+    @property
+    def names(self) -> Sequence[str]: ...
+    @property
+    def zone(self) -> str: ...
+    def query(self, sql: str) -> duckdb.DuckDBPyRelation: ...
+    def row(self, sql: str) -> tuple[Any, ...]: ...
+
+
+_TEXT_TYPES = {
+    # A failing cast is slow, so text that cannot begin a number is not cast.
+    "BIGINT": "CASE WHEN {0} BETWEEN '+' AND '9~' AND strlen({0}) < 30 THEN TRY_CAST({0} AS BIGINT)::VARCHAR = {0} END",
+    "DOUBLE": r"regexp_full_match({0}, '[+-]?(0|[1-9]\d{{0,14}})(\.\d+)?([eE][+-]?\d{{1,2}})?')",
+    "BOOLEAN": "lower({0}) IN ('true', 'false')",
+}
+"""By type, the test that every value of a text column must pass: 007 and 25 digits stay text."""
+
+
+def _separated(file: Source, pattern: str) -> str:
+    """A reader of csv: the first row names the columns, and a pass over the file finds their types."""
+    names = file.names
+    tests = [
+        f"count({quote(name)}) > 0 AND count({quote(name)}) = count_if({test.format(quote(name))})"
+        for name in names
+        for test in _TEXT_TYPES.values()
+    ]
+    fits = iter(file.row(f"SELECT {', '.join(tests)} FROM lines"))
+    typed = []
+    for name in names:
+        types = [type_ for type_, fit in zip(_TEXT_TYPES, islice(fits, len(_TEXT_TYPES)), strict=True) if fit]
+        typed.append(f"{quote(name)}::{types[0] if types else 'VARCHAR'} AS {quote(name)}")
+    return f"SELECT {', '.join(typed)}, {quote(LINE)} FROM lines"
+
+
+_NUMBERS = ("UBIGINT", "BIGINT", "DOUBLE")
+"""The number types in a JSON structure; each holds the values of those before it."""
+
+
+def _merged(one: object, other: object) -> object:
+    """The type of a member that has these types in two objects."""
+    if other in (one, "NULL"):
+        return one
+    if one in _NUMBERS and other in _NUMBERS:
+        return max(one, other, key=_NUMBERS.index)
+    return other if one == "NULL" else "JSON"
+
+
+def _objects(file: Source, lines: str, what: str) -> str:
+    """A reader of JSON objects from a table of (number, line).
+
+    The first pass over the file finds the members of the objects and their types; the second reads them. Of names that
+    are alike but for case, DuckDB could have one column only, so the others get a number.
+    """
+    valid = "CASE WHEN json_valid(line) THEN json_type(line) END = 'OBJECT'"
+    # Not WHERE: DuckDB would collect the lines behind it, however long they are.
+    shapes = file.query(
+        f"SELECT CASE WHEN {valid} THEN json_structure(line)::VARCHAR END AS shape, min(number) AS number "
+        f"FROM {lines} GROUP BY shape"
+    ).fetchall()
+    found: dict[str, object] = {}
+    for shape, _ in sorted(shapes, key=lambda each: each[1]):
+        for name, type_ in json.loads(shape or "{}").items():
+            found[name] = _merged(found.get(name, "NULL"), type_)
+        if len(found) > MOST_FIELDS:
+            raise UsageError(f"{file.name} has more than {MOST_FIELDS} fields")
+    if not found:
+        if not file.row(f"SELECT count(*) FROM {lines}")[0]:
+            raise UsageError(f"no events in {file.name}", hint="nothing was changed")
+        raise UsageError(f"{file.name} has no {what} that is a JSON object")
+    plain = (*_NUMBERS, "BOOLEAN", "VARCHAR")
+    types = {
+        name: type_ if type_ in plain else "VARCHAR" if type_ == "NULL" else "JSON" for name, type_ in found.items()
+    }
+    columns = dict(zip(types, distinct(types), strict=True))
+    alike = {name for name, column in columns.items() if name != column}
+    members = ", ".join(
+        f"{_member(name, types[name]) if name in alike else f'event.{quote(name)}'} AS {quote(column)}"
+        for name, column in columns.items()
+    )
+    wanted = literal(json.dumps({name: types[name] for name in types if name not in alike}, ensure_ascii=False))
+    return (
+        f"SELECT {members}, number AS {quote(LINE)} FROM (SELECT number, CASE WHEN {valid} THEN line END AS line, "
+        f"json_transform(CASE WHEN {valid} THEN line END, {wanted}) AS event FROM {lines})"
+    )
+
+
+def _member(name: str, type_: object) -> str:
+    """A member of the object in `line`."""
+    pointer = literal("/" + name.replace("~", "~0").replace("/", "~1"))
+    return f"(line -> {pointer})" if type_ == "JSON" else f"TRY_CAST(line ->> {pointer} AS {type_})"
+
+
+def _ndjson(file: Source, pattern: str) -> str:
+    return _objects(file, "lines", "line")
+
+
+def json_elements(file: Source) -> str:
+    """The elements of a JSON array, or objects that follow each other, as a table of (number, line)."""
+    with opened(file.path) as head:
+        array = head.read(HEAD).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+    return (
+        "(SELECT row_number() OVER () AS number, json::VARCHAR AS line FROM read_json_objects("
+        f"{file.literal}, format='{'array' if array else 'unstructured'}', compression='{file.codec or 'none'}'))"
+    )
+
+
+def _json(file: Source, pattern: str) -> str:
+    return _objects(file, json_elements(file), "element")
+
+
+def _parquet(file: Source, pattern: str) -> str:
+    return f"SELECT * FROM read_parquet({file.literal})"
+
+
+def _access(file: Source, pattern: str) -> str:
+    names = "['host', 'user', 'time', 'request', 'status', 'bytes', 'referrer', 'agent']"
+    return f"""
+        SELECT {in_utc("try_strptime(hit.time, '%d/%b/%Y:%H:%M:%S %z')", file.zone)} AS eventdate,
+            hit.host AS "clientIp", nullif(hit.user, '-') AS "user", nullif(request.method, '') AS method,
+            coalesce(nullif(request.uri, ''), nullif(hit.request, '-')) AS uri,
+            nullif(request.protocol, '') AS protocol, TRY_CAST(hit.status AS INTEGER) AS "statusCode",
+            TRY_CAST(hit.bytes AS BIGINT) AS bytes, nullif(nullif(hit.referrer, '-'), '') AS "referralUri",
+            nullif(nullif(hit.agent, '-'), '') AS "userAgent", number AS {quote(LINE)}
+        FROM (
+            SELECT number, hit,
+                regexp_extract(hit.request, {literal(_REQUEST)}, ['method', 'uri', 'protocol']) AS request
+            FROM (SELECT number, regexp_extract(line, {literal(pattern)}, {names}) AS hit FROM lines)
+        )
+    """
+
+
+_FACILITIES = (
+    *("kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp"),
+    *("ntp", "audit", "alert", "clock", *(f"local{number}" for number in range(8))),
+)
+_SEVERITIES = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "debug")
+_DAY = 86_400
+
+
+def _syslog(file: Source, pattern: str) -> str:
+    """RFC 5424 and RFC 3164. The latter has no year: an event is not younger than the file, but for a day of a clock
+    that is off, and less than a year older.
+    """
+    newest = datetime.fromtimestamp(file.path.stat().st_mtime + _DAY, UTC)
+    # 29 February may be eight years back.
+    this, *others = (f"try_strptime('{newest.year - back} ' || hit.time2, '%Y %b %d %H:%M:%S')" for back in range(9))
+    limit = f"TIMESTAMP '{newest:%Y-%m-%d %H:%M:%S}'"
+    yearless = f"coalesce(CASE WHEN {this} <= {limit} THEN {this} END, {', '.join(others)})"
+    yearly = f"CASE WHEN length(hit.time2) > 15 THEN try_strptime(hit.time2, '%b %d %Y %H:%M:%S') ELSE {yearless} END"
+    names = (
+        *("pri", "time", "host", "app", "pid", "id", "data", "text"),
+        *("pri2", "time2", "host2", "app2", "pid2", "text2"),
+    )
+    pri = "TRY_CAST(coalesce(nullif(hit.pri, ''), nullif(hit.pri2, '')) AS INTEGER)"
+    text = {name: f"nullif(nullif(hit.{name}, ''), '-')" for name in names}
+    return f"""
+        SELECT coalesce(
+                {in_utc(f"TRY_CAST({text['time']} AS TIMESTAMPTZ)", file.zone)},
+                CASE WHEN hit.time2[1] BETWEEN '0' AND '9'
+                    THEN {in_utc("TRY_CAST(hit.time2 AS TIMESTAMPTZ)", file.zone)}
+                    ELSE {in_utc(yearly, file.zone)} END
+            ) AS eventdate,
+            coalesce({text["host"]}, {text["host2"]}) AS host, coalesce({text["app"]}, {text["app2"]}) AS app,
+            coalesce({text["pid"]}, {text["pid2"]}) AS pid, {list(_FACILITIES)}[{pri} // 8 + 1] AS facility,
+            {list(_SEVERITIES)}[{pri} % 8 + 1] AS severity, {text["id"]} AS "msgId",
+            {text["data"]} AS "structuredData", coalesce(nullif(hit.text, ''), nullif(hit.text2, '')) AS message,
+            number AS {quote(LINE)}
+        FROM (SELECT number, regexp_extract(line, {literal(pattern)}, {list(names)}) AS hit FROM lines)
+    """
+
+
+def _log(file: Source, pattern: str) -> str:
+    return f"""
+        SELECT {in_utc("TRY_CAST(replace(entry.time, ',', '.') AS TIMESTAMPTZ)", file.zone)} AS eventdate,
+            entry.message, number AS {quote(LINE)}
+        FROM (SELECT number, regexp_extract(line, {literal(pattern)}, ['time', 'message']) AS entry FROM lines)
+    """
+
+
+READERS: Mapping[str, Callable[[Source, str], str]] = {
+    "csv": _separated,
+    "tsv": _separated,
+    "ndjson": _ndjson,
+    "json": _json,
+    "parquet": _parquet,
+    "access": _access,
+    "log": _log,
+    "syslog": _syslog,
+}
+"""By name of a FileKind, the SELECT that reads such a file."""

@@ -1,0 +1,307 @@
+"""The embedded engine over tables in a shared folder: DuckDB reads the files that a query may need, and no others.
+
+DuckDB opens local files itself; of other folders, Arrow reads them for it. Rows of files that follow one another are
+not sorted again, so that a long answer begins at once and is not held.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from datetime import datetime
+from functools import reduce
+from operator import and_
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as pads
+from sqlglot import exp
+
+from svcctl.errors import ServiceError, Unavailable
+from svcctl.service.engines import Extent, Mark
+from svcctl.service.engines.duckdb.arranging import arranged
+from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
+from svcctl.service.engines.duckdb.opening import open_reader
+from svcctl.service.engines.duckdb.reading import Reading
+from svcctl.service.engines.duckdb.statement import Statement, explained
+from svcctl.service.engines.duckdb.text import literal, quote
+from svcctl.service.engines.lake import Lake, layout
+from svcctl.service.engines.lake.snapshot import File, Loads, Snapshot, are_ordered
+from svcctl.service.engines.lake.upkeep import together
+from svcctl.service.engines.lake.writer import Files
+from svcctl.service.language.dialect import write
+from svcctl.service.language.types import Column, Plan, Table, Type
+
+ROWS_PER_BATCH = 1 << 16
+_FILES_FAILED = "reading the stream registered as 'files' failed: "
+_DAMAGED = re.compile(r"^(?:No magic bytes found at end of file|File) '(.*)'(?:$| too small to be a Parquet file)")
+_MISSING = re.compile(r'^No files found that match the pattern "(.*)"')
+"""What DuckDB says of local files."""
+
+
+class LakeEngine(Reading):
+    """Tables in a shared folder. `memory_limit` is what DuckDB may hold; sorts and groups beyond it go to `spill`.
+
+    With a `load_id`, rows are appended to a table once: `append` stores none when it has a load of this ID.
+    """
+
+    dialect = DuckDBDialect()
+
+    def __init__(
+        self, lake: Lake, *, load_id: str | None = None, memory_limit: str = "1GB", spill: Path | None = None
+    ) -> None:
+        self.lake = lake
+        self._load_id = load_id
+        self._connection = open_reader(lake.folder.local, memory_limit=memory_limit, spill=spill)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> LakeEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def tables(self) -> Mapping[str, Table]:
+        return self.lake.tables()
+
+    def table(self, name: str) -> Table:
+        found = self.lake.snapshot(name)
+        return Table(name, found.columns)
+
+    def everywhere(self, name: str) -> bool:
+        return True
+
+    def newest(self, name: str) -> datetime | None:
+        return self.lake.snapshot(name).newest
+
+    def extent(self, name: str) -> Extent:
+        found = self.lake.snapshot(name)
+        return Extent(found.rows, found.oldest, found.newest, found.bytes or None)
+
+    def mark(self, name: str) -> Mark:
+        return self.lake.mark(name)
+
+    def check_mark(self, name: str, mark: Mark) -> None:
+        self.lake.check_mark(name, mark)
+
+    def create(self, name: str, columns: Sequence[Column]) -> Table:
+        return self.lake.create(name, columns)
+
+    def append(
+        self,
+        name: str,
+        rows: pa.RecordBatchReader,
+        *,
+        create: Sequence[Column] | None = None,
+        replace: bool = False,
+    ) -> int:
+        with self.arranged(name, rows, create) as batches:
+            if create is not None:
+                return self.lake.make(name, create, batches, replace=replace, id_=self._load_id)
+            return self.lake.append(name, batches, id_=self._load_id) or 0
+
+    @contextmanager
+    def arranged(
+        self, name: str, rows: pa.RecordBatchReader, columns: Sequence[Column] | None = None
+    ) -> Iterator[Iterator[pa.RecordBatch]]:
+        """Rows as the tables take them. `columns` are those of a new table. Errors as of `append`."""
+        with closing(self._cursor()) as sorter:
+            yield arranged(rows, name, columns or self.lake.snapshot(name).columns, sorter)
+
+    def drop(self, name: str) -> None:
+        self.lake.drop(name)
+
+    def trim(self, name: str, *, most: int, since: datetime) -> int:
+        table = self.lake.snapshot(name)
+        rows, older = table.rows, self._count(table, f"eventdate < {literal(since.isoformat())}::TIMESTAMP")
+        removed = max(rows - most, older)
+        if removed <= 0:
+            return rows
+        load, row = quote(table.hidden.load), quote(table.hidden.row)
+        last = f"SELECT {load}, {row} FROM {{}} ORDER BY 1, 2 LIMIT 1 OFFSET {removed - 1}"
+        [(last_load, last_row)] = self._rows(table, table.files, last)
+        left = f"{load} > {last_load} OR ({load} = {last_load} AND {row} > {last_row})"
+        self.rewrite(table, [file for file in table.files if file.loads[0] <= last_load], left)
+        return rows - removed
+
+    def compact(self, name: str) -> tuple[int, int]:
+        """Put files together that are small, or whose dates overlap; how many there were, and how many were made.
+
+        Afterwards the files of the table are in order, so that no query sorts them.
+        """
+        table = self.lake.snapshot(name)
+        files = [file for group in together(table.files) for file in group]
+        return len(files), self.rewrite(table, files) if files else 0
+
+    def rewrite(self, table: Snapshot, files: Sequence[File], condition: str | None = None) -> int:
+        """Put the rows of files, or those that meet a condition, into new ones in order; how many were made."""
+        names = table.hidden
+        order = ", ".join(map(quote, ("eventdate", names.load, names.row)))
+        select = f"SELECT * FROM {{}} WHERE {condition or 'true'} ORDER BY {order}"
+        with (
+            Files(self.lake.folder, table.name, table.columns) as written,
+            self._scanning(table, files) as (cursor, source),
+            closing(Statement(cursor, select.format(source), ROWS_PER_BATCH)) as statement,
+        ):
+            for batch in statement:
+                written.write(batch)
+            adds = written.adds()
+            self.lake.rewrite(table, [file.path for file in files], adds, keeps_rows=condition is None)
+            written.keep()
+            return len(adds)
+
+    @contextmanager
+    def _reading(
+        self, plan: Plan, since: Mark | None, until: Mark | None
+    ) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
+        table = self.lake.snapshot(plan.table)
+        loads = self.lake.between(table, since, until)
+        files = table.within(plan.start, plan.end, loads)
+        columns = _read_by(plan, table)
+        with self._scanning(table, files, loads, columns, _window(plan)) as (cursor, source):
+            yield cursor, self._text(plan, table, source, columns, ordered=are_ordered(files))
+
+    def _text(self, plan: Plan, table: Snapshot, source: str, read: Sequence[Column], *, ordered: bool) -> str:
+        """The plan's SELECT over some files, without its order when the files are in that order."""
+        select = plan.select.copy()
+        node = next(node for node in select.find_all(exp.Table))
+        within = node.parent_select
+        assert within is not None
+        if ordered:
+            _drop_order(within)
+        position = table.hidden.row
+        for column in within.find_all(exp.Column):
+            if column.name == POSITION:
+                column.set("this", exp.to_identifier(position, quoted=True))
+        # The name stands for the files, of which there may be thousands; no query can contain it.
+        name = f"source-{uuid.uuid4().hex}"
+        node.set("this", exp.to_identifier(name, quoted=True))
+        columns = ", ".join(f"{_as_read(column)} AS {quote(column.name)}" for column in read)
+        place = f"{quote(table.hidden.load)}::HUGEINT * {1 << 40} + {quote(position)} AS {quote(position)}"
+        text = write(select, self.dialect)
+        return text.replace(quote(name), f"(SELECT {columns}, {place} FROM {source})")
+
+    @contextmanager
+    def _scanning(
+        self,
+        table: Snapshot,
+        files: Sequence[File],
+        loads: Loads | None = None,
+        columns: Sequence[Column] | None = None,
+        window: pads.Expression | None = None,
+    ) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
+        """A connection, and the rows of files as a subquery, without those of loads that are not read.
+
+        It may leave out other columns, and rows outside the window.
+        """
+        cursor = self._cursor()
+        try:
+            with _reachable(table.name, self.lake.folder.table_uri(table.name)), explained():
+                schema = layout.file_schema(table.columns)
+                names = [column.name for column in (table.columns if columns is None else columns)]
+                rows = self._source(cursor, table, files, schema, [*names, *schema.names[-2:]], window)
+                yield cursor, _of_loads(rows, table.hidden.load, loads)
+        finally:
+            cursor.close()
+
+    def _source(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        table: Snapshot,
+        files: Sequence[File],
+        schema: pa.Schema,
+        names: Sequence[str],
+        window: pads.Expression | None,
+    ) -> str:
+        folder = self.lake.folder.local
+        if not files:
+            cursor.register("files", schema.empty_table())
+        elif folder is not None:
+            listed = ", ".join(literal(f"{folder}/{table.name}/{file.path}") for file in files)
+            return f"read_parquet([{listed}], hive_partitioning=false)"
+        else:
+            format_, filesystem = pads.ParquetFileFormat(), self.lake.filesystem(table.name)
+            fragments = [format_.make_fragment(file.path, filesystem) for file in files]
+            dataset = pads.FileSystemDataset(fragments, schema, format_, filesystem)
+            # Left to itself, Arrow reads ahead so far that it holds most of a large answer.
+            ahead = {"batch_size": ROWS_PER_BATCH, "batch_readahead": 4, "fragment_readahead": 1}
+            cursor.register("files", dataset.scanner(columns=list(names), filter=window, **ahead))
+        return "files"
+
+    def _count(self, table: Snapshot, condition: str) -> int:
+        [(count,)] = self._rows(table, table.files, f"SELECT count(*) FROM {{}} WHERE {condition}")
+        return int(count)
+
+    def _rows(self, table: Snapshot, files: Sequence[File], select: str) -> list[tuple[int, ...]]:
+        with self._scanning(table, files) as (cursor, source):
+            return cursor.execute(select.format(source)).fetchall()
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        cursor = self._connection.cursor()
+        cursor.execute("SET enable_progress_bar=false")
+        return cursor
+
+
+def _read_by(plan: Plan, table: Snapshot) -> list[Column]:
+    """The columns of a table that a plan may read."""
+    used = {column.name for column in plan.select.find_all(exp.Column)}
+    return [column for column in table.columns if column.name in used]
+
+
+def _window(plan: Plan) -> pads.Expression | None:
+    """The condition that rows are in the range of a plan."""
+    date = pads.field("eventdate")
+    bounds = [date >= plan.start] if plan.start is not None else []
+    bounds += [date < plan.end] if plan.end is not None else []
+    return reduce(and_, bounds) if bounds else None
+
+
+@contextmanager
+def _reachable(name: str, uri: str) -> Iterator[None]:
+    """Raise Unavailable when files could not be read: a job tries again then. ServiceError when one is damaged."""
+    try:
+        yield
+    except ServiceError as error:
+        reason = error.message.removeprefix(_FILES_FAILED)
+        if damaged := _DAMAGED.search(reason):
+            raise ServiceError(f"cannot read table '{name}': {damaged[1]} is damaged", code=500) from None
+        if missing := _MISSING.search(reason):
+            raise Unavailable(f"cannot read table '{name}': {missing[1]} is not there") from None
+        if error.code == 500 or _FILES_FAILED in error.message:
+            raise Unavailable(f"cannot read table '{name}' in {uri}: {reason}") from None
+        raise
+
+
+def _of_loads(rows: str, column: str, loads: Loads | None) -> str:
+    """Rows without those of loads that are not read."""
+    if loads is None or (loads.excluded and not loads.numbers):
+        return rows
+    numbers = ", ".join(map(str, sorted(loads.numbers))) or "NULL"
+    return f"(SELECT * FROM {rows} WHERE {quote(column)} {'NOT IN' if loads.excluded else 'IN'} ({numbers}))"
+
+
+def _as_read(column: Column) -> str:
+    return f"{quote(column.name)}::UINTEGER" if column.type is Type.IP4 else quote(column.name)
+
+
+def _drop_order(within: exp.Select) -> None:
+    """Remove the order by eventdate and position, wherever the plan has it: the rows come in it."""
+    select: exp.Expression | None = within
+    name = POSITION
+    while isinstance(select, exp.Select):
+        order = select.args.get("order")
+        if order is not None:
+            keys = order.expressions
+            if len(keys) == 2 and isinstance(keys[1].this, exp.Column) and keys[1].this.name == name:
+                select.set("order", None)
+            return
+        carried = [item for item in select.expressions if isinstance(item, exp.Alias)]
+        aliases = [item.alias for item in carried if isinstance(item.this, exp.Column) and item.this.name == name]
+        if not aliases:
+            return
+        name, select = aliases[0], select.parent_select

@@ -1,0 +1,61 @@
+"""Plans that DuckDB runs: as a stream of their rows, or of expressions over them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+
+import duckdb
+
+from svcctl.service.engines import ROWS_PER_BATCH, Mark
+from svcctl.service.engines.duckdb.statement import Statement
+from svcctl.service.language.types import Plan
+
+
+class Reading(ABC):
+    """An engine whose plans run in DuckDB."""
+
+    @contextmanager
+    def stream(
+        self,
+        plan: Plan,
+        *,
+        since: Mark | None = None,
+        until: Mark | None = None,
+        rows_per_batch: int = ROWS_PER_BATCH,
+    ) -> Iterator[Statement]:
+        with (
+            self._reading(plan, since, until) as (cursor, text),
+            closing(Statement(cursor, text, rows_per_batch)) as statement,
+        ):
+            yield statement
+
+    @contextmanager
+    def render(
+        self,
+        plan: Plan,
+        expressions: Sequence[str],
+        *,
+        since: Mark | None = None,
+        until: Mark | None = None,
+        skip: int = 0,
+        rows_per_batch: int = ROWS_PER_BATCH,
+    ) -> Iterator[Statement]:
+        """Like `stream`, but with expressions over the plan's columns, called c0, c1 …, without the first `skip` rows.
+
+        One statement does both, which is what makes this engine fast.
+        """
+        # The plan's own names cannot be used: DuckDB does not tell names apart that differ only in case.
+        names = ", ".join(f"c{index}" for index in range(plan.width))
+        with self._reading(plan, since, until) as (cursor, text):
+            rows = f"SELECT * FROM ({text}) OFFSET {skip}" if skip else text
+            select = f"SELECT {', '.join(expressions)} FROM ({rows}) AS plan({names})"
+            with closing(Statement(cursor, select, rows_per_batch)) as statement:
+                yield statement
+
+    @abstractmethod
+    def _reading(
+        self, plan: Plan, since: Mark | None, until: Mark | None
+    ) -> AbstractContextManager[tuple[duckdb.DuckDBPyConnection, str]]:
+        """A connection for a plan, and the plan's SELECT. Leaving the block stops what runs on it."""

@@ -1,0 +1,114 @@
+"""The log of one table: versions, each made by one commit, which is an object that only one writer can make."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from svcctl import __version__
+from svcctl.errors import Unavailable
+from svcctl.service.engines.lake.folder import Folder
+from svcctl.service.engines.lake.layout import LOADED_KEY
+
+Action = dict[str, Any]
+ATTEMPTS = 200
+WAIT_SECONDS = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a commit did: the number of the load that it stored, the table that it began, the files that it removed."""
+
+    load: int | None
+    begun: str | None
+    removed: frozenset[str]
+    loaded_ids: frozenset[str]
+    commit: str | None
+
+
+class Log:
+    """The versions of one table, from 0."""
+
+    def __init__(self, folder: Folder, table: str) -> None:
+        self._folder = folder
+        self._table = table
+        self._path = f"{table}/_delta_log"
+        self._entries: dict[int, Entry] = {}
+
+    def has(self, version: int) -> bool:
+        return self._folder.storage.size(self._folder.name(self._object(version))) is not None
+
+    def holds(self, version: int) -> bool:
+        """Whether the log has a version, as a commit or in a sum of versions."""
+        checkpoint = f"{self._path}/{version:020}.checkpoint.parquet"
+        return self.has(version) or self._folder.storage.size(self._folder.name(checkpoint)) is not None
+
+    def entry(self, version: int) -> Entry:
+        """What a commit did. UsageError when the log no longer has it."""
+        if version not in self._entries:
+            name = self._folder.name(self._object(version))
+            lines = b"".join(self._folder.storage.read(name)).splitlines()
+            self._entries[version] = _entry([json.loads(line) for line in lines])
+        return self._entries[version]
+
+    def commit(
+        self,
+        version: int,
+        actions: Callable[[], Sequence[Action]],
+        operation: str,
+        *,
+        load: int | None = None,
+        conflict: Callable[[Entry], None],
+    ) -> int:
+        """Add a version after `version`, the last one known; which one it is.
+
+        When others were faster, `conflict` is called with what each of them did, and may raise; `actions` are made
+        anew then. Unavailable when the version before is not there: a commit after a gap would end the table.
+        """
+        mark = uuid.uuid4().hex
+        info: Action = {
+            "timestamp": int(time.time() * 1000),
+            "operation": operation,
+            "operationParameters": {},
+            "engineInfo": f"svcctl/{__version__}",
+            "svcctl.commit": mark,
+            **({} if load is None else {LOADED_KEY: load}),
+        }
+        for attempt in range(ATTEMPTS):
+            version += 1
+            with self._folder.writing():
+                lines = [{"commitInfo": info}, *actions()]
+                if version > 0 and not self.holds(version - 1):
+                    raise Unavailable(
+                        f"cannot write table '{self._table}': version {version - 1} is no longer in {self._folder.uri}"
+                    )
+                data = "".join(json.dumps(line) + "\n" for line in lines).encode()
+                if self._folder.put_new(self._object(version), data):
+                    return version
+            if not self.has(version):  # whoever was about to make it has failed
+                version -= 1
+                time.sleep(WAIT_SECONDS * min(attempt + 1, 20))
+                continue
+            made = self.entry(version)
+            if made.commit == mark:  # an answer was lost, and the request repeated
+                return version
+            conflict(made)
+        raise Unavailable(f"{self._folder.uri}: too many others write to {self._table}")
+
+    def _object(self, version: int) -> str:
+        return f"{self._path}/{version:020}.json"
+
+
+def _entry(actions: Sequence[Action]) -> Entry:
+    info: Action = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    return Entry(
+        info.get(LOADED_KEY),
+        next((action["metaData"]["id"] for action in actions if "metaData" in action), None),
+        frozenset(action["remove"]["path"] for action in actions if "remove" in action),
+        frozenset(action["txn"]["appId"] for action in actions if "txn" in action),
+        info.get("svcctl.commit"),
+    )

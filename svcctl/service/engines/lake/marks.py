@@ -1,0 +1,58 @@
+"""Marks: a mark is the version of a table's last load, with the table's ID. It encloses the loads up to that version.
+
+Compacting and trimming make versions as well, but they are no loads, so they leave the mark as it is. Rows are found by
+the numbers of their loads, wherever they have been moved to.
+"""
+
+from __future__ import annotations
+
+from svcctl.errors import ServiceError, UsageError
+from svcctl.service.engines import Mark, replaced
+from svcctl.service.engines.lake.log import Entry, Log
+from svcctl.service.engines.lake.snapshot import Loads, Snapshot
+
+
+def mark(log: Log, snapshot: Snapshot) -> Mark:
+    """The mark of a table as of a snapshot."""
+    version = snapshot.version
+    while version > 0:
+        made = _entry(log, snapshot.name, version)
+        if made.load is not None or made.begun == snapshot.id:
+            break
+        version -= 1
+    return f"{version}.{snapshot.id}"
+
+
+def check(snapshot: Snapshot | None, name: str, of: Mark) -> int:
+    """The version of a mark. ServiceError when the table is no longer the mark's."""
+    version, _, id_ = str(of).partition(".")
+    if snapshot is None or id_ != snapshot.id:
+        raise replaced(name)
+    return int(version)
+
+
+def loads(log: Log, snapshot: Snapshot, since: Mark | None, until: Mark | None) -> Loads | None:
+    """The loads after one mark and up to another; None for all."""
+    first = None if since is None else check(snapshot, snapshot.name, since)
+    last = None if until is None else check(snapshot, snapshot.name, until)
+    if first is not None:
+        end = snapshot.version if last is None else last
+        return Loads(_between(log, snapshot.name, first, end))
+    if last is not None:
+        return Loads(_between(log, snapshot.name, last, snapshot.version), excluded=True)
+    return None
+
+
+def _between(log: Log, name: str, first: int, last: int) -> frozenset[int]:
+    entries = (_entry(log, name, version) for version in range(first + 1, last + 1))
+    return frozenset(entry.load for entry in entries if entry.load is not None)
+
+
+def _entry(log: Log, name: str, version: int) -> Entry:
+    try:
+        return log.entry(version)
+    except UsageError:
+        raise ServiceError(
+            f"the log of table '{name}' no longer has version {version}, so the query cannot continue",
+            hint="a new query or job reads all events of the table",
+        ) from None

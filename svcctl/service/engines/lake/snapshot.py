@@ -1,0 +1,191 @@
+"""A version of a table: its columns, its files, and what each of them holds, so that a query opens few of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from svcctl.errors import ServiceError, Unavailable
+from svcctl.service.engines.lake.layout import DROPPED_KEY, Hidden, columns_of, hidden
+from svcctl.service.language.types import Column
+
+_GAPS = ("Expected contiguous commit files", "No table metadata or protocol found")
+"""What the library says of a log in which versions are missing, between others or at its begin."""
+ORDERED = "ordered-"
+"""Names of files begin with it when their rows are ordered by eventdate, load and row."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file: `path` is below the table; `oldest` and `newest` are the dates of its events, `loads` theirs."""
+
+    path: str
+    day: str
+    bytes: int
+    rows: int
+    oldest: datetime
+    newest: datetime
+    loads: tuple[int, int]
+
+    @property
+    def ordered(self) -> bool:
+        return self.path.rpartition("/")[2].startswith(ORDERED)
+
+
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """The loads that are read: those, or all but those."""
+
+    numbers: frozenset[int]
+    excluded: bool = False
+
+    def may_be_in(self, file: File) -> bool:
+        first, last = file.loads
+        if self.excluded:
+            return not (first == last and first in self.numbers)
+        return any(first <= number <= last for number in self.numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A table as of a version. Tables that were dropped have none. `id` is another one for each table of a name."""
+
+    name: str
+    version: int
+    id: str
+    columns: tuple[Column, ...]
+    files: tuple[File, ...]
+
+    @property
+    def hidden(self) -> Hidden:
+        return hidden(self.columns)
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.bytes for file in self.files)
+
+    @property
+    def oldest(self) -> datetime | None:
+        return min((file.oldest for file in self.files), default=None)
+
+    @property
+    def newest(self) -> datetime | None:
+        return max((file.newest for file in self.files), default=None)
+
+    @property
+    def last_load(self) -> int:
+        return max((file.loads[1] for file in self.files), default=0)
+
+    def within(self, start: datetime | None, end: datetime | None, loads: Loads | None = None) -> list[File]:
+        """The files that may hold events from `start` and before `end` (without a zone), by the first of each."""
+        found = (
+            file
+            for file in self.files
+            if (start is None or file.newest >= start)
+            and (end is None or file.oldest < end)
+            and (loads is None or loads.may_be_in(file))
+        )
+        return sorted(found, key=lambda file: (file.oldest, file.newest, file.path))
+
+
+def are_ordered(files: Sequence[File]) -> bool:
+    """Whether files that are read one after the other, as `within` has them, give all rows in order."""
+    return all(file.ordered for file in files) and all(
+        earlier.newest < later.oldest for earlier, later in pairwise(files)
+    )
+
+
+class Reader:
+    """Reads the snapshots of one table, each from the one before."""
+
+    def __init__(self, name: str, uri: str, options: dict[str, str]) -> None:
+        self._name = name
+        self._uri = uri
+        self._options = options
+        self._table: DeltaTable | None = None
+        self._read: Snapshot | None = None
+        self.version = -1
+        """The last version that was read; -1 before the first."""
+
+    def read(self, has: Callable[[int], bool]) -> Snapshot | None:
+        """The table now, or None when there is none. `has` tells whether there is such a version."""
+        if self._table is not None and not has(self.version + 1):
+            if has(self.version):
+                return self._read
+            self._table = None  # the log was shortened, or is gone
+        with explained(self._name, self._uri):
+            try:
+                if self._table is None:
+                    self._table = DeltaTable(self._uri, storage_options=self._options)
+                else:
+                    self._table.update_incremental()
+            except TableNotFoundError:
+                self._table, self.version = None, -1
+                return None
+            self._read = _snapshot(self._name, self._table)
+        self.version = self._table.version()
+        return self._read
+
+    @property
+    def table(self) -> DeltaTable:
+        assert self._table is not None
+        return self._table
+
+    def has_load(self, id_: str) -> bool:
+        """Whether a load of this ID is in the table, as it was read last."""
+        return self.table.transaction_version(id_) is not None
+
+
+@contextmanager
+def explained(name: str, uri: str) -> Iterator[None]:
+    """The library's errors as Unavailable, but for that of a table that is not there.
+
+    ServiceError when the log has a gap, which stays.
+    """
+    try:
+        yield
+    except TableNotFoundError:
+        raise
+    except (DeltaError, OSError) as error:
+        text = str(error)
+        if any(sign in text for sign in _GAPS):
+            raise ServiceError(
+                f"cannot read table '{name}': versions are missing in {uri}/_delta_log",
+                code=500,
+                hint="restore the missing files of the log, or load the table again into an empty folder",
+            ) from None
+        reason = " ".join(text.partition("\n")[0].split())[:300]
+        raise Unavailable(f"cannot read table '{name}' in {uri}: {reason}") from None
+
+
+def _snapshot(name: str, table: DeltaTable) -> Snapshot | None:
+    metadata = table.metadata()
+    columns = columns_of(table.schema().to_json())
+    if not columns or DROPPED_KEY in metadata.configuration:
+        return None
+    names = hidden(columns)
+    files = tuple(
+        File(
+            row["path"],
+            str(row[f"partition.{names.day}"]),
+            row["size_bytes"],
+            row["num_records"],
+            row["min.eventdate"],
+            row["max.eventdate"],
+            (row[f"min.{names.load}"], row[f"max.{names.load}"]),
+        )
+        for row in pa.table(table.get_add_actions(flatten=True)).to_pylist()
+        if row["num_records"]
+    )
+    return Snapshot(name, table.version(), str(metadata.id), columns, files)

@@ -1,0 +1,50 @@
+"""Files that nobody needs: what loads and compactions leave behind is removed when it is old enough.
+
+A query may still read files that were replaced after it began, and a mark may still need a log that was summed up. So
+both are kept for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from svcctl.service.engines.lake.lake import Lake
+from svcctl.service.engines.lake.snapshot import File, explained
+
+DAY = timedelta(days=1)
+SMALL_ROWS = 1_000_000
+"""Files that have no more rows together are made into one."""
+
+
+def vacuum(lake: Lake, name: str, keep: timedelta) -> int:
+    """Remove a table's files that no version of the last `keep` needs; how many there were.
+
+    All files of a table that was dropped are among them; those of loads that were killed only where `keep` is a day or
+    more, because the files of a load that runs look the same.
+    """
+    lake.current(name)
+    if lake.reader(name).version < 0:
+        return 0  # a folder that is no table
+    table = lake.reader(name).table
+    with lake.folder.writing(), explained(name, lake.folder.table_uri(name)):
+        table.update_incremental()
+        hours = int(keep.total_seconds() // 3600)
+        removed = table.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=keep >= DAY)
+        table.create_checkpoint()
+        table.cleanup_metadata()
+    return len(removed)
+
+
+def together(files: Iterable[File]) -> list[list[File]]:
+    """The files that are better one: of each day those that follow one another and are small, or overlap."""
+    groups: list[list[File]] = []
+    for file in sorted(files, key=lambda file: (file.day, file.oldest, file.newest)):
+        group = groups[-1] if groups else []
+        if group and file.day == group[0].day:
+            overlaps = file.oldest < max(each.newest for each in group)
+            if overlaps or not file.ordered or sum(each.rows for each in (*group, file)) <= SMALL_ROWS:
+                group.append(file)
+                continue
+        groups.append([file])
+    return [group for group in groups if len(group) > 1 or not group[0].ordered]

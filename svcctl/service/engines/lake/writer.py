@@ -1,0 +1,213 @@
+"""Rows as files of a table, before a commit makes them visible."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from datetime import date, datetime, timedelta
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from svcctl.service.engines.lake.folder import Folder
+from svcctl.service.engines.lake.layout import file_schema, hidden
+from svcctl.service.engines.lake.snapshot import ORDERED
+from svcctl.service.language.types import Column
+from svcctl.storage import Sink
+
+ROWS_PER_GROUP = 122_880
+"""What DuckDB works on in one piece."""
+ROWS_PER_FILE = 4_000_000
+_DAY = 86_400_000_000
+
+
+class Files(AbstractContextManager["Files"]):
+    """Files being written for one commit; leaving the block without `keep` removes them.
+
+    Rows come ordered by eventdate, with or without the numbers of their load and row. A row that is earlier than the
+    one before begins another file.
+    """
+
+    def __init__(self, folder: Folder, table: str, columns: Sequence[Column]) -> None:
+        self._folder = folder
+        self._table = table
+        self._schema = file_schema(columns)
+        self._load = hidden(columns).load
+        self._day = hidden(columns).day
+        self._open: _File | None = None
+        self._written: list[tuple[str, dict[str, Any]]] = []
+        self._kept = False
+        self.rows = 0
+
+    def write(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Rows with all columns of the file, in order of eventdate."""
+        days = pc.floor(pc.divide(batch.column("eventdate").cast(pa.int64()).cast(pa.float64(), safe=False), _DAY))
+        start = 0
+        while start < batch.num_rows:
+            day = days[start].as_py()
+            same = pc.index(pc.not_equal(days.slice(start), day), True).as_py()
+            count = batch.num_rows - start if same < 0 else same
+            self._put(int(day), batch.slice(start, count))
+            start += count
+
+    def _put(self, day: int, rows: pa.RecordBatch | pa.Table) -> None:
+        first = rows.column("eventdate")[0].as_py()
+        if self._open is not None and not self._open.takes(day, first):
+            self._close()
+        if self._open is None:
+            self._open = _File(self._folder, self._table, self._day, day, self._schema, self._load)
+        self._open.write(rows)
+        self.rows += rows.num_rows
+
+    def _close(self) -> None:
+        if self._open is not None:
+            self._written.append(self._open.close())
+            self._open = None
+
+    def adds(self) -> list[dict[str, Any]]:
+        """Finish; the actions that add the files to the table."""
+        self._close()
+        return [add for _, add in self._written]
+
+    def keep(self) -> None:
+        """The files belong to the table now."""
+        self._kept = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._open is not None:
+            self._open.abandon()
+        if not self._kept and self._written:
+            self._folder.storage.remove(*(name for name, _ in self._written))
+
+
+class _File:
+    """A parquet file of one day, being written to the folder."""
+
+    def __init__(self, folder: Folder, table: str, column: str, day: int, schema: pa.Schema, load: str) -> None:
+        self._day = day
+        self._value = (date(1970, 1, 1) + timedelta(days=day)).isoformat()
+        self._column = column
+        self._path = f"{column}={self._value}/{ORDERED}{uuid.uuid4().hex}.parquet"
+        self._name = folder.name(f"{table}/{self._path}")
+        self._load = load
+        self._schema = schema
+        # Nobody else has the name, so there is no need to look.
+        self._sink = folder.storage.create(self._name, overwrite=True)
+        self._out = _Out(self._sink)
+        self._writer = pq.ParquetWriter(
+            pa.PythonFile(self._out, mode="w"),
+            schema,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=[field.name for field in schema if pa.types.is_string(field.type)] + [load],
+            column_encoding={schema.names[-1]: "DELTA_BINARY_PACKED"},
+            write_statistics=True,
+        )
+        self._pending: list[pa.Table] = []
+        self._rows = self._waiting = 0
+        self._dates: list[datetime] = []
+        self._loads: list[int] = []
+
+    def takes(self, day: int, first: datetime) -> bool:
+        """Whether rows of a day, the first with such a date, may follow in this file."""
+        # No date is in two files of a load, or their rows would not be in order one after the other.
+        return day == self._day and first >= self._dates[1] and (self._rows < ROWS_PER_FILE or first == self._dates[1])
+
+    def write(self, rows: pa.RecordBatch | pa.Table) -> None:
+        table = (pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows).select(self._schema.names)
+        dates, loads = pc.min_max(table["eventdate"]).as_py(), pc.min_max(table[self._load]).as_py()
+        self._dates = [min([*self._dates[:1], dates["min"]]), max([*self._dates[1:], dates["max"]])]
+        self._loads = [min([*self._loads[:1], loads["min"]]), max([*self._loads[1:], loads["max"]])]
+        self._rows += table.num_rows
+        self._waiting += table.num_rows
+        self._pending.append(table)
+        if self._waiting >= ROWS_PER_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._pending:
+            self._writer.write_table(pa.concat_tables(self._pending), row_group_size=ROWS_PER_GROUP)
+        self._pending, self._waiting = [], 0
+
+    def close(self) -> tuple[str, dict[str, Any]]:
+        """The object's name, and the action that adds it."""
+        self._flush()
+        self._writer.close()
+        self._sink.complete()
+        stats = {
+            "numRecords": self._rows,
+            "minValues": {"eventdate": _text(self._dates[0]), self._load: self._loads[0]},
+            "maxValues": {"eventdate": _text(self._dates[1]), self._load: self._loads[1]},
+            "nullCount": {"eventdate": 0, self._load: 0},
+        }
+        return self._name, {
+            "add": {
+                "path": self._path,
+                "partitionValues": {self._column: self._value},
+                "size": self._out.size,
+                "modificationTime": int(time.time() * 1000),
+                "dataChange": True,
+                "stats": json.dumps(stats),
+            }
+        }
+
+    def abandon(self) -> None:
+        self._sink.abandon()
+
+
+class _Out:
+    """A file that Arrow writes to, which is a sink."""
+
+    closed = False
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self.size = 0
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data)
+        self._sink.write(view)
+        self.size += view.nbytes
+        return view.nbytes
+
+    def tell(self) -> int:
+        return self.size
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+
+def numbered(batches: Iterable[pa.RecordBatch], columns: Sequence[Column], load: int) -> Iterator[pa.RecordBatch]:
+    """Rows with the columns of a file, numbered as those of one load."""
+    schema = file_schema(columns)
+    row = 0
+    for batch in batches:
+        end = row + batch.num_rows
+        numbers = [pa.repeat(pa.scalar(load, pa.int64()), batch.num_rows), pa.arange(row, end)]
+        yield pa.RecordBatch.from_arrays([*batch.columns, *numbers], schema=schema)
+        row = end
+
+
+def _text(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds")

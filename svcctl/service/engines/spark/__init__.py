@@ -1,0 +1,16 @@
+"""Spark, or another server that speaks Spark Connect, over the tables in a shared folder.
+
+engine.py        the tables, and plans as statements over the files that they need
+stream.py        one running statement, and its batches
+connection.py    the session on the server, TLS and token, and errors
+dialect.py       what Spark says in its own way
+sql.py           its SQL, as sqlglot writes it
+bound.py         values that a piece of SQL needs several times
+dates.py         dates as text and back
+patterns.py      regular expressions, for Java and for Rust
+"""
+
+from svcctl.service.engines.spark.connection import Connection, Server
+from svcctl.service.engines.spark.engine import SparkEngine, on_spark
+
+__all__ = ["Connection", "Server", "SparkEngine", "on_spark"]

@@ -1,0 +1,277 @@
+"""The connection to a server that speaks Spark Connect: its session, what protects it, and its errors as ours.
+
+A session belongs to a process of the server. When that has ended, the next statement begins a new session, so that a
+server that was started again is used at once. Spark's own client would wait for minutes for one that is gone, and
+cannot be interrupted, so its messages are sent from here. Nothing here logs or tells the token.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import threading
+import uuid
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from svcctl import extras
+from svcctl.errors import ServiceError, UsageError
+from svcctl.service.engines.spark.patterns import Matcher
+from svcctl.service_settings import SPARK_CA_BUNDLE, SPARK_TOKEN
+
+PORT = 15002
+REACHED_SECONDS = 3.0
+"""How long a server may be out of reach: it may just be starting again."""
+SECONDS = 30.0
+"""How long a server may take to begin a session, or to hear of an interrupt."""
+MESSAGE_BYTES = 128 << 20
+_SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+_USER = "svcctl"
+_CLASS = re.compile(r"^(?:\[[A-Z_.0-9]+\] |[\w.]+(?:Error|Exception): )+")
+_ENDED = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED", "ABORTED", "DATA_LOSS")
+_REFUSED = ("UNAUTHENTICATED", "PERMISSION_DENIED", "UNIMPLEMENTED")
+_OTHER_SESSION = re.compile(r"SESSION_(?:CHANGED|CLOSED|NOT_FOUND)|INVALID_HANDLE")
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server by its URI, sc://HOST:PORT. With a token or authorities it is reached through TLS.
+
+    To this machine itself, a token goes without TLS unless there are authorities.
+    """
+
+    uri: str
+    token: str | None = field(default=None, repr=False)
+    ca_bundle: Path | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            parts = urlsplit(self.uri)
+            good = parts.scheme == "sc" and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            good = False
+        if not good or parts.username or parts.query or parts.path.strip("/"):
+            hint = "write sc://HOST:PORT, as in sc://spark:15002; a token belongs in SVCCTL_SPARK_TOKEN"
+            raise UsageError("this is not the address of a Spark Connect server", hint=hint)
+
+    @classmethod
+    def of(cls, uri: str, environment: Mapping[str, str]) -> Server:
+        """A server, with the token and the authorities that the environment has for it."""
+        bundle = SPARK_CA_BUNDLE.read(environment)
+        return cls(uri, SPARK_TOKEN.read(environment), None if bundle is None else Path(bundle))
+
+    @property
+    def address(self) -> str:
+        parts = urlsplit(self.uri)
+        host = f"[{parts.hostname}]" if ":" in str(parts.hostname) else parts.hostname
+        return f"{host}:{parts.port or PORT}"
+
+    @property
+    def encrypted(self) -> bool:
+        here = urlsplit(self.uri).hostname in _LOOPBACK
+        return self.ca_bundle is not None or (self.token is not None and not here)
+
+    def authorities(self) -> bytes | None:
+        """The certificates that are trusted, None for those of the system. UsageError when they cannot be read."""
+        try:
+            return self.ca_bundle.read_bytes() if self.ca_bundle else None
+        except OSError as error:
+            raise UsageError(
+                f"cannot read {self.ca_bundle}: {error.strerror}", hint="see SVCCTL_SPARK_CA_BUNDLE"
+            ) from None
+
+
+class Session:
+    """A session on a server. `matcher` is what the server matches patterns with."""
+
+    def __init__(self, channel: Any, token: str | None) -> None:
+        from pyspark.sql.connect import proto
+
+        self.proto: Any = proto
+        self._stub = self.proto.SparkConnectServiceStub(channel)
+        self._metadata = [("authorization", f"Bearer {token}")] if token else []
+        self._who: dict[str, Any] = {"session_id": str(uuid.uuid4()), "user_context": proto.UserContext(user_id=_USER)}
+        self._server_side: str | None = None
+        pairs = [proto.KeyValue(key=key, value=value) for key, value in _SETTINGS.items()]
+        operation = proto.ConfigRequest.Operation(set=proto.ConfigRequest.Set(pairs=pairs))
+        answer = self._stub.Config(
+            self.proto.ConfigRequest(**self._who, operation=operation), metadata=self._metadata, timeout=SECONDS
+        )
+        self._server_side = answer.server_side_session_id or None
+        self.matcher = self._find_matcher()
+
+    def start(self, plan: Any, tag: str) -> Any:
+        """Start a plan; a call of gRPC, which is read and may be cancelled from any thread."""
+        request = self.proto.ExecutePlanRequest(
+            **self._who, client_observed_server_side_session_id=self._server_side, plan=plan, tags=[tag]
+        )
+        return self._stub.ExecutePlan(request, metadata=self._metadata)
+
+    def is_of(self, response: Any) -> bool:
+        """Whether a response comes from this session. One of another process knows nothing of our settings."""
+        return self._server_side in (None, response.server_side_session_id)
+
+    def interrupt(self, tag: str) -> None:
+        """Stop the work of a plan on the server. A server that does not answer has nothing to stop."""
+        import grpc
+
+        kind = self.proto.InterruptRequest.InterruptType.INTERRUPT_TYPE_TAG
+        request = self.proto.InterruptRequest(**self._who, interrupt_type=kind, operation_tag=tag)
+        with suppress(grpc.RpcError):
+            self._stub.Interrupt(request, metadata=self._metadata, timeout=SECONDS)
+
+    def release(self) -> None:
+        import grpc
+
+        with suppress(grpc.RpcError):
+            self._stub.ReleaseSession(
+                self.proto.ReleaseSessionRequest(**self._who), metadata=self._metadata, timeout=SECONDS
+            )
+
+    def _find_matcher(self) -> Matcher:
+        """Found out by a pattern that Java alone reads."""
+        import grpc
+
+        query = "SELECT 'a' RLIKE '(?=a)' AS java"
+        relation = self.proto.Relation(sql=self.proto.SQL(query=query))
+        try:
+            for _ in self.start(self.proto.Plan(root=relation), "svcctl-matcher"):
+                pass
+        except grpc.RpcError as error:
+            if status(error) in (*_ENDED, *_REFUSED):
+                raise
+            return Matcher.RUST
+        return Matcher.JAVA
+
+
+class Connection:
+    """The present session on a server, begun when it is first needed."""
+
+    def __init__(self, server: Server) -> None:
+        extras.need("spark", "queries on Spark")
+        self._server = server
+        self._authorities = server.authorities()
+        self._lock = threading.RLock()
+        self._session: Session | None = None
+        self._channel: Any = None
+
+    def session(self) -> Session:
+        """The session. ServiceError when the server does not answer or refuses this service."""
+        with self._lock:
+            if self._session is None:
+                with self.explained(None):
+                    self._session = Session(self._reached(), self._server.token)
+            return self._session
+
+    def forget(self, session: Session | None) -> None:
+        """The next statement begins a new session."""
+        with self._lock:
+            if self._session is session:
+                self._session = None
+
+    def close(self) -> None:
+        with self._lock:
+            session, self._session = self._session, None
+            if session is not None:
+                session.release()
+            if self._channel is not None:
+                self._channel.close()
+                self._channel = None
+
+    def _open(self) -> Any:
+        import grpc
+
+        _import_messages()
+        if self._channel is None:
+            address = self._server.address
+            options = [
+                ("grpc.max_receive_message_length", MESSAGE_BYTES),
+                ("grpc.max_send_message_length", MESSAGE_BYTES),
+                ("grpc.enable_http_proxy", 0),
+                # a server that was started again is found at once
+                ("grpc.initial_reconnect_backoff_ms", 100),
+                ("grpc.min_reconnect_backoff_ms", 100),
+                ("grpc.max_reconnect_backoff_ms", 2000),
+            ]
+            if self._server.encrypted:
+                credentials = grpc.ssl_channel_credentials(root_certificates=self._authorities)
+                self._channel = grpc.secure_channel(address, credentials, options)
+            else:
+                self._channel = grpc.insecure_channel(address, options)
+        return self._channel
+
+    def _reached(self) -> Any:
+        """The way to the server. ServiceError when it is out of reach."""
+        import grpc
+
+        channel = self._open()
+        try:
+            grpc.channel_ready_future(channel).result(timeout=REACHED_SECONDS)
+        except grpc.FutureTimeoutError:
+            raise self.ended(None) from None
+        return channel
+
+    @contextmanager
+    def explained(self, session: Session | None) -> Iterator[None]:
+        """Raise errors of the server, and of the way to it, as a ServiceError of one line."""
+        import grpc
+        import pyarrow as pa
+
+        try:
+            yield
+        except (grpc.RpcError, pa.ArrowException, OSError) as error:
+            raise self._error(error, session) from None
+
+    def ended(self, session: Session | None) -> ServiceError:
+        """The error of a server that is gone, or was started again."""
+        self.forget(session)
+        return ServiceError(f"Spark at {self._server.address} does not answer, or has ended", code=503)
+
+    def _error(self, error: Exception, session: Session | None) -> ServiceError:
+        if isinstance(error, OSError):  # of the files of a large answer
+            reason = error.strerror or str(error).partition("\n")[0]
+            return ServiceError(f"the answer cannot pass through the shared folder: {reason}", code=503)
+        code, text = status(error), str(getattr(error, "details", lambda: error)())
+        if code in _ENDED or _OTHER_SESSION.search(text):
+            return self.ended(session)
+        if code in _REFUSED:
+            hint = "check SVCCTL_SPARK_TOKEN and SVCCTL_SPARK_CA_BUNDLE, which the service reads when it starts"
+            return ServiceError(f"Spark at {self._server.address} refuses this service", hint=hint, code=500)
+        line = " ".join(_CLASS.sub("", text).partition("\n")[0].split())[:300]
+        return ServiceError(f"Spark cannot run the query: {line}", code=500)
+
+
+def status(error: Exception) -> str | None:
+    """gRPC's word for an error."""
+    code = getattr(error, "code", None)
+    return None if code is None else str(code().name)
+
+
+def _import_messages() -> None:
+    """Import the messages of Spark's client, which warns of packages that nothing here uses.
+
+    It also takes a program without a file, as workers of pytest and dask are, for its own tests, and ends it.
+    """
+    main = sys.modules["__main__"]
+    nameless = not hasattr(main, "__file__")
+    if nameless:
+        main.__file__ = ""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            importlib.import_module("pyspark.sql.connect.proto")
+    finally:
+        if nameless:
+            del main.__file__

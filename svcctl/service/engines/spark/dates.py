@@ -1,0 +1,86 @@
+"""Dates as text and back, in Spark's SQL, by the patterns of the language.
+
+Spark's own parser is stricter than the embedded engine's (which takes one digit for two, and blanks around a date), so
+a text is taken apart by a regular expression. Years beyond four digits have signs in Spark, and are written here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import groupby
+
+from sqlglot import exp
+
+from svcctl.service.engines.spark.bound import bound
+from svcctl.service.language.dialect import DatePart, DatePattern
+
+_DEFAULTS = {DatePart.YEAR: "1900", DatePart.MONTH: "1", DatePart.DAY: "1"}
+_BLANK = r"[ \t\n\x0B\f\r]*"
+
+
+def formatted(value: exp.Expr, pattern: DatePattern) -> exp.Expr:
+    """A timestamp as text."""
+
+    def write(time: str) -> str:
+        short = _date_format(time, pattern)
+        if DatePart.YEAR not in pattern:
+            return short
+        year = f"year({time})"
+        early = f"concat('-', lpad(CAST(-{year} AS STRING), 3, '0'))"
+        late = f"CASE WHEN {year} > 9999 THEN CAST({year} AS STRING) ELSE lpad(CAST({year} AS STRING), 4, '0') END"
+        pieces = (
+            f"CASE WHEN {year} < 0 THEN {early} ELSE {late} END" if of_year else _date_format(time, parts)
+            for of_year, parts in groupby(pattern, lambda part: part is DatePart.YEAR)
+        )
+        return f"CASE WHEN {year} BETWEEN 1 AND 9999 THEN {short} ELSE concat({', '.join(pieces)}) END"
+
+    return bound(value, write)
+
+
+def parsed(text: exp.Expr, pattern: DatePattern) -> exp.Expr:
+    """The timestamp that a text is, or null. Of two parts of a kind, the last counts."""
+    parts = [part for part in pattern if isinstance(part, DatePart)]
+    groups = {part: index for index, part in enumerate(parts, start=1)}
+    pieces = (f"([0-9]{{1,{len(part.value)}}})" if isinstance(part, DatePart) else _written(part) for part in pattern)
+    regex = _literal(rf"\A{_BLANK}{''.join(pieces)}{_BLANK}\z")
+
+    def write(text: str) -> str:
+        def digits(part: DatePart) -> str:
+            return f"regexp_extract({text}, {regex}, {groups[part]})"
+
+        def number(part: DatePart) -> str:
+            return f"try_cast({digits(part)} AS INT)" if part in groups else _DEFAULTS.get(part, "0")
+
+        large = (DatePart.YEAR, DatePart.MONTH, DatePart.DAY, DatePart.HOUR, DatePart.MINUTE)
+        seconds = number(DatePart.SECOND)
+        if DatePart.MILLISECOND in groups:
+            seconds += f" + try_cast(rpad({digits(DatePart.MILLISECOND)}, 3, '0') AS INT) / 1000"
+        date = f"try_make_timestamp({', '.join(map(number, large))}, CAST({seconds} AS DECIMAL(8, 6)))"
+        fits = f"{text} RLIKE {regex}"
+        if DatePart.SECOND in groups:  # Spark takes a minute's second 60
+            fits += f" AND {number(DatePart.SECOND)} < 60"
+        return f"CASE WHEN {fits} THEN {date} END"
+
+    return bound(text, write)
+
+
+def _date_format(time: str, parts: Iterable[DatePart | str]) -> str:
+    """The pattern as Java writes it: texts in quotes."""
+    java = (part.value if isinstance(part, DatePart) else "'" + part.replace("'", "''") + "'" for part in parts)
+    return f"date_format({time}, {_literal(''.join(java))})"
+
+
+def _written(text: str) -> str:
+    """A text between parts, as a regular expression; blanks match any blanks."""
+    pieces = re.split(r"([ \t\n\x0b\f\r]+)", text)
+    return "".join(_BLANK if index % 2 else escaped(piece) for index, piece in enumerate(pieces))
+
+
+def escaped(text: str) -> str:
+    """A text as a regular expression, for Java and Rust."""
+    return "".join(each if each.isalnum() or not each.isascii() else f"\\x{ord(each):02X}" for each in text)
+
+
+def _literal(text: str) -> str:
+    return exp.Literal.string(text).sql(dialect="spark")

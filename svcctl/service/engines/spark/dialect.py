@@ -1,0 +1,85 @@
+"""The Dialect of Spark, for Spark's own server and for others that speak Spark Connect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from svcctl.service.engines.duckdb.dialect import DuckDBDialect
+from svcctl.service.engines.spark import dates
+from svcctl.service.engines.spark.bound import bound
+from svcctl.service.engines.spark.sql import SparkSql, Sum
+from svcctl.service.language.dialect import DatePattern
+
+POSITION = "(position)"
+"""The name of a row's position in a plan; the engine puts the columns that tell it in its place."""
+_SMALLEST = exp.Cast(this=exp.Literal.string(str(-(2**63))), to=exp.DataType(this=exp.DType.BIGINT))
+_TRIED: Mapping[type[exp.Expr], str] = {
+    exp.Add: "try_add",
+    exp.Sub: "try_subtract",
+    exp.Mul: "try_multiply",
+    exp.Mod: "try_mod",
+}
+
+
+class SparkDialect:
+    name = SparkSql.__name__.lower()
+    ip4 = exp.DType.BIGINT
+
+    def attempt(self, sql: exp.Expr) -> exp.Expr:
+        match sql:
+            case exp.Paren():
+                return exp.Paren(this=self.attempt(sql.this))
+            case exp.Add() | exp.Sub() | exp.Mul() | exp.Mod():
+                return exp.func(_TRIED[type(sql)], self.attempt(sql.left), self.attempt(sql.right))
+            case exp.Neg():
+                return exp.Paren(this=exp.Neg(this=_but_smallest(sql.this)))
+            case exp.Abs():
+                return exp.Abs(this=_but_smallest(sql.this))
+            case exp.UnixToTime():
+                microseconds = exp.func("try_multiply", sql.this, exp.Literal.number(1000))
+                return exp.func("timestamp_micros", microseconds)
+        return sql
+
+    def sum_whole(self, sql: exp.Expr) -> exp.Expr:
+        return Sum(this=sql)
+
+    def try_cast(self, sql: exp.Expr, to: exp.DataType) -> exp.Expr:
+        return exp.TryCast(this=sql, to=to)
+
+    def float_text(self, sql: exp.Expr) -> exp.Expr:
+        return bound(sql, _float_text)
+
+    def format_date(self, value: exp.Expr, pattern: DatePattern) -> exp.Expr:
+        return dates.formatted(value, pattern)
+
+    def parse_date(self, text: exp.Expr, pattern: DatePattern) -> exp.Expr:
+        return dates.parsed(text, pattern)
+
+    def position(self) -> exp.Expr:
+        return exp.column(POSITION, table="t", quoted=True)
+
+    def check_pattern(self, pattern: str) -> str | None:
+        return DuckDBDialect().check_pattern(pattern)
+
+
+def _but_smallest(sql: exp.Expr) -> exp.Expr:
+    """A whole number, or null for the one whose negative does not exist."""
+    return exp.Nullif(this=sql, expression=_SMALLEST.copy())
+
+
+def _float_text(x: str) -> str:
+    """A float8 as the embedded engine writes it: plain from 0.0001 to 10^16, else with an exponent of two digits."""
+    text = f"CAST({x} AS STRING)"
+    plain = rf"regexp_replace(CAST(try_cast({text} AS DECIMAL(38, 21)) AS STRING), '(\\.[0-9]+?)0+$', '$1')"
+    mantissa = rf"regexp_replace(regexp_extract({text}, '^[^eE]+', 0), '\\.0$', '')"
+    exponent = f"try_cast(regexp_extract({text}, '[eE]([+-]?[0-9]+)', 1) AS INT)"
+    return (
+        f"CASE WHEN {x} IS NULL THEN NULL WHEN isnan({x}) THEN 'nan' "
+        f"WHEN abs({x}) = CAST('Infinity' AS DOUBLE) THEN CASE WHEN {x} > 0D THEN 'inf' ELSE '-inf' END "
+        f"WHEN NOT {text} RLIKE '[eE]' THEN {text} "
+        f"WHEN abs({x}) >= 0.0001D AND abs({x}) < 1e16D THEN {plain} "
+        f"ELSE concat({mantissa}, CASE WHEN {exponent} < 0 THEN 'e-' ELSE 'e+' END, "
+        f"lpad(CAST(abs({exponent}) AS STRING), greatest(2, length(CAST(abs({exponent}) AS STRING))), '0')) END"
+    )

@@ -1,0 +1,195 @@
+"""Plans that run on Spark, over tables in a shared folder that Spark and this service both reach.
+
+The embedded engine keeps the tables: what is stored, by whom and where does not depend on what queries run on. A plan
+becomes a statement over the files that its window needs, which are named one by one, with their columns: Spark need
+not know the format of the tables, and reads exactly what the snapshot says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from svcctl.service.engines import ARROW, ROWS_PER_BATCH, Extent, Mark
+from svcctl.service.engines.duckdb.lake import LakeEngine
+from svcctl.service.engines.lake.snapshot import File, Loads, Snapshot
+from svcctl.service.engines.spark.connection import Connection, Server, Session
+from svcctl.service.engines.spark.dialect import POSITION, SparkDialect
+from svcctl.service.engines.spark.patterns import Matcher, translated
+from svcctl.service.engines.spark.spill import Spills, is_large, prepared
+from svcctl.service.engines.spark.stream import SparkStream
+from svcctl.service.language.dialect import write
+from svcctl.service.language.types import Column, Plan, Table, Type
+
+FILES = "svcctl_files"
+"""The name of the rows of the files in a statement."""
+TYPES: Mapping[Type, str] = {
+    Type.TIMESTAMP: "TIMESTAMP",
+    Type.STR: "STRING",
+    Type.INT4: "INT",
+    Type.INT8: "BIGINT",
+    Type.FLOAT8: "DOUBLE",
+    Type.BOOL: "BOOLEAN",
+    Type.IP4: "BIGINT",
+}
+
+
+class SparkEngine:
+    """The tables of `stored`, with plans that run on Spark."""
+
+    dialect = SparkDialect()
+
+    def __init__(self, stored: LakeEngine, connection: Connection) -> None:
+        self.stored = stored
+        self.connection = connection
+        self._spills = Spills(stored.lake)
+
+    def close(self) -> None:
+        self._spills.close()
+        self.connection.close()
+        self.stored.close()
+
+    def tables(self) -> Mapping[str, Table]:
+        return self.stored.tables()
+
+    def table(self, name: str) -> Table:
+        return self.stored.table(name)
+
+    def everywhere(self, name: str) -> bool:
+        return self.stored.everywhere(name)
+
+    def newest(self, name: str) -> datetime | None:
+        return self.stored.newest(name)
+
+    def extent(self, name: str) -> Extent:
+        return self.stored.extent(name)
+
+    def mark(self, name: str) -> Mark:
+        return self.stored.mark(name)
+
+    def check_mark(self, name: str, mark: Mark) -> None:
+        self.stored.check_mark(name, mark)
+
+    def create(self, name: str, columns: Sequence[Column]) -> Table:
+        return self.stored.create(name, columns)
+
+    def append(
+        self, name: str, rows: pa.RecordBatchReader, *, create: Sequence[Column] | None = None, replace: bool = False
+    ) -> int:
+        return self.stored.append(name, rows, create=create, replace=replace)
+
+    def drop(self, name: str) -> None:
+        self.stored.drop(name)
+
+    def trim(self, name: str, *, most: int, since: datetime) -> int:
+        return self.stored.trim(name, most=most, since=since)
+
+    @contextmanager
+    def stream(
+        self,
+        plan: Plan,
+        *,
+        since: Mark | None = None,
+        until: Mark | None = None,
+        rows_per_batch: int = ROWS_PER_BATCH,
+    ) -> Iterator[SparkStream]:
+        lake = self.stored.lake
+        table = lake.snapshot(plan.table)
+        loads = lake.between(table, since, until)
+        files = table.within(plan.start, plan.end, loads)
+        session = self.connection.session()
+        paths = _paths(lake.folder.table_uri(table.name), files, session.matcher)
+        types = [ARROW[column.type] for column in plan.columns] + [ARROW[Type.TIMESTAMP]] * plan.dated
+        select = _over_files(plan, table, loads, session.matcher)
+        if not is_large(select, sum(file.rows for file in files)):
+            run = session.proto.Plan(root=_relation(session, write(select, self.dialect), table, paths))
+            with closing(SparkStream(self.connection, session, run, types, rows_per_batch)) as stream:
+                yield stream
+            return
+        select, keys = prepared(select)
+        relation = _relation(session, write(select, self.dialect), table, paths)
+        with self.connection.explained(session):
+            name = self._spills.begin()
+        try:
+            run = _written(session, relation, _reached(f"{self._spills.uri}/{name}", session.matcher))
+            read = partial(self._spills.read, name, keys, rows_per_batch)
+            with closing(SparkStream(self.connection, session, run, types, rows_per_batch, read)) as stream:
+                yield stream
+        finally:
+            self._spills.end(name)
+
+
+@contextmanager
+def on_spark(stored: LakeEngine, uri: str, environment: Mapping[str, str]) -> Iterator[SparkEngine]:
+    """Those tables, with plans that run on Spark at a URI, and the settings that the environment has for it."""
+    with closing(SparkEngine(stored, Connection(Server.of(uri, environment)))) as engine:
+        yield engine
+
+
+def _over_files(plan: Plan, table: Snapshot, loads: Loads | None, matcher: Matcher) -> exp.Select:
+    """The plan's SELECT, over the rows of FILES."""
+    select = plan.select.copy()
+    node = next(node for node in select.find_all(exp.Table))
+    for found in select.find_all(exp.RegexpLike, exp.RegexpExtract):
+        found.set("expression", exp.Literal.string(translated(found.expression.this, matcher)))
+    columns = [exp.column(column.name, quoted=True) for column in table.columns]
+    load, row = (exp.column(name, quoted=True) for name in (table.hidden.load, table.hidden.row))
+    place = exp.func("struct", load, row)
+    rows = exp.select(*columns, exp.alias_(place, POSITION, quoted=True)).from_(exp.to_identifier(FILES))
+    if loads is not None and (loads.numbers or not loads.excluded):
+        among: exp.Expr = exp.In(this=load.copy(), expressions=[*map(exp.Literal.number, sorted(loads.numbers))])
+        if not loads.numbers:
+            among = exp.false()
+        rows = rows.where(exp.Not(this=among) if loads.excluded else among)
+    node.replace(rows.subquery(exp.to_identifier("t", quoted=True)))
+    return select
+
+
+def _paths(uri: str, files: Sequence[File], matcher: Matcher) -> list[str]:
+    return [f"{_reached(uri, matcher)}/{file.path}" for file in files]
+
+
+def _reached(uri: str, matcher: Matcher) -> str:
+    """A place in the shared folder as the server names it. Spark's own S3 is s3a."""
+    if "://" not in uri:
+        return f"file://{uri}"
+    return f"s3a{uri.removeprefix('s3')}" if matcher is Matcher.JAVA and uri.startswith("s3://") else uri
+
+
+def _written(session: Session, relation: Any, uri: str) -> Any:
+    """A plan that writes the rows of a relation to a folder of Parquet files, in their order."""
+    proto = session.proto
+    mode = proto.WriteOperation.SaveMode.SAVE_MODE_ERROR_IF_EXISTS
+    operation = proto.WriteOperation(input=relation, source="parquet", path=uri, mode=mode)
+    return proto.Plan(command=proto.Command(write_operation=operation))
+
+
+def _relation(session: Session, statement: str, table: Snapshot, paths: Sequence[str]) -> Any:
+    """A statement with the rows of some files as FILES."""
+    proto = session.proto
+    fields = [(column.name, TYPES[column.type]) for column in table.columns]
+    fields += [(name, "BIGINT") for name in (table.hidden.load, table.hidden.row)]
+    if paths:
+        schema = ", ".join(f"{_quote(name)} {type_}" for name, type_ in fields)
+        source = proto.Read.DataSource(format="parquet", schema=schema, paths=paths)
+        read = proto.Relation(common=_common(proto, 0), read=proto.Read(data_source=source))
+    else:
+        nothing = ", ".join(f"CAST(NULL AS {type_}) AS {_quote(name)}" for name, type_ in fields)
+        read = proto.Relation(common=_common(proto, 0), sql=proto.SQL(query=f"SELECT {nothing} WHERE false"))
+    view = proto.Relation(common=_common(proto, 1), subquery_alias=proto.SubqueryAlias(input=read, alias=FILES))
+    root = proto.Relation(common=_common(proto, 2), sql=proto.SQL(query=statement))
+    return proto.Relation(common=_common(proto, 3), with_relations=proto.WithRelations(root=root, references=[view]))
+
+
+def _common(proto: Any, plan_id: int) -> Any:
+    return proto.RelationCommon(plan_id=plan_id)
+
+
+def _quote(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

@@ -1,0 +1,200 @@
+"""Regular expressions of the language, which are those of RE2, for Java and for Rust.
+
+Spark's own server matches with Java, Sail with Rust's regex. They agree with RE2 in most of what patterns are made of;
+this rewrites the rest: classes of ASCII (\\d, \\w, \\s, \\b and [:alpha:]), what a dot and a $ mean at the end of a
+line, names of groups, quotes, octal numbers, and brackets and operators that only some of them read in a class. No
+group that captures is added. The pattern is one that RE2 has accepted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from functools import lru_cache
+
+
+class Matcher(Enum):
+    JAVA = "java"
+    RUST = "rust"
+
+
+_CLASSES: Mapping[str, str] = {"d": "0-9", "w": "0-9A-Za-z_", "s": r"\t\n\f\r "}
+_POSIX: Mapping[str, str] = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "ascii": r"\x00-\x7F",
+    "blank": r"\t ",
+    "cntrl": r"\x00-\x1F\x7F",
+    "digit": "0-9",
+    "graph": r"\x21-\x7E",
+    "lower": "a-z",
+    "print": r"\x20-\x7E",
+    "punct": r"\x21-\x2F\x3A-\x40\x5B-\x60\x7B-\x7E",
+    "space": r"\t\n\x0B\f\r ",
+    "upper": "A-Z",
+    "word": "0-9A-Za-z_",
+    "xdigit": "0-9A-Fa-f",
+}
+_WORD = _CLASSES["w"]
+_BEFORE, _AFTER = f"(?<=[{_WORD}])", f"(?=[{_WORD}])"
+_NOT_BEFORE, _NOT_AFTER = f"(?<![{_WORD}])", f"(?![{_WORD}])"
+_EDGES = {
+    (Matcher.JAVA, "b"): f"(?:{_BEFORE}{_NOT_AFTER}|{_NOT_BEFORE}{_AFTER})",
+    (Matcher.JAVA, "B"): f"(?:{_BEFORE}{_AFTER}|{_NOT_BEFORE}{_NOT_AFTER})",
+    (Matcher.RUST, "b"): r"(?-u:\b)",
+    (Matcher.RUST, "B"): r"(?-u:\B)",
+}
+_FLAGS = {Matcher.JAVA: "(?d)", Matcher.RUST: ""}
+"""Java's lines end with \\n alone."""
+_TOKEN = re.compile(
+    r"""\\Q(?P<quoted>.*?)(?:\\E|\Z)
+    | \\(?P<octal>[1-7][0-7]{1,2}|0[0-7]{0,2})
+    | \\x\{(?P<hex>[0-9A-Fa-f]+)\} | \\x(?P<byte>[0-9A-Fa-f]{2})
+    | \\(?P<property>[pP](?:\{\^?\w+\}|\w))
+    | \\(?P<escape>.)
+    | \(\?P?<(?P<name>\w+)>
+    | \(\?(?P<flags>[a-zA-Z-]+)(?P<close>[:)])
+    | (?P<posix>\[:\^?\w+:\])
+    | (?P<count>\{\d+(?:,\d*)?\})
+    | (?P<other>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@lru_cache(maxsize=1024)
+def translated(pattern: str, matcher: Matcher) -> str:
+    """The pattern as the matcher writes it."""
+    return _FLAGS[matcher] + "".join(_pieces(pattern, matcher))
+
+
+def _pieces(pattern: str, matcher: Matcher) -> Iterator[str]:
+    tokens = list(_TOKEN.finditer(pattern))
+    lines: list[bool] = [False]
+    """For each open group, whether ^ and $ match at lines in it."""
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        index += 1
+        kind, text = token.lastgroup, token[0]
+        if kind == "close":
+            text = _flags(token["flags"], token["close"], matcher, lines)
+            yield text
+        elif kind == "name":
+            lines.append(lines[-1])
+            yield "("  # Java's names have no _, and nobody asks for a group by its name
+        elif text == "(":
+            lines.append(lines[-1])
+            yield text
+        elif text == ")":
+            if len(lines) > 1:
+                lines.pop()
+            yield text
+        elif text == "[":
+            end, written = _class(tokens, index, matcher)
+            index = end
+            yield written
+        elif text == "$" and kind == "other":
+            yield "$" if lines[-1] else r"\z"
+        elif text in "{}" and kind == "other":
+            yield f"\\{text}"
+        elif kind == "escape":
+            yield _escape(token, matcher)
+        elif kind == "posix":  # outside of a class it is a class of its letters
+            yield f"[{''.join(map(_point, text[1:-1]))}]"
+        else:
+            yield _one(token, matcher)
+
+
+def _escape(token: re.Match[str], matcher: Matcher) -> str:
+    """What a backslash and a character mean outside of a class."""
+    escape = token["escape"]
+    if escape in "bB":
+        return _EDGES[matcher, escape]
+    if inside := _CLASSES.get(escape.lower()):
+        return f"[{'^' if escape.isupper() else ''}{inside}]"
+    return _one(token, matcher)
+
+
+def _flags(flags: str, close: str, matcher: Matcher, lines: list[bool]) -> str:
+    on, _, off = flags.partition("-")
+    here = lines[-1]
+    if "m" in on:
+        here = True
+    if "m" in off:
+        here = False
+    if close == ":":
+        lines.append(here)
+    else:
+        lines[-1] = here
+    if matcher is Matcher.JAVA:  # its i is that of ASCII alone
+        on, off = on.replace("i", "iu"), off.replace("i", "iu")
+    return f"(?{on}{'-' if off else ''}{off}{close}"
+
+
+def _class(tokens: list[re.Match[str]], index: int, matcher: Matcher) -> tuple[int, str]:
+    """A class whose opening bracket is before the token `index`; the index after it, and how it is written."""
+    parts: list[str] = []
+    negated = tokens[index][0] == "^"
+    index += negated
+    first = True
+    while index < len(tokens):
+        token = tokens[index]
+        index += 1
+        text = token[0]
+        if text == "]" and not first:
+            break
+        first = False
+        if inside := _named(token):
+            parts.append(inside)
+            if index < len(tokens) and tokens[index][0] == "-":
+                parts.append(_point("-"))
+                index += 1
+        elif token.lastgroup in ("other", "count", "name", "close"):
+            parts += (each if each.isalnum() or each == "-" or not each.isascii() else _point(each) for each in text)
+        else:
+            parts.append(_one(token, matcher))
+    return index, f"[{'^' if negated else ''}{''.join(parts)}]"
+
+
+def _named(token: re.Match[str]) -> str | None:
+    """A class of ASCII within a class: its characters, or a class of all others."""
+    if token.lastgroup == "posix":
+        name = token[0][2:-2]
+        return f"[^{_POSIX[name[1:]]}]" if name.startswith("^") else _POSIX[name]
+    if token.lastgroup == "escape" and (inside := _CLASSES.get(token["escape"].lower())):
+        return f"[^{inside}]" if token["escape"].isupper() else inside
+    return None
+
+
+def _one(token: re.Match[str], matcher: Matcher) -> str:
+    """A token that means the same in a class and outside."""
+    match token.lastgroup:
+        case "quoted":
+            return "".join(map(_point, token["quoted"]))
+        case "octal":
+            return _point(chr(int(token["octal"], 8)))
+        case "hex":
+            return _point(chr(int(token["hex"], 16)))
+        case "byte":
+            return _point(chr(int(token["byte"], 16)))
+        case "property":
+            return _property(token["property"], matcher)
+        case "escape":
+            escape = token["escape"]
+            return {"a": r"\x07", "v": r"\x0B"}.get(escape, _point(escape) if not escape.isalnum() else token[0])
+    return token[0]
+
+
+def _property(text: str, matcher: Matcher) -> str:
+    """A Unicode class; Java has another prefix for scripts, and none of them reads a negation inside the braces."""
+    kind, name = text[0], text[1:].strip("{}")
+    if name.startswith("^"):
+        kind, name = ("P" if kind == "p" else "p"), name[1:]
+    if name == "Any":
+        return r"[\x{0}-\x{10FFFF}]" if kind == "p" else r"[^\x{0}-\x{10FFFF}]"
+    return f"\\{kind}{{{'Is' if matcher is Matcher.JAVA and len(name) > 2 else ''}{name}}}"
+
+
+def _point(character: str) -> str:
+    return f"\\x{{{ord(character):X}}}"

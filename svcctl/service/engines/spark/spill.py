@@ -1,0 +1,206 @@
+"""Large answers, which Spark writes as Parquet beside the tables and this service reads from there.
+
+A server of Spark Connect holds what its client has not read yet, and large answers end it. Files have no such limit.
+Those of an answer are removed with it. Those of a process that was killed are removed by any other: each process that
+has files here writes a number that grows, and one whose number has stood still for a while is dead.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from bisect import bisect
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, SubTreeFileSystem
+from sqlglot import exp
+
+from svcctl.service.engines.lake import Lake
+
+FOLDER = ".spill"
+ALIVE = "alive"
+BEAT_SECONDS = 10.0
+DEAD_SECONDS = 60.0
+ROWS = 1_000_000
+"""Answers of so many rows are written to files, if the files that they are read from tell how many they are."""
+BUFFER_BYTES = 1 << 20
+Place = tuple[Any, ...]
+"""What a row is ordered by, after a 0: rows of an answer without an order have no more than that."""
+
+_log = logging.getLogger("svcctl.service")
+
+
+def is_large(select: exp.Select, rows: int) -> bool:
+    """Whether a plan over so many rows may return as many."""
+    return rows >= ROWS and select.find(exp.AggFunc, exp.Group, exp.Limit) is None
+
+
+def prepared(select: exp.Select) -> tuple[exp.Select, int]:
+    """The statement with plain names, and what its rows are ordered by as its last columns; how many those are."""
+    order = select.args.get("order")
+    keys = [each.this for each in order.expressions] if order is not None else []
+    values = [item.unalias() for item in select.expressions] + [key.copy() for key in keys]
+    select = select.select(*(exp.alias_(value, f"c{index}") for index, value in enumerate(values)), append=False)
+    return select, len(keys)
+
+
+@dataclass(slots=True)
+class _Other:
+    """Another process, by what it wrote last and when that was seen first."""
+
+    said: bytes
+    since: float
+
+
+class Spills:
+    """The folder of this process's large answers, with the thread that keeps it and removes those of dead ones."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.uri = lake.folder.table_uri(FOLDER)
+        local = lake.folder.local
+        self._files: FileSystem = (
+            lake.filesystem(FOLDER) if local is None else SubTreeFileSystem(str(local / FOLDER), LocalFileSystem())
+        )
+        self._own = uuid.uuid4().hex
+        self._beats = 0
+        self._left: set[str] = set()
+        self._others: dict[str, _Other] = {}
+        self._stopping = threading.Event()
+        self._guard = threading.Lock()
+        self._thread = threading.Thread(target=self._keep, name="spills", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+        if self._beats:
+            self._remove(self._own)
+
+    def begin(self) -> str:
+        """A name for the files of an answer, below `uri`."""
+        with self._guard:
+            if not self._beats:
+                self._beat()
+        return f"{self._own}/{uuid.uuid4().hex}"
+
+    def end(self, name: str) -> None:
+        """Remove the files of an answer."""
+        if not self._remove(name):
+            with self._guard:
+                self._left.add(name)
+
+    def read(self, name: str, keys: int, rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of an answer in order, without the columns that tell it."""
+        found = self._files.get_file_info(FileSelector(name, recursive=True, allow_not_found=True))
+        parts = [_Part(self._files, info.path, keys, rows) for info in found if info.path.endswith(".parquet")]
+        yield from merged([part for part in parts if part.first])
+
+    def _keep(self) -> None:
+        while True:
+            try:
+                with self._guard:
+                    if self._beats:
+                        self._beat()
+                    left, self._left = self._left, set()
+                for name in left:
+                    self.end(name)
+                self._sweep()
+            except Exception as error:
+                _log.warning("the folder of large answers cannot be kept: %s", str(error).partition("\n")[0])
+            if self._stopping.wait(BEAT_SECONDS):
+                return
+
+    def _beat(self) -> None:
+        self._beats += 1
+        self._files.create_dir(self._own)
+        with self._files.open_output_stream(f"{self._own}/{ALIVE}") as out:
+            out.write(str(self._beats).encode())
+
+    def _sweep(self) -> None:
+        """Remove what processes have left that no longer say anything."""
+        now = time.monotonic()
+        names = {
+            info.base_name
+            for info in self._files.get_file_info(FileSelector("", allow_not_found=True))
+            if info.type is FileType.Directory
+        } - {self._own}
+        self._others = {name: other for name, other in self._others.items() if name in names}
+        for name in names:
+            said = b""
+            with suppress(OSError), self._files.open_input_stream(f"{name}/{ALIVE}") as file:
+                said = file.read()
+            other = self._others.get(name)
+            if other is None or other.said != said:
+                self._others[name] = _Other(said, now)
+            elif now - other.since >= DEAD_SECONDS:
+                self._remove(name)
+
+    def _remove(self, name: str) -> bool:
+        """Remove a folder; whether it is gone."""
+        with suppress(OSError):
+            self._files.delete_dir(name)
+        try:
+            return self._files.get_file_info(name).type is FileType.NotFound
+        except OSError:
+            return False
+
+
+class _Part:
+    """A file of an answer, whose rows are in order. The last `keys` columns are what they are ordered by."""
+
+    def __init__(self, files: FileSystem, path: str, keys: int, rows: int) -> None:
+        self._files = files
+        self._path = path
+        self._keys = keys
+        self._rows = rows
+        self._batches: Iterator[pa.RecordBatch] | None = None
+        self._batch: pa.RecordBatch | None = None
+        with self._open() as file:
+            found = next(file.iter_batches(1), None)
+        self.first: Place = () if found is None else (0, *self._place(found, 0))
+        """The place of the next row in the answer; empty when there is none."""
+
+    def until(self, place: Place) -> Iterator[pa.RecordBatch]:
+        """The rows that come before a place, or all with an empty one; `first` is then the next."""
+        while self.first and (not place or self.first <= place):
+            batch = self._batch or self._next()
+            assert batch is not None
+            count = batch.num_rows
+            if place and (0, *self._place(batch, count - 1)) > place:
+                count = bisect(range(count), place, key=lambda row: (0, *self._place(batch, row)))
+            yield batch.slice(0, count).select(range(batch.num_columns - self._keys))
+            self._batch = batch.slice(count) if count < batch.num_rows else self._next()
+            self.first = () if self._batch is None else (0, *self._place(self._batch, 0))
+
+    def _next(self) -> pa.RecordBatch | None:
+        if self._batches is None:
+            self._batches = self._open().iter_batches(self._rows)
+        return next(self._batches, None)
+
+    def _open(self) -> pq.ParquetFile:
+        # read as it is asked for: a file may be larger than the memory
+        return pq.ParquetFile(self._files.open_input_file(self._path), buffer_size=BUFFER_BYTES, pre_buffer=False)
+
+    def _place(self, batch: pa.RecordBatch, row: int) -> Place:
+        values = (column[row].as_py() for column in batch.columns[batch.num_columns - self._keys :])
+        return tuple(tuple(value.values()) if isinstance(value, dict) else value for value in values)
+
+
+def merged(parts: Sequence[_Part]) -> Iterator[pa.RecordBatch]:
+    """The rows of all files in order. Some servers deal them out to several files, others write one after the other."""
+    waiting = [(part.first, index) for index, part in enumerate(parts)]
+    heapify(waiting)
+    while waiting:
+        _, index = heappop(waiting)
+        part = parts[index]
+        yield from part.until(waiting[0][0] if waiting else ())
+        if part.first:
+            heappush(waiting, (part.first, index))

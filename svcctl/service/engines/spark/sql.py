@@ -1,0 +1,175 @@
+"""Spark's SQL as sqlglot writes it, with what means something else in Spark than in the language.
+
+The rules are those of the embedded engine: aggregates skip nulls, halves are rounded away from zero in binary,
+percentiles lie on the line between their neighbours, and zeros keep their sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.generator import Generator
+from sqlglot.generators.spark import SparkGenerator
+
+from svcctl.service.engines.spark.bound import Bound, written
+from svcctl.service.engines.spark.dates import escaped
+
+MAX_ROWS = 2**31 - 1
+"""The largest limit and offset that Spark reads."""
+_ALL_WHOLE = "9007199254740992D"
+"""From here on every float8 is whole, and Spark's whole numbers soon end."""
+MAX_DEPTH = 12
+"""Values that are bound within each other: servers take too long with more."""
+Body = Callable[[str], str]
+Write = Callable[[Generator, exp.Expr], str]
+
+
+class Sum(exp.Expression):
+    """The sum of whole numbers, as `Dialect.sum_whole` has it."""
+
+    arg_types = {"this": True}  # noqa: RUF012
+
+
+def _text(template: str) -> Write:
+    """SQL with the node's `this` as {0} and its `expression` as {1}."""
+    return lambda generator, node: template.format(generator.sql(node, "this"), generator.sql(node, "expression"))
+
+
+def _sum(generator: Generator, node: exp.Expr) -> str:
+    """Summed up in halves: a sum may leave the range of an int8 and come back."""
+    value = f"CAST({generator.sql(node, 'this')} AS BIGINT)"
+    high = f"CAST(try_sum(shiftright({value}, 32)) AS DECIMAL(38, 0)) * 4294967296"
+    return f"try_cast({high} + try_sum({value} & 4294967295) AS BIGINT)"
+
+
+def _whole(name: str, zero: str) -> Callable[[exp.Expr], Body]:
+    """floor and ceil of a float8. Spark's are int8, and so lose large numbers and the sign of zero."""
+    return lambda _: (
+        lambda x: (
+            f"CASE WHEN {zero.format(x)} THEN {x} * 0D "
+            f"WHEN abs({x}) < {_ALL_WHOLE} THEN CAST({name}({x}) AS DOUBLE) ELSE {x} END"
+        )
+    )
+
+
+def _round(node: exp.Expr) -> Body:
+    """Rounds the scaled value; Spark itself rounds the decimal text of a value."""
+    scale = f"1e{int(node.args['decimals'].this)}D"
+    return lambda x: (
+        f"CASE WHEN {x} * {scale} <= 0D AND {x} * {scale} > -0.5D THEN {x} * 0D "
+        f"WHEN abs({x} * {scale}) < {_ALL_WHOLE} THEN round({x} * {scale}, 0) / {scale} ELSE {x} END"
+    )
+
+
+BODIES: Mapping[type[exp.Expr], Callable[[exp.Expr], Body]] = {
+    Bound: lambda node: node.args["body"],
+    exp.Ceil: _whole("ceil", "{0} > -1D AND {0} <= 0D"),
+    exp.Floor: _whole("floor", "{0} >= 0D AND {0} < 1D"),
+    exp.Round: _round,
+}
+"""What is written with a value that is needed several times."""
+
+
+def _percentile(generator: Generator, node: exp.Expr) -> str:
+    place = f"(size(a) - 1) * {generator.sql(node, 'expression') or '0.5'}D"
+    low, high = (f"get(a, CAST({way}({place}) AS INT))" for way in ("floor", "ceil"))
+    above = f"({place} - floor({place}))"
+    value = f"CASE WHEN {low} = {high} THEN {low} ELSE {low} * (1D - {above}) + {high} * {above} END"
+    values = f"array_sort(collect_list({generator.sql(node, 'this')}))"
+    return f"get(transform(array({values}), a -> {value}), 0)"
+
+
+def _joined(generator: Generator, node: exp.Expr) -> str:
+    """The distinct values of a group as text; collect_set skips nulls by itself."""
+    distinct = node.find(exp.Distinct)
+    assert distinct is not None
+    value = generator.sql(distinct.expressions[0])
+    text = f"array_join(array_sort(collect_set({value})), {generator.sql(node, 'expression')})"
+    return f"CASE WHEN count({value}) > 0 THEN {text} END"
+
+
+def _split(generator: Generator, node: exp.Expr) -> str:
+    """A part by its index. Separators are regular expressions here, and servers differ in what an empty one means."""
+    split, [index] = node.this, node.expressions
+    text, by = generator.sql(split, "this"), split.expression.this
+    if not by:
+        return f"nullif(substring({text}, {int(index.this) + 1}, 1), '')"
+    return f"get(split({text}, {generator.sql(exp.Literal.string(escaped(by)))}), {generator.sql(index)})"
+
+
+def _balanced(word: str) -> Write:
+    """A long chain of conditions as a tree of little depth: servers read a chain by recursion, and one dies of it."""
+
+    def write(generator: Generator, node: exp.Expr) -> str:
+        conditions = [generator.sql(condition) for condition in node.flatten(unnest=False)]
+
+        def within(start: int, end: int) -> str:
+            if end - start == 1:
+                return conditions[start]
+            middle = (start + end) // 2
+            text = f"{within(start, middle)} {word} {within(middle, end)}"
+            return text if end - start == len(conditions) else f"({text})"
+
+        return within(0, len(conditions))
+
+    return write
+
+
+def _bound(generator: Generator, node: exp.Expr) -> str:
+    depth = 0
+    parent = node.parent
+    while parent is not None:
+        depth += type(parent) in BODIES
+        parent = parent.parent
+    if depth > MAX_DEPTH:
+        generator.unsupported(f"more than {MAX_DEPTH} of its functions are inside each other")
+        return "NULL"
+    value = generator.sql(node, "this")
+    return written(value, BODIES[type(node)](node))
+
+
+def _rows(word: str) -> Write:
+    def write(generator: Generator, node: exp.Expr) -> str:
+        count = int(node.expression.this)
+        if count > MAX_ROWS:
+            generator.unsupported(f"{word} goes up to {MAX_ROWS}")
+        return generator.seg(f"{word} {count}")
+
+    return write
+
+
+class SparkSql(Spark):
+    """Regular expressions must have been translated already, as `patterns.py` does."""
+
+    class Generator(SparkGenerator):
+        TRANSFORMS = {  # noqa: RUF012
+            **SparkGenerator.TRANSFORMS,
+            **dict.fromkeys(BODIES, _bound),
+            Sum: _sum,
+            exp.ApproxDistinct: _text("count(DISTINCT {0})"),
+            exp.ArgMax: _text("max_by({0}, {1}) FILTER (WHERE {0} IS NOT NULL)"),
+            exp.ArgMin: _text("min_by({0}, {1}) FILTER (WHERE {0} IS NOT NULL)"),
+            exp.ArrayToString: _joined,
+            exp.Bracket: _split,
+            exp.Limit: _rows("LIMIT"),
+            exp.Median: _percentile,
+            exp.And: _balanced("AND"),
+            exp.Or: _balanced("OR"),
+            exp.Offset: _rows("OFFSET"),
+            exp.PercentileCont: _percentile,
+            exp.RegexpExtract: lambda generator, node: (
+                f"regexp_extract({', '.join(generator.sql(node, each) for each in ('this', 'expression', 'group'))})"
+            ),
+            exp.Replace: lambda generator, node: (
+                f"replace({', '.join(generator.sql(node, each) for each in ('this', 'expression', 'replacement'))})"
+            ),
+            exp.Trunc: lambda generator, node: generator.sql(node, "this"),  # only ever cast to a whole number
+            # sqlglot writes CAST where it believes that a value always fits
+            exp.TryCast: lambda generator, node: (
+                f"try_cast({generator.sql(node, 'this')} AS {generator.sql(node, 'to')})"
+            ),
+            exp.UnixMillis: _text("unix_millis({0})"),
+            exp.UnixToTime: _text("timestamp_millis({0})"),
+        }

@@ -1,0 +1,114 @@
+"""A running statement on a server of Spark Connect, read as Arrow batches."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+
+from svcctl.errors import ServiceError, SvcctlError
+from svcctl.service.engines.spark.connection import Connection, Session
+
+
+class SparkStream:
+    """A Stream of the rows of a plan of Spark Connect; closing it stops the work on the server.
+
+    The answer is whole only if the server ends it without an error, and if the batches hold the rows that they say.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        session: Session,
+        plan: Any,
+        types: Sequence[pa.DataType],
+        rows: int,
+        written: Callable[[], Iterator[pa.RecordBatch]] | None = None,
+    ) -> None:
+        """`written` reads the rows of a plan that writes them to files."""
+        self._written = written
+        self._connection = connection
+        self._session = session
+        self._plan = plan
+        self._types = types
+        self._rows = rows
+        self._tag = f"svcctl-{uuid.uuid4().hex}"
+        self._call: Any = None
+        self._over = False
+        self._stopped: SvcctlError | None = None
+        self._starting = threading.Lock()
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        try:
+            with self._connection.explained(self._session):
+                with self._starting:
+                    self._check()
+                    self._call = self._session.start(self._plan, self._tag)
+                for response in self._responses():
+                    self._check()
+                    if not self._session.is_of(response):
+                        raise self._connection.ended(self._session)
+                    if response.HasField("arrow_batch"):
+                        yield from self._batches(response.arrow_batch)
+            self._check()
+            if self._written is not None:
+                with self._connection.explained(self._session):
+                    for batch in self._written():
+                        yield from self._typed(batch)
+            self._over = True
+        except ServiceError as error:
+            raise (self._stopped or error) from None
+
+    def _responses(self) -> Iterator[Any]:
+        import grpc
+
+        try:
+            yield from self._call
+        except grpc.RpcError:
+            self._check()  # the call was cancelled here, and the server is well
+            raise
+
+    def _batches(self, message: Any) -> Iterator[pa.RecordBatch]:
+        with pa.ipc.open_stream(message.data) as reader:
+            batches = list(reader)
+        if sum(batch.num_rows for batch in batches) != message.row_count:
+            raise ServiceError("Spark sent a batch that is not whole", code=503)
+        for batch in batches:
+            yield from self._typed(batch)
+
+    def _typed(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        arrays = [column.cast(type_) for column, type_ in zip(batch.columns, self._types, strict=True)]
+        typed = pa.RecordBatch.from_arrays(arrays, [str(index) for index in range(len(arrays))])
+        for start in range(0, batch.num_rows, self._rows):
+            self._check()
+            yield typed.slice(start, self._rows)
+
+    def _check(self) -> None:
+        if self._stopped is not None:
+            raise self._stopped
+
+    def interrupt(self, reason: SvcctlError | None = None) -> None:
+        if self._over:
+            return
+        self._stopped = self._stopped or reason or ServiceError("the query was interrupted", code=503)
+        self._stop()
+
+    def _stop(self) -> None:
+        """End the call here, which ends the wait of the thread that reads; and the work there, by its tag."""
+        with self._starting:
+            call = self._call
+        if call is not None:
+            with suppress(Exception):
+                call.cancel()
+            threading.Thread(target=self._session.interrupt, args=[self._tag], daemon=True).start()
+
+    def close(self) -> None:
+        """Stop the statement if it still runs."""
+        if not self._over:
+            self._over = True
+            self._stopped = self._stopped or ServiceError("the query was interrupted", code=503)
+            self._stop()

@@ -1,0 +1,330 @@
+"""Tables in a shared folder: what other tools, other processes and other stores have of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import duckdb
+import pytest
+from support.events import batches, store
+from support.places import Place, hdfs, local, s3
+
+from svcctl.api.dates import Range
+from svcctl.errors import ServiceError, Unavailable, UsageError
+from svcctl.service.engines import Mark
+from svcctl.service.engines.duckdb.lake import LakeEngine
+from svcctl.service.engines.lake import Lake
+from svcctl.service.engines.lake.snapshot import File, are_ordered
+from svcctl.service.engines.lake.upkeep import together, vacuum
+from svcctl.service.language import Column, QueryError, Type, compile, parse
+from svcctl.service.queries.asked import AskedQuery
+from svcctl.service.queries.continuous import Steps
+
+COLUMNS = (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8), Column("ip", Type.IP4))
+FIRST = datetime(2024, 1, 1)
+ADDRESS = int(IPv4Address("255.1.2.3"))
+
+
+def opened(place: Place, lock_file: Path | None = None) -> LakeEngine:
+    """The tables of a place, as another process would open them."""
+    return LakeEngine(Lake(f"{place.target}/tables", place.environment, lock_file=lock_file))
+
+
+def add(engine: LakeEngine, *events: tuple[float, int]) -> None:
+    """Events in table t: the hour of each, and its n."""
+    store(engine, "t", COLUMNS, [(FIRST + timedelta(hours=hour), n, ADDRESS) for hour, n in events])
+
+
+def numbers(
+    engine: LakeEngine,
+    query: str = "from t select n",
+    *,
+    since: Mark | None = None,
+    until: Mark | None = None,
+    **options: Any,
+) -> list[int]:
+    given = {"start": datetime(2023, 1, 1, tzinfo=UTC), "end": None, "now": datetime(2024, 5, 6, tzinfo=UTC)} | options
+    plan = compile(parse(query), engine.tables(), dialect=engine.dialect, **given)
+    with engine.stream(plan, since=since, until=until) as stream:
+        return [n for batch in stream for n in batch.columns[0].to_pylist()]
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[LakeEngine]:
+    with opened(local(tmp_path)) as engine:
+        yield engine
+
+
+STORES: Mapping[str, Callable[[Any], Place]] = {"tmp_path": local, "ceph_peer": s3, "hdfs_peer": hdfs}
+ROWS = [pytest.param(name, marks=[pytest.mark.slow] * name.endswith("_peer")) for name in STORES]
+
+
+@pytest.fixture(params=ROWS)
+def place(request: pytest.FixtureRequest) -> Place:
+    return STORES[request.param](request.getfixturevalue(request.param))
+
+
+def test_a_table_is_the_same_for_every_process_on_every_store(place: Place) -> None:
+    with opened(place) as here, opened(place) as there:
+        assert dict(here.tables()) == {}
+        add(here, (5, 1), (30, 2))
+        assert numbers(there) == [1, 2]
+        begin = there.mark("t")
+        add(there, (1, 3))
+        add(here, (1, 4))
+        assert numbers(here) == numbers(there) == [3, 4, 1, 2]
+        assert numbers(here, since=begin) == [3, 4]
+        assert here.compact("t") == (3, 1)
+        assert numbers(there, since=begin) == [3, 4]
+        assert numbers(there) == [3, 4, 1, 2]
+        assert there.mark("t") == here.mark("t") != begin
+        store(there, "u.v", COLUMNS, [])
+        there.drop("t")
+        assert (here.lake.current("t"), list(there.tables())) == (None, ["u.v"])
+        assert vacuum(here.lake, "t", timedelta()) == 5  # four files of loads and what was made of three of them
+        assert not [name for name in place.everything() if name.endswith(".parquet") and "checkpoint" not in name]
+
+
+def test_other_tools_read_a_table_as_it_is(engine: LakeEngine, tmp_path: Path) -> None:
+    add(engine, (5, 1), (30, 2))
+    add(engine, (7, 3))
+    table = deltalake.DeltaTable(f"{tmp_path}/tables/t")
+    rows = sorted(table.to_pyarrow_table().drop_columns(["_load"]).to_pylist(), key=lambda row: row["n"])
+    assert rows == [
+        {"eventdate": FIRST + timedelta(hours=hour), "n": n, "ip": ADDRESS, "_row": row, "day": day}
+        for hour, n, row, day in (
+            (5, 1, 0, date(2024, 1, 1)),
+            (30, 2, 1, date(2024, 1, 2)),
+            (7, 3, 0, date(2024, 1, 1)),
+        )
+    ]
+    files = f"{tmp_path}/tables/t/*/*.parquet"
+    with closing(duckdb.connect()) as connection:
+        found = connection.execute(f"SELECT n, ip, day::VARCHAR FROM '{files}' ORDER BY n").fetchall()
+    assert found == [(1, ADDRESS, "2024-01-01"), (2, ADDRESS, "2024-01-02"), (3, ADDRESS, "2024-01-01")]
+
+
+def test_a_query_opens_the_files_of_its_range_and_no_others(engine: LakeEngine) -> None:
+    for hour in range(40):
+        add(engine, (hour, hour))
+    table = engine.lake.snapshot("t")
+    assert len(table.files) == 40
+    assert len(table.within(FIRST + timedelta(hours=7), FIRST + timedelta(hours=8))) == 1
+    start = FIRST.replace(tzinfo=UTC) + timedelta(hours=7)
+    assert numbers(engine, start=start, end=start + timedelta(hours=2)) == [7, 8]
+
+
+def test_columns_of_events_may_have_the_names_of_the_hidden_ones(engine: LakeEngine) -> None:
+    columns = (COLUMNS[0], *(Column(name, Type.INT8) for name in ("day", "_load", "_row", "__row")))
+    store(engine, "t", columns, [(FIRST, 1, 2, 3, 4)])
+    store(engine, "t", columns, [(FIRST, 5, 6, 7, 8)])
+    assert numbers(engine, "from t select day * 1000 + _load * 100 + _row * 10 + __row as n") == [1234, 5678]
+
+
+def test_a_load_that_is_tried_again_is_not_doubled(engine: LakeEngine) -> None:
+    add(engine, (0, 0))
+    lake = engine.lake
+    for id_, added in (("a", 1), ("a", None), ("b", 1)):
+        rows = batches(COLUMNS, [(FIRST, 7, 1)])
+        with engine.arranged("t", rows) as arranged:
+            assert lake.append("t", arranged, id_=id_) == added
+    lake.checkpoint("t")
+    with closing(LakeEngine(Lake(lake.folder.uri, {}))) as other, other.arranged("t", rows) as arranged:
+        assert other.lake.append("t", arranged, id_="b") is None
+    assert numbers(engine) == [0, 7, 7]
+
+
+def test_a_load_into_a_table_that_is_replaced_meanwhile_is_refused(engine: LakeEngine, tmp_path: Path) -> None:
+    add(engine, (0, 0))
+
+    def rows() -> Iterator[Any]:
+        yield from batches(COLUMNS, [(FIRST, 1, 1)])
+        with opened(local(tmp_path)) as other:
+            other.append("t", batches(COLUMNS, [(FIRST, 2, 2)]), create=COLUMNS, replace=True)
+
+    with pytest.raises(ServiceError) as caught, engine.arranged("t", _reader(rows())) as arranged:
+        engine.lake.append("t", arranged)
+    assert caught.value.message == "table 't' was dropped or replaced during the load; nothing was loaded"
+    assert numbers(engine) == [2]
+    assert len(list(tmp_path.rglob("*.parquet"))) == 2
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_rows_of_a_table_that_two_processes_make_at_once_are_added_once(
+    engine: LakeEngine, tmp_path: Path, same: bool
+) -> None:
+    def rows() -> Iterator[Any]:
+        yield from batches(COLUMNS, [(FIRST, 1, 1)])
+        with opened(local(tmp_path)) as other:
+            other.lake.make("t", COLUMNS, _arranged(other, [(FIRST, 2, 2)]), id_="a" if same else "b")
+
+    added = engine.lake.make("t", COLUMNS, _arranged(engine, _reader(rows())), id_="a")
+    with opened(local(tmp_path)) as reader:
+        assert (added, numbers(reader)) == ((0, [2]) if same else (1, [1, 2]))
+
+
+def _arranged(engine: LakeEngine, rows: Any) -> Iterator[Any]:
+    reader = batches(COLUMNS, rows) if isinstance(rows, list) else rows
+    with engine.arranged("t", reader, COLUMNS) as arranged:
+        yield from arranged
+
+
+def _reader(rows: Iterator[Any]) -> Any:
+    import pyarrow as pa
+
+    return pa.RecordBatchReader.from_batches(batches(COLUMNS, []).schema, rows)
+
+
+def test_a_store_on_which_two_writers_may_both_win_is_written_to_with_a_lock_only(s3_peer: Any, tmp_path: Path) -> None:
+    place = s3(s3_peer)
+    with opened(place) as engine, pytest.raises(UsageError) as caught:
+        engine.create("t", COLUMNS)
+    assert caught.value.message == (
+        f"cannot write tables in {place.target}/tables: two writers of the same object would both be told that they won"
+    )
+    with opened(place, tmp_path / "lock") as engine:
+        add(engine, (0, 1))
+        assert engine.extent("t").events == 1  # this server answers no request for a part of an object
+
+
+def test_compaction_leaves_files_in_order_and_only_changes_what_is_small_or_overlaps(engine: LakeEngine) -> None:
+    def file(oldest: float, newest: float, rows: int) -> File:
+        first, last = FIRST + timedelta(hours=oldest), FIRST + timedelta(hours=newest)
+        return File(f"day=1/ordered-{oldest}", "1", 9, rows, first, last, (1, 1))
+
+    large = [file(0, 2, 4_000_000), file(2, 4, 4_000_000), file(5, 6, 3_000_000)]
+    assert together(large) == []
+    late, small, next_ = file(5.5, 5.6, 10), file(7, 8, 10), file(9, 10, 20)
+    assert together([*large, late, small, next_]) == [[large[2], late], [small, next_]]
+    for hour in (1, 3, 2, 2):
+        add(engine, (hour, hour), (hour + 2, hour))
+    assert not are_ordered(engine.lake.snapshot("t").within(None, None))
+    assert engine.compact("t") == (4, 1)
+    assert are_ordered(engine.lake.snapshot("t").within(None, None))
+    assert numbers(engine) == [1, 2, 2, 1, 3, 2, 2, 3]
+    assert engine.compact("t") == (0, 0)
+
+
+def test_files_that_cannot_be_read_are_an_outage_after_which_a_job_goes_on(place: Place) -> None:
+    with opened(place) as engine:
+        add(engine, (1, 1))
+        lake = engine.lake
+        for name in list(lake.folder.storage.names(lake.folder.name("t"))):
+            if name.endswith(".parquet"):
+                lake.folder.storage.remove(name)
+        with pytest.raises(Unavailable) as caught:
+            numbers(engine)
+        assert caught.value.message.startswith("cannot read table 't'")
+        assert f"{place.target}/tables/t" in caught.value.message
+
+
+@pytest.mark.parametrize("mounted", [False, True])
+def test_a_folder_that_is_away_is_an_outage_and_nothing_is_written_in_its_place(
+    engine: LakeEngine, tmp_path: Path, mounted: bool
+) -> None:
+    add(engine, (1, 1))
+    assert numbers(engine) == [1]
+    folder, away = tmp_path / "tables", tmp_path / "away"
+    folder.rename(away)
+    if mounted:
+        folder.mkdir()
+    reason = "it had tables and is empty now" if mounted else "it is not there"
+    message = f"cannot read the shared folder {folder}: {reason}"
+    asked = AskedQuery("from t select n", Range(FIRST.replace(tzinfo=UTC), None))
+    now = (FIRST + timedelta(days=1)).replace(tzinfo=UTC)
+    attempts: list[Callable[[], object]] = [
+        lambda: add(engine, (2, 2)),
+        lambda: store(engine, "u", COLUMNS, [(FIRST, 1, ADDRESS)]),
+        lambda: engine.create("u", COLUMNS),
+        lambda: engine.mark("t"),
+        lambda: Steps(engine, asked, lambda: now, launched=now),
+    ]
+    for attempt in attempts:
+        with pytest.raises(Unavailable) as caught:
+            attempt()
+        assert caught.value.message == message
+    assert [*folder.rglob("*")] == []
+    with opened(local(tmp_path)) as fresh, pytest.raises(QueryError if mounted else Unavailable):
+        Steps(fresh, asked, lambda: now, launched=now)
+    if mounted:
+        folder.rmdir()
+    away.rename(folder)
+    assert Steps(engine, asked, lambda: now, launched=now).shape.table == "t"
+    add(engine, (2, 2))
+    assert numbers(engine) == [1, 2]
+
+
+def test_no_commit_follows_a_version_that_is_gone(engine: LakeEngine, tmp_path: Path) -> None:
+    add(engine, (1, 1))
+    add(engine, (2, 2))
+    log = engine.lake.log("t")
+    (tmp_path / "tables/t/_delta_log" / f"{1:020}.json").unlink()
+    with pytest.raises(Unavailable, match=r"^cannot write table 't': version 1 is no longer in .*/tables$"):
+        log.commit(1, list, "WRITE", conflict=lambda entry: None)
+    assert not log.has(2)
+
+
+def test_a_reader_does_not_advance_while_its_table_is_away(engine: LakeEngine, tmp_path: Path) -> None:
+    add(engine, (1, 1))
+    asked = AskedQuery("from t select n", Range(FIRST.replace(tzinfo=UTC), None))
+    moments = iter(FIRST.replace(tzinfo=UTC) + timedelta(days=day) for day in range(1, 9))
+    steps = Steps(engine, asked, lambda: next(moments), launched=FIRST.replace(tzinfo=UTC))
+    steps.next(None, 0)
+    reached = steps.reached(None)
+    (tmp_path / "tables").rename(tmp_path / "away")
+    with pytest.raises(Unavailable):
+        steps.next(None, 0)
+    assert steps.reached(None) == reached
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ("log", "cannot read table 't': versions are missing in {table}/_delta_log"),
+        (0, "cannot read table 't': {file} is damaged"),
+        (200, "cannot read table 't': {file} is damaged"),
+    ],
+)
+def test_damage_is_told_in_plain_words_and_is_no_outage(
+    engine: LakeEngine, tmp_path: Path, damage: str | int, message: str
+) -> None:
+    for hour in (1, 2, 3):
+        add(engine, (hour, hour))
+    table = tmp_path / "tables" / "t"
+    file = min(table.rglob("*.parquet"))
+    now = datetime(2024, 5, 6, tzinfo=UTC)
+    asked = AskedQuery("from t select n", Range(FIRST.replace(tzinfo=UTC), now))
+    if isinstance(damage, int):
+        file.write_bytes(file.read_bytes()[:damage])
+    else:
+        (table / "_delta_log" / f"{1:020}.json").unlink()
+    with opened(local(tmp_path)) as fresh, pytest.raises(ServiceError) as caught:
+        steps = Steps(fresh, asked, lambda: now, launched=now)
+        with fresh.stream(steps.shape) as stream:
+            list(stream)
+    assert (caught.value.message, caught.value.code) == (message.format(table=table, file=file), 500)
+
+
+@pytest.mark.parametrize("until", [False, True])
+def test_marks_name_the_same_rows_after_compaction_until_the_log_forgets_them(engine: LakeEngine, until: bool) -> None:
+    marks: list[Mark] = []
+    for hour in (3, 1, 2):
+        add(engine, (hour, hour), (hour + 24, hour + 24))
+        marks.append(engine.mark("t"))
+    engine.compact("t")
+    if until:
+        assert [numbers(engine, until=mark) for mark in marks] == [[3, 27], [1, 3, 25, 27], [1, 2, 3, 25, 26, 27]]
+    else:
+        assert [numbers(engine, since=mark) for mark in marks] == [[1, 2, 25, 26], [2, 26], []]
+    engine.lake.checkpoint("t")
+    for version in range(3):
+        Path(engine.lake.folder.uri, "t", "_delta_log", f"{version:020}.json").unlink()
+    other = LakeEngine(Lake(engine.lake.folder.uri, {}))
+    with other, pytest.raises(ServiceError, match="no longer has version 1"):
+        numbers(other, since=None if until else marks[0], until=marks[0] if until else None)

@@ -1,43 +1,30 @@
-"""The state of the service: everything but the events, in one SQLite file that survives kill -9.
+"""The state of the service: everything but the events, in a database that survives kill -9.
 
-The store owns the file, its version, its connection, its lock and its transactions. It does not know what the tables
-contain: each noun's module has its own queries, written with the tables of `schema`, so they do not depend on SQLite.
-Other processes may have the file open too, as `svcctl service accounts` does.
+The store owns the database's version, the connection, its lock and its transactions. It does not know what the tables
+contain: each noun's module has its own queries, written with the tables of `schema`, so they do not depend on the
+database. Other processes may have it open too, as `svcctl service accounts` does.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Engine,
-    Table,
-    create_engine,
-    event,
-    exists,
-    insert,
-    select,
-    update,
-)
-from sqlalchemy.exc import DatabaseError, OperationalError
-from sqlalchemy.pool import NullPool
+from sqlalchemy import ColumnElement, Connection, Table, event, exists, insert, select, true, update
+from sqlalchemy.engine import RootTransaction
+from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
 
-from svcctl import __version__, files
+from svcctl import __version__
 from svcctl.errors import UsageError
 from svcctl.service import migrations
+from svcctl.service.databases import Database, StateUnavailable
+from svcctl.service.databases.sqlite import SQLite
 
-LOCK_SECONDS = 10
-"""How long a transaction waits for one of another process."""
+T = TypeVar("T")
 
 _log = logging.getLogger("svcctl.service")
 
@@ -45,79 +32,147 @@ _log = logging.getLogger("svcctl.service")
 class Store:
     """One connection, guarded by a lock: statements are short, and callers come from several threads."""
 
-    def __init__(
-        self, path: Path, *, before_upgrade: Callable[[], None] = lambda: None, lock_seconds: float = LOCK_SECONDS
-    ) -> None:
-        """Open the file, or create it. A file of an older version is copied and upgraded; `before_upgrade` can raise an
-        error to prevent that. UsageError when a newer svcctl wrote the file, or when it is damaged.
+    def __init__(self, place: Path | Database, *, before_upgrade: Callable[[], None] = lambda: None) -> None:
+        """Open the database, or create its tables; a path is that of an SQLite file. Tables of an older version are
+        kept as the database can and upgraded; `before_upgrade` can raise an error to prevent that. UsageError when a
+        newer svcctl wrote them, or when they are damaged.
         """
-        os.close(os.open(path, os.O_CREAT | os.O_CLOEXEC, 0o600))
-        self._path = path
+        self._database = database = SQLite(place) if isinstance(place, Path) else place
         self._lock = RLock()
+        self._remembered: dict[Hashable, Any] = {}
+        self._version: Hashable = None
         try:
-            self._connection = _engine(path, lock_seconds).connect()
+            engine = database.engine
+            event.listen(engine, "begin", _begun)
+            with database.explained():
+                self._connection = engine.connect()
             try:
                 self._open(before_upgrade)
             except BaseException:
                 self.close()
                 raise
         except DatabaseError as error:
-            damaged = not isinstance(
-                error, OperationalError
-            )  # an OperationalError is about locks, the disk or permissions
+            # An OperationalError is about locks, the disk or permissions.
+            damaged = not isinstance(error, OperationalError)
             raise UsageError(
-                f"state file {path} cannot be opened: {error.orig}",
-                hint="restore it from a backup, or start over with 'svcctl service reset'" if damaged else None,
+                f"state {database.name} cannot be opened: {error.orig}",
+                hint="restore it from a backup, or start over with 'svcctl service reset'"
+                if damaged and not self.shared
+                else None,
             ) from None
 
     def close(self) -> None:
         self._connection.close()
 
+    @property
+    def shared(self) -> bool:
+        """Whether other service processes use this state too, over a network."""
+        return self._database.shared
+
+    def moment(self) -> ColumnElement[int]:
+        """The present in epoch milliseconds, by a clock that all processes share."""
+        return self._database.moment()
+
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """Run the block's statements all or none; no other thread or process writes in between."""
-        with self._lock, self._connection.execution_options(begin="begin immediate").begin():
+        with self._lock, self._database.explained(), self._begin(self._database.writing):
+            self._remembered.clear()
             yield self._connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Give all queries of the block the same state of the file."""
-        with self._lock, self._connection.execution_options(begin="begin").begin():
+        """Give all queries of the block the same state of the database."""
+        with self._lock, self._database.explained(), self._begin(self._database.reading):
             yield self._connection
+
+    def check(self) -> None:
+        """Ask the database for nothing. Errors as of any other use."""
+        with self.reading() as connection:
+            connection.execute(select(true()))
+
+    def remembered(self, key: Hashable, read: Callable[[Connection], T]) -> T:
+        """What `read` returns; it is asked again only when this or another process has changed the database.
+
+        Every request asks for its account. Nothing is remembered of what is not there (None), since anybody can ask
+        for that.
+        """
+        with self._lock:
+            version = self._present()
+            if version != self._version:
+                self._remembered.clear()
+                self._version = version
+            if key in self._remembered:
+                known: T = self._remembered[key]
+                return known
+            with self.reading() as connection:
+                value = read(connection)
+            if value is not None:
+                self._remembered[key] = value
+            return value
+
+    def _begin(self, statement: str) -> RootTransaction:
+        """Begin a transaction, on a new connection if the old one is found to be closed."""
+        self._connection.execution_options(begin=statement)
+        try:
+            return self._connection.begin()
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
+        return self._connection.begin()
+
+    def _present(self) -> Hashable:
+        """The version of the present state, from a new connection if the old one is found to be closed."""
+        for attempt in (1, 2):
+            with self._database.explained():
+                driver = self._driver
+            try:
+                return self._database.version(driver)
+            except StateUnavailable:
+                self._connection.invalidate()
+                if attempt == 2:
+                    raise
+        raise AssertionError
+
+    @property
+    def _driver(self) -> Any:
+        return self._connection.connection.driver_connection
 
     def _open(self, before_upgrade: Callable[[], None]) -> None:
         with self.reading() as connection:
             version = migrations.version_of(connection)
         if version != migrations.VERSION:
             self._upgrade(before_upgrade)
+        self._database.opened(self._driver, migrations.VERSION)
 
     def _upgrade(self, before_upgrade: Callable[[], None]) -> None:
-        """Upgrade the file in one transaction, so that killing the process leaves it as it was.
-
-        The copy of an older file is on the disk before anything changes.
-        """
-        driver = self._connection.connection.driver_connection
-        assert isinstance(driver, sqlite3.Connection)
-        driver.execute(
-            "pragma foreign_keys = off"
-        )  # dropping a table to rebuild it would delete the rows that refer to it
-        with self.transaction() as connection:
+        """Upgrade the tables in one transaction, so that killing the process leaves them as they were."""
+        database = self._database
+        with database.upgrading(self._driver), self.transaction() as connection:
             version = migrations.version_of(connection)  # another process may have upgraded it
+            if database.foreign and version is not None and not _is_ours(version):
+                raise UsageError(f"the state {database.name} has tables of other programs", hint=database.foreign)
             if version is None:
                 migrations.create(connection)
             elif version > migrations.VERSION:
                 raise UsageError(
-                    f"state file {self._path} has version {int(version)}, and svcctl {__version__} reads versions up to"
+                    f"state {database.name} has version {int(version)}, and svcctl {__version__} reads versions up to"
                     f" {int(migrations.VERSION)}",
                     hint="install a newer svcctl: pip install --upgrade 'svcctl[service]'",
                 )
             elif version < migrations.VERSION:
                 before_upgrade()
-                copy = self._path.with_name(f"{self._path.name}.before-{migrations.VERSION}")
-                files.write(copy, driver.serialize(), private=True)
+                kept = database.keep_copy(self._driver, migrations.VERSION)
                 migrations.upgrade(connection)
-                _log.info("upgraded %s to version %s; the old file is %s", self._path, migrations.VERSION, copy)
-        driver.execute("pragma foreign_keys = on")
+                _log.info("upgraded state %s to version %s; %s", database.name, migrations.VERSION, kept)
+
+
+def _is_ours(version: str) -> bool:
+    return version.isdigit() and version != migrations.UNVERSIONED
+
+
+def _begun(connection: Connection) -> None:
+    connection.exec_driver_sql(connection.get_execution_options()["begin"])
 
 
 def replace(connection: Connection, table: Table, **row: Any) -> None:
@@ -130,23 +185,3 @@ def replace(connection: Connection, table: Table, **row: Any) -> None:
 def is_there(connection: Connection, *conditions: ColumnElement[bool]) -> bool:
     """Whether a row meets all conditions."""
     return bool(connection.scalar(select(exists().where(*conditions))))
-
-
-def _engine(path: Path, lock_seconds: float) -> Engine:
-    """SQLite that survives power cuts, with transactions that the store begins itself."""
-    engine = create_engine(
-        "sqlite://",
-        creator=partial(sqlite3.connect, path, timeout=lock_seconds, check_same_thread=False, isolation_level=None),
-        poolclass=NullPool,
-    )
-
-    @event.listens_for(engine, "connect")
-    def connected(driver: sqlite3.Connection, _: Any) -> None:
-        for setting in ("journal_mode = wal", "synchronous = full", "foreign_keys = on"):
-            driver.execute(f"pragma {setting}")
-
-    @event.listens_for(engine, "begin")
-    def begun(connection: Connection) -> None:
-        connection.exec_driver_sql(connection.get_execution_options()["begin"])
-
-    return engine

@@ -1,7 +1,8 @@
 """What a job stores as JSON: the query it was launched with, and the checkpoint of its delivery.
 
 Both carry the version of their format. What an older service stored is read too, and stored in the present format from
-the next checkpoint on. Version 0 had no version of its own and wrote a step's marks as `stored: [since, until]`.
+the next checkpoint on. Version 0 had no version of its own and wrote a step's marks as `stored: [since, until]`;
+version 1 had no batches.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from svcctl.service.destinations import Memo
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.queries.continuous import Step, from_ms, to_ms
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +57,45 @@ class StoredQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """The step of the last row that was delivered, and the memo of the destination."""
+class Batch:
+    """The rows of a commit that was begun: the number behind the last one, and the steps that they are of."""
 
-    step: Step
-    memo: Memo
+    end: int
+    steps: tuple[Step, ...]
 
     def to_json(self) -> dict[str, Any]:
-        return {"version": VERSION, "step": self.step.to_json(), "memo": self.memo}
+        return {"end": self.end, "steps": [list(step.to_json().values()) for step in self.steps]}
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Batch:
+        return cls(source["end"], tuple(Step(*values) for values in source["steps"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The step of the last row that was delivered, None before the first; the memo of the destination; and the batch
+    that may be delivered already, and is to be delivered next with the same rows.
+    """
+
+    step: Step | None
+    memo: Memo
+    batch: Batch | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        step, batch = self.step and self.step.to_json(), self.batch and self.batch.to_json()
+        return {"version": VERSION, "step": step, "memo": self.memo} | ({"batch": batch} if batch else {})
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Checkpoint:
-        step = dict(source["step"])
-        if _check_version(source) == 0:
+        version, step, batch = _check_version(source), source["step"], source.get("batch")
+        if version == 0:
+            step = dict(step)
             step["since"], step["until"] = step.pop("stored")
-        return cls(Step.from_json(step), source["memo"])
+        return cls(
+            None if step is None else Step.from_json(step),
+            source["memo"],
+            None if batch is None else Batch.from_json(batch),
+        )
 
 
 def _check_version(source: Mapping[str, Any]) -> int:

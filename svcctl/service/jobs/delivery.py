@@ -5,7 +5,8 @@ so after an interruption the job runs its step again and leaves out the rows tha
 through all steps of a job.
 
 With each batch a job saves the number of rows that were delivered, their latest date, and a checkpoint: the step of the
-last row and the memo of the destination.
+last row and the memo of the destination. For a destination that `repeats`, it saves before the commit which rows the
+batch has; if it is interrupted then, the batch is made again with the same rows before anything else.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from svcctl.errors import ServiceError, Unavailable
 from svcctl.service import rendering
 from svcctl.service.destinations import Destination, Memo, kinds
 from svcctl.service.engines import Engine
-from svcctl.service.jobs.checkpoint import Checkpoint, StoredQuery
-from svcctl.service.jobs.jobs import Run
+from svcctl.service.jobs.checkpoint import Batch, Checkpoint, StoredQuery
+from svcctl.service.jobs.run import Run
 from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.language import Plan
 from svcctl.service.queries.asked import AskedQuery
@@ -39,6 +40,9 @@ POLL_SECONDS = 0.5
 """How often a job that has delivered everything looks for new events."""
 PIECE_BYTES = 1 << 18
 """Rows go to the destination in pieces of about this size, so that a stop takes effect soon."""
+POLLS = 600
+"""How often a job looks for new events, at most, while a batch waits for its commit: each look may be a step of the
+batch, and the steps of a batch are saved."""
 FIRST_SECONDS = 3.0
 """The first rows after connecting wait no longer for their commit, so that a destination that refuses shows soon."""
 
@@ -107,6 +111,8 @@ class _Delivery:
         saved = Checkpoint.from_json(job.checkpoint) if job.checkpoint else None
         self._step = saved.step if saved else None
         self._memo: Memo = saved.memo if saved else {}
+        self._batch = saved.batch if saved else None
+        self._steps_of_batch: list[Step] = []
         self._written = job.sent
         self._date = job.last_datetime
         self._since = 0.0
@@ -118,11 +124,14 @@ class _Delivery:
         self._written = self._run.generated = self._destination.open(self.job.sent, self._memo, head)
         if self._written > self.job.sent:
             self._save(self._destination.memo)
+        if self._batch is not None and not self._repeat(self._batch):
+            return False
         step = due = self._step
         while True:
             if due is not None:
                 step = due
                 self._read(step)
+            self._reach(step)
             if self._run.stopping.is_set():
                 self._commit()
                 return False
@@ -132,8 +141,21 @@ class _Delivery:
                 return True
             due = self._steps.next(step, self._written)
             if due is None:
-                self._run.stopping.wait(POLL_SECONDS)
+                if self._written == self.job.sent:
+                    self._run.recovered()
+                waits = max(POLL_SECONDS, self._patience / POLLS) if self._destination.repeats else POLL_SECONDS
+                self._run.stopping.wait(waits)
                 self._commit_in_time()
+
+    def _repeat(self, batch: Batch) -> bool:
+        """Deliver the batch whose commit was begun before, with the same rows; False when the run is stopped."""
+        for step in batch.steps:
+            self._read(step)
+            if self._run.stopping.is_set():
+                return False
+        self._batch = None
+        self._commit()
+        return True
 
     def _read(self, step: Step) -> None:
         """Deliver the rows of a step, except those that were delivered before."""
@@ -151,11 +173,18 @@ class _Delivery:
                 if not self._run.stopping.is_set():
                     for batch in stream:
                         self._hand_on(step, *batch.columns)
+                        if self._batch is not None and self._written == self._batch.end:
+                            break
             except ServiceError:
                 if not self._run.stopping.is_set():
                     raise
             finally:
                 self._run.interrupt = None
+
+    def _reach(self, step: Step | None) -> None:
+        """Note how far the job came, when all rows up to there are committed."""
+        if self._written == self.job.sent and not self._run.stopping.is_set():
+            self._run.reached = max(self._run.reached, self._steps.reached(step))
 
     def _expressions(self, plan: Plan) -> list[str]:
         """The text of each row, as the destination wants it, and its date."""
@@ -165,11 +194,13 @@ class _Delivery:
     def _hand_on(self, step: Step, lines: pa.StringArray, dates: pa.Int64Array) -> None:
         """Write rows to the destination in pieces, each as large as the room that is left in the batch."""
         bounds = arrow.offsets(lines)
-        at = 0
-        while at < len(lines) and not self._run.stopping.is_set():
-            room = max(0, min(self._destination.room(), PIECE_BYTES))
-            end = bisect_right(bounds, bounds[at] + room, lo=at) - 1
-            if end == at and self._written > self.job.sent:
+        at, stop = 0, len(lines)
+        if self._batch is not None:
+            stop = min(stop, self._batch.end - self._written)
+        while at < stop and not self._run.stopping.is_set():
+            room = PIECE_BYTES if self._batch is not None else max(0, min(self._destination.room(), PIECE_BYTES))
+            end = min(stop, bisect_right(bounds, bounds[at] + room, lo=at) - 1)
+            if end == at and self._written > self.job.sent and self._batch is None:
                 self._commit()
                 continue
             end = max(end, at + 1)
@@ -189,17 +220,33 @@ class _Delivery:
             self._save(self._destination.memo)
         if self._written == self.job.sent:
             self._since = monotonic()
+            self._steps_of_batch = []
+        if not self._steps_of_batch or self._steps_of_batch[-1] != step:
+            self._steps_of_batch.append(step)
         self._step = step
 
     def _commit_in_time(self) -> None:
-        if self._written > self.job.sent and monotonic() - self._since >= self._patience:
+        waited = self._batch is None and self._written > self.job.sent
+        if waited and monotonic() - self._since >= self._patience:
             self._commit()
 
     def _commit(self) -> None:
         if self._written > self.job.sent:
             self._run.check()
+            if self._destination.repeats:
+                self._save_batch()
             self._save(self._destination.commit())
             self._patience = self._destination.patience
+
+    def _save_batch(self) -> None:
+        """Save which rows the commit will have, beside what is committed so far."""
+        before = Checkpoint.from_json(self.job.checkpoint) if self.job.checkpoint else Checkpoint(None, self._memo)
+        batch = Batch(self._written, tuple(self._steps_of_batch))
+        if before.batch == batch:
+            return
+        checkpoint = replace(before, batch=batch).to_json()
+        self._run.save(self.job.sent, self.job.last_datetime, checkpoint)
+        self.job = replace(self.job, checkpoint=checkpoint)
 
     def _save(self, memo: Memo) -> None:
         assert self._step is not None

@@ -24,21 +24,26 @@ The interface does not define these cases:
 from __future__ import annotations
 
 import logging
+import os
 import secrets
+import socket
 import string
 import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from svcctl.api import models
 from svcctl.api.models import JobStatus
-from svcctl.errors import Conflict, NotFound, SvcctlError
-from svcctl.service.jobs import stored
+from svcctl.errors import Conflict, NotFound, SvcctlError, Unavailable
+from svcctl.service.databases import StateUnavailable
+from svcctl.service.jobs import leases, stored
+from svcctl.service.jobs.run import Fenced, Run
 from svcctl.service.jobs.stored import StoredJob
-from svcctl.service.provisioning.accounts import Account
+from svcctl.service.provisioning.accounts import Account, Owner
 from svcctl.service.store import Store
 from svcctl.service_settings import RUNNING_JOBS, TOTAL_JOBS
 
@@ -50,74 +55,14 @@ MOST_RUNNING, MOST_IN_TOTAL = int(RUNNING_JOBS.default), int(TOTAL_JOBS.default)
 """Jobs that may run at once, of one domain or reseller and of all."""
 PATIENCE = 0.5
 """Seconds that an operation waits for the destination. Rows that it did not accept are delivered after a restart."""
+ELSEWHERE_SECONDS = 1.5
+"""Seconds that an operation waits for the process that runs the job."""
 CLOSE_SECONDS = 10.0
 """How long the end of the service waits for the destinations."""
 WAITING_SECONDS = 5.0
-"""After this time a job that waits for its previous run says so in its `error`."""
+"""After this time a job that waits for its previous run says so in its `error`; one without its events tries again."""
 
 _log = logging.getLogger("svcctl.service")
-
-
-class Fenced(Exception):
-    """The run was stopped, and its destination took too long: what it does no longer counts."""
-
-
-@dataclass
-class Run:
-    """The thread that runs a job: it saves its progress in the store, and ends when `stopping` is set.
-
-    After `fence` it changes nothing in the store, and must not commit anything to its destination.
-    """
-
-    job_id: str
-    store: Store
-    generated: int = 0
-    """Rows read so far, delivered or not."""
-    stopping: threading.Event = field(default_factory=threading.Event)
-    ended: threading.Event = field(default_factory=threading.Event)
-    interrupt: Callable[[], None] | None = None
-    """Interrupts the engine; the delivery sets it while a query runs."""
-    fenced: bool = False
-    _told: tuple[str, ...] = ()
-    _saving: threading.Lock = field(default_factory=threading.Lock)
-
-    def stop(self) -> None:
-        """Ask the thread to end after it has delivered the rows that it has read."""
-        self.stopping.set()
-        if (interrupt := self.interrupt) is not None:
-            interrupt()
-
-    def fence(self) -> None:
-        """Let the thread save nothing more, from the return of this call on."""
-        with self._saving:
-            self.fenced = True
-
-    def check(self) -> None:
-        """Raise Fenced when nothing more may be delivered."""
-        if self.fenced:
-            raise Fenced
-
-    def save(self, sent: int, last_datetime: int, checkpoint: Mapping[str, Any]) -> None:
-        """Save the progress of the delivery in one transaction, and clear the error of the job. Fenced if it is."""
-        self._told = ()
-        with self._saving:
-            self.check()
-            progress = {"sent": sent, "last_datetime": last_datetime, "checkpoint": checkpoint}
-            stored.change(self.store, self.job_id, **progress, error=())
-
-    def trouble(self, reason: str) -> None:
-        """Save and log why the job is stuck, once for each new reason."""
-        with self._saving:
-            if self._told != (reason,) and not self.fenced:
-                self._told = (reason,)
-                _log.warning("job %s: %s", self.job_id, reason)
-                stored.change(self.store, self.job_id, error=self._told)
-
-    def end(self, status: JobStatus, *errors: str) -> None:
-        """Save the final state, unless the job was stopped in the meantime."""
-        with self._saving:
-            if not self.fenced:
-                stored.end(self.store, self.job_id, status, errors)
 
 
 Deliver = Callable[[StoredJob, Run], bool]
@@ -125,15 +70,24 @@ Deliver = Callable[[StoredJob, Run], bool]
 
 
 class Jobs:
-    """The job operations, and a thread for each job that is RUNNING in an active domain.
+    """The job operations, and a thread for each job that this process runs: RUNNING, in an active domain, and leased.
 
-    An operation changes the store, and then calls `settle`.
+    An operation changes the store, and then calls `settle`. `place` names the events that only this process has.
     """
 
     def __init__(
-        self, store: Store, deliver: Deliver, *, share: int = MOST_RUNNING, total: int = MOST_IN_TOTAL
+        self,
+        store: Store,
+        deliver: Deliver,
+        *,
+        share: int = MOST_RUNNING,
+        total: int = MOST_IN_TOTAL,
+        place: str | None = None,
     ) -> None:
         self._store = store
+        self._place = place
+        self._holder = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+        self._renewed = 0.0
         self._deliver = deliver
         self._share = share
         self._total = total
@@ -142,7 +96,7 @@ class Jobs:
         self._closed = False
 
     def settle(self) -> None:
-        """Start and end threads so that exactly the jobs run that should, by the present state of the store.
+        """Start and end threads so that exactly the jobs run here that should, by the present state of the store.
 
         Returns within PATIENCE, when the threads that have to end have ended or are fenced.
         """
@@ -150,14 +104,33 @@ class Jobs:
             if self._closed:
                 return
             due = {job.id: job for job in stored.due(self._store)}
-            for job in due.values():
-                run = self._runs.get(job.id)
-                if run is None or run.stopping.is_set():
+            for run in list(self._runs.values()):
+                if run.job_id in due and due[run.job_id].fence != run.token and not run.fenced:
+                    run.lose()
+            alive = {run.job_id for run in self._runs.values() if not run.stopping.is_set()}
+            if any(job.free and job.id not in alive for job in due.values()):
+                for job in leases.claim(self._store, self._holder, self._place, alive):
                     self._start(job)
             ending = [run for job_id, run in self._runs.items() if job_id not in due]
         for run in ending:
             run.stop()  # also those that were stopped before: the engine may have missed an interrupt
         _wait([run for run in ending if not run.fenced], PATIENCE)
+
+    def renew(self) -> None:
+        """Renew the leases of the jobs that run here, where other processes would take them over otherwise."""
+        now = time.monotonic()
+        with self._lock:
+            runs = [run for run in self._runs.values() if not run.fenced]
+        if not (self._store.shared and runs) or now - self._renewed < leases.RENEW_SECONDS:
+            return
+        asked = [(run.job_id, run.token, run.generated, run.reached) for run in runs]
+        kept = leases.renew(self._store, self._holder, asked)
+        self._renewed = now
+        for run in runs:
+            if (run.job_id, run.token) in kept:
+                run.until = now + leases.SECONDS - leases.MARGIN
+            elif not run.ended.is_set():
+                run.lose()
 
     def close(self) -> None:
         """End all threads. Their jobs stay RUNNING, so that `settle` starts them when the service runs again."""
@@ -166,17 +139,26 @@ class Jobs:
             runs = list(self._runs.values())
         for run in runs:
             run.stop()
-        _wait(runs, CLOSE_SECONDS)
+        with suppress(StateUnavailable):
+            _wait(runs, CLOSE_SECONDS)
 
     def launch(
-        self, account: Account, *, type: str, query: str, request: Mapping[str, Any], params: Mapping[str, Any]
+        self,
+        account: Account,
+        *,
+        type: str,
+        query: str,
+        request: Mapping[str, Any],
+        params: Mapping[str, Any],
+        everywhere: bool = True,
     ) -> models.Job:
-        """Store a new job and run it."""
+        """Store a new job and run it; another process may do so too if its events are `everywhere`."""
         name = params.get("friendlyName") or f"{type}_{''.join(secrets.choice(_LETTERS) for _ in range(8))}"
-        job = StoredJob(str(uuid.uuid4()), account.owner, JobStatus.RUNNING, type, str(name), query, request, params)
-        with self._lock:
-            self._need_room(account)
-            stored.add(self._store, job)
+        job = StoredJob(
+            *(str(uuid.uuid4()), account.owner, JobStatus.RUNNING, type, str(name), query, request, params),
+            place=self._place if self._store.shared and not everywhere else None,
+        )
+        stored.add(self._store, job, partial(self._need_room, account))
         self.settle()
         return self._shown(job)
 
@@ -184,45 +166,55 @@ class Jobs:
         """List the jobs of the account's domain, the oldest first."""
         return [self._shown(job) for job in stored.owned(self._store, account.owner)]
 
+    def every(self) -> list[models.Job]:
+        """List the jobs of all domains."""
+        return [self._shown(job) for job in stored.every(self._store)]
+
     def get(self, account: Account, job_id: str) -> models.Job:
         return self._shown(self._own(account, job_id))
 
     def stop(self, account: Account, job_id: str) -> models.Job:
-        with self._lock:
-            job = self._own(account, job_id)
-            if job.status is JobStatus.COMPLETED:
-                return self._shown(job)
-            if job.status is not JobStatus.RUNNING:
-                raise Conflict(f"job {job_id} is {job.status}: only a running job can be stopped", code=NOT_RUNNING)
-            self._set(job_id, JobStatus.STOPPED)
-        self.settle()
+        job = self._own(account, job_id)
+        if job.status is JobStatus.COMPLETED:
+            return self._shown(job)
+        if job.status is not JobStatus.RUNNING:
+            raise Conflict(f"job {job_id} is {job.status}: only a running job can be stopped", code=NOT_RUNNING)
+        stored.move(self._store, job_id, JobStatus.RUNNING, JobStatus.STOPPED)
+        self._end(job_id)
         return self.get(account, job_id)
 
     def start(self, account: Account, job_id: str) -> models.Job:
-        with self._lock:
-            job = self._own(account, job_id)
-            if job.status is JobStatus.RUNNING:
-                raise Conflict(f"job {job_id} is already running", code=UNCHANGEABLE)
-            if job.status is JobStatus.STOPPED:
-                self._need_room(account)
-                self._set(job_id, JobStatus.RUNNING)
+        job = self._own(account, job_id)
+        if job.status is JobStatus.RUNNING:
+            raise Conflict(f"job {job_id} is already running", code=UNCHANGEABLE)
+        room = partial(self._need_room, account)
+        stored.move(self._store, job_id, JobStatus.STOPPED, JobStatus.RUNNING, room)
         self.settle()
         return self.get(account, job_id)
 
     def remove(self, account: Account, job_id: str) -> models.Job:
-        with self._lock:
-            job = self._own(account, job_id)
-            if job.status is JobStatus.RUNNING:
-                self._set(job_id, JobStatus.STOPPED)
-        self.settle()
+        self._own(account, job_id)
+        stored.move(self._store, job_id, JobStatus.RUNNING, JobStatus.STOPPED)
+        self._end(job_id)
         with self._lock:
             removed = self._shown(self._own(account, job_id), JobStatus.REMOVED)
             stored.remove(self._store, job_id)
         self.settle()  # it may have been started again in the meantime
         return removed
 
-    def _need_room(self, account: Account) -> None:
-        running = [job.owner for job in stored.running(self._store)]
+    def _end(self, job_id: str) -> None:
+        """Wait until no process runs a job that was stopped; one that takes too long can save nothing more."""
+        self.settle()
+        until = time.monotonic() + ELSEWHERE_SECONDS
+        while self._store.shared and (job := stored.get(self._store, job_id)) is not None:
+            if job.free or job.status is JobStatus.RUNNING:  # somebody may have started it again
+                return
+            if time.monotonic() >= until:
+                leases.revoke(self._store, job_id, job.fence)
+                return
+            time.sleep(0.05)
+
+    def _need_room(self, account: Account, running: Sequence[Owner]) -> None:
         if (own := running.count(account.owner)) >= self._share:
             raise Conflict(
                 f"{own} jobs are already running, which is the maximum",
@@ -242,28 +234,31 @@ class Jobs:
             raise NotFound(f"no job {job_id}", code=UNKNOWN)
         return job
 
-    def _set(self, job_id: str, status: JobStatus) -> None:
-        stored.change(self._store, job_id, status=str(status), error=())
-
     def _shown(self, job: StoredJob, status: JobStatus | None = None) -> models.Job:
-        """Return the interface's job object; while a job runs, rows that are not yet delivered count as generated."""
+        """Return the interface's job object. While a job runs, rows that are not yet delivered count as generated, and
+        lastDatetime moves on where no event matches.
+        """
         run = self._runs.get(job.id)
-        in_flight = run.generated if run is not None and job.status is JobStatus.RUNNING else 0
+        live = run if job.status is JobStatus.RUNNING else None
+        told = job if job.status is JobStatus.RUNNING and not job.free else _NOTHING
         return models.Job(
             id=job.id,
             status=status or job.status,
             type=job.type,
             friendly_name=job.friendly_name,
-            event_generated=max(job.sent, in_flight),
+            event_generated=max(job.sent, live.generated if live else told.generated),
             events_sent=job.sent,
-            last_datetime=job.last_datetime,
+            last_datetime=max(job.last_datetime, live.reached if live else told.reached),
             query=job.query,
             error=job.error,
         )
 
     def _start(self, job: StoredJob) -> None:
         before = self._runs.get(job.id)
-        run = self._runs[job.id] = Run(job.id, self._store, generated=job.sent)
+        run = self._runs[job.id] = Run(job.id, self._store, job.fence, generated=job.sent)
+        if self._store.shared:
+            _log.info("job %s: this process runs it, by its lease %d", job.id, job.fence)
+            run.until = time.monotonic() + leases.SECONDS - leases.MARGIN
         threading.Thread(target=self._work, args=(run, before), name=f"job-{job.id[:8]}", daemon=True).start()
 
     def _work(self, run: Run, before: Run | None) -> None:
@@ -274,22 +269,37 @@ class Jobs:
                     run.trouble("waiting for the destination to answer the job's previous run")
             job = stored.get(self._store, run.job_id)
             running = job is not None and job.status is JobStatus.RUNNING and not run.stopping.is_set()
-            if job is not None and running and self._deliver(job, run):
-                run.end(JobStatus.COMPLETED)
+            if job is not None and running and job.fence == run.token:
+                if self._deliver(job, run):
+                    run.end(JobStatus.COMPLETED)
+                else:
+                    run.keep_reached()
         except Fenced:
-            _log.info("job %s: its thread has ended, some time after it was stopped", run.job_id)
+            _log.info("job %s: its thread has ended, some time after it was stopped or taken over", run.job_id)
+        except StateUnavailable as error:
+            _log.warning("job %s: it ends here, and continues when it can: %s", run.job_id, error.detail)
+        except Unavailable as error:  # where the events are, before the delivery has begun
+            run.trouble(error.message)
+            run.stopping.wait(WAITING_SECONDS)
         except SvcctlError as error:
             run.end(JobStatus.STOPPED, error.message)
         except Exception:
             _log.exception("job %s failed", run.job_id)
             run.end(JobStatus.STOPPED, "the service failed on this job; its log has the reason")
         finally:
-            with self._lock:
-                if self._runs.get(run.job_id) is run:
-                    del self._runs[run.job_id]
-            run.ended.set()
+            self._ended(run)
+
+    def _ended(self, run: Run) -> None:
+        """Give the job back. If the store does not answer, the lease ends by itself."""
+        with suppress(StateUnavailable):
+            leases.release(self._store, run.job_id, run.token)
+        with self._lock:
+            if self._runs.get(run.job_id) is run:
+                del self._runs[run.job_id]
+        run.ended.set()
 
 
+_NOTHING = StoredJob("", Owner(), JobStatus.STOPPED, "", "", "", {}, {})
 _LETTERS = string.ascii_lowercase + string.digits
 
 

@@ -8,11 +8,11 @@ A job belongs to a domain or a reseller. The jobs of a domain that is not active
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, insert, or_, select, update
 
 from svcctl.api.models import JobStatus
 from svcctl.service import schema
@@ -22,6 +22,9 @@ from svcctl.service.store import Store
 
 _JOBS = schema.jobs.c
 _RUNNING = _JOBS.status == str(JobStatus.RUNNING)
+DUE = and_(_RUNNING, or_(_JOBS.domain.is_(None), _JOBS.domain.in_(domains.active())))
+"""Whether the rows of a job are to be delivered."""
+_COLUMNS = [column for column in _JOBS if column.name not in ("number", "expires")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,16 @@ class StoredJob:
     last_datetime: int = 0
     checkpoint: Mapping[str, Any] = field(default_factory=dict)
     error: tuple[str, ...] = ()
+    place: str | None = None
+    """Where its events are; None when every process has them."""
+    holder: str | None = None
+    """The process that runs it, or did last."""
+    fence: int = 0
+    """The number of its lease."""
+    generated: int = 0
+    reached: int = 0
+    free: bool = True
+    """Whether no process runs it."""
 
 
 def get(store: Store, job_id: str) -> StoredJob | None:
@@ -51,36 +64,62 @@ def owned(store: Store, owner: Owner) -> list[StoredJob]:
     return _select(store, _JOBS.domain == owner.domain, _JOBS.reseller == owner.reseller)
 
 
-def running(store: Store) -> list[StoredJob]:
-    """List the jobs that are RUNNING, those of domains that are not active too."""
-    return _select(store, _RUNNING)
+def every(store: Store) -> list[StoredJob]:
+    """List the jobs of all owners."""
+    return _select(store)
+
+
+def unfinished(store: Store) -> list[StoredJob]:
+    """List the jobs that run or can be started again."""
+    return _select(store, _JOBS.status.in_((str(JobStatus.RUNNING), str(JobStatus.STOPPED))))
 
 
 def due(store: Store) -> list[StoredJob]:
     """List the jobs whose rows are to be delivered: those that are RUNNING, of active domains and of resellers."""
-    return _select(store, _RUNNING, or_(_JOBS.domain.is_(None), _JOBS.domain.in_(domains.active())))
+    return _select(store, DUE)
 
 
-def add(store: Store, job: StoredJob) -> None:
-    """Store a new job. Refused when its domain can no longer be accessed."""
-    row = {name: value for name, value in asdict(job).items() if name != "owner"}
+Room = Callable[[Sequence[Owner]], None]
+"""Raises an error when one more job may not run, by the owners of those that do."""
+
+
+def add(store: Store, job: StoredJob, room: Room = lambda owners: None) -> None:
+    """Store a new job. Refused when there is no room, or its domain can no longer be accessed."""
+    row = {name: value for name, value in asdict(job).items() if name not in ("owner", "free")}
     with store.transaction() as connection:
+        room(_owners(connection))
         if job.owner.domain is not None:
             domains.check_access(connection, domains.identified(connection, job.owner.domain))
         connection.execute(insert(schema.jobs).values(row | asdict(job.owner) | {"status": str(job.status)}))
 
 
-def change(store: Store, job_id: str, **values: Any) -> None:
+def move(store: Store, job_id: str, before: JobStatus, after: JobStatus, room: Room = lambda owners: None) -> bool:
+    """Change the state of a job and clear its error; False if it has another state by now. Refused without room."""
     with store.transaction() as connection:
-        connection.execute(update(schema.jobs).where(_JOBS.id == job_id).values(values))
+        if after is JobStatus.RUNNING:
+            room(_owners(connection))
+        found = update(schema.jobs).where(_JOBS.id == job_id, _JOBS.status == str(before))
+        return bool(connection.execute(found.values(status=str(after), error=())).rowcount)
 
 
-def end(store: Store, job_id: str, status: JobStatus, errors: tuple[str, ...]) -> None:
+def change(store: Store, job_id: str, *, token: int | None = None, **values: Any) -> bool:
+    """Change a job; False if it is gone, or no longer has the lease of this number."""
+    return _change(store, job_id, token, [], values)
+
+
+def trouble(store: Store, job_id: str, token: int, errors: tuple[str, ...]) -> None:
+    """Set the error of a running job. A job that was stopped in the meantime has none."""
+    _change(store, job_id, token, [_RUNNING], {"error": errors})
+
+
+def reach(store: Store, job_id: str, token: int, moment: int) -> None:
+    """Move the last date of a job forward, never back."""
+    _change(store, job_id, token, [_JOBS.last_datetime < moment], {"last_datetime": moment})
+
+
+def end(store: Store, job_id: str, token: int, status: JobStatus, errors: tuple[str, ...]) -> None:
     """Set the final state of a running job. A job that was stopped in the meantime keeps its state."""
-    with store.transaction() as connection:
-        connection.execute(
-            update(schema.jobs).where(_JOBS.id == job_id, _RUNNING).values(status=str(status), error=errors)
-        )
+    _change(store, job_id, token, [_RUNNING], {"status": str(status), "error": errors})
 
 
 def remove(store: Store, job_id: str) -> None:
@@ -88,16 +127,42 @@ def remove(store: Store, job_id: str) -> None:
         connection.execute(delete(schema.jobs).where(_JOBS.id == job_id))
 
 
-def _select(store: Store, *conditions: ColumnElement[bool]) -> list[StoredJob]:
-    columns = (column for column in _JOBS if column is not _JOBS.number)
-    with store.reading() as connection:
-        rows = connection.execute(select(*columns).where(*conditions).order_by(_JOBS.number)).mappings().all()
+def free(store: Store) -> ColumnElement[bool]:
+    """Whether no process runs a job: it was never leased, or the lease was given back or has ended."""
+    return or_(_JOBS.holder.is_(None), _JOBS.expires <= store.moment())
+
+
+def select_jobs(connection: Connection, store: Store, *conditions: ColumnElement[bool]) -> list[StoredJob]:
+    """List the jobs that meet all conditions, the oldest first."""
+    rows = (
+        connection.execute(select(*_COLUMNS, free(store).label("free")).where(*conditions).order_by(_JOBS.number))
+        .mappings()
+        .all()
+    )
     return list(map(_stored, rows))
+
+
+def _select(store: Store, *conditions: ColumnElement[bool]) -> list[StoredJob]:
+    with store.reading() as connection:
+        return select_jobs(connection, store, *conditions)
+
+
+def _owners(connection: Connection) -> list[Owner]:
+    """The owner of each job that is RUNNING."""
+    return [Owner(*row) for row in connection.execute(select(_JOBS.domain, _JOBS.reseller).where(_RUNNING))]
+
+
+def _change(
+    store: Store, job_id: str, token: int | None, conditions: list[ColumnElement[bool]], values: dict[str, Any]
+) -> bool:
+    held = [] if token is None else [_JOBS.fence == token]
+    with store.transaction() as connection:
+        found = update(schema.jobs).where(_JOBS.id == job_id, *held, *conditions)
+        return bool(connection.execute(found.values(values)).rowcount)
 
 
 def _stored(row: RowMapping) -> StoredJob:
     values = dict(row)
     owner = Owner(values.pop("domain"), values.pop("reseller"))
-    return StoredJob(
-        **values | {"owner": owner, "status": JobStatus(values["status"]), "error": tuple(values["error"])}
-    )
+    read = {"status": JobStatus(values["status"]), "error": tuple(values["error"]), "free": bool(values["free"])}
+    return StoredJob(**values | read | {"owner": owner})

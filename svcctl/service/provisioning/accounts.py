@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, func, select
+from sqlalchemy import Column, ColumnElement, Connection, delete, func, select
 
 from svcctl.errors import NotFound, UsageError
 from svcctl.service import schema
@@ -68,13 +69,17 @@ def every(store: Store) -> list[Account]:
 
 
 def with_key(store: Store, api_key: str) -> Account | None:
-    with store.reading() as connection:
-        return next(iter(_select(connection, schema.accounts.c.api_key == api_key)), None)
+    return _with(store, schema.accounts.c.api_key, api_key)
 
 
 def with_token(store: Store, token: str) -> Account | None:
-    with store.reading() as connection:
-        return next(iter(_select(connection, schema.accounts.c.token == token)), None)
+    return _with(store, schema.accounts.c.token, token)
+
+
+def _with(store: Store, column: Column[Any], value: str) -> Account | None:
+    return store.remembered(
+        (column.name, value), lambda connection: next(iter(_select(connection, column == value)), None)
+    )
 
 
 def remove(store: Store, api_key: str) -> None:

@@ -66,9 +66,9 @@ class Reason(IntEnum):
 _KINDS: dict[int, type[ServiceError]] = {400: ServiceError, 403: CredentialsError, 404: NotFound, 409: Conflict}
 
 
-def refused(reason: Reason, message: str) -> ServiceError:
+def refused(reason: Reason, message: str, *, hint: str | None = None) -> ServiceError:
     """The error for a reason; the message contains the caller's own value."""
-    return _KINDS[reason.status](message, code=int(reason))
+    return _KINDS[reason.status](message, code=int(reason), hint=hint)
 
 
 def reason_of(error: ServiceError) -> Reason | None:

@@ -89,7 +89,11 @@ def create(store: Store, reseller: str, fields: Mapping[str, Any]) -> StoredDoma
     with store.transaction() as connection:
         plan = offers.plan(connection, reseller, plan_name)
         if plan is None:
-            raise refused(Reason.NO_PLAN, f"reseller '{reseller}' has no plan '{plan_name}'")
+            raise refused(
+                Reason.NO_PLAN,
+                f"reseller '{reseller}' has no plan '{plan_name}'",
+                hint=f"its plans are {', '.join(offers.plan_names(connection, reseller)) or 'none'}",
+            )
         amounts = {key: _amount(fields, key, getattr(plan, key), plan_name) for key in ("time", "volume")}
         if _select(connection, _DOMAINS.name == name):
             raise refused(Reason.TAKEN, f"domain {name} already exists")
@@ -141,8 +145,12 @@ def full_name(name: str, reseller: str) -> str:
 
 def require_access(store: Store, id: int) -> None:
     """Refuse a domain that is deleted, pending or disabled, or has no owner."""
-    with store.reading() as connection:
+
+    def accessible(connection: Connection) -> bool:
         check_access(connection, identified(connection, id))
+        return True
+
+    store.remembered(("access", id), accessible)
 
 
 def check_access(connection: Connection, domain: StoredDomain) -> None:
@@ -155,7 +163,9 @@ def check_access(connection: Connection, domain: StoredDomain) -> None:
         raise refused(Reason.DISABLED, f"domain {domain.name} is disabled and cannot be accessed")
     if not is_there(connection, _MEMBERS.domain == domain.id, _MEMBERS.owner):
         raise refused(
-            Reason.NO_OWNER, f"domain {domain.name} has no owner and cannot be accessed until one is assigned"
+            Reason.NO_OWNER,
+            f"domain {domain.name} has no owner and cannot be accessed until one is assigned",
+            hint=f"assign one with 'svcctl service accounts user EMAIL {domain.name} --role OWNER'",
         )
 
 
@@ -267,7 +277,7 @@ def own(connection: Connection, reseller: str, name: str) -> StoredDomain:
 
 
 def _unknown(name: str) -> Exception:
-    return refused(Reason.NO_DOMAIN, f"invalid domain: there is no {name}")
+    return refused(Reason.NO_DOMAIN, f"no domain {name}")
 
 
 def _select(connection: Connection, *conditions: ColumnElement[bool]) -> list[StoredDomain]:

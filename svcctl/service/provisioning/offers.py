@@ -111,6 +111,13 @@ def features(store: Store, kind: Kind) -> list[Feature]:
         return _features(connection, kind)
 
 
+def plan_names(connection: Connection, reseller: str) -> list[str]:
+    table = schema.plans
+    return list(
+        connection.execute(select(table.c.name).where(table.c.reseller == reseller).order_by(table.c.name)).scalars()
+    )
+
+
 def plans(store: Store) -> list[PricePlan]:
     table = schema.plans
     with store.reading() as connection:

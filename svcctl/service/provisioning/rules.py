@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from svcctl.api.suggest import did_you_mean
 from svcctl.service.provisioning.codes import Reason, refused
 
 ALL = "*"
@@ -195,7 +196,11 @@ def require_available(kind: str, wanted: Names | None, available: Collection[str
     missing = [name for name in wanted or () if name not in (*available, ALL)]
     if missing:
         code = Reason.POLICY if kind == "policy" else Reason.APPLICATION
-        raise refused(code, f"{kind} '{missing[0]}' does not exist or is not available in the domain")
+        raise refused(
+            code,
+            f"{kind} '{missing[0]}' does not exist or is not available in the domain",
+            hint=did_you_mean(missing[0], available) or f"available are {', '.join(sorted(available)) or 'none'}",
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,14 @@ import os
 from collections.abc import Mapping
 from functools import partial
 
-from svcctl import local_service
-from svcctl.errors import Locked
+from svcctl import extras, local_service
+from svcctl.errors import Locked, Unavailable, UsageError
+from svcctl.service.databases import Database, StateUnavailable
 from svcctl.service.provisioning import accounts, domains, offers
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.provisioning.offers import Feature, PricePlan, Reseller
 from svcctl.service.store import Store
+from svcctl.service_settings import STATE, STATE_PASSWORD_FILE
 
 LOCAL_DOMAIN = "local"
 LOCAL_OWNER = "owner@localhost"
@@ -37,12 +39,40 @@ PLANS = (
 )
 
 
-def open_store(files: local_service.Files) -> Store:
-    """Open the state of the local service, and fill it if it is new. Another process may have it open too."""
+def open_store(
+    files: local_service.Files, environment: Mapping[str, str] | None = None, *, state: str | None = None
+) -> Store:
+    """Open the state of the local service, and fill it if it is new. Other processes may have it open too.
+
+    It is in the PostgreSQL database whose URL is `state`, or is set in the environment, else in a file. Unavailable
+    when the database does not answer.
+    """
     files.make()
-    store = Store(files.state, before_upgrade=partial(_require_no_other_service, files))
+    if (database := _database(environment or {}, state)) is None:
+        store = Store(files.state, before_upgrade=partial(_require_no_other_service, files))
+    else:
+        try:
+            store = Store(database)
+        except StateUnavailable as error:
+            raise Unavailable(error.detail, hint="start the database, or check its address") from None
     seed(store, *local_service.all_profile_fields(files))
     return store
+
+
+def _database(environment: Mapping[str, str], state: str | None) -> Database | None:
+    url = state or STATE.read(environment)
+    if url is None:
+        return None
+    if not url.startswith(("postgresql://", "postgres://")):
+        given = "--state" if state else STATE.environment
+        raise UsageError(
+            f"{given} is not the URL of a PostgreSQL database",
+            hint="such as postgresql://svcctl@db.example:5432/svcctl",
+        )
+    extras.need("postgres", "a state in PostgreSQL")
+    from svcctl.service.databases.postgresql import chosen
+
+    return chosen(url, STATE_PASSWORD_FILE.read(environment), may_hold_password=state is None)
 
 
 def _require_no_other_service(files: local_service.Files) -> None:

@@ -17,8 +17,8 @@ from svcctl.api.dates import Range
 from svcctl.errors import ServiceError
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.jobs import delivery, stored
-from svcctl.service.jobs.checkpoint import Checkpoint, StoredQuery
-from svcctl.service.jobs.jobs import Run
+from svcctl.service.jobs.checkpoint import Batch, Checkpoint, StoredQuery
+from svcctl.service.jobs.run import Run
 from svcctl.service.provisioning.accounts import Owner
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.queries.continuous import Step
@@ -46,7 +46,8 @@ QUERY_0 = {
     "limit": 9,
     "launched": 1704070800000,
 }
-CHECKPOINT = Checkpoint(Step(3, 2, 4, 10, 1, None, 5, False), {"parts": 1})
+STEP = Step(3, 2, 4, 10, 1, None, 5, False)
+CHECKPOINT = Checkpoint(STEP, {"parts": 1})
 CHECKPOINT_0 = {
     "step": {"first": 3, "skip": 2, "stored": [4, 10], "start": 1, "end": None, "now": 5, "last": False},
     "memo": {"parts": 1},
@@ -59,16 +60,19 @@ CHECKPOINT_1 = {
 
 
 def test_a_query_is_stored_with_the_version_of_its_format() -> None:
-    assert QUERY.to_json() == {"version": 1} | QUERY_0
+    assert QUERY.to_json() == {"version": 2} | QUERY_0
 
 
 def test_a_checkpoint_is_stored_with_the_version_of_its_format() -> None:
-    assert CHECKPOINT.to_json() == CHECKPOINT_1
+    assert CHECKPOINT.to_json() == CHECKPOINT_1 | {"version": 2}
+    begun = Checkpoint(None, {}, Batch(7, (STEP,)))
+    batch = {"end": 7, "steps": [[3, 2, 4, 10, 1, None, 5, False]]}
+    assert begun.to_json() == {"version": 2, "step": None, "memo": {}, "batch": batch}
 
 
-def test_what_was_stored_without_a_version_means_the_same() -> None:
+def test_what_was_stored_by_older_versions_means_the_same() -> None:
     assert StoredQuery.from_json(QUERY_0) == QUERY
-    assert Checkpoint.from_json(CHECKPOINT_0) == CHECKPOINT
+    assert [Checkpoint.from_json(each) for each in (CHECKPOINT_0, CHECKPOINT_1)] == [CHECKPOINT, CHECKPOINT]
 
 
 moments = st.datetimes(datetime(1970, 1, 1), datetime(9000, 1, 1)).map(
@@ -94,17 +98,17 @@ moments = st.datetimes(datetime(1970, 1, 1), datetime(9000, 1, 1)).map(
 )
 def test_what_is_stored_comes_back_from_json_as_it_was(query: StoredQuery, step: Step) -> None:
     assert StoredQuery.from_json(json.loads(json.dumps(query.to_json()))) == query
-    checkpoint = Checkpoint(step, {"partition": 3})
-    assert Checkpoint.from_json(json.loads(json.dumps(checkpoint.to_json()))) == checkpoint
+    for checkpoint in (Checkpoint(step, {"partition": 3}), Checkpoint(None, {}, Batch(9, (step, step)))):
+        assert Checkpoint.from_json(json.loads(json.dumps(checkpoint.to_json()))) == checkpoint
 
 
 def test_the_format_of_a_newer_service_is_refused() -> None:
-    message = "the job was stored by a newer svcctl, in format 2; this one reads formats up to 1"
+    message = "the job was stored by a newer svcctl, in format 3; this one reads formats up to 2"
     with pytest.raises(ServiceError) as caught:
-        StoredQuery.from_json(QUERY_0 | {"version": 2})
+        StoredQuery.from_json(QUERY_0 | {"version": 3})
     assert caught.value.message == message
     with pytest.raises(ServiceError) as caught:
-        Checkpoint.from_json(CHECKPOINT_1 | {"version": 2})
+        Checkpoint.from_json(CHECKPOINT_1 | {"version": 3})
     assert caught.value.message == message
 
 
@@ -128,9 +132,9 @@ def test_a_job_of_a_service_without_versions_is_resumed_where_it_was(
     with DuckDBEngine(tmp_path / "events.duckdb") as engine:
         order = "SELECT TIMESTAMP '2100-01-01 00:30:00' AS eventdate, 'ann' AS customer, 1000 AS amount"
         engine.append("shop.orders", selected(order))
-        run = Run(job.id, store, stopping=Idle())
+        run = Run(job.id, store, job.fence, stopping=Idle())
         assert not delivery.deliver(engine, lambda: datetime(2100, 1, 2, tzinfo=UTC), job, run)
     resumed = stored.get(store, job.id)
     assert resumed is not None
-    assert (resumed.sent, resumed.checkpoint["version"]) == (after, 1)
+    assert (resumed.sent, resumed.checkpoint["version"]) == (after, 2)
     store.close()

@@ -20,9 +20,12 @@ from svcctl.errors import Unavailable
 from svcctl.service import rendering
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.engines.duckdb.lake import LakeEngine
+from svcctl.service.engines.lake import Lake
 from svcctl.service.jobs import delivery, stored
 from svcctl.service.jobs.checkpoint import StoredQuery
-from svcctl.service.jobs.jobs import Jobs, Run
+from svcctl.service.jobs.jobs import Jobs
+from svcctl.service.jobs.run import Run
 from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.language import compile, parse
 from svcctl.service.language.types import Column, Type
@@ -51,6 +54,8 @@ class World:
     failures: list[int] = field(default_factory=list)
     files: dict[int, list[bytes]] = field(default_factory=dict)
     log: list[bytes] = field(default_factory=list)
+    begun: list[tuple[int, list[bytes]]] = field(default_factory=list)
+    """The files whose commit was begun, some by services that died in it."""
 
     def danger(self) -> None:
         """A moment in which the service may die, or the destination not answer."""
@@ -83,12 +88,15 @@ class Small(Destination):
 class Files(Small):
     """Replaces what has the same number, as s3 and hdfs do."""
 
+    repeats = True
+
     def open(self, sent: int, memo: Memo, head: bytes) -> int:
         self.world.danger()
         self.number = memo.get("number", 0)
         return sent
 
     def commit(self) -> Memo:
+        self.world.begun.append((self.number, self.batch))
         self.world.danger()
         self.world.files[self.number] = self.batch
         self.world.danger()
@@ -172,7 +180,7 @@ def run_to_the_end(
         while True:
             job = stored.get(store, job_id)
             assert job is not None
-            run = Run(job_id, store, stopping=Idle(happens))
+            run = Run(job_id, store, job.fence, stopping=Idle(happens))
             try:
                 done = delivery.deliver(engine, lambda: world.now, job, run, connect=lambda *_, endless: kind(world))
             except Killed:
@@ -185,6 +193,8 @@ def run_to_the_end(
         with rendering.stream(engine, plan, [CSV.text(plan.columns, Dates())]) as stream:
             answer = [row.encode() for batch in stream for row in batch.column(0).to_pylist()]
         store.close()
+    # A service that was only suspended ends its commit at any later moment, which changes nothing.
+    assert [world.files[number] for number, _ in world.begun] == [batch for _, batch in world.begun]
     held = world.log or [row for number in sorted(world.files) for row in world.files[number]]
     return held, answer, job
 
@@ -246,3 +256,87 @@ def test_a_group_without_periods_waits_for_the_end_of_the_range(
     query = "from t group by text, n % 5 as five select count() as count, max(n) as most"
     held, answer, _ = run_to_the_end(kind, query, arrivals, deaths, failures)
     assert held == answer
+
+
+@pytest.mark.parametrize(
+    ("query", "reached"),
+    [
+        ("from t where n < 0", LAUNCH + timedelta(minutes=20)),
+        ("from t where n < 0 group every 15m select count() as count", LAUNCH + timedelta(minutes=15)),
+    ],
+)
+def test_the_last_date_moves_on_where_nothing_matches_and_is_kept_by_a_stop(
+    query: str, reached: datetime, tmp_path: Path
+) -> None:
+    world = World()
+    with DuckDBEngine() as engine:
+        engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
+        store = Store(tmp_path / "state.db")
+        request = StoredQuery(AskedQuery(query, Range(FIRST, None), "csv"), LAUNCH).to_json()
+        runs: list[Run] = []
+        begun = threading.Event()
+
+        def happens() -> None:
+            world.now += timedelta(minutes=10)
+            if world.now == LAUNCH + timedelta(minutes=40):
+                runs[0].stopping.set()
+
+        def deliver(job: StoredJob, run: Run) -> bool:
+            run.stopping = Idle(happens)
+            runs.append(run)
+            begun.set()
+            return delivery.deliver(engine, lambda: world.now, job, run, connect=lambda *_, endless: Files(world))
+
+        jobs = Jobs(store, deliver)
+        job_id = jobs.launch(ME, type="donothing", query=query, request=request, params={}).id
+        assert begun.wait(10)
+        assert runs[0].ended.wait(10)
+        job = stored.get(store, job_id)
+        jobs.close()
+        store.close()
+    assert job is not None
+    assert (job.sent, job.checkpoint) == (0, {})
+    assert datetime.fromtimestamp(job.last_datetime / 1000, UTC) == reached
+
+
+def test_a_job_whose_table_is_away_shows_it_stands_still_and_recovers(tmp_path: Path) -> None:
+    world = World()
+    folder, away = tmp_path / "tables", tmp_path / "away"
+    with LakeEngine(Lake(str(folder), {})) as engine:
+        engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
+        store = Store(tmp_path / "state.db")
+        request = StoredQuery(AskedQuery("from t", Range(FIRST, None), "csv"), LAUNCH).to_json()
+        runs: list[Run] = []
+        begun = threading.Event()
+        seen: list[tuple[tuple[str, ...], datetime]] = []
+
+        def happens() -> None:
+            """Each time the job waits: it follows, its table goes away, and it is back."""
+            job = stored.get(store, runs[0].job_id)
+            assert job is not None
+            seen.append((job.error, datetime.fromtimestamp(runs[0].reached / 1000, UTC)))
+            world.now += timedelta(minutes=10)
+            match len(seen):
+                case 1:
+                    folder.rename(away)
+                case 3:
+                    away.rename(folder)
+                case 4:
+                    runs[0].stopping.set()
+
+        def deliver(job: StoredJob, run: Run) -> bool:
+            run.stopping = Idle(happens)
+            runs.append(run)
+            begun.set()
+            return delivery.deliver(engine, lambda: world.now, job, run, connect=lambda *_, endless: Files(world))
+
+        jobs = Jobs(store, deliver)
+        jobs.launch(ME, type="donothing", query="from t", request=request, params={})
+        assert begun.wait(10)
+        assert runs[0].ended.wait(10)
+        jobs.close()
+        store.close()
+    reason = (f"cannot read the shared folder {folder}: it is not there",)
+    assert [error for error, _ in seen] == [(), reason, reason, ()]
+    first = seen[0][1]
+    assert [reached - first for _, reached in seen] == [timedelta(minutes=at) for at in (0, 0, 0, 30)]

@@ -16,11 +16,12 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 from sqlalchemy import select
 
 from svcctl.api import models
-from svcctl.api.models import DomainStatus
-from svcctl.errors import Conflict, NotFound, ServiceError
+from svcctl.api.models import DomainStatus, JobStatus
+from svcctl.errors import Conflict, NotFound, ServiceError, Unavailable
 from svcctl.service import schema
 from svcctl.service.jobs import jobs, stored
-from svcctl.service.jobs.jobs import Jobs, Run
+from svcctl.service.jobs.jobs import Jobs
+from svcctl.service.jobs.run import Run
 from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.provisioning import accounts, domains, offers
 from svcctl.service.provisioning.accounts import Account
@@ -175,6 +176,24 @@ def test_a_query_that_fails_stops_its_job_with_the_reason(store: Store) -> None:
     jobs = Jobs(store, fail)
     job = ended(jobs, launch(jobs))
     assert (job.status, job.error) == ("STOPPED", ("no table 't'",))
+
+
+def test_a_job_whose_events_are_away_waits_for_them(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "WAITING_SECONDS", 0.01)
+    away = [True]
+
+    def read(job: StoredJob, run: Run) -> bool:
+        if away:
+            raise Unavailable("hdfs://namenode/events: nobody answers")
+        return True
+
+    mine = Jobs(store, read)
+    job = ended(mine, launch(mine))
+    assert (job.status, job.error) == ("RUNNING", ("hdfs://namenode/events: nobody answers",))
+    away.clear()
+    mine.settle()
+    assert ended(mine, job.id).status == "COMPLETED"
+    mine.close()
 
 
 def test_a_defect_stops_its_job_and_says_no_more_than_where_to_look(store: Store) -> None:
@@ -391,6 +410,41 @@ def test_a_job_that_waits_for_its_previous_run_says_so(store: Store, monkeypatch
     assert errors == ("waiting for the destination to answer the job's previous run",)
     hanging.answers.set()
     mine.close()
+
+
+def test_a_job_that_was_stopped_has_no_error_of_a_thread_that_was_about_to_end(store: Store) -> None:
+    begun = threading.Event()
+
+    def troubled(job: StoredJob, run: Run) -> bool:
+        begun.set()
+        assert run.stopping.wait(10)
+        run.trouble("the destination does not answer")
+        return False
+
+    mine = Jobs(store, troubled)
+    job_id = launch(mine)
+    assert begun.wait(10)
+    stopped = mine.stop(ME, job_id)
+    mine.close()
+    assert (stopped.status, stopped.error, mine.get(ME, job_id).error) == ("STOPPED", (), ())
+
+
+@pytest.mark.parametrize("restarted", [True, False])
+def test_a_run_that_is_stopping_leaves_no_error_in_a_job_that_was_started_again(store: Store, restarted: bool) -> None:
+    mine = Jobs(store, lambda job, run: not run.stopping.wait(10))
+    job_id = launch(mine)
+    old = Run(job_id, store, mine._runs[job_id].token)
+    if restarted:
+        old.stopping.set()
+    old.trouble("the destination does not answer")
+    told = mine.get(ME, job_id).error
+    old.end(JobStatus.STOPPED, "the query failed")
+    ended = mine.get(ME, job_id)
+    mine.close()
+    if restarted:
+        assert (told, ended.status, ended.error) == ((), "RUNNING", ())
+    else:
+        assert (told, ended.error) == (("the destination does not answer",), ("the query failed",))
 
 
 def test_running_jobs_resume_with_the_service_and_no_others(store: Store, work: Work) -> None:

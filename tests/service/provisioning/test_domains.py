@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from peers.postgresql import PASSWORD, PostgreSQLPeer
 from sqlalchemy import select
 
 from svcctl.api.models import DomainStatus
 from svcctl.errors import NotFound, ServiceError, UsageError
 from svcctl.service import schema
+from svcctl.service.databases.postgresql import PostgreSQL
 from svcctl.service.provisioning import accounts, domains, offers, roles
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.provisioning.domains import StoredDomain
@@ -185,7 +187,7 @@ OPERATIONS: dict[str, Callable[[Store, str, str], Any]] = {
     "delete": domains.delete,
     "create": lambda store, reseller, name: domains.create(store, reseller, {"name": name, "plan": "trial"}),
 }
-NO_SUCH = (106, "invalid domain: there is no acme@north")
+NO_SUCH = (106, "no domain acme@north")
 EXISTS = (122, "domain acme@north already exists")
 TRANSITIONS = [
     (None, "get", NO_SUCH),
@@ -356,7 +358,7 @@ def test_the_keys_of_a_deleted_domain_do_not_open_the_next_of_its_name(store: St
 def test_a_key_needs_a_domain(store: Store) -> None:
     assert refusal(lambda: accounts.put(store, Account("key", "secret", None, "elsewhere"))) == (
         106,
-        "invalid domain: there is no elsewhere",
+        "no domain elsewhere",
     )
 
 
@@ -425,11 +427,15 @@ class Life(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.directory = tempfile.TemporaryDirectory()
-        self.store = Store(Path(self.directory.name) / "state.db")
-        self.store._connection.connection.cursor().execute("pragma synchronous = off")  # a model needs no power cut
+        self.store = self.opened()
         fill(self.store)
         self.states: dict[str, str] = {}
         self.users: dict[str, list[str]] = {}
+
+    def opened(self) -> Store:
+        store = Store(Path(self.directory.name) / "state.db")
+        store._connection.connection.cursor().execute("pragma synchronous = off")  # a model needs no power cut
+        return store
 
     def teardown(self) -> None:
         self.store.close()
@@ -507,3 +513,12 @@ class Life(RuleBasedStateMachine):
 
 TestLife = Life.TestCase
 TestLife.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+
+
+@pytest.mark.slow
+def test_a_life_in_postgresql_is_the_same(postgresql_peer: PostgreSQLPeer) -> None:
+    class OnServer(Life):
+        def opened(self) -> Store:
+            return Store(PostgreSQL(postgresql_peer.fresh_schema(), password=PASSWORD))
+
+    run_state_machine_as_test(OnServer, settings=settings(max_examples=8, stateful_step_count=40, deadline=None))

@@ -1,0 +1,73 @@
+"""The state in an SQLite file that survives kill -9 and power cuts."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Hashable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import BigInteger, ColumnElement, Engine, create_engine, event, literal
+from sqlalchemy.pool import NullPool
+
+from svcctl import files
+from svcctl.service.databases import Database
+
+LOCK_SECONDS = 10
+"""How long a transaction waits for one of another process."""
+
+
+class SQLite(Database):
+    """One file. One service uses it; other processes may have it open too, as `svcctl service accounts` does."""
+
+    shared = False
+    reading = "begin"
+    writing = "begin immediate"
+
+    def __init__(self, path: Path, *, lock_seconds: float = LOCK_SECONDS) -> None:
+        self.name = f"file {path}"
+        self._path = path
+        self._lock_seconds = lock_seconds
+
+    @cached_property
+    def engine(self) -> Engine:
+        os.close(os.open(self._path, os.O_CREAT | os.O_CLOEXEC, 0o600))
+        options = {"timeout": self._lock_seconds, "check_same_thread": False, "isolation_level": None}
+        engine = create_engine("sqlite://", creator=partial(sqlite3.connect, self._path, **options), poolclass=NullPool)
+
+        @event.listens_for(engine, "connect")
+        def connected(driver: sqlite3.Connection, _: Any) -> None:
+            for setting in ("journal_mode = wal", "synchronous = full", "foreign_keys = on"):
+                driver.execute(f"pragma {setting}")
+
+        return engine
+
+    def version(self, driver: Any) -> Hashable:
+        [version] = driver.execute("pragma data_version").fetchone()  # changes with each write of another process
+        return int(version)
+
+    def explained(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    @contextmanager
+    def upgrading(self, driver: Any) -> Iterator[None]:
+        # Dropping a table to rebuild it would delete the rows that refer to it.
+        driver.execute("pragma foreign_keys = off")
+        yield
+        driver.execute("pragma foreign_keys = on")
+
+    def keep_copy(self, driver: Any, version: str) -> str:
+        """The copy of an older file is on the disk before anything changes."""
+        copy = self._path.with_name(f"{self._path.name}.before-{version}")
+        files.write(copy, driver.serialize(), private=True)
+        return f"the old file is {copy}"
+
+    def opened(self, driver: Any, version: str) -> None:
+        return
+
+    def moment(self) -> ColumnElement[int]:
+        return literal(int(time.time() * 1000), BigInteger)

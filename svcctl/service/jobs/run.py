@@ -1,0 +1,112 @@
+"""The thread that runs a job: what it may still save, and how it is told to end."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+from svcctl.api.models import JobStatus
+from svcctl.service.jobs import leases, stored
+from svcctl.service.store import Store
+
+_log = logging.getLogger("svcctl.service")
+
+
+class Fenced(Exception):
+    """The run was stopped, or another process runs the job now: what this run does no longer counts."""
+
+
+@dataclass
+class Run:
+    """The thread that runs a job: it saves its progress in the store, and ends when `stopping` is set.
+
+    After `fence`, and when its lease has ended, it must not commit anything to its destination; the store refuses what
+    it saves.
+    """
+
+    job_id: str
+    store: Store
+    token: int = 0
+    """The fence number of the lease."""
+    until: float = math.inf
+    """The moment of the monotonic clock from which another process may run the job."""
+    generated: int = 0
+    """Rows read so far, delivered or not."""
+    reached: int = 0
+    """The epoch milliseconds up to which all events are read and delivered, also where none matched. It is what people
+    see; where a job continues is decided by its checkpoint alone."""
+    stopping: threading.Event = field(default_factory=threading.Event)
+    ended: threading.Event = field(default_factory=threading.Event)
+    interrupt: Callable[[], None] | None = None
+    """Interrupts the engine; the delivery sets it while a query runs."""
+    fenced: bool = False
+    _told: tuple[str, ...] | None = None
+    """The error that this run saved last; None while that of an earlier run may stand."""
+    _saving: threading.Lock = field(default_factory=threading.Lock)
+
+    def stop(self) -> None:
+        """Ask the thread to end after it has delivered the rows that it has read."""
+        self.stopping.set()
+        if (interrupt := self.interrupt) is not None:
+            interrupt()
+
+    def fence(self) -> None:
+        """Let the thread save nothing more, from the return of this call on."""
+        with self._saving:
+            self.fenced = True
+        leases.revoke(self.store, self.job_id, self.token)
+
+    def lose(self) -> None:
+        """End the thread, since another process runs the job."""
+        self.fenced = True
+        self.stop()
+
+    def check(self) -> None:
+        """Raise Fenced when nothing more may be delivered."""
+        if self.fenced or monotonic() >= self.until:
+            raise Fenced
+
+    def save(self, sent: int, last_datetime: int, checkpoint: Mapping[str, Any]) -> None:
+        """Save the progress of the delivery in one transaction, and clear the error of the job. Fenced if it is."""
+        self._told = ()
+        with self._saving:
+            self.check()
+            progress = {"sent": sent, "last_datetime": last_datetime, "checkpoint": checkpoint}
+            if not stored.change(self.store, self.job_id, token=self.token, **progress, error=()):
+                self.fenced = True
+                raise Fenced
+
+    def trouble(self, reason: str) -> None:
+        """Save and log why the job is stuck, once for each new reason.
+
+        A run that is stopping says nothing: the job has no error then, and if it was started again, another run has it.
+        """
+        with self._saving:
+            if self._told != (reason,) and not self.fenced and not self.stopping.is_set():
+                self._told = (reason,)
+                _log.warning("job %s: %s", self.job_id, reason)
+                stored.trouble(self.store, self.job_id, self.token, self._told)
+
+    def recovered(self) -> None:
+        """Clear the error of the job: there is nothing to deliver, and nothing is in the way."""
+        with self._saving:
+            if self._told != () and not self.fenced:
+                self._told = ()
+                stored.trouble(self.store, self.job_id, self.token, ())
+
+    def keep_reached(self) -> None:
+        """Save how far the job came."""
+        with self._saving:
+            if not self.fenced:
+                stored.reach(self.store, self.job_id, self.token, self.reached)
+
+    def end(self, status: JobStatus, *errors: str) -> None:
+        """Save the final state, unless the job was stopped in the meantime; a failure counts only until then."""
+        with self._saving:
+            if not self.fenced and not (errors and self.stopping.is_set()):
+                stored.end(self.store, self.job_id, self.token, status, errors)

@@ -1,0 +1,186 @@
+"""Jobs of several service processes on one state: each runs in one of them, and none is lost with it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, suppress
+
+import pytest
+from peers.postgresql import PASSWORD, PostgreSQLPeer
+
+from svcctl.api.models import JobStatus
+from svcctl.service.databases import StateUnavailable
+from svcctl.service.databases.postgresql import PostgreSQL
+from svcctl.service.jobs import jobs, leases, stored
+from svcctl.service.jobs.jobs import Jobs
+from svcctl.service.jobs.run import Fenced, Run
+from svcctl.service.jobs.stored import StoredJob
+from svcctl.service.provisioning import domains
+from svcctl.service.provisioning.accounts import Account
+from svcctl.service.store import Store
+
+ME = Account("key", "secret", None, "local", administrator=True, domain_id=1)
+
+
+class Process:
+    """What a service process does with jobs: it looks after them again and again, until it is suspended."""
+
+    def __init__(self, url: str, place: str) -> None:
+        self.store = Store(PostgreSQL(url, password=PASSWORD))
+        self.jobs = Jobs(self.store, self._deliver, place=place)
+        self.runs: list[Run] = []
+        self.suspended = threading.Event()
+        self.ending = threading.Event()
+        self._thread = threading.Thread(target=self._work)
+        self._thread.start()
+
+    def _work(self) -> None:
+        while not self.ending.wait(0.05):
+            if not self.suspended.is_set():
+                with suppress(StateUnavailable):
+                    self.jobs.renew()
+                    self.jobs.settle()
+
+    def _deliver(self, job: StoredJob, run: Run) -> bool:
+        """Deliver a row each time until the run is stopped; a suspended process delivers nothing and hears nothing."""
+        self.runs.append(run)
+        sent = job.sent
+        while not run.stopping.wait(0.02):
+            while self.suspended.is_set():
+                time.sleep(0.01)
+            run.check()
+            sent += 1
+            run.generated = sent
+            run.save(sent, sent, {"step": None, "memo": {}})
+        return False
+
+    def running(self) -> set[str]:
+        return {run.job_id for run in self.jobs._runs.values() if not run.stopping.is_set()}
+
+    def close(self) -> None:
+        self.suspended.clear()
+        self.ending.set()
+        self._thread.join()
+        self.jobs.close()
+        self.store.close()
+
+
+@pytest.fixture
+def processes(postgresql_peer: PostgreSQLPeer, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Process]]:
+    """Two processes with different events of their own, and short leases."""
+    monkeypatch.setattr(leases, "SECONDS", 1.0)
+    monkeypatch.setattr(leases, "RENEW_SECONDS", 0.2)
+    url = postgresql_peer.fresh_database()
+    with ExitStack() as stack:
+        found = [stack.enter_context(closing(Process(url, place))) for place in ("a", "b")]
+        domains.put_own(found[0].store, "local")
+        domains.assign(found[0].store, "local", "owner@local", domains.OWNER)
+        yield found
+
+
+def launched(process: Process, *, everywhere: bool = True) -> str:
+    return process.jobs.launch(ME, type="donothing", query="from t", request={}, params={}, everywhere=everywhere).id
+
+
+def sent(process: Process, job_id: str) -> int:
+    return process.jobs.get(ME, job_id).events_sent or 0
+
+
+def eventually(happens: Callable[[], bool], seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def runner(processes: list[Process], job_id: str) -> tuple[Process, Process]:
+    """The process that runs a job, and the other one."""
+    eventually(lambda: any(job_id in process.running() for process in processes))
+    first, second = sorted(processes, key=lambda process: job_id not in process.running())
+    return first, second
+
+
+def test_a_job_runs_in_one_process_and_every_process_operates_it(processes: list[Process]) -> None:
+    job_id = launched(processes[0])
+    here, there = runner(processes, job_id)
+    eventually(lambda: sent(there, job_id) > 3)
+    assert len([run for process in processes for run in process.runs]) == 1
+    stopped = there.jobs.stop(ME, job_id)
+    assert stopped.status is JobStatus.STOPPED
+    eventually(lambda: here.running() == set())
+    assert here.jobs.get(ME, job_id) == stopped
+    assert there.jobs.start(ME, job_id).status is JobStatus.RUNNING
+    here, there = runner(processes, job_id)
+    assert there.jobs.remove(ME, job_id).status is JobStatus.REMOVED
+    eventually(lambda: not here.running() and here.jobs.listed(ME) == [])
+
+
+def test_a_suspended_process_loses_its_jobs_and_delivers_nothing_more(processes: list[Process]) -> None:
+    job_id = launched(processes[0])
+    here, there = runner(processes, job_id)
+    here.suspended.set()
+    since = time.monotonic()
+    eventually(lambda: job_id in there.running())
+    assert time.monotonic() - since < 5
+    [old] = here.runs
+    with pytest.raises(Fenced):  # its own clock tells it, before it has asked anybody
+        old.check()
+    old.until = float("inf")
+    with pytest.raises(Fenced):  # and the state, in any case
+        old.save(1_000_000, 0, {})
+    here.suspended.clear()
+    assert old.ended.wait(10)
+    job = stored.get(there.store, job_id)
+    assert job is not None
+    assert (job.fence, job.status, job.error) == (old.token + 1, JobStatus.RUNNING, ())
+    assert job.sent < 1_000_000
+
+
+def test_a_process_that_ends_gives_its_jobs_away_at_once(processes: list[Process]) -> None:
+    job_id = launched(processes[0])
+    here, there = runner(processes, job_id)
+    here.ending.set()
+    here.jobs.close()
+    job = stored.get(there.store, job_id)
+    assert job is not None
+    assert job.free or job_id in there.running()
+    eventually(lambda: job_id in there.running(), seconds=leases.SECONDS * 0.9)
+
+
+def test_a_job_on_events_of_one_process_is_left_to_it(processes: list[Process]) -> None:
+    here, there = processes
+    job_id = launched(there, everywhere=False)
+    eventually(lambda: job_id in there.running())
+    there.suspended.set()
+    time.sleep(leases.SECONDS * 1.5)  # that nothing happens shows only after a time
+    assert here.running() == set()
+    there.suspended.clear()
+    eventually(lambda: job_id in there.running())
+
+
+def test_a_stop_does_not_wait_for_a_process_that_is_suspended(processes: list[Process]) -> None:
+    job_id = launched(processes[0])
+    here, there = runner(processes, job_id)
+    here.suspended.set()
+    since = time.monotonic()
+    stopped = there.jobs.stop(ME, job_id)
+    assert time.monotonic() - since < jobs.ELSEWHERE_SECONDS + 3
+    here.suspended.clear()
+    eventually(lambda: here.running() == set())
+    assert there.jobs.get(ME, job_id) == stopped
+
+
+def test_a_state_that_goes_away_takes_the_jobs_with_it_and_brings_them_back(
+    processes: list[Process], postgresql_peer: PostgreSQLPeer
+) -> None:
+    job_id = launched(processes[0])
+    runner(processes, job_id)
+    with postgresql_peer.down():
+        with pytest.raises(StateUnavailable):
+            sent(processes[1], job_id)
+        eventually(lambda: not any(process.running() for process in processes))
+    runner(processes, job_id)
+    before = sent(processes[1], job_id)
+    eventually(lambda: sent(processes[1], job_id) > before)

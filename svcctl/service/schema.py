@@ -176,6 +176,14 @@ jobs = _table(
     Column("last_datetime", INTEGER, nullable=False),
     Column("checkpoint", Json, nullable=False),
     Column("error", Json, nullable=False),
+    Column("place", TEXT),
+    Column("holder", TEXT),
+    Column("fence", INTEGER, nullable=False, server_default="0"),
+    Column("expires", INTEGER, nullable=False, server_default="0"),
+    Column("generated", INTEGER, nullable=False, server_default="0"),
+    Column("reached", INTEGER, nullable=False, server_default="0"),
 )
-"""`number` is the order in which they were launched. A job belongs to a domain or to a reseller."""
+"""`number` is the order in which they were launched. A job belongs to a domain or to a reseller. `place` is where its
+events are, if not every process has them. `holder`, `fence` and `expires` are the lease of the process that runs it;
+`generated` and `reached` are what that process tells of it."""
 Index("jobs_by_domain", jobs.c.domain)

@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -20,11 +20,15 @@ import uvicorn
 
 from svcctl import local_service
 from svcctl.errors import UsageError
+from svcctl.service.databases import StateUnavailable
 from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.engines.joined import JoinedEngine
 from svcctl.service.events import demo
+from svcctl.service.events.shared import opened
 from svcctl.service.http.app import build, settle
 from svcctl.service.http.connection import Connection, Limits
+from svcctl.service.http.middleware import TABLE as ACCESS_TABLE
 from svcctl.service.http.middleware import AccessLog
 from svcctl.service.jobs.delivery import deliver
 from svcctl.service.jobs.jobs import Jobs
@@ -36,6 +40,8 @@ from svcctl.service_settings import (
     CONNECTIONS,
     CORS_ORIGINS,
     DEMO_DAYS,
+    EMBEDDED,
+    ENGINE,
     LINE_END,
     NUMBERS,
     OPEN_QUERIES,
@@ -43,17 +49,20 @@ from svcctl.service_settings import (
     QUERY_PLACES,
     QUERY_SECONDS,
     RUNNING_JOBS,
+    TABLES,
     TOTAL_JOBS,
+    places,
 )
 
+MAX_PORT = 65_535
 THREADS = 64
 """Threads at most, for queries that have their turn and for loads; how many are used depends on the places."""
 OTHER_DESCRIPTORS = 200
 """Open files beside connections: of the state and the events, of jobs, of files that are loaded."""
 GROW_SECONDS = 1.0
 """How often the demo tables are extended and the access log is stored while requests come."""
-SETTLE_SECONDS = 1.0
-"""How soon the service notices that another process has disabled or enabled a domain."""
+SETTLE_SECONDS, SHARED_SETTLE_SECONDS = 1.0, 0.4
+"""How soon the service notices that another process has disabled a domain, or stopped a job."""
 QUIET_SECONDS = 60.0
 QUIET_GROW_SECONDS = 60.0
 """How often this happens after QUIET_SECONDS without a request: an idle service should cost nothing."""
@@ -68,11 +77,11 @@ class _Ready:
         self._stream = None if handle is None else os.fdopen(handle, "w", encoding="utf-8")
 
     def progress(self, what: str, fraction: float) -> None:
-        self._write(f"{what} {fraction:.0%}\n")
+        self._write(f"making demo events (once): {what} {fraction:.0%}\n")
 
     def ready(self, where: str) -> None:
+        _log.info("listening on %s", where)
         if self._stream is None:
-            print(f"svcctl: listening on {where}", file=sys.stderr)
             return
         self._write(local_service.READY)
         with suppress(OSError):
@@ -97,12 +106,21 @@ class _Server(uvicorn.Server):
             self._ready()
 
 
-def serve(files: local_service.Files, *, listen: str | None, ready_fd: int | None) -> None:
+def serve(
+    files: local_service.Files,
+    *,
+    listen: str | None = None,
+    state: str | None = None,
+    tables: str | None = None,
+    engine: str | None = None,
+    ready_fd: int | None = None,
+) -> None:
     """Run until SIGTERM or SIGINT. Locked when a service already runs on these files.
 
     The service always listens on its Unix socket, where the commands of this machine find it; `listen` adds HOST:PORT.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # its words about its own process
     os.umask(0o077)
     settings = {setting: setting.read(os.environ) for setting in NUMBERS}
     line_end = LINE_END.read(os.environ)
@@ -114,27 +132,32 @@ def serve(files: local_service.Files, *, listen: str | None, ready_fd: int | Non
     with ExitStack() as closing:
         tcp = None if listen is None else closing.enter_context(_tcp(listen))
         address = None if tcp is None else _address(tcp)
-        store = open_store(files)
+        store = open_store(files, os.environ, state=state)
         closing.callback(store.close)
-        engine = closing.enter_context(DuckDBEngine(files.events))
-        demo.extend(engine, datetime.now(UTC), ready.progress, history)
+        own = closing.enter_context(DuckDBEngine(files.events))
+        demo.extend(own, datetime.now(UTC), ready.progress, history)
+        live = frozenset((ACCESS_TABLE, *(demo.TABLES if history else ())))
+        uri, on = tables or TABLES.read(os.environ), engine or ENGINE.read(os.environ)
+        joined = closing.enter_context(_engine(own, uri, on, live))
         executor = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
         closing.callback(executor.shutdown, cancel_futures=True)
         service = Service(
-            *(engine, store, executor),
+            *(joined, store, executor),
             query_seconds=settings[QUERY_SECONDS],
             padding_seconds=settings[PADDING_SECONDS],
             places=int(settings[QUERY_PLACES]),
             share=int(settings[OPEN_QUERIES]),
             line_end=line_end,
             address=address,
+            live=live,
+            uses=places(os.environ, folder=tables, state=state, engine=engine),
         )
         shares = {"share": int(settings[RUNNING_JOBS]), "total": int(settings[TOTAL_JOBS])}
-        jobs = Jobs(store, partial(deliver, engine, service.now), **shares)
+        jobs = Jobs(store, partial(deliver, joined, service.now), place=local_service.place(files), **shares)
         app = build(service, jobs, origins)
-        log = AccessLog(app, engine, most=int(settings[ACCESS_EVENTS]), days=settings[ACCESS_DAYS])
+        log = AccessLog(app, own, most=int(settings[ACCESS_EVENTS]), days=settings[ACCESS_DAYS])
         is_ours = partial(local_service.still_held, files, lock)
-        closing.enter_context(_repeated(partial(_grow, engine, log, history, is_ours)))
+        closing.enter_context(_repeated(partial(_grow, demo.Growing(own, history), log, is_ours)))
         closing.callback(jobs.close)
         closing.enter_context(_repeated(partial(_settle, service, jobs)))
         # The server stops at a signal, and then raises it again for the handler that was there before.
@@ -151,6 +174,31 @@ def serve(files: local_service.Files, *, listen: str | None, ready_fd: int | Non
             ws="none",
         )
         _Server(config, partial(ready.ready, address or str(files.socket))).run(sockets)
+    _log.info("stopped")
+
+
+@contextmanager
+def _engine(own: DuckDBEngine, uri: str | None, on: str | None, live: Collection[str]) -> Iterator[Engine]:
+    """The engine of all tables: those in the service's own file, and those in a shared folder if there is one.
+
+    Plans over the shared ones run `on` the embedded engine, or on Spark at a URI.
+    """
+    on = None if on == EMBEDDED else on
+    if uri is None:
+        if on is not None:
+            hint = f"name the folder with --tables or {TABLES.environment}"
+            raise UsageError("--engine needs tables in a shared folder, which Spark reads as well", hint=hint)
+        yield own
+        return
+    with opened(uri, os.environ) as shared:
+        shared.tables()
+        if on is None:
+            yield JoinedEngine(own, shared, live)
+            return
+        from svcctl.service.engines.spark import on_spark  # which packages of two extras are needed for
+
+        with on_spark(shared, on, os.environ) as spark:
+            yield JoinedEngine(own, spark, live)
 
 
 def _descriptors_for(connections: int) -> int:
@@ -178,13 +226,14 @@ def _tcp(listen: str) -> socket.socket:
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isdigit():
         raise UsageError(f"--listen '{listen}' is not of the form HOST:PORT")
+    if int(port) > MAX_PORT:
+        raise UsageError(f"--listen '{listen}' names no port: ports are 0 to {MAX_PORT}")
     host = host.strip("[]") or "127.0.0.1"
     try:
         return socket.create_server((host, int(port)), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except (OSError, OverflowError) as error:
-        raise UsageError(
-            f"the service cannot listen on {listen}: {getattr(error, 'strerror', None) or error}"
-        ) from None
+    except OSError as error:
+        why = (getattr(error, "strerror", None) or str(error)).partition(" (while attempting")[0]
+        raise UsageError(f"the service cannot listen on {listen}: {why}", hint="choose another address") from None
 
 
 def _address(listener: socket.socket) -> str:
@@ -207,18 +256,24 @@ def _repeated(work: Callable[[threading.Event], None]) -> Iterator[None]:
 
 def _settle(service: Service, jobs: Jobs, stopping: threading.Event) -> None:
     """Settle again and again: another process may have changed the state, as `service accounts` does."""
+    away = False
     while True:
         try:
+            jobs.renew()
             settle(service, jobs)
+            jobs.renew()
+            away = False
+        except StateUnavailable as error:
+            if not away:
+                _log.warning("%s", error.detail)
+            away = True
         except Exception:
             _log.exception("the jobs could not be started or stopped")
-        if stopping.wait(SETTLE_SECONDS):
+        if stopping.wait(SHARED_SETTLE_SECONDS if service.store.shared else SETTLE_SECONDS):
             return
 
 
-def _grow(
-    engine: Engine, log: AccessLog, history: timedelta, is_ours: Callable[[], bool], stopping: threading.Event
-) -> None:
+def _grow(tables: demo.Growing, log: AccessLog, is_ours: Callable[[], bool], stopping: threading.Event) -> None:
     """Extend the live tables until `stopping` is set; end the process when its files were deleted."""
     grown = 0.0
     while not stopping.wait(GROW_SECONDS):
@@ -230,7 +285,7 @@ def _grow(
             continue
         grown = time.monotonic()
         try:
-            demo.extend(engine, datetime.now(UTC), history=history)
+            tables.extend(datetime.now(UTC))
             log.flush()
         except Exception:
             _log.exception("the live tables could not be extended")

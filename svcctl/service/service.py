@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, TypeVar
 
+import anyio
+
+from svcctl.service.counts import Counts
 from svcctl.service.engines import Engine
 from svcctl.service.queries.turns import Turns
 from svcctl.service.store import Store
@@ -40,7 +44,12 @@ class Service:
     """How the lines of line formats end: lf or crlf."""
     address: str | None = None
     """Host and port, when the service listens on TCP too."""
+    live: frozenset[str] = frozenset()
+    """The tables whose events the service makes itself, so that nobody may load into them or drop them."""
+    uses: Mapping[str, str] = field(default_factory=dict)
+    """What the service uses outside its own directory: a shared `folder`, a shared `state`, an `engine`."""
     started: float = field(default_factory=time.time)
+    counts: Counts = field(default_factory=Counts)
     large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
     """Held while a large body is read."""
     turns: Turns = field(init=False)
@@ -50,6 +59,12 @@ class Service:
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.clock(), UTC)
+
+    async def look(self, read: Callable[..., T], *arguments: Any) -> T:
+        """Read the state: in a thread if it is far away, since nobody else is served while this one waits."""
+        if not self.store.shared:
+            return read(*arguments)
+        return await anyio.to_thread.run_sync(partial(read, *arguments))
 
     def run(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
         """Run work in a thread at once, whatever the queries do."""

@@ -15,7 +15,7 @@ A job opens a destination, writes batches of rows, and commits each batch:
 
 Rows that were written may be lost until `commit` returns; afterwards they stay. The service may die between `commit`
 and saving its memo, so every destination has a way to not deliver that batch twice: files are written again under the
-same name, and Kafka is asked how many rows it has (`counts`).
+same name with the same rows (`repeats`), and Kafka is asked how many rows it has (`counts`).
 
 One thread uses a destination. `Unavailable` from any method means that the destination does not answer or refuses; the
 job then closes it, and later opens another with the memo that was last saved.
@@ -45,6 +45,11 @@ class Destination(Protocol):
     counts: ClassVar[bool] = False
     """Whether `open` finds out how many rows are there. A batch then holds rows of one step only, and the step is saved
     before its first row is delivered, so that the job knows which rows `open` has found."""
+
+    repeats: ClassVar[bool] = False
+    """Whether a commit may come late, or twice, from a process that no longer runs the job. Which rows a batch has is
+    then saved before its commit, and each commit of the batch has the same ones, so that the last one changes nothing.
+    """
 
     def open(self, sent: int, memo: Memo, head: bytes) -> int:
         """Connect, and return how many rows are there: `sent`, unless the destination knows better.

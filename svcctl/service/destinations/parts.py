@@ -1,8 +1,9 @@
 """Rows as csv in numbered files of a storage, each of which appears when it is whole.
 
-A file's name follows from the job and the file's number, and the job saves how many files are whole. So a file whose
-completion was not saved is written again, from the same row on, and replaces itself. A file is completed when it has
-its size or its age, when the job is stopped, and when the job is complete.
+A file's name follows from the job and the file's number, and the job saves how many files are whole, and before a file
+is completed which rows it has. So a file whose completion was not saved is written again with the same rows, and
+replaces itself, even when a process that was suspended completes it much later. A file is completed when it has its
+size or its age, when the job is stopped, and when the job is complete.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class Parts(Destination):
     """
 
     rows = CSV
+    repeats = True
 
     def __init__(
         self,
@@ -104,4 +106,10 @@ def _retried() -> Iterator[None]:
     try:
         yield
     except SvcctlError as error:
-        raise Unavailable(error.message) from None
+        raise Unavailable(_reason_first(error.message)) from None
+
+
+def _reason_first(message: str) -> str:
+    """A failure of the storage with its address at the end, where narrow lists cut it."""
+    address, colon, reason = message.partition(": ")
+    return f"{reason} ({address})" if colon and "://" in address else message

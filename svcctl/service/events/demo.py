@@ -16,9 +16,13 @@ Addresses are private or from the ranges reserved for documentation.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
 
 from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb.demo_events import made
@@ -28,12 +32,14 @@ from svcctl.service_settings import DEMO_DAYS
 HISTORY = timedelta(days=DEMO_DAYS.default)
 STRETCH = 5 * 86_400
 """Seconds made in one transaction: an interruption loses little, and memory stays low."""
+AHEAD = 300
+"""Seconds that a running service makes at once: DuckDB plans for longer than it takes to make their events."""
 
 
 def extend(
     engine: Engine,
     until: datetime,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Callable[[str, float], None] = lambda name, share: None,
     history: timedelta = HISTORY,
 ) -> int:
     """Bring the demo tables up to the whole second of `until` (aware); how many events were added.
@@ -44,10 +50,16 @@ def extend(
     if not history:
         return 0
     end = int(until.timestamp())
-    return sum(_extend(engine, table, end, history, progress or (lambda name, share: None)) for table in TABLES)
+    return sum(_extend(engine, table, end, history, progress) for table in TABLES)
 
 
-def _extend(engine: Engine, table: str, end: int, history: timedelta, progress: Callable[[str, float], None]) -> int:
+def _extend(
+    engine: Engine,
+    table: str,
+    end: int,
+    history: timedelta,
+    progress: Callable[[str, float], None] = lambda name, share: None,
+) -> int:
     if table not in engine.tables():
         engine.create(table, TABLES[table])
     newest = engine.newest(table)
@@ -66,6 +78,53 @@ def _extend(engine: Engine, table: str, end: int, history: timedelta, progress: 
             added += engine.append(table, events.to_reader())
             progress(table, (stop - start) / (end - start))
     return added
+
+
+@dataclass
+class _Ahead:
+    """Events of the seconds before `end`, in order; the first `stored` of them are in their table."""
+
+    events: pa.Table
+    seconds: list[int]
+    end: int
+    stored: int = 0
+
+    @classmethod
+    def made(cls, table: str, start: int) -> _Ahead:
+        events = made(table, start, start + AHEAD).sort_by("eventdate")
+        return cls(
+            events, [int(at.replace(tzinfo=UTC).timestamp()) for at in events["eventdate"].to_pylist()], start + AHEAD
+        )
+
+    def due(self, end: int) -> pa.Table:
+        """The events before a second that are not stored yet."""
+        first, self.stored = self.stored, max(self.stored, bisect_left(self.seconds, end))
+        return self.events.slice(first, self.stored - first)
+
+
+class Growing:
+    """The demo tables while a service runs: a call of `extend` costs what it takes to store the few new events."""
+
+    def __init__(self, engine: Engine, history: timedelta) -> None:
+        self._engine = engine
+        self._history = history
+        self._ahead: dict[str, _Ahead] = {}
+
+    def extend(self, until: datetime) -> int:
+        """As the function `extend`, called again and again."""
+        end = int(until.timestamp())
+        return sum(self._extend(table, end) for table in TABLES) if self._history else 0
+
+    def _extend(self, table: str, end: int) -> int:
+        ahead = self._ahead.pop(table, None)
+        if ahead is None or end > ahead.end:
+            added = _extend(self._engine, table, end, self._history)
+            ahead = _Ahead.made(table, end)
+        else:
+            due = ahead.due(end)
+            added = self._engine.append(table, due.to_reader()) if due.num_rows else 0
+        self._ahead[table] = ahead  # not after a failure: then the table says where it ends
+        return added
 
 
 def _columns(text: str) -> tuple[Column, ...]:

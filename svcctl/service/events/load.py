@@ -1,21 +1,30 @@
-"""Loading a file into a table, in one transaction: a load that fails leaves nothing.
+"""Loading files into a table, in one transaction: a load that fails leaves nothing, however many files it has.
 
-A row whose time cannot be read, or that does not fit the table, is skipped and counted, and the place of the first
-such row is reported. How files are read, and what types their columns get, is in `engines/duckdb/files.py`.
+A row whose time cannot be read, or that does not fit the table, is skipped and counted, and the first such row is
+reported with its place and the reason. How files are read, and what types their columns get, is in
+`engines/duckdb/files.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from svcctl.errors import UsageError
-from svcctl.service.engines import Engine, check_table_name
-from svcctl.service.engines.duckdb.files import LINE, EventFile, first_lines, reading
+from svcctl.errors import ServiceError, SvcctlError, UsageError
+from svcctl.service.engines import ARROW, Engine, check_table_name
+from svcctl.service.engines.duckdb.fields import UTC as UTC_ZONE
+from svcctl.service.engines.duckdb.fields import merged, strptime_format
+from svcctl.service.engines.duckdb.files import EventFile, GivenFile, Skipped, first_lines, named, readable, reading
 from svcctl.service.engines.duckdb.packed import ENDINGS
+from svcctl.service.engines.duckdb.text import LINE
 from svcctl.service.events.readers import FILE_KINDS, FileKind, known_kind
 from svcctl.service.language.types import Column, Type
 
@@ -24,94 +33,286 @@ TIME_NAMES = ("timestamp", "@timestamp", "time", "date", "datetime", "ts")
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """A file to load, and how messages name it."""
+
+    path: Path
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """How files are to be read, where that is not found out: see `svcctl service load --help`."""
+
+    time_field: str | None = None
+    time_format: str | None = None
+    format: str | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
+    replace: bool = False
+    zone: str | None = None
+    """That of times that name none; UTC if not given."""
+
+
+@dataclass(frozen=True, slots=True)
 class LoadResult:
-    """The result of a load: the table's columns, the rows added, the rows skipped and where the first of those was."""
+    """The result of a load: rows added and skipped, and the first that was skipped, with the reason.
+
+    `oldest` and `newest` are the dates of the rows added, in epoch milliseconds; `before` counts the events that the
+    table held before, and `empty` names the files without any.
+    """
 
     table: str
     columns: tuple[Column, ...]
     rows: int
-    skipped: int
-    first_skipped: str | None
+    skipped: int = 0
+    first_skipped: str | None = None
+    oldest: int | None = None
+    newest: int | None = None
+    before: int = 0
+    empty: tuple[str, ...] = ()
 
 
 def load(
-    engine: Engine, path: Path, table: str, *, time_field: str | None = None, format: str | None = None
+    engine: Engine,
+    sources: Sequence[Source],
+    table: str,
+    wishes: Wishes,
+    go_on: Callable[[], None] = lambda: None,
 ) -> LoadResult:
-    """Add the events of a file to a table, which is made when it is not there.
+    """Add the events of files to a table, which is made when it is not there.
 
-    `time_field` names the column that becomes `eventdate`; `format` is a name of FILE_KINDS. UsageError when the file,
-    its format, its time or its columns cannot be used.
+    `go_on` is called while files are read; once it raises an error, the load ends with that and changes nothing.
+    UsageError when a file, its format, its time or its columns cannot be used, or there are no events.
     """
     check_table_name(table)
-    kind = _kind(path, format)
-    with reading(path, kind.name, kind.pattern) as file:
-        time = _time_field(path, file, time_field)
-        new = table not in engine.tables()
-        types = file.columns if new else {column.name: column.type for column in engine.table(table).columns}
-        seen, usable = file.usable(time, types)
-        if seen and not usable:
-            hint = "name the column that holds it with --time-field"
-            raise UsageError(f"no time could be read in '{time}' of {path}", hint=hint)
-        columns = (
-            Column("eventdate", Type.TIMESTAMP),
-            *(Column(name, type_) for name, type_ in file.columns.items() if name != time),
-        )
-        tally = _Tally()
-        rows = engine.append(table, tally.usable(file.events(time, types)), create=columns if new else None)
-        unreadable, first = file.rejected()
-    skipped = tally.skipped + unreadable
-    return LoadResult(table, engine.table(table).columns, rows, skipped, first if unreadable else tally.first)
+    spec = _spec(wishes.time_format)
+    there = table in engine.tables()
+    made = not there or wishes.replace
+    before = engine.extent(table).events if there else 0
+    with reading(wishes.zone or UTC_ZONE, go_on) as reader:
+        files, empty = [], []
+        for source in sources:
+            given = _given(source, wishes.format)
+            if given is None:
+                empty.append(source.name)
+                continue
+            file = reader.open(given)
+            files.append((file, _time_field(file, wishes.time_field)))
+        if spec is not None and (dated := [file for file, _ in files if file.is_dated]):
+            raise UsageError(f"--time-format does not apply to {dated[0].given.name}: its format has its own")
+        types = _types(files, wishes.types)
+        if not made:
+            types = _fitting({column.name: column.type for column in engine.table(table).columns}, types, wishes, table)
+        rows = _Rows(files, empty, types, spec, go_on)
+        rows.check()
+        columns = tuple(Column(name, type_) for name, type_ in types.items())
+        try:
+            added = engine.append(table, rows.batches(), create=columns if made else None, replace=wishes.replace)
+        except ServiceError:
+            if rows.failure is None:
+                raise
+            raise rows.failure from None
+    kept = engine.table(table).columns
+    return LoadResult(
+        table, kept, added, rows.count, rows.first, _ms(rows.oldest), _ms(rows.newest), before, tuple(empty)
+    )
 
 
-class _Tally:
-    """Filters rows without an eventdate out of batches, and counts them."""
+class _Rows:
+    """The rows of files, one file after the other, without those that have no eventdate, which are counted."""
 
-    def __init__(self) -> None:
-        self.skipped = 0
+    def __init__(
+        self,
+        files: Sequence[tuple[EventFile, str]],
+        empty: Sequence[str],
+        types: Mapping[str, Type],
+        spec: str | None,
+        go_on: Callable[[], None],
+    ) -> None:
+        self._go_on = go_on
+        self._files = files
+        self._empty = empty
+        self._types = types
+        self._spec = spec
+        self.kept = self.count = 0
         self.first: str | None = None
+        self.oldest: datetime | None = None
+        self.newest: datetime | None = None
+        self.failure: SvcctlError | None = None
 
-    def usable(self, batches: pa.RecordBatchReader) -> pa.RecordBatchReader:
-        """The batches without such rows and without the numbers of lines."""
-        schema = pa.schema([field for field in batches.schema if field.name != LINE])
-        return pa.RecordBatchReader.from_batches(schema, self._kept(batches))
+    def check(self) -> None:
+        """UsageError when the first rows of a file cannot be used, which is soon known."""
+        for file, time in self._files:
+            seen, usable = file.usable(time, self._types, self._spec)
+            if seen and not usable:
+                raise self._refused(file, file.skipped(time, self._types, self._spec, seen, (0, file.first_line())))
 
-    def _kept(self, batches: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        seen = 0
-        for batch in batches:
+    def batches(self) -> pa.RecordBatchReader:
+        """The rows, without the numbers of lines."""
+        names = list(self._types)
+        if self._files and len(self._files) == 1:
+            file, time = self._files[0]
+            names = ["eventdate", *(name for name in file.columns if name != time)]
+        schema = pa.schema([(name, ARROW[self._types[name]]) for name in names])
+        return pa.RecordBatchReader.from_batches(schema, self._kept(schema))
+
+    def _kept(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        try:
+            for file, time in self._files:
+                with readable(file.given):
+                    yield from self._of(file, time, schema)
+            if not self.kept:
+                raise self._none()
+        except SvcctlError as error:  # DuckDB, which reads the rows, would tell its text alone
+            self.failure = error
+            raise
+
+    def _of(self, file: EventFile, time: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        seen = dropped = 0
+        first: tuple[int, int | None] | None = None
+        for batch in file.events(time, self._types, self._spec):
+            self._go_on()
             dates = batch.column("eventdate")
             if dates.null_count:
-                if not self.first:
+                if first is None:
                     row = dates.is_null().index(True).as_py()
                     line = batch.column(LINE)[row].as_py() if LINE in batch.schema.names else None
-                    self.first = f"line {line}" if line else f"row {seen + row + 1}"
-                self.skipped += dates.null_count
+                    first = seen + row, line
+                dropped += dates.null_count
             seen += batch.num_rows
             kept = batch.filter(dates.is_valid()) if dates.null_count else batch
-            yield kept.drop_columns([LINE]) if LINE in batch.schema.names else kept
+            self._note(kept)
+            yield _shaped(kept, schema)
+        self._go_on()
+        skipped = file.skipped(time, self._types, self._spec, dropped, first)
+        self.count += skipped.count
+        if self.first is None and skipped.first is not None:
+            self.first = skipped.first if len(self._files) == 1 else f"{file.given.name}, {skipped.first}"
+
+    def _note(self, kept: pa.RecordBatch) -> None:
+        if not kept.num_rows:
+            return
+        self.kept += kept.num_rows
+        ends = pc.min_max(kept.column("eventdate")).as_py()
+        self.oldest = min(filter(None, (self.oldest, ends["min"])))
+        self.newest = max(filter(None, (self.newest, ends["max"])))
+
+    def _none(self) -> UsageError:
+        files = [file.given.name for file, _ in self._files] or self._empty
+        names = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
+        if self.first is None:
+            return UsageError(f"no events in {names}", hint="nothing was changed")
+        return UsageError(f"no line of {names} could be read; the first: {self.first}", hint="nothing was changed")
+
+    def _refused(self, file: EventFile, skipped: Skipped) -> UsageError:
+        about_time = (skipped.first or "").endswith(" is not a time")
+        return UsageError(
+            f"{file.given.name} could not be read: {skipped.first}",
+            hint="name the field of the time with --time-field, and how it is written with --time-format"
+            if about_time
+            else "nothing was changed",
+        )
 
 
-def _kind(path: Path, name: str | None) -> FileKind:
-    """The kind of file that was named, or else the kind by the file's ending or its first lines."""
+def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch with the columns of several files, null where its own file has none."""
+    if batch.schema.names[-1] == LINE:
+        batch = batch.drop_columns([LINE])
+    if batch.schema.equals(schema):
+        return batch
+    own = set(batch.schema.names)
+    columns = [
+        batch.column(field.name).cast(field.type) if field.name in own else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _ms(moment: datetime | None) -> int | None:
+    return None if moment is None else int(moment.replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def _spec(pattern: str | None) -> str | None:
+    """The format of strptime for a pattern of letters."""
+    if pattern is None:
+        return None
+    spec = strptime_format(pattern)
+    if spec is None:
+        raise UsageError(
+            f"'{pattern}' is not a format of times", hint="write it as in dd/MM/yyyy HH:mm:ss, with text in '…'"
+        )
+    return spec
+
+
+def _given(source: Source, format: str | None) -> GivenFile | None:
+    """A file with its kind: the one that was named, or else by its ending or its first lines. None if it is empty."""
+    plain = GivenFile(source.path, source.name, "")
+    with named(plain):
+        found = first_lines(source.path)
+    if not found:
+        return None
+    kind = _kind(source, format, found)
+    return GivenFile(source.path, source.name, kind.name, kind.pattern, kind.continuation)
+
+
+def _kind(source: Source, name: str | None, lines: Sequence[str]) -> FileKind:
     if name is not None:
         if name not in FILE_KINDS:
             raise UsageError(f"unknown format '{name}'", hint=f"formats are {', '.join(FILE_KINDS)}")
         return FILE_KINDS[name]
-    kind = known_kind(path.with_suffix("").suffix if path.suffix in ENDINGS else path.suffix, first_lines(path))
+    path = source.path
+    kind = known_kind(path.with_suffix("").suffix if path.suffix in ENDINGS else path.suffix, lines)
     if kind is None:
-        raise UsageError(f"the format of {path} is not clear", hint=f"name it with --format: {', '.join(FILE_KINDS)}")
+        raise UsageError(
+            f"the format of {source.name} is not clear", hint=f"name it with --format: {', '.join(FILE_KINDS)}"
+        )
     return kind
 
 
-def _time_field(path: Path, file: EventFile, named: str | None) -> str:
+def _types(files: Sequence[tuple[EventFile, str]], wished: Mapping[str, str]) -> dict[str, Type]:
+    """The columns of all files, eventdate first, with the types that were asked for or else hold their values."""
+    found: dict[str, list[Type]] = {}
+    for file, time in files:
+        for name, type_ in file.columns.items():
+            if name != time:
+                found.setdefault(name, []).append(type_)
+    for name, word in wished.items():
+        if name not in found:
+            raise UsageError(f"--types names no column '{name}'", hint=f"the columns are {', '.join(found)}")
+        if word not in set(Type):
+            raise UsageError(f"column '{name}' has no type '{word}'", hint=f"types are {', '.join(Type)}")
+    types = {name: Type(wished[name]) if name in wished else merged(types) for name, types in found.items()}
+    return {"eventdate": Type.TIMESTAMP, **types}
+
+
+def _fitting(stored: Mapping[str, Type], types: Mapping[str, Type], wishes: Wishes, table: str) -> dict[str, Type]:
+    """The types that a table has for the columns of files."""
+    for name, word in wishes.types.items():
+        if name in stored and stored[name] != word:
+            raise UsageError(
+                f"column '{name}' of table '{table}' is {stored[name]} already, not {word}",
+                hint="load into another table, or replace this one with --replace",
+            )
+    if unknown := [name for name in types if name not in stored]:
+        raise UsageError(
+            f"table '{table}' has no column {', '.join(map(repr, unknown))}",
+            hint=f"it has {', '.join(stored)}; load into another table, or replace this one with --replace",
+        )
+    return {name: stored[name] for name in types}
+
+
+def _time_field(file: EventFile, wished: str | None) -> str:
     """The column of the time: the one named, or else eventdate, the only column of times, or one with a usual name."""
-    if named is not None:
-        if named not in file.columns:
-            raise UsageError(f"{path} has no column '{named}'", hint=f"its columns are {', '.join(file.columns)}")
-        if named != "eventdate" and "eventdate" in file.columns:
-            raise UsageError(f"{path} has a column eventdate, so '{named}' cannot take its place")
-        return named
-    if "eventdate" in file.columns:
-        return "eventdate"
+    if wished is not None:
+        if wished not in file.columns:
+            raise UsageError(
+                f"{file.given.name} has no column '{wished}'", hint=f"its columns are {', '.join(file.columns)}"
+            )
+        if wished != "eventdate" and "eventdate" in file.columns:
+            raise UsageError(f"{file.given.name} has a column eventdate, so '{wished}' cannot take its place")
+        return wished
+    if found := [name for name in file.columns if name.casefold() == "eventdate"]:
+        return found[0]
     times = [name for name, type_ in file.columns.items() if type_ is Type.TIMESTAMP] + file.texts_of_times()
     if len(times) == 1:
         return times[0]
@@ -119,7 +320,13 @@ def _time_field(path: Path, file: EventFile, named: str | None) -> str:
         for name in file.columns:
             if name.casefold() == usual:
                 return name
+    if rows := file.wrapper():
+        inside = f".{rows}" if re.fullmatch(r"[A-Za-z_]\w*", rows) else f".[{json.dumps(rows)}]"
+        raise UsageError(
+            f"{file.given.name} is one object, and its rows are inside '{rows}'",
+            hint=f"jq {shlex.quote(inside)} FILE | svcctl service load - -t …",
+        )
     raise UsageError(
-        f"it is not clear which column of {path} is the time",
+        f"it is not clear which column of {file.given.name} is the time",
         hint=f"name it with --time-field: {', '.join(file.columns)}",
     )

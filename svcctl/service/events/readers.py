@@ -17,13 +17,15 @@ Looks = Callable[[str], object]
 class FileKind:
     """A kind of file: its name and usual endings, and a test of its first line that is not blank.
 
-    `pattern` matches a line, for files that are read line by line.
+    `pattern` matches an entry, for files that are read line by line, and `continuation` the beginning of a line that
+    continues the entry above it.
     """
 
     name: str
     endings: tuple[str, ...]
     looks: Looks
     pattern: str = ""
+    continuation: str = ""
 
 
 ACCESS = (
@@ -31,8 +33,21 @@ ACCESS = (
     r'(?: "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)")?'
 )
 """A common log line: host, user, time, request, status and size, and in the combined format referrer and agent."""
-TIMED = r"^(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z| ?[+-]\d{2}:?\d{2})?)\s+(.*)$"
+TIMED = r"(?s)^(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z| ?[+-]\d{2}:?\d{2})?)\s+(.*)$"
 """A line that begins with a time: the time, and the rest."""
+UNTIMED = r"(?!\d{4}-\d\d-\d\d[T ]\d\d:)"
+_TAG = r"([^\s:\[\]]+)(?:\[([^\]]*)\])?:(?: |$)"
+_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_OLD_TIME = rf"{_MONTH} [ \d]\d (?:\d{{4}} )?\d\d:\d\d:\d\d"
+_PRECISE_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}[+-]\d\d:\d\d"
+"""The time that today's daemons of syslog write to files."""
+SYSLOG = (
+    r"(?s)^(?:<(\d{1,3})>1 (\S+) (\S+) (\S+) (\S+) (\S+) (-|(?:\[(?:[^\]\\]|\\.)*\])+)(?: " + "\ufeff?(.*))?"
+    rf"|(?:<(\d{{1,3}})>)?({_OLD_TIME}|{_PRECISE_TIME}) (\S+) (?:{_TAG})?(.*))$"
+)
+"""A line of syslog: RFC 5424 with its eight parts, or RFC 3164 with the six that it has."""
+_LOOKS_SYSLOG = rf"<\d{{1,3}}>1 \S+ |(?:<\d{{1,3}}>)?{_OLD_TIME} \S+ |{_PRECISE_TIME} [a-z0-9][\w.-]* {_TAG}"
+"""Programs write precise times too, so there a host (in lower case) and a tag must follow."""
 
 
 def _begins(text: str) -> Looks:
@@ -53,9 +68,11 @@ FILE_KINDS: Mapping[str, FileKind] = {
         FileKind("csv", (".csv",), _holds(",;")),
         FileKind("tsv", (".tsv", ".tab"), _holds("\t")),
         FileKind("ndjson", (".ndjson", ".jsonl", ".json"), _begins("{")),
+        FileKind("json", (".json", ".ndjson", ".jsonl"), lambda line: line.startswith("[") or line.strip() == "{"),
         FileKind("parquet", (".parquet", ".pq"), _begins("PAR1")),
         FileKind("access", (), _matches(ACCESS), ACCESS),
-        FileKind("log", (), _matches(TIMED), TIMED),
+        FileKind("log", (), _matches(TIMED), TIMED, UNTIMED),
+        FileKind("syslog", (), _matches(_LOOKS_SYSLOG), SYSLOG, "[ \\t]"),
     )
 }
 """By name; more specific kinds come later."""
@@ -63,8 +80,6 @@ FILE_KINDS: Mapping[str, FileKind] = {
 
 def known_kind(ending: str, first_lines: Sequence[str]) -> FileKind | None:
     """The kind of a file by its ending (`.csv`), or else by its first line; of several, the most specific one."""
-    for kind in FILE_KINDS.values():
-        if ending.lower() in kind.endings:
-            return kind
-    alike = [kind for kind in FILE_KINDS.values() if first_lines and kind.looks(first_lines[0])]
-    return alike[-1] if alike else None
+    endings = [kind for kind in FILE_KINDS.values() if ending.lower() in kind.endings]
+    alike = [kind for kind in endings or FILE_KINDS.values() if first_lines and kind.looks(first_lines[0])]
+    return alike[-1] if alike else endings[0] if endings else None

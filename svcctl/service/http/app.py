@@ -7,30 +7,27 @@ Authentication puts `account` and `body` into the request's state before a route
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from svcctl import __version__
 from svcctl.api import models
-from svcctl.errors import CredentialsError, ServiceError, SvcctlError
-from svcctl.service.events.load import load
-from svcctl.service.http import provisioning
-from svcctl.service.http.body import json_object, note_unknown, optional_text, shown, text
-from svcctl.service.http.envelope import encoded, envelope, error_envelope, failed, refusal, succeeded
+from svcctl.errors import ServiceError, SvcctlError
+from svcctl.service.http import health, provisioning, tables
+from svcctl.service.http.body import shown
+from svcctl.service.http.envelope import failed, succeeded
 from svcctl.service.http.middleware import Answered, for_pages, signed
 from svcctl.service.http.query_body import read_query
 from svcctl.service.http.streaming import AnswerResponse, StreamedAnswer
 from svcctl.service.jobs import delivery
 from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.jobs import Jobs
+from svcctl.service.language import parse
 from svcctl.service.provisioning import domains
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.queries import saved
@@ -52,7 +49,8 @@ def build(service: Service, jobs: Jobs | None = None, origins: Sequence[str] = (
             signed("DELETE", "/search/job/remove/{id}", _remove_job),
             signed("GET", "/search/job/remove/{id}", _remove_job),  # for clients that can send nothing else
             signed("GET", "/service/status", _status),
-            signed("POST", "/service/load", _load),
+            *health.ROUTES,
+            *tables.ROUTES,
             *provisioning.ROUTES,
         ],
         exception_handlers={404: _no_route, 405: _no_route, SvcctlError: _refused, Exception: _refused},
@@ -60,7 +58,7 @@ def build(service: Service, jobs: Jobs | None = None, origins: Sequence[str] = (
     app.state.service = service
     app.state.jobs = jobs or Jobs(service.store, partial(delivery.deliver, service.engine, service.now))
     app.state.settle = partial(settle, service, app.state.jobs)
-    return for_pages(Answered(app, service.clock), origins)
+    return for_pages(Answered(app, service.clock, service.counts), origins)
 
 
 def settle(service: Service, jobs: Jobs) -> None:
@@ -80,9 +78,8 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _query(request: Request) -> Response:
     service: Service = request.app.state.service
-    asked = read_query(
-        request.state.body, now=service.now(), modes=ENCODERS, saved=lambda id: saved.get(service.store, id).text
-    )
+    read = partial(read_query, now=service.now(), modes=ENCODERS, saved=lambda id: saved.get(service.store, id).text)
+    asked = await service.look(read, request.state.body)
     if asked.destination is not None:
         return succeeded(request, {"id": await asyncio.to_thread(_launch, request, asked)})
     query = service.turns.open(request.state.account.owner)
@@ -107,6 +104,7 @@ def _launch(request: Request, asked: AskedQuery) -> str:
         query=asked.query,
         request=StoredQuery(asked, launched).to_json(),
         params=destination.params,
+        everywhere=service.engine.everywhere(parse(asked.query).table),
     )
     return job.id
 
@@ -142,53 +140,11 @@ def _jobs(request: Request) -> Jobs:
 
 def _status(request: Request) -> Response:
     service: Service = request.app.state.service
-    tables = [
+    stored = [
         {"name": table.name, "columns": [f"{column.name} {column.type}" for column in table.columns]}
         for table in service.engine.tables().values()
     ]
     started = int(service.started * 1000)
-    told = {"version": __version__, "address": service.address, "startedAt": started, "tables": tables}
-    return succeeded(request, told)
-
-
-async def _load(request: Request) -> Response:
-    """Load a file of this machine into a table. The service reads the file itself, so only administrators may ask."""
+    told = {"version": __version__, "address": service.address, "startedAt": started, "tables": stored}
     account: Account = request.state.account
-    if not account.operates:
-        raise CredentialsError("only an administrator of the service may load events")
-    fields = json_object(request.state.body)
-    note_unknown("a load", fields, ("path", "table", "timeField", "format"))
-    service: Service = request.app.state.service
-    return await _padded(
-        request,
-        partial(
-            load,
-            service.engine,
-            Path(text(fields, "path")),
-            text(fields, "table"),
-            time_field=optional_text(fields, "timeField"),
-            format=optional_text(fields, "format"),
-        ),
-    )
-
-
-async def _padded(request: Request, work: Callable[[], Any]) -> Response:
-    """Answer with the result of work that may take long; padding keeps the client waiting meanwhile."""
-    service: Service = request.app.state.service
-    result = service.run(work)
-    await asyncio.wait({result}, timeout=service.padding_seconds)
-    if result.done():
-        return succeeded(request, asdict(result.result()))
-
-    async def body() -> AsyncIterator[bytes]:
-        while not result.done():
-            yield b"    "
-            await asyncio.wait({result}, timeout=service.padding_seconds)
-        try:
-            content = envelope(request.state.cid, service.clock(), asdict(result.result()))
-        except Exception as error:
-            cid = request.state.cid
-            content = error_envelope(cid, service.clock(), refusal(error, cid))
-        yield encoded(content)
-
-    return StreamingResponse(body(), media_type="application/json")
+    return succeeded(request, told | ({"uses": service.uses} if account.operates else {}))

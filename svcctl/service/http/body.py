@@ -62,6 +62,16 @@ def optional_text(fields: Mapping[str, Any], name: str) -> str | None:
     return value
 
 
+def members(fields: Mapping[str, Any], name: str) -> Mapping[str, str]:
+    """Return a member that is an object of strings; an empty one when it is null or missing."""
+    value = fields.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
+        raise ServiceError(f"{name} is not an object of strings")
+    return value
+
+
 def flag(fields: Mapping[str, Any], name: str, default: bool) -> bool:
     """Return a member that is true or false; the default when it is null or missing."""
     value = fields.get(name)

@@ -9,17 +9,20 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, SvcctlError
+from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, SvcctlError, Unavailable
 from svcctl.service.jobs.jobs import STATUSES
 from svcctl.service.language import QueryError
 
 RETRY_SECONDS = 1
-"""When a client that was refused with 429 may try again."""
+"""When a client that was refused with 429 or 503 may try again."""
 MAX_MESSAGE = 2000
 """A longer message is cut: it may quote the request."""
 
 _log = logging.getLogger("svcctl.service")
-_HTTP_STATUS: tuple[tuple[type[SvcctlError], int], ...] = ((CredentialsError, 401), (NotFound, 404), (Conflict, 409))
+_HTTP_STATUS: tuple[tuple[type[SvcctlError], int], ...] = (
+    *((CredentialsError, 401), (NotFound, 404), (Conflict, 409)),
+    (Unavailable, 503),
+)
 
 
 def refusal(error: Exception, cid: str) -> SvcctlError:
@@ -50,13 +53,18 @@ def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, An
     if isinstance(error, QueryError):
         message, place = str(error), {"context": {"line": error.line, "column": error.column}}
     else:
-        message = f"{error.message}; {error.hint}" if error.hint else error.message
+        message = told(error)
     message = cut(message)
     return (
         envelope(cid, seconds, [message, cut(error.message)])
         | {"success": False, "msg": message, "status": status, "error": {"code": status, "message": message}}
         | place
     )
+
+
+def told(error: SvcctlError) -> str:
+    """The message of an error and its hint."""
+    return f"{error.message}; {error.hint}" if error.hint else error.message
 
 
 def cut(message: str) -> str:
@@ -81,7 +89,7 @@ def failed(cid: str, seconds: float, error: Exception) -> Response:
     """Answer a request that failed, for whatever reason; a defect also ends the connection."""
     told = refusal(error, cid)
     response = json_response(error_envelope(cid, seconds, told), http_status(told))
-    if response.status_code == 429:
+    if response.status_code in (429, 503):
         response.headers["retry-after"] = str(RETRY_SECONDS)
     if told is not error:
         response.headers["connection"] = "close"

@@ -23,12 +23,15 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from svcctl.errors import ServiceError
+from svcctl.service.counts import Counts
 from svcctl.service.engines import Engine
 from svcctl.service.http.auth import claimed
 from svcctl.service.http.envelope import failed
 from svcctl.service.language.types import Column, Type
 from svcctl.service.provisioning import domains
+from svcctl.service.provisioning.accounts import Account
 from svcctl.service.service import Service
+from svcctl.service.store import Store
 from svcctl.service_settings import ACCESS_DAYS, ACCESS_EVENTS
 
 CID = "x-svc-cid"
@@ -39,6 +42,9 @@ MAX_BODY_BYTES = 2**20
 
 SMALL_BODY_BYTES = 2**16
 """A body up to this size is read at once; larger ones wait for one of the service's `large_bodies`."""
+
+HEALTH = "/service/health"
+"""Load balancers ask for it every few seconds, so the access log leaves it out."""
 
 TABLE = "service.access"
 TRIMMED_EVERY = timedelta(hours=1)
@@ -61,15 +67,16 @@ _SCHEMA = pa.schema([(column.name, _ARROW[column.type]) for column in COLUMNS])
 
 
 class Answered:
-    """Gives each request its `request.state.cid`, and every answer the header of the same ID.
+    """Gives each request its `request.state.cid`, and every answer the header of the same ID; counts the answers.
 
     This is the outermost middleware, so it also answers what failed in any other one. A failure after the head of the
     answer was sent is passed on, and the server closes the connection.
     """
 
-    def __init__(self, app: ASGIApp, clock: Callable[[], float]) -> None:
+    def __init__(self, app: ASGIApp, clock: Callable[[], float], counts: Counts) -> None:
         self._app = app
         self._clock = clock
+        self._counts = counts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         cid = secrets.token_hex(6)
@@ -81,7 +88,9 @@ class Answered:
             if message["type"] == "http.response.start":
                 begun = True
                 MutableHeaders(scope=message)[CID] = cid
+                self._counts.answer(scope["method"], message["status"])
             else:
+                self._counts.bytes += len(message.get("body", b""))
                 ended = not message.get("more_body", False)
             await send(message)
 
@@ -121,13 +130,19 @@ class Authentication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         service: Service = scope["app"].state.service
-        signer = claimed(Headers(scope=scope), service.store, service.clock)
+        signer = await service.look(claimed, Headers(scope=scope), service.store, service.clock)
         body = await _read(Request(scope, receive), service)
-        account = signer(body)
-        if account.domain_id is not None:
-            domains.require_access(service.store, account.domain_id)
+        account = await service.look(_admitted, signer, body, service.store)
         scope["state"] |= {"account": account, "body": body}
         await self._app(scope, receive, send)
+
+
+def _admitted(signer: Callable[[bytes], Account], body: bytes, store: Store) -> Account:
+    """The account that signed a body, if its domain can be accessed."""
+    account = signer(body)
+    if account.domain_id is not None:
+        domains.require_access(store, account.domain_id)
+    return account
 
 
 def signed(method: str, path: str, endpoint: Callable[[Request], object]) -> Route:
@@ -176,6 +191,9 @@ class AccessLog:
             engine.create(TABLE, COLUMNS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == HEALTH:
+            await self._app(scope, receive, send)
+            return
         status, sent, started = None, 0, time.monotonic()
 
         async def counted(message: Message) -> None:

@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from svcctl.errors import ServiceError
 from svcctl.service.http.body import json_object, note_unknown
-from svcctl.service.http.envelope import cut, json_response
+from svcctl.service.http.envelope import cut, json_response, told
 from svcctl.service.http.middleware import signed
 from svcctl.service.provisioning import domains, roles
 from svcctl.service.provisioning.accounts import Account
@@ -89,7 +89,7 @@ def _route(method: str, path: str, operation: Operation, *, settling: bool = Fal
         except ServiceError as error:
             if (reason := reason_of(error)) is None:
                 raise
-            return json_response({"error": {"code": int(reason), "message": cut(error.message)}}, reason.status)
+            return json_response({"error": {"code": int(reason), "message": cut(told(error))}}, reason.status)
 
     return signed(method, path, endpoint)
 
@@ -112,7 +112,11 @@ ROUTES = (
 
 def _reseller(account: Account) -> str:
     if account.reseller is None:
-        raise refused(Reason.NOT_RESELLER, "domain operations need the credentials of a reseller")
+        raise refused(
+            Reason.NOT_RESELLER,
+            "domain operations need the credentials of a reseller",
+            hint="those of the local service are in the profile local-reseller: svcctl -p local-reseller domain list",
+        )
     return account.reseller
 
 

@@ -22,7 +22,7 @@ from svcctl.service.language.dialect import Dialect, write
 from svcctl.service.language.errors import NOWHERE, Place, QueryError, Refused
 from svcctl.service.language.expressions import Scope, aggregates_in
 from svcctl.service.language.printer import expression_text
-from svcctl.service.language.sql import Context, Special, Sql, Value, bucket, joined, moment, number
+from svcctl.service.language.sql import Context, Special, Sql, Value, bucket, joined, moment, number, without_zone
 from svcctl.service.language.types import Catalog, Column, Plan, Table, Type
 
 EVENTDATE = "eventdate"
@@ -82,7 +82,7 @@ def compile(
     rows.offset += skip
     if limit is not None:
         rows.limit = limit if rows.limit is None else min(rows.limit, limit)
-    plan = rows.plan(table, dated=dated)
+    plan = rows.plan(table, start, end, dated=dated)
     try:
         write(plan.select, dialect)
     except Refused as refused:
@@ -199,14 +199,15 @@ class _Rows:
             self.select.group_by(*(number(index + 1) for index in range(len(keys))), copy=False)
         self._nest()
 
-    def plan(self, table: Table, *, dated: bool) -> Plan:
+    def plan(self, table: Table, start: datetime, end: datetime | None, *, dated: bool) -> Plan:
         """The finished SELECT, with the names of the query."""
         columns = tuple(Column(name, _type(value)) for name, value in self.columns.items())
         projection: list[Sql] = [_alias(_stored(self.context, value), name) for name, value in self.columns.items()]
         if dated:
             date = self.time.sql if self.time else self.context.cast(exp.null(), Type.TIMESTAMP)
             projection.append(_alias(date, DATED))
-        return Plan(self._finish(projection), columns, table.name, dated)
+        within = (without_zone(start), None if end is None else without_zone(end))
+        return Plan(self._finish(projection), columns, table.name, dated, *within)
 
     def _own(self, item: tree.Item) -> Value:
         """The value of an item. Another value cannot be called eventdate, because rows are ordered by that."""

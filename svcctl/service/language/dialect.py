@@ -59,6 +59,13 @@ class Dialect(Protocol):
         """A text or number as another type, or null where its value does not fit."""
 
     @abstractmethod
+    def float_text(self, sql: exp.Expr) -> exp.Expr:
+        """A float8 as text: the fewest digits that make it, plain from 0.0001 to below 10^16, else as in 1.5e-07.
+
+        The others are inf, -inf and nan.
+        """
+
+    @abstractmethod
     def format_date(self, value: exp.Expr, pattern: DatePattern) -> exp.Expr:
         """A timestamp as text."""
 

@@ -17,7 +17,7 @@ from svcctl.api.suggest import did_you_mean
 from svcctl.service.language import tree
 from svcctl.service.language.errors import QueryError, Refused, one_of
 from svcctl.service.language.functions import FUNCTIONS, Function, common
-from svcctl.service.language.habits import function_answer, network_answer, text_answer
+from svcctl.service.language.habits import comparison_answer, function_answer, network_answer, text_answer
 from svcctl.service.language.sql import (
     INTEGERS,
     NUMBERS,
@@ -317,7 +317,9 @@ def _check_comparable(left: Value, right: Value, at: tree.Expr) -> None:
     if isinstance(left.type, Special) or isinstance(right.type, Special):
         raise QueryError(f"cannot compare {left.type} with {right.type}", at.at)
     if common(left.type, right.type) is None:
-        hint = _CONVERSIONS.get((left.type, right.type)) or _CONVERSIONS.get((right.type, left.type))
+        text, other = (left, right) if left.type is Type.STR else (right, left)
+        hint = comparison_answer(str(text.written), str(other.type)) if text.written is not None else None
+        hint = hint or _CONVERSIONS.get((left.type, right.type)) or _CONVERSIONS.get((right.type, left.type))
         raise QueryError(f"cannot compare {left.type} with {right.type}", at.at, hint=hint)
 
 

@@ -302,6 +302,7 @@ def _ip_text(context: Context, address: Sql) -> Sql:
 TEXT_OF = (
     Overload("timestamp -> str", _format),
     Overload("ip4 -> str", _ip_text),
+    Overload("float8 -> str", lambda context, value: context.dialect.float_text(value)),
     Overload("any -> str", lambda context, value: context.cast(value, Type.STR)),
 )
 

@@ -53,7 +53,10 @@ def _quoted(text: str) -> str:
 
 
 _ONE_TABLE = "a query reads one table: run a query for each"
-_SORTED = "a query does not sort: groups come in the order of their keys, other rows by date; sort what is printed"
+_SORTED = (
+    "a query does not sort: groups come in the order of their keys, other rows by date; sort what is printed: "
+    "query … --sort n:desc"
+)
 _COMMENT = "a comment begins with //"
 _IN = r"(\S{1,60})\s+(?P<at>(?:not\s+)?in)\s*"
 
@@ -75,12 +78,24 @@ HABITS = (
     _row(r"\blimit\s+(\d+)\s*(?P<at>,)\s*(\d+)", lambda skip, _, count: f"write offset {skip} limit {count}"),
     # conditions
     _row(r"\b(not\s+)?i?like\b(?:\s*([\"'] *[\"']))?", _like),
+    _row(
+        r"([\w.`]+)\s+(?P<at>(?:i?contains|has|includes))\s+([\"'] *[\"'])",
+        lambda name, _, part: f"write {name} -> {part}",
+    ),
+    _row(
+        r"([\w.`]+)\s+(?P<at>(starts?with|ends?with))\s+([\"'] *[\"'])",
+        lambda name, _, word, part: f"write {'starts' if word[0].lower() == 's' else 'ends'}with({name}, {part})",
+    ),
     _row(r"\bis\s+(not\s+)?null\b", lambda negated: f"write {'!' if negated else ''}= null"),
     _row(
         r"([\w.`]+)\s+(?P<at>between)\s+(\S+)\s+and\s+([^\s,)]+)",
         lambda name, _, low, high: f"write {low} <= {name} <= {high}",
     ),
     _row(r"\bbetween\b", "write 1 <= x <= 3"),
+    _row(
+        r"([\w.`]+)\s*(?P<at>!?=)\s*(\d+(?:\.\d+){3}/\d+)",
+        lambda name, sign, network: f"write {'not (' * (sign != '=')}{name} <- {network}{')' * (sign != '=')}",
+    ),
     _row(r"\bin\s+(\d+(?:\.\d+){3}(?:/\d+)?)", lambda network: f"write <- {network}"),
     _row(_IN + r"[(\[]([^()\[\]]*)[)\]]", lambda operand, word, options: _in(operand, word[3:].strip(), options)),
     _row(_IN + r"[(\[]", "the values are in braces: in {1, 2}"),
@@ -102,14 +117,19 @@ HABITS = (
     _row(r"\bas\s+(?P<at>[\"'] *[\"'])", lambda name: f"a name is not in quotes: as `{name[1:-1]}`"),
     _row(r"#", _COMMENT),
     _row(r"/\*", _COMMENT),
-    _row(r"(?<!\S)--(?!\w)[^\n]*", _COMMENT),
+    _row(r"(?<!\S)--(?!\d)[^\n]*", _COMMENT),
     _row(r";", "a query is one statement without a semicolon"),
     # tables
     _row(r"\b(?:(?:left|right|full|inner|outer|cross)\s+)*join\b", _ONE_TABLE),
     _row(r"\bunion\b", _ONE_TABLE),
     _row(r"\bfrom\s+[\w.]+\s*(?P<at>,)", lambda _: _ONE_TABLE),
     _row(r"\bfrom\s+[\w.]+\s+(?P<at>as)\b", lambda _: "a table has no other name: leave it out"),
+    _row(r"^\s*(?P<at>show|describe)\b", "'svcctl tables' lists the tables, 'svcctl tables NAME' the columns of one"),
     # commands of pipes
+    _row(
+        r"^\s*(?P<at>(?:search\s+)?(?:index|source|sourcetype)\s*=\s*([\w.*-]+))",
+        lambda _, name: f"a query begins with its table: from {name} where … group by … select …",
+    ),
     _row(r"\b(?:stats|summarize|timechart|aggregate)\b", "write group by … select count()"),
     _row(r"\b(?:filter|search)\b", "write where"),
     _row(r"\b(?:eval|extend|fields|project)\b", "write select … as name"),
@@ -122,7 +142,13 @@ HABITS = (
         lambda count, unit: f"write every {count or 1}{unit.lower()}",
     ),
     _row(r"\bevery\s+\d*\s*(?:mo(?:nth)?|y(?:ear)?|q(?:uarter)?)s?\b", "a period is in s, m, h or d: write every 30d"),
+    _row(
+        r"\bgroup\s+(?P<at>by)\s+(?:\w+\s*[=(]\s*)?(?:\w+\s*,\s*)?(\d{1,6}[smhd])\b",
+        lambda _, period: f"write group every {period}",
+    ),
     _row(r"(?<![\w.])(?<!every - )(\d{1,9})([smhdw])\b", _length),
+    _row(r"\b(?:re|nameglob)\s*\(\s*(?P<at>[^\s\"'`()][^\"'`()\n]{0,80})\)", _quoted),
+    _row(r"(?:\bselect|,)\s*\w+\([^()]{0,80}\)\s+(?P<at>[a-z_]\w*)", lambda name: f"write as {name}"),
     # last, since much can follow a comparison
     _row(r"(?:=|->>?|~)\s*(?P<at>[^\s\"'`(){},=<>~\d][^\s\"'`(){},=<>~]*)", _quoted),
 )
@@ -178,6 +204,8 @@ _ELSEWHERE = {
     "nullif": "write ifthenelse(x = y, null, x)",
 }
 _NETWORK = re.compile(r"\d+(?:\.\d+){3}(?:/\d+)?", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
 _PERCENTILE = re.compile(r"p(?:erc)?(\d{1,2})")
 
 
@@ -192,6 +220,15 @@ def function_answer(name: str) -> str | None:
 def network_answer(text: str) -> str | None:
     """What to write instead of a string after <-, which is read as < and a minus."""
     return f"a network is written without quotes: <- {text}" if _NETWORK.fullmatch(text) else None
+
+
+def comparison_answer(text: str, other: str) -> str | None:
+    """What to write instead of a literal string that is compared with a value of another type, by the type's name."""
+    if other == "timestamp" and _DATE.match(text):
+        return f'--from and --to choose the dates; here write parsedate("{text[:10]}", "yyyy-MM-dd")'
+    if other in ("int4", "int8", "float8") and _NUMBER.fullmatch(text):
+        return f"a number is written without quotes: {text}; int(…) makes one of a text"
+    return None
 
 
 def text_answer(name: str) -> str:

@@ -104,9 +104,12 @@ def paren(sql: Sql) -> Sql:
 
 def moment(value: datetime) -> Sql:
     """A moment as a timestamp of events: in UTC, without a zone."""
-    value = value.astimezone(UTC).replace(tzinfo=None)
-    text = string(value.isoformat(sep=" ", timespec="microseconds"))
+    text = string(without_zone(value).isoformat(sep=" ", timespec="microseconds"))
     return exp.Cast(this=text, to=exp.DataType(this=STORED[Type.TIMESTAMP]))
+
+
+def without_zone(value: datetime) -> datetime:
+    return value.astimezone(UTC).replace(tzinfo=None)
 
 
 def choose(*pairs: tuple[Sql, Sql], default: Sql | None = None) -> Sql:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from sqlglot import exp
@@ -49,13 +50,16 @@ class Plan:
 
     `select` reads the rows of exactly one table node, which is named as the query names the table and has the alias
     `t`. The engine that runs the plan puts in its place whatever holds those rows. With `dated` the SELECT returns
-    each row's date as a last column that is not among `columns`.
+    each row's date as a last column that is not among `columns`. `start` and `end` (UTC, without a zone) repeat
+    what the SELECT says, for engines that choose files by them.
     """
 
     select: exp.Select
     columns: tuple[Column, ...]
     table: str
     dated: bool = False
+    start: datetime | None = None
+    end: datetime | None = None
 
     @property
     def width(self) -> int:

@@ -16,8 +16,10 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from svcctl.service.engines import Engine, Mark
+from svcctl.errors import NotFound
+from svcctl.service.engines import Engine, Mark, holder, replaced
 from svcctl.service.language import Plan, QueryError, compile, parse, tree
+from svcctl.service.language.types import Catalog
 from svcctl.service.queries.asked import AskedQuery
 
 GRACE = timedelta(seconds=2)
@@ -135,10 +137,24 @@ class Steps:
         self._clock = clock
         self._zone = asked.zone
         self._query, self.schedule = _scheduled(parse(asked.query), asked, launched)
+        self._looked = 0
         self._marked = repeatable or self.schedule.kind is StepKind.ARRIVALS
+        self._launched = to_ms(launched)
+        self._planned: tuple[tuple[Step, bool, int], Plan, Catalog] | None = None
         start, end = self.schedule.start, self.schedule.end
-        self.shape = self.plan(Step(0, 0, None, None, start, end, to_ms(launched), False))
+        # That is the only step of a query whose range is over, so its plan is made once.
+        first = Step(0, self.schedule.skip, None, None, start, end, self._launched, self._at_once)
+        self.shape = self.plan(first)
         """A plan with the table and the columns of every step."""
+
+    @property
+    def _at_once(self) -> bool:
+        """Whether the range was over when the query was asked."""
+        return (
+            self.schedule.kind is StepKind.ONCE
+            and self.schedule.due is not None
+            and self.schedule.due <= self._launched
+        )
 
     @property
     def endless(self) -> bool:
@@ -151,17 +167,39 @@ class Steps:
     def next(self, before: Step | None, rows: int) -> Step | None:
         """The step after `before` when the query has returned `rows` rows; None while there is nothing to do."""
         # The clock before the mark: whatever is stored until the last step is due must be in that step.
-        now = to_ms(self._clock())
+        now = self._launched if self._at_once else to_ms(self._clock())
         mark = self._engine.mark(self._query.table) if self._marked else None
+        if before is not None and before.until not in (None, mark):
+            self._engine.check_mark(self._query.table, before.until)
+        self._looked = now
         return next_step(self.schedule, before, rows, now, mark)
 
+    def reached(self, step: Step | None) -> int:
+        """Up to which moment all events are read, by the last call of `next` and the last step that has run; 0 if none.
+
+        Rows are read as they are stored, so they are read up to the present; groups up to the end of their period.
+        """
+        match self.schedule.kind:
+            case StepKind.ARRIVALS:
+                return self._looked if self.schedule.end is None else min(self._looked, self.schedule.end)
+            case StepKind.BUCKETS:
+                return 0 if step is None or step.end is None else step.end
+        return 0
+
     def plan(self, step: Step, *, dated: bool = False) -> Plan:
-        """The plan of a step; `dated` adds a column with each row's date, see `compile`."""
+        """The plan of a step; `dated` adds a column with each row's date, see `compile`.
+
+        ServiceError when the table was replaced by one of other columns.
+        """
+        tables = self._tables()
+        asked = step, dated, id(tables)  # a write may have changed the order or the columns of a table
+        if self._planned is not None and self._planned[0] == asked:
+            return self._planned[1]
         limit = self.schedule.limit
-        return compile(
+        plan = compile(
             self._query,
-            self._engine.tables(),
-            dialect=self._engine.dialect,
+            tables,
+            dialect=holder(self._engine, self._query.table).dialect,
             start=from_ms(step.start),
             end=None if step.end is None else from_ms(step.end),
             now=from_ms(step.now),
@@ -170,6 +208,22 @@ class Steps:
             limit=None if limit is None else limit - step.first,
             dated=dated,
         )
+        if self._planned is not None and plan.columns != self._planned[1].columns:
+            raise replaced(self._query.table)
+        self._planned = asked, plan, tables
+        return plan
+
+    def _tables(self) -> Catalog:
+        """The tables, of which that of the query is there as soon as it can be read. Unavailable while it cannot."""
+        name = self._query.table
+        tables = holder(self._engine, name).tables()
+        if name in tables:
+            return tables
+        tables = self._engine.tables()
+        try:
+            return {**tables, name: self._engine.table(name)}
+        except NotFound:
+            return tables
 
 
 def _scheduled(query: tree.Query, asked: AskedQuery, launched: datetime) -> tuple[tree.Query, Schedule]:

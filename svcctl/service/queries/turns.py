@@ -64,6 +64,11 @@ class Turns:
         self._open.add(query)
         return query
 
+    def load(self) -> Mapping[str, int]:
+        """How many queries are worked on, wait for their turn, or are idle. May be called from any thread."""
+        found = Counter(query.state for query in self._open.copy())
+        return {state: found[state] for state in ("running", "waiting", "idle")}
+
     def domains(self) -> Collection[int]:
         """The domains that have open queries. May be called from any thread."""
         return {query.owner.domain for query in self._open.copy() if query.owner.domain is not None}
@@ -106,6 +111,11 @@ class OpenQuery:
     def _end(self, reason: SvcctlError) -> None:
         if not self.ended.done():
             self.ended.set_result(reason)
+
+    @property
+    def state(self) -> str:
+        """running, waiting, or idle, between two pieces of work: its client reads, or no events arrive."""
+        return "running" if self._since is not None else "waiting" if self.waiting else "idle"
 
     @property
     def seconds(self) -> float:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta, timezone
 
+from svcctl.service.engines.duckdb.macros import SEPARATED
 from svcctl.service.engines.duckdb.text import literal
 from svcctl.service.language.types import Type
 
@@ -92,9 +93,7 @@ def separated(value: str, type_: Type, separator: str) -> str:
     """A cell of csv or tsv: quoted when it holds the separator, a quote, CR or LF; `""` when empty, unlike null."""
     if type_ is not Type.STR:
         return plain(value, type_)
-    special = " OR ".join(f"contains({value}, {literal(char)})" for char in (separator, '"', "\n", "\r"))
-    quoted = f"""concat('"', replace({value}, '"', '""'), '"')"""
-    return f"CASE WHEN {special} OR {value} = '' THEN {quoted} ELSE {value} END"
+    return f"{SEPARATED}({value}, {literal(separator)})"
 
 
 def xml(value: str, type_: Type) -> str:

@@ -1,7 +1,7 @@
 """DuckDB as the renderer of rows: expressions over a plan's columns, whichever engine runs the plan.
 
-For its own engine, plan and expressions are one statement. The typed batches of any other engine go through a
-separate DuckDB in memory.
+For an engine that runs its plans in DuckDB, plan and expressions are one statement. The typed batches of any other
+engine go through a separate DuckDB in memory.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import duckdb
 import pyarrow as pa
 
 from svcctl.errors import SvcctlError
-from svcctl.service.engines import ARROW, ROWS_PER_BATCH, Engine, Mark, Stream
-from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.engines import ARROW, ROWS_PER_BATCH, Engine, Mark, Stream, holder
+from svcctl.service.engines.duckdb.macros import DEFINED
+from svcctl.service.engines.duckdb.reading import Reading
 from svcctl.service.engines.duckdb.statement import Statement
 from svcctl.service.language.types import Plan, Type
 
@@ -33,7 +34,8 @@ def stream(
     """Run a plan and read expressions of DuckDB's SQL over its columns, called c0, c1, …; the first `skip` rows are
     left out. Everything else is as the engine's own `stream` has it.
     """
-    if isinstance(engine, DuckDBEngine):
+    engine = holder(engine, plan.table)
+    if isinstance(engine, Reading):
         with engine.render(
             plan, expressions, since=since, until=until, skip=skip, rows_per_batch=rows_per_batch
         ) as fused:
@@ -57,7 +59,7 @@ class _Rendered:
         types = [column.type for column in plan.columns] + [Type.TIMESTAMP] * plan.dated
         self._schema = pa.schema([(f"c{index}", ARROW[type_]) for index, type_ in enumerate(types)])
         connection = duckdb.connect(":memory:", config={"python_enable_replacements": "false"})
-        connection.execute("SET TimeZone='UTC'; SET enable_progress_bar=false")
+        connection.execute(f"{DEFINED} SET TimeZone='UTC'; SET enable_progress_bar=false")
         connection.register("plan", pa.RecordBatchReader.from_batches(self._schema, self._batches()))
         self._statement = Statement(connection, f"SELECT {', '.join(expressions)} FROM plan", rows_per_batch)
 

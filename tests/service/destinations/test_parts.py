@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 import pyzipper
 
-from svcctl.errors import Unavailable
+from svcctl.errors import Unavailable, UsageError
 from svcctl.service.destinations.parts import Parts
+from svcctl.storage import Sink
 from svcctl.storage.local import Local
 
 HEAD = b"n\n"
@@ -96,6 +97,19 @@ def test_a_full_file_has_no_room_and_an_empty_one_has(tmp_path: Path) -> None:
     assert written.room() == 0
     written.commit()
     assert written.room() == 200_000 - len(HEAD)
+    written.close()
+
+
+def test_the_reason_of_a_failure_comes_before_the_address_which_narrow_lists_cut(tmp_path: Path) -> None:
+    class Refusing(Local):
+        def create(self, name: str, *, overwrite: bool, durable: bool = True) -> Sink:
+            raise UsageError(f"s3://bucket/{name}: Access Denied")
+
+    written = Parts(Refusing(tmp_path), lambda number: "n.csv", size=9, age=1.0, packing="plain", password="")
+    written.open(0, {}, HEAD)
+    with pytest.raises(Unavailable) as caught:
+        written.write(rows(1), 0)
+    assert caught.value.message == "Access Denied (s3://bucket/n.csv)"
     written.close()
 
 

@@ -10,7 +10,7 @@ from support.events import selected
 
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.demo_events import made
-from svcctl.service.events.demo import TABLES, extend
+from svcctl.service.events.demo import AHEAD, TABLES, Growing, extend
 
 NOW = datetime(2026, 3, 20, 12, 0, 0, 700_000, tzinfo=UTC)
 START = datetime(2026, 2, 18, 12, 0)
@@ -86,6 +86,26 @@ def test_a_later_call_adds_only_what_happened_since(engine: DuckDBEngine) -> Non
             assert isinstance(last, datetime)
             assert first >= newest + timedelta(seconds=1)
             assert last < later.replace(tzinfo=None, microsecond=0)
+
+
+def test_a_running_service_stores_each_event_once_its_second_has_passed() -> None:
+    with DuckDBEngine() as engine, DuckDBEngine() as other:
+        begun, history = NOW - timedelta(hours=1), timedelta(minutes=10)
+        growing = Growing(engine, history)
+        growing.extend(begun)
+        passed = (0.5, 1, 1.2, 30, 29, 30, AHEAD, AHEAD + 1, AHEAD + 2, 5 * AHEAD)
+        for number, seconds in enumerate(passed):
+            growing.extend(begun + timedelta(seconds=seconds))
+            latest = begun + timedelta(seconds=max(passed[: number + 1]))
+            for table in TABLES:
+                newest = engine.newest(table)
+                assert newest is not None
+                assert newest < latest.replace(tzinfo=None, microsecond=0)
+        extend(other, begun + timedelta(seconds=passed[-1]), history=history + timedelta(seconds=passed[-1]))
+        for table in TABLES:
+            select = f'SELECT * FROM events."{table}" ORDER BY ALL'
+            assert rows(engine, select) == rows(other, select)
+            assert engine.table(table).ordered
 
 
 def test_every_ninth_night_someone_guesses_the_password_of_admin(engine: DuckDBEngine) -> None:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import gzip
+import json
+import re
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
+from hypothesis import Phase, given, seed, settings
+from hypothesis import strategies as st
 
-from svcctl.errors import UsageError
+from svcctl.errors import ServiceError, UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
-from svcctl.service.engines.duckdb.files import READERS
-from svcctl.service.events.load import LoadResult, load
+from svcctl.service.engines.duckdb.formats import READERS
+from svcctl.service.events import load as loading
+from svcctl.service.events.load import LoadResult, Source, Wishes
 from svcctl.service.events.readers import FILE_KINDS
 from svcctl.service.language.types import Column, Type
 
@@ -46,6 +52,16 @@ def engine() -> Iterator[DuckDBEngine]:
         yield engine
 
 
+def load(engine: DuckDBEngine, path: Path | list[Path], table: str, **wishes: Any) -> LoadResult:
+    paths = path if isinstance(path, list) else [path]
+    return loading.load(engine, [Source(one, one.name) for one in paths], table, Wishes(**wishes))
+
+
+def at(text: str) -> int:
+    """Epoch milliseconds."""
+    return int(datetime.fromisoformat(f"{text}+00:00").timestamp() * 1000)
+
+
 def written(tmp_path: Path, name: str, text: str | bytes) -> Path:
     path = tmp_path / name
     data = text if isinstance(text, bytes) else text.encode()
@@ -70,7 +86,9 @@ def rows(engine: DuckDBEngine, table: str) -> list[tuple[object, ...]]:
     ],
 )
 def test_csv_and_tsv_are_typed_over_the_whole_file(engine: DuckDBEngine, tmp_path: Path, name: str, text: str) -> None:
-    assert load(engine, written(tmp_path, name, text), "web.log") == LoadResult("web.log", CSV_COLUMNS, 3, 0, None)
+    assert load(engine, written(tmp_path, name, text), "web.log") == LoadResult(
+        "web.log", CSV_COLUMNS, 3, oldest=at("2026-01-02T10:00:00"), newest=at("2026-01-03T00:00:00")
+    )
     assert rows(engine, "web.log") == CSV_ROWS
     assert engine.table("web.log").ordered
 
@@ -83,13 +101,16 @@ def test_lines_of_csv_that_do_not_parse_are_counted_and_the_first_is_named(
     )
     result = load(engine, path, "t")
     assert (result.rows, result.skipped) == (2, 3)
-    assert result.first_skipped == "line 3: Expected Number of Columns: 2 Found: 1"
+    assert result.first_skipped == "line 3: it has too few cells: '2026-01-01'"
     assert rows(engine, "t") == [(datetime(2026, 1, 1), "a"), (datetime(2026, 1, 1), "d")]
 
 
 def test_rows_without_a_time_are_counted_and_the_first_is_named(engine: DuckDBEngine, tmp_path: Path) -> None:
     result = load(engine, written(tmp_path, "a.csv", "time,n\n2026-01-01,1\nsoon,2\n,3\n"), "t")
-    assert result == LoadResult("t", (CSV_COLUMNS[0], Column("n", Type.INT8)), 1, 2, "row 2")
+    day = at("2026-01-01T00:00:00")
+    assert result == LoadResult(
+        "t", (CSV_COLUMNS[0], Column("n", Type.INT8)), 1, 2, "line 3: time 'soon' is not a time", day, day
+    )
 
 
 @pytest.mark.parametrize("name", ["a.ndjson", "a.jsonl.gz", "events"])
@@ -103,7 +124,7 @@ def test_ndjson_keeps_names_and_leaves_nested_values_as_json(engine: DuckDBEngin
         '{"@timestamp":"2023-11-14T22:13:22Z"}'
     )
     result = load(engine, written(tmp_path, name, text), "t")
-    assert (result.rows, result.skipped, result.first_skipped) == (3, 2, "line 2")
+    assert (result.rows, result.skipped, result.first_skipped) == (3, 2, "line 2: '{broken' is not a JSON object")
     assert [f"{column.name} {column.type}" for column in result.columns] == [
         "eventdate timestamp",
         "N float8",
@@ -128,6 +149,137 @@ def test_ndjson_keeps_names_and_leaves_nested_values_as_json(engine: DuckDBEngin
         {"eventdate": datetime(2023, 11, 14, 22, 13, 21), "N": 2.5, "o": '{"c":"é"}', "mixed": "1", "new": True},
         {"eventdate": datetime(2023, 11, 14, 22, 13, 22)},
     ]
+
+
+def test_members_whose_names_differ_in_case_only_are_columns_of_their_own(engine: DuckDBEngine, tmp_path: Path) -> None:
+    text = (
+        '\ufeff{"time":"2026-01-01","n":1,"N":"a","o/~":{"x":1,"X":2},"O/~":3}\n'
+        '{"time":"2026-01-02","n":2,"n":3,"":4}\n'
+    )
+    result = load(engine, written(tmp_path, "a.ndjson", text), "t")
+    names = [column.name for column in result.columns]
+    assert (result.rows, result.skipped, names) == (2, 0, ["eventdate", "n", "N_1", "o/~", "O/~_1", "column5"])
+    assert rows(engine, "t") == [
+        (datetime(2026, 1, 1), 1, "a", '{"x":1,"X":2}', 3, None),
+        (datetime(2026, 1, 2), 2, None, None, None, 4),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options"),
+    [
+        ("a.csv", "time,n\n2026-07-01 12:00:00,1\n2026-07-01T12:00:00+02:00,2\n", {}),
+        ("a.csv", "time,n\n01/07/2026 12:00,1\n01/07/2026 12:00:00,2\n", {}),
+        ("a.csv", "time,n\n12h 1.7.2026,1\n12h 1.7.2026,2\n", {"time_format": "HH'h' d.M.yyyy"}),
+        ("a.ndjson", '{"time":"2026-07-01 12:00:00","n":1}\n{"time":1782900000,"n":2}\n', {}),
+        ("a.log", "2026-07-01 12:00:00 1\n2026-07-01T12:00:00+02:00 2\n", {}),
+        ("a.log", "Jul  1 2026 12:00:00 host 1\n2026-07-01T12:00:00.000000+02:00 host 2\n", {"format": "syslog"}),
+    ],
+)
+def test_times_without_a_zone_are_in_the_one_that_is_given(
+    engine: DuckDBEngine, tmp_path: Path, name: str, text: str, options: dict[str, str]
+) -> None:
+    assert load(engine, written(tmp_path, name, text), "t", zone="Europe/Berlin", **options).skipped == 0
+    assert {row[0] for row in rows(engine, "t")} == {datetime(2026, 7, 1, 10)}
+
+
+def test_times_of_parquet_without_a_zone_are_in_the_one_that_is_given(engine: DuckDBEngine, tmp_path: Path) -> None:
+    noon = pa.array([datetime(2026, 7, 1, 12)], pa.timestamp("us"))
+    ten = pa.array([datetime(2026, 7, 1, 10)], pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"time": noon, "other": ten}), tmp_path / "a.parquet")
+    load(engine, tmp_path / "a.parquet", "t", zone="GMT+02:00", time_field="time")
+    assert rows(engine, "t") == [(datetime(2026, 7, 1, 10), datetime(2026, 7, 1, 10))]
+
+
+def test_numbers_without_an_end_are_not_float8(engine: DuckDBEngine, tmp_path: Path) -> None:
+    text = "time,f\n2026-01-01,1.5\n2026-01-01,inf\n2026-01-01,nan\n2026-01-01,1e999\n2026-01-01,\n"
+    result = load(engine, written(tmp_path, "a.csv", text), "t", types={"f": "float8"})
+    assert (result.rows, result.skipped, result.first_skipped) == (2, 3, "line 3: f 'inf' is not float8")
+    assert [row[1] for row in rows(engine, "t")] == [1.5, None]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "time,s\n" + "2026-01-01,a\n" * 3 + f"2026-01-01,{'x' * (1 << 24)}\n2026-01-01,b\n"),
+        ("a.csv", "time,s\n" + "2026-01-01,a\n" * 3 + f'2026-01-01,"{"x" * (1 << 24)}\n2026-01-01,b\n'),
+        ("a.ndjson", '{"time":"2026-01-01"}\n' * 4 + f'{{"s":"{"x" * (1 << 24)}"}}\n'),
+        ("a.log", "2026-01-01 00:00:00 a\n" * 4 + f"2026-01-01 00:00:00 {'x' * (1 << 24)}\n"),
+    ],
+)
+def test_of_a_line_that_is_too_long_the_others_are_loaded(
+    engine: DuckDBEngine, tmp_path: Path, name: str, text: str
+) -> None:
+    result = load(engine, written(tmp_path, name, text), "t")
+    assert (result.rows, result.skipped, result.first_skipped) == (4, 1, "line 5: it is longer than 16 MiB")
+
+
+def test_a_load_ends_when_it_may_not_go_on(engine: DuckDBEngine, tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", CSV)
+    for most in range(100):
+        left = iter(range(most))
+
+        def go_on(left: Iterator[int] = left) -> None:
+            if next(left, None) is None:
+                raise ServiceError("enough")
+
+        try:
+            loading.load(engine, [Source(path, path.name)], "t", Wishes(), go_on)
+        except ServiceError as error:
+            assert str(error) == "enough"  # noqa: PT017
+            assert "t" not in engine.tables()
+        else:
+            assert most > 3
+            break
+
+
+TIMES = st.sampled_from(["2026-01-02", "2026-01-02T03:04:05Z", "1700000000", "01/02/2026 03:04", "never", ""])
+TEXTS = st.text(st.sampled_from("aA\"',;:{}[]\\ \t\0é\ud83d\ude00-1.eE"), max_size=6)
+ENTRIES: dict[str, st.SearchStrategy[str]] = {
+    "csv": st.builds(
+        "{},{},{}".format,
+        TIMES,
+        TEXTS.map(lambda text: text.replace('"', "")),
+        st.sampled_from(["1", "1.5", "x", '"a ""b"""', '"a"b']),
+    ),
+    "ndjson": st.one_of(
+        st.builds(
+            lambda time, name, value: json.dumps({"time": time, name: value}),
+            TIMES,
+            TEXTS,
+            st.recursive(st.none() | st.integers() | st.floats() | TEXTS, lambda one: st.lists(one, max_size=2)),
+        ),
+        TEXTS,
+    ),
+    "log": st.builds("{}{}".format, st.sampled_from(["2026-01-02 03:04:05 ", "2026-13-02 03:04:05 "]), TEXTS),
+    "access": st.builds('h - - [{}] "GET {}" 200 -'.format, st.sampled_from(["02/Jan/2026:03:04:05 +0000", ""]), TEXTS),
+    "syslog": st.builds("{} host {}".format, st.sampled_from(["Feb  2 03:04:05", "Feb 31 03:04:05", "<1>1"]), TEXTS),
+}
+INTERNAL = re.compile(r"DuckDB|Error:|LINE \d|Exception|FROM |SELECT|CAST")
+
+
+@pytest.mark.parametrize("kind", ENTRIES)
+def test_whatever_a_file_holds_every_line_is_loaded_or_counted(tmp_path: Path, kind: str) -> None:
+    @seed(1)
+    @settings(max_examples=10, database=None, deadline=None, phases=[Phase.generate])
+    @given(st.lists(ENTRIES[kind], min_size=1, max_size=20), st.sampled_from(["\n", "\r\n"]))
+    def every_line(entries: list[str], end: str) -> None:
+        text = "".join(entry.encode("utf-8", "replace").decode() + end for entry in entries)
+        path = written(tmp_path, "a", ("time,s,n" + end if kind == "csv" else "") + text)
+        with DuckDBEngine() as engine:
+            refused = ""
+            try:
+                result = load(engine, path, "t", format=kind, time_field=None if FILE_KINDS[kind].pattern else "time")
+            except UsageError as error:
+                refused = error.message
+            assert not INTERNAL.search(refused or result.first_skipped or "")
+            if refused:
+                return
+            lines = [line for line in text.replace("\r\n", "\n").split("\n") if line]
+            inside = sum(str(value).count("\n") for row in rows(engine, "t") for value in row)
+            assert result.rows + result.skipped + inside == len(lines)
+
+    every_line()
 
 
 def test_parquet_types_become_ours(engine: DuckDBEngine, tmp_path: Path) -> None:
@@ -166,7 +318,11 @@ def test_access_logs_common_and_combined(engine: DuckDBEngine, tmp_path: Path) -
         '192.0.2.2 - - [10/Oct/2025:20:55:38 +0000] "-" 408 0 "-" "-"\n'
     )
     result = load(engine, written(tmp_path, "access.log", text), "web.access")
-    assert (result.rows, result.skipped, result.first_skipped) == (3, 1, "line 3")
+    assert (result.rows, result.skipped, result.first_skipped) == (
+        3,
+        1,
+        "line 3: 'noise' is not a line of an access log",
+    )
     assert [column.name for column in result.columns] == [
         "eventdate",
         "clientIp",
@@ -188,13 +344,13 @@ def test_access_logs_common_and_combined(engine: DuckDBEngine, tmp_path: Path) -
 
 
 def test_log_lines_that_begin_with_a_time(engine: DuckDBEngine, tmp_path: Path) -> None:
-    text = (
-        "2026-01-02 10:11:12 status installed foo:amd64 1.2\n"
-        "    a second line\n"
-        "2026-01-02T10:11:13,250+01:00 ünïcode\r\n"
+    text = "no time\n2026-01-02 10:11:12 status installed foo:amd64 1.2\n2026-01-02T10:11:13,250+01:00 ünïcode\r\n"
+    result = load(engine, written(tmp_path, "dpkg.log.gz", text), "dpkg", format="log")
+    assert (result.rows, result.skipped, result.first_skipped) == (
+        2,
+        1,
+        "line 1: 'no time' is not a line that begins with a time",
     )
-    result = load(engine, written(tmp_path, "dpkg.log.gz", text), "dpkg")
-    assert (result.rows, result.skipped, result.first_skipped) == (2, 1, "line 2")
     assert rows(engine, "dpkg") == [
         (datetime(2026, 1, 2, 9, 11, 13, 250_000), "ünïcode"),
         (datetime(2026, 1, 2, 10, 11, 12), "status installed foo:amd64 1.2"),
@@ -205,7 +361,7 @@ def test_an_existing_table_takes_what_fits_and_counts_the_rest(engine: DuckDBEng
     engine.create("t", [CSV_COLUMNS[0], Column("ip", Type.IP4), Column("n", Type.INT4), Column("absent", Type.STR)])
     text = "time,ip,n\n2026-01-01,192.0.2.1,1\n2026-01-01,192.0.2.256,2\n2026-01-01,10.0.0.1,1.5\n2026-01-02,,3\n"
     result = load(engine, written(tmp_path, "a.csv", text), "t")
-    assert (result.rows, result.skipped, result.first_skipped) == (2, 2, "row 2")
+    assert (result.rows, result.skipped, result.first_skipped) == (2, 2, "line 3: ip '192.0.2.256' is not ip4")
     assert rows(engine, "t") == [
         (datetime(2026, 1, 1), 0xC0000201, 1, None),
         (datetime(2026, 1, 2), None, 3, None),
@@ -242,8 +398,8 @@ def test_the_time_is_found_by_name_or_because_only_one_column_is_a_time(
         (
             "a,b\nx,2\n",
             {"time_field": "a"},
-            "no time could be read in 'a' of a.csv",
-            "name the column that holds it with --time-field",
+            "a.csv could not be read: line 2: a 'x' is not a time",
+            "name the field of the time with --time-field, and how it is written with --time-format",
         ),
         (
             "eventdate,b\n2026-01-01,2\n",
@@ -251,15 +407,21 @@ def test_the_time_is_found_by_name_or_because_only_one_column_is_a_time(
             "a.csv has a column eventdate, so 'b' cannot take its place",
             None,
         ),
-        ("", {}, "a.csv is empty", None),
+        ("", {}, "no events in a.csv", "nothing was changed"),
+        ("a,b\n", {"time_field": "a"}, "no events in a.csv", "nothing was changed"),
         (
             "a,b\n1,2\n",
             {"format": "yaml"},
             "unknown format 'yaml'",
-            "formats are csv, tsv, ndjson, parquet, access, log",
+            "formats are csv, tsv, ndjson, json, parquet, access, log, syslog",
         ),
         ("a,b\n1,2\n", {"format": "ndjson"}, "a.csv has no line that is a JSON object", None),
-        ("time,new\n2026-01-01,2\n", {"table": "there"}, "table 'there' has no column 'new'", "it has eventdate"),
+        (
+            "time,new\n2026-01-01,2\n",
+            {"table": "there"},
+            "table 'there' has no column 'new'",
+            "it has eventdate; load into another table, or replace this one with --replace",
+        ),
         ("time\n2026-01-01\n", {"table": "no table"}, "'no table' cannot name a table", None),
     ],
 )
@@ -285,7 +447,7 @@ def test_what_cannot_be_loaded_is_refused_and_leaves_nothing(
 
 
 def test_a_file_that_is_not_there_is_refused(engine: DuckDBEngine, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="No such file or directory"):
+    with pytest.raises(UsageError, match=r"^cannot read nope.csv: No such file or directory$"):
         load(engine, tmp_path / "nope.csv", "t")
 
 
@@ -323,7 +485,7 @@ def test_of_a_packed_file_everything_is_loaded_or_nothing(
         path.write_bytes(harm(whole))
         with pytest.raises(UsageError) as caught:
             load(engine, path, "t", format=kind)
-        assert caught.value.message.startswith(f"{path} is damaged or cut off: "), what
+        assert caught.value.message.startswith(f"{path.name} is damaged or cut off: "), what
         assert caught.value.hint == "nothing of it was loaded; copy or download the file again"
         assert "t" not in engine.tables()
     path.write_bytes(whole)
@@ -359,4 +521,4 @@ def test_a_parquet_file_whose_pages_fail_their_check_sums_is_not_loaded(
 def test_what_is_no_file_is_refused(engine: DuckDBEngine, name: str, why: str) -> None:
     with pytest.raises(UsageError) as caught:
         load(engine, Path(name), "t", format="csv")
-    assert caught.value.message == f"cannot read {name}: {why}"
+    assert caught.value.message == f"cannot read {Path(name).name}: {why}"

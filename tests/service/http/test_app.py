@@ -16,26 +16,12 @@ from support.application import answered
 from svcctl import __version__
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.app import build
-from svcctl.service.provisioning import accounts, domains, seed
-from svcctl.service.provisioning.accounts import Account
 from svcctl.service.service import Service
 from svcctl.service.store import Store
 
 NOW = 1_700_000_000.0
 MIB = 2**20
 Ask = Callable[..., httpx.Response]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path / "state.db")
-    seed.catalog(store)
-    accounts.put(store, Account("key", "secret", "operator", seed.LOCAL_DOMAIN, administrator=True))
-    domains.put_own(store, "elsewhere")
-    domains.assign(store, "elsewhere", "owner@elsewhere", domains.OWNER)
-    accounts.put(store, Account("other", "secret", "ordinary", "elsewhere"))
-    yield store
-    store.close()
 
 
 @pytest.fixture
@@ -106,7 +92,7 @@ def test_a_defect_is_an_envelope_too_and_its_reason_is_in_the_log_alone(
 
 def test_the_status_tells_version_start_and_tables(ask: Ask, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("eventdate,n\n2024-01-31 10:00:00,1\n", encoding="utf-8")
-    fields = {"path": str(tmp_path / "rows.csv"), "table": "rows"}
+    fields = {"files": [{"path": str(tmp_path / "rows.csv")}], "table": "rows"}
     status, loaded = without_id(ask("POST", "/service/load", json.dumps(fields).encode()))
     assert (status, loaded["object"]["rows"]) == (200, 1)
     assert without_id(ask("GET", "/service/status"))[1]["object"] == {
@@ -114,6 +100,7 @@ def test_the_status_tells_version_start_and_tables(ask: Ask, tmp_path: Path) -> 
         "address": None,
         "startedAt": int(NOW * 1000),
         "tables": [{"name": "rows", "columns": ["eventdate timestamp", "n int8"]}],
+        "uses": {},
     }
 
 
@@ -122,10 +109,15 @@ def test_the_status_tells_version_start_and_tables(ask: Ask, tmp_path: Path) -> 
     [
         (b"", "the body is not JSON"),
         (b"[]", "the body is not a JSON object"),
-        (b"{}", "path is missing"),
-        (b'{"path":1,"table":"t"}', "path is not a string"),
-        (b'{"path":"/rows.csv"}', "table is missing"),
-        (b'{"path":"/rows.csv","table":null}', "table is not a string"),
+        (b"{}", "table is missing"),
+        (b'{"table":null}', "table is not a string"),
+        (b'{"table":"t"}', "files is missing"),
+        (b'{"table":"t","files":[]}', "files is not a list of files"),
+        (b'{"table":"t","files":["/rows.csv"]}', "files is not a list of files"),
+        (b'{"table":"t","files":[{}]}', "path is missing"),
+        (b'{"table":"t","files":[{"path":1}]}', "path is not a string"),
+        (b'{"table":"t","files":[{"path":"/x"}],"types":["ip4"]}', "types is not an object of strings"),
+        (b'{"table":"t","files":[{"path":"/x"}],"replace":1}', "replace is neither true nor false"),
     ],
 )
 def test_a_load_whose_body_cannot_be_used_is_a_request_error(ask: Ask, body: bytes, message: str) -> None:
@@ -228,7 +220,9 @@ def test_no_refusal_repeats_a_parameter_that_may_be_a_secret(
     ask: Ask, type_: str, params: Any, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     (tmp_path / "rows.csv").write_text("eventdate,n\n2024-01-31 10:00:00,1\n", encoding="utf-8")
-    ask("POST", "/service/load", json.dumps({"path": str(tmp_path / "rows.csv"), "table": "rows"}).encode())
+    ask(
+        "POST", "/service/load", json.dumps({"files": [{"path": str(tmp_path / "rows.csv")}], "table": "rows"}).encode()
+    )
     destination = {"type": type_, "params": params}
     query = {"query": "from rows", "from": 1, "to": 2, "destination": destination}
     answer = ask("POST", "/search/query", json.dumps(query).encode())

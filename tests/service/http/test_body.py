@@ -81,7 +81,7 @@ def test_everything_else_passes_unchanged(fields: dict[str, Any]) -> None:
     assert json_object(json.dumps(fields).encode()) == fields
 
 
-@given(text=st.text(st.characters(), max_size=60))
+@given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=60))  # two halves may be a character
 def test_half_characters_are_refused_wherever_they_are_and_the_refusal_can_be_sent(text: str) -> None:
     body = json.dumps({"a": [f"{text}\ud800"]})
     assert refusal(body) == ("a holds the character U+0000" if "\0" in text else f"a {HALF}")

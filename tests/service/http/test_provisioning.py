@@ -83,6 +83,12 @@ def give_keys(store: Store) -> None:
         accounts.put(store, ACCOUNTS[who])
 
 
+NOT_RESELLER = (
+    "domain operations need the credentials of a reseller; "
+    "those of the local service are in the profile local-reseller: svcctl -p local-reseller domain list"
+)
+
+
 def error(code: int, message: str) -> dict[str, Any]:
     return {"error": {"code": code, "message": message}}
 
@@ -102,9 +108,9 @@ def test_a_domain_lives_through_the_routes(ask: Ask, store: Store) -> None:
 
 HALF = "holds half of a surrogate pair, which is not a character"
 REFUSALS: list[tuple[str, str, Any, int, dict[str, Any]]] = [
-    ("GET", "/domain/nemo", None, 404, error(106, "invalid domain: there is no nemo@demo")),
-    ("GET", "/domain/acme%40other", None, 404, error(106, "invalid domain: there is no acme@other")),
-    ("POST", "/domain/nemo/enable", None, 404, error(106, "invalid domain: there is no nemo@demo")),
+    ("GET", "/domain/nemo", None, 404, error(106, "no domain nemo@demo")),
+    ("GET", "/domain/acme%40other", None, 404, error(106, "no domain acme@other")),
+    ("POST", "/domain/nemo/enable", None, 404, error(106, "no domain nemo@demo")),
     ("POST", "/domain/acme/enable", None, 409, error(117, "domain acme@demo is already enabled")),
     (
         "POST",
@@ -114,7 +120,13 @@ REFUSALS: list[tuple[str, str, Any, int, dict[str, Any]]] = [
         error(121, "invalid domain name 'A': use a-z, 0-9, '.', '_' and '-', and start with a letter or digit"),
     ),
     ("POST", "/domain", {"name": "acme", "plan": "basic"}, 409, error(122, "domain acme@demo already exists")),
-    ("POST", "/domain", {"name": "b", "plan": "x"}, 400, error(123, "reseller 'demo' has no plan 'x'")),
+    (
+        "POST",
+        "/domain",
+        {"name": "b", "plan": "x"},
+        400,
+        error(123, "reseller 'demo' has no plan 'x'; its plans are basic, full, trial"),
+    ),
     (
         "POST",
         "/domain",
@@ -131,7 +143,7 @@ REFUSALS: list[tuple[str, str, Any, int, dict[str, Any]]] = [
     ("POST", "/domain", [], 400, error(125, "the body is not a JSON object")),
     ("GET", "/domain/acme/roles/nemo", None, 404, error(140, "domain acme@demo has no role 'nemo'")),
     ("PUT", "/domain/acme/roles/nemo", {}, 404, error(140, "domain acme@demo has no role 'nemo'")),
-    ("GET", "/domain/nemo/roles", None, 404, error(106, "invalid domain: there is no nemo@demo")),
+    ("GET", "/domain/nemo/roles", None, 404, error(106, "no domain nemo@demo")),
     (
         "POST",
         "/domain/acme/roles",
@@ -155,7 +167,11 @@ def test_pending_disabled_and_ownerless_have_errors_of_their_own(ask: Ask, store
     ask("reseller", "POST", "/domain", {"name": "acme", "plan": "basic"})
     assert ask("reseller", "GET", "/domain/acme/roles") == (
         409,
-        error(119, "domain acme@demo has no owner and cannot be accessed until one is assigned"),
+        error(
+            119,
+            "domain acme@demo has no owner and cannot be accessed until one is assigned; "
+            "assign one with 'svcctl service accounts user EMAIL acme@demo --role OWNER'",
+        ),
     )
     ask("reseller", "POST", "/domain/acme/disable")
     assert ask("reseller", "POST", "/domain/acme/disable") == (
@@ -188,7 +204,7 @@ def test_pending_disabled_and_ownerless_have_errors_of_their_own(ask: Ask, store
 @pytest.mark.parametrize("who", ["admin", "ordinary", "local"])
 def test_domain_operations_need_reseller_credentials(ask: Ask, who: str, method: str, path: str) -> None:
     body = {"name": "b", "plan": "basic"} if path == "/domain" else None
-    assert ask(who, method, path, body) == (403, error(120, "domain operations need the credentials of a reseller"))
+    assert ask(who, method, path, body) == (403, error(120, NOT_RESELLER))
 
 
 @pytest.mark.usefixtures("acme")
@@ -237,7 +253,7 @@ def test_a_domain_that_cannot_be_accessed_answers_its_own_accounts_nothing(ask: 
 @pytest.mark.usefixtures("acme")
 @pytest.mark.parametrize("who", ["admin", "ordinary", "reseller"])
 def test_customers_may_not_load_files_of_this_machine(ask: Ask, who: str) -> None:
-    status, answer = ask(who, "POST", "/service/load", {"path": "/etc/passwd", "table": "a.b"})
+    status, answer = ask(who, "POST", "/service/load", {"files": [{"path": "/etc/passwd"}], "table": "a.b"})
     assert (status, answer["msg"]) == (401, "only an administrator of the service may load events")
 
 

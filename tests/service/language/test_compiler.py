@@ -156,6 +156,10 @@ ERRORS = {
     " (str(…) converts to a string, int(…) to a number)",
     "from web.data where ip = '10.0.0.1'": "line 1, column 24: cannot compare ip4 with str"
     " (write the address without quotes, or ip4(…))",
+    "from web.data where status = '500'": "line 1, column 28: cannot compare int4 with str"
+    " (a number is written without quotes: 500; int(…) makes one of a text)",
+    "from web.data where eventdate > '2024-01-01'": "line 1, column 31: cannot compare timestamp with str"
+    ' (--from and --to choose the dates; here write parsedate("2024-01-01", "yyyy-MM-dd"))',
     "from web.data where user < null": "line 1, column 26: cannot compare str with null",
     "from web.data where user in {'a', null}": "line 1, column 35: nothing equals null (use isnull(…))",
     "from web.data where status": "line 1, column 21: a condition must be a bool, not int4",

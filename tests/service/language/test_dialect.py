@@ -40,6 +40,9 @@ class Unprepared:
     def try_cast(self, sql: exp.Expr, to: exp.DataType) -> exp.Expr:
         return exp.TryCast(this=sql, to=to)
 
+    def float_text(self, sql: exp.Expr) -> exp.Expr:
+        raise Refused("numbers cannot be written here")
+
     def format_date(self, value: exp.Expr, pattern: DatePattern) -> exp.Expr:
         raise Refused("dates cannot be formatted here")
 

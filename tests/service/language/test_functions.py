@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from support.engines import ENGINES
+from support.engines import EVERY_ENGINE, rows_of_engines
 from support.events import store
 
 from svcctl.service.engines import ARROW, Engine
@@ -49,9 +49,9 @@ Compiled = Callable[..., Plan]
 Run = Callable[..., list[tuple[Any, ...]]]
 
 
-@pytest.fixture(scope="module", params=ENGINES)
+@pytest.fixture(scope="module", params=rows_of_engines("lake"))
 def samples(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    with closing(ENGINES[request.param]()) as engine:
+    with closing(EVERY_ENGINE[request.param]()) as engine:
         store(engine, "t", SAMPLES.columns, [(datetime.fromisoformat(when), *rest) for when, *rest in SAMPLE])
         yield engine
 

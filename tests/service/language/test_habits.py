@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 from svcctl.service.language import FUNCTIONS, QueryError, parse
 from svcctl.service.language.habits import HABITS, answer, blanked, function_answer
 
-SORTED = "a query does not sort: groups come in the order of their keys, other rows by date; sort what is printed"
+SORTED = (
+    "a query does not sort: groups come in the order of their keys, other rows by date; sort what is printed: "
+    "query … --sort n:desc"
+)
 ONE_TABLE = "a query reads one table: run a query for each"
 LOWER = "keywords are in lower case"
 COMMENT = "a comment begins with //"
@@ -66,6 +69,7 @@ ANSWERS = {
     "from t /* all */": ("/", COMMENT),
     "from t -- all of it": ("-", COMMENT),
     "from t where a = 1 -- all of it": ("-- all of", COMMENT),
+    "from t where a = 1 --all of it": ("--all of", COMMENT),
     "from t;": (";", "a query is one statement without a semicolon"),
     "from t join u": ("join", ONE_TABLE),
     "from t left outer join u": ("left", ONE_TABLE),
@@ -73,6 +77,9 @@ ANSWERS = {
     "from t, u": (",", ONE_TABLE),
     "from t as x": ("as", "a table has no other name: leave it out"),
     "from t stats count by a": ("stats", "write group by … select count()"),
+    "index=t | stats count": ("index", "a query begins with its table: from t where … group by … select …"),
+    'from t where a contains "x"': ("contains", 'write a -> "x"'),
+    "from t where a startswith 'x'": ("startswith", "write startswith(a, 'x')"),
     "from t filter a": ("filter", "write where"),
     "from t eval a": ("eval", "write select … as name"),
     "from t head 5": ("head", "write limit 5"),
@@ -85,6 +92,15 @@ ANSWERS = {
         "1h",
         "moments are counted in milliseconds: epoch(eventdate) > epoch(now()) - 3600000",
     ),
+    "from t group by span=1h": ("by span=1h", "write group every 1h"),
+    "from t group by bucket(5m) select count() as n": ("by bucket(5m", "write group every 5m"),
+    "from t group by bin(eventdate, 1d)": ("by bin(eventdate, 1d", "write group every 1d"),
+    "from t group by a select count() n": ("n", "write as n"),
+    "from t where a = 10.0.0.0/24": ("= 10.0.0.0/24", "write a <- 10.0.0.0/24"),
+    "from t where a != 10.0.0.0/24": ("!= 10.0.0.0/24", "write not (a <- 10.0.0.0/24)"),
+    "from t where a ~ re(^zoe)": ("^", f'text is in quotes: "^zoe"{QUOTES}'),
+    "from t where a ~ nameglob(adm*)": ("adm*)", f'text is in quotes: "adm*"{QUOTES}'),
+    "show tables": ("show", "'svcctl tables' lists the tables, 'svcctl tables NAME' the columns of one"),
     "from t where a = /index.html": ("/", f'text is in quotes: "/index.html"{QUOTES}'),
     "from t where a = ann.2": ("ann.", f'text is in quotes: "ann.2"{QUOTES}'),
 }

@@ -106,7 +106,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("times", [6, 12, 19, 39])
+@pytest.mark.parametrize("times", [12, 39])
 def test_nesting_is_run_or_refused_in_no_time(form: str, times: int, run: Run) -> None:
     condition = "where" if form[:3] in ("not", "ok ") else "select 1 as one, "
     started = time.process_time()
@@ -135,12 +135,12 @@ def test_the_deepest_queries_leave_room_on_the_stack(run: Run) -> None:
 @pytest.mark.parametrize(
     "clauses",
     [
-        "where " + " or ".join(["status = 5"] * 3000),
-        "where " + ", ".join(["status = 5"] * 3000),
-        "where status in {" + ", ".join(map(str, range(1000, 6000))) + "}",
-        "where has(user, " + ", ".join(['"zz"'] * 3000) + ")",
-        "where not ok " * 2000 + "where status = 5",
-        "limit 5 " * 3000 + "where status = 5",
+        "where " + " or ".join(["status = 5"] * 1500),
+        "where " + ", ".join(["status = 5"] * 1500),
+        "where status in {" + ", ".join(map(str, range(1000, 4000))) + "}",
+        "where has(user, " + ", ".join(['"zz"'] * 1500) + ")",
+        "where not ok " * 1000 + "where status = 5",
+        "limit 5 " * 1500 + "where status = 5",
     ],
     ids=["or", "comma", "in", "has", "where", "limit"],
 )

@@ -1,0 +1,71 @@
+"""The tables of a shared folder, opened as the settings say, and what is done to them without a service.
+
+The packages of Delta Lake are an extra, so they are imported late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from svcctl import extras
+from svcctl.errors import NotFound
+from svcctl.service.events.load import LoadResult, Source, Wishes, load
+from svcctl.service_settings import TABLES_LOCK
+
+if TYPE_CHECKING:
+    from svcctl.service.engines.duckdb.lake import LakeEngine
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What compacting did to a table: small files that were made into others, and files that were removed."""
+
+    table: str
+    small: int
+    made: int
+    removed: int
+
+
+def opened(uri: str, environment: Mapping[str, str], *, load_id: str | None = None) -> LakeEngine:
+    """The tables below a URI. UsageError when it cannot be one, MissingExtra when packages are not installed."""
+    extras.need("lake", "a shared folder of tables")
+    from svcctl.service.engines.duckdb.lake import LakeEngine
+    from svcctl.service.engines.lake import Lake
+
+    lock_file = TABLES_LOCK.read(environment)
+    return LakeEngine(Lake(uri, environment, lock_file=Path(lock_file) if lock_file else None), load_id=load_id)
+
+
+def load_into(
+    uri: str,
+    environment: Mapping[str, str],
+    sources: Sequence[Source],
+    table: str,
+    wishes: Wishes,
+    load_id: str | None = None,
+) -> LoadResult | None:
+    """Load files into a table of a shared folder; None when a load of this ID is in the table."""
+    with opened(uri, environment, load_id=load_id) as engine:
+        if load_id is not None and engine.lake.has_load(table, load_id):
+            return None
+        loaded = load(engine, sources, table, wishes)
+        return loaded if loaded.rows else None
+
+
+def compact(uri: str, environment: Mapping[str, str], table: str | None, keep: timedelta) -> Iterator[Compacted]:
+    """Make small files into large ones, in a table or in all, and remove those that nobody needs for `keep`."""
+    with opened(uri, environment) as engine:
+        from svcctl.service.engines.lake.upkeep import vacuum
+
+        if engine.lake.folder.local is not None and not engine.lake.folder.local.is_dir():
+            raise NotFound(f"there is no folder {uri}")
+        names = engine.lake.folder.names() if table is None else [engine.table(table).name]
+        if not names:
+            raise NotFound(f"no tables in {uri}")
+        for name in names:
+            small, made = engine.compact(name) if engine.lake.current(name) else (0, 0)
+            yield Compacted(name, small, made, vacuum(engine.lake, name, keep))

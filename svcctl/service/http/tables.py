@@ -1,0 +1,203 @@
+"""The routes of tables: what is stored, loading files, dropping a table. The interface has none of them.
+
+Every account may see the tables. Only an administrator of the service may change them, and sees who reads one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from svcctl.errors import CredentialsError, ServiceError, UsageError
+from svcctl.service.engines import Several
+from svcctl.service.events.load import Source, Wishes, load
+from svcctl.service.http.body import flag, json_object, members, note_unknown, optional_text, text
+from svcctl.service.http.envelope import encoded, envelope, error_envelope, refusal, succeeded
+from svcctl.service.http.middleware import TABLE as ACCESS_TABLE
+from svcctl.service.http.middleware import signed
+from svcctl.service.jobs import stored
+from svcctl.service.language import QueryError, parse
+from svcctl.service.language.types import Table
+from svcctl.service.provisioning.accounts import Account
+from svcctl.service.queries import saved
+from svcctl.service.service import Service
+from svcctl.service.store import Store
+
+# How much a table of the service holds is a matter of settings.
+_DEMO_SETTING = "SVCCTL_DEMO_DAYS=0 makes no demo events"
+FOLDER, FILE = "folder", "file"
+"""Where a table can be: in the shared folder, or in the file of the service."""
+_SETTINGS = {ACCESS_TABLE: "SVCCTL_ACCESS_EVENTS and SVCCTL_ACCESS_DAYS set how much it keeps"}
+
+
+def _list(request: Request) -> Response:
+    service: Service = request.app.state.service
+    return succeeded(request, [_described(service, table) for table in service.engine.tables().values()])
+
+
+def _get(request: Request) -> Response:
+    service: Service = request.app.state.service
+    account: Account = request.state.account
+    table = service.engine.table(request.path_params["name"])
+    found = _described(service, table)
+    return succeeded(request, found | _readers(service.store, table.name) if account.operates else found)
+
+
+def _drop(request: Request) -> Response:
+    """Drop a table and answer with what it was. Its jobs stop with an error when they look at it again."""
+    service = _operated(request, "drop tables")
+    table = service.engine.table(request.path_params["name"])
+    _check_changeable(service, table.name, _SETTINGS.get(table.name, _DEMO_SETTING))
+    found = _described(service, table) | _readers(service.store, table.name)
+    service.engine.drop(table.name)
+    return succeeded(request, found)
+
+
+async def _load(request: Request) -> Response:
+    """Load files of this machine into a table. The service reads them itself."""
+    service = _operated(request, "load events")
+    fields = json_object(request.state.body)
+    note_unknown(
+        "a load", fields, ("files", "table", "timeField", "timeFormat", "timeZone", "format", "types", "replace")
+    )
+    table = text(fields, "table")
+    wishes = Wishes(
+        optional_text(fields, "timeField"),
+        optional_text(fields, "timeFormat"),
+        optional_text(fields, "format"),
+        members(fields, "types"),
+        flag(fields, "replace", False),
+        optional_text(fields, "timeZone"),
+    )
+    _check_changeable(service, table, "load into another table")
+    sources, gone = _sources(fields), Event()
+
+    def go_on() -> None:
+        if gone.is_set():
+            raise ServiceError("the load was given up: its client is gone")
+
+    return await _padded(request, lambda: asdict(load(service.engine, sources, table, wishes, go_on)), gone)
+
+
+async def _copy(request: Request) -> Response:
+    """Move a table to the shared folder, or back to the file of the service."""
+    service = _operated(request, "move tables")
+    fields = json_object(request.state.body)
+    to = text(fields, "to")
+    if to not in (FOLDER, FILE):
+        raise ServiceError(f"to is '{to}', which is not {FOLDER} or {FILE}")
+    name = request.path_params["name"]
+    if not isinstance(service.engine, Several):
+        raise UsageError("the service has no shared folder of tables", hint="name one with SVCCTL_TABLES or --tables")
+    move = partial(service.engine.move, name, shared=to == FOLDER)
+    return await _padded(request, lambda: {"table": name, "events": move()})
+
+
+def _sources(fields: Mapping[str, Any]) -> list[Source]:
+    """The files of a load: each has a path, and a name for messages if that is another."""
+    files = fields.get("files")
+    if not isinstance(files, list) or not files:
+        raise ServiceError("files is missing" if files is None else "files is not a list of files")
+    found = []
+    for file in files:
+        if not isinstance(file, dict):
+            raise ServiceError("files is not a list of files")
+        path = text(file, "path")
+        found.append(Source(Path(path), optional_text(file, "name") or path))
+    return found
+
+
+def _operated(request: Request, what: str) -> Service:
+    """The service, for an administrator of it."""
+    account: Account = request.state.account
+    if not account.operates:
+        raise CredentialsError(f"only an administrator of the service may {what}")
+    service: Service = request.app.state.service
+    return service
+
+
+def _check_changeable(service: Service, name: str, hint: str) -> None:
+    """UsageError for a table that the service writes itself: nobody could take events out of it again."""
+    if name in service.live:
+        raise UsageError(f"table '{name}' belongs to the service, which writes its events", hint=hint)
+
+
+def _described(service: Service, table: Table) -> dict[str, Any]:
+    extent = service.engine.extent(table.name)
+    return {
+        "name": table.name,
+        "columns": [f"{column.name} {column.type}" for column in table.columns],
+        "events": extent.events,
+        "from": _ms(extent.oldest),
+        "to": _ms(extent.newest),
+        "bytes": extent.bytes,
+        "live": table.name in service.live,
+    }
+
+
+def _ms(moment: datetime | None) -> int | None:
+    return None if moment is None else int(moment.replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def _readers(store: Store, table: str) -> dict[str, Any]:
+    """The jobs that still read a table, of all domains, and the saved queries on it."""
+    jobs = [
+        {"id": job.id, "status": job.status, "friendlyName": job.friendly_name}
+        for job in stored.unfinished(store)
+        if _reads(job.query, table)
+    ]
+    return {"jobs": jobs, "queries": [query.id for query in saved.listed(store) if _reads(query.text, table)]}
+
+
+def _reads(query: str, table: str) -> bool:
+    try:
+        return parse(query).table == table
+    except QueryError:
+        return False
+
+
+async def _padded(request: Request, work: Callable[[], Any], gone: Event | None = None) -> Response:
+    """Answer with the result of work that may take long; padding keeps the client waiting meanwhile.
+
+    `gone` is set when the client does not wait any longer.
+    """
+    service: Service = request.app.state.service
+    result = service.run(work)
+    await asyncio.wait({result}, timeout=service.padding_seconds)
+    if result.done():
+        return succeeded(request, result.result())
+
+    async def body() -> AsyncIterator[bytes]:
+        try:
+            while not result.done():
+                yield b"    "
+                await asyncio.wait({result}, timeout=service.padding_seconds)
+        finally:
+            if gone is not None:
+                gone.set()
+        try:
+            content = envelope(request.state.cid, service.clock(), result.result())
+        except Exception as error:
+            cid = request.state.cid
+            content = error_envelope(cid, service.clock(), refusal(error, cid))
+        yield encoded(content)
+
+    return StreamingResponse(body(), media_type="application/json")
+
+
+ROUTES = [
+    signed("GET", "/service/tables", _list),
+    signed("GET", "/service/tables/{name}", _get),
+    signed("DELETE", "/service/tables/{name}", _drop),
+    signed("POST", "/service/tables/{name}/copy", _copy),
+    signed("POST", "/service/load", _load),
+]

@@ -1,0 +1,25 @@
+"""A state with two domains and an account in each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from svcctl.service.provisioning import accounts, domains, seed
+from svcctl.service.provisioning.accounts import Account
+from svcctl.service.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An administrator with the token `operator`, and in the domain elsewhere an account with the token `ordinary`."""
+    store = Store(tmp_path / "state.db")
+    seed.catalog(store)
+    accounts.put(store, Account("key", "secret", "operator", seed.LOCAL_DOMAIN, administrator=True))
+    domains.put_own(store, "elsewhere")
+    domains.assign(store, "elsewhere", "owner@elsewhere", domains.OWNER)
+    accounts.put(store, Account("other", "secret", "ordinary", "elsewhere"))
+    yield store
+    store.close()

@@ -1,0 +1,82 @@
+"""Health and metrics: who may ask, and what is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from support.application import answered
+
+from svcctl.api.models import JobStatus
+from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.http.app import build
+from svcctl.service.http.health import exposed
+from svcctl.service.http.middleware import TABLE, AccessLog
+from svcctl.service.jobs import stored
+from svcctl.service.jobs.jobs import Jobs
+from svcctl.service.jobs.stored import StoredJob
+from svcctl.service.provisioning.accounts import Owner
+from svcctl.service.service import Service
+from svcctl.service.store import Store
+
+NOW = 1_700_000_000.0
+
+
+@pytest.fixture
+def service(store: Store) -> Iterator[Service]:
+    with DuckDBEngine() as engine, ThreadPoolExecutor(1) as executor:
+        yield Service(engine, store, executor, clock=lambda: NOW, started=NOW - 60)
+
+
+def test_health_is_told_to_everybody_and_not_logged(service: Service) -> None:
+    log = AccessLog(build(service), service.engine)
+    answer = answered(log, "GET", "/service/health")
+    assert (answer.status_code, answer.json()["object"]) == (200, {"status": "ok"})
+    assert answered(log, "GET", "/service/nothing").status_code == 404
+    log.flush()
+    assert service.engine.extent(TABLE).events == 1
+
+
+def test_metrics_are_for_administrators(service: Service) -> None:
+    app = build(service)
+    refused = answered(app, "GET", "/service/metrics", headers={"authorization": "Bearer ordinary"})
+    assert (refused.status_code, refused.json()["msg"]) == (
+        401,
+        "only an administrator of the service may read its metrics",
+    )
+    told = answered(app, "GET", "/service/metrics", headers={"authorization": "Bearer operator"})
+    assert (told.status_code, told.headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    assert 'svcctl_requests_total{method="GET",code="401"} 1\n' in told.text
+    assert f"svcctl_sent_bytes_total {len(refused.content)}\n" in told.text
+
+
+def test_metrics_count_answers_bytes_queries_and_jobs(service: Service) -> None:
+    app = build(service)
+    sent = sum(len(answered(app, method, "/nothing").content) for method in ("GET", "GET", "BREW"))
+    owner = Owner(None, "north")
+    for number, (status, last) in enumerate(
+        ((JobStatus.RUNNING, NOW - 2.5), (JobStatus.RUNNING, 0), (JobStatus.STOPPED, 1))
+    ):
+        job = StoredJob(f"j{number}", owner, status, "kafka", "", "from t", {}, {}, last_datetime=int(last * 1000))
+        stored.add(service.store, job)
+
+    async def asked() -> str:
+        with service.turns.open(owner):
+            return "".join(exposed(service, Jobs(service.store, lambda job, run: True)))
+
+    values = [line for line in asyncio.run(asked()).splitlines() if not line.startswith("#")]
+    assert values == [
+        'svcctl_requests_total{method="GET",code="404"} 2',
+        'svcctl_requests_total{method="other",code="404"} 1',
+        f"svcctl_sent_bytes_total {sent}",
+        'svcctl_queries{state="running"} 0',
+        'svcctl_queries{state="waiting"} 0',
+        'svcctl_queries{state="idle"} 1',
+        'svcctl_jobs{state="RUNNING"} 2',
+        'svcctl_jobs{state="STOPPED"} 1',
+        'svcctl_jobs{state="COMPLETED"} 0',
+        'svcctl_job_lag_seconds{job="j0",type="kafka"} 2.5',
+        "svcctl_start_time_seconds 1699999940.0",
+    ]

@@ -51,7 +51,8 @@ def cluster(address: str) -> Iterator[tuple[Executor, int, int]]:
         threads = client.nthreads()
         if not threads:
             raise Unavailable(f"the scheduler {address} has no workers", hint=f"start some: dask worker {address}")
-        yield _Explaining(client.get_executor(), address), sum(threads.values()), len(threads)
+        # Not pure: the same window of a later run would be the task that an ended run has left behind.
+        yield _Explaining(client.get_executor(pure=False), address), sum(threads.values()), len(threads)
 
 
 class _Explaining(Executor):
@@ -80,11 +81,36 @@ class _Explaining(Executor):
 
 
 def fetch_there(task: Task, target: str, connect: Connect, per_second: float | None) -> Fetched:
-    """Fetch a window in the process of a worker; `per_second` is this worker's own share of the requests."""
-    storage, _ = open_target(target, os.environ)
+    """Fetch a window in the process of a worker; `per_second` is this worker's own share of the requests.
+
+    Whoever else is writing its part does so for a run that has ended, or on a worker that the scheduler gave up.
+    """
+    storage, _ = open_target(target, os.environ, take=True)
     with _making:
         client, pace = _kept(connect, per_second)
-    return fetch(task, client, storage, pace, Progress(), threading.Event())
+    return fetch(task, client, storage, pace, Progress(), _Released())
+
+
+class _Released(threading.Event):
+    """Set once the scheduler has released the task of this thread: the run has ended, or another worker has the task.
+
+    A worker goes on with a released task, and nobody wants what comes of it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        distributed: Any = importlib.import_module("distributed")
+        worker = distributed.get_worker()
+        self._key = worker.get_current_task()
+        self._tasks = worker.state.tasks
+
+    def is_set(self) -> bool:
+        task = self._tasks.get(self._key)
+        return task is None or task.state == "cancelled"
+
+    def wait(self, timeout: float | None = None) -> bool:
+        super().wait(timeout)
+        return self.is_set()
 
 
 _making = threading.Lock()

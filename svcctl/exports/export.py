@@ -73,13 +73,25 @@ class Export:
         """The merged file of this run."""
         return self.target.path(self.whole)
 
+    def part(self, window: Window) -> str:
+        """Where a window is until the merged file has it."""
+        return f"{self.folder}{window.name}.{self.format.name}{self.compression}"
+
+    @property
+    def joins_windows(self) -> bool:
+        """Whether windows beside each other can be fetched as one: the file is the same, byte for byte.
+
+        With a zone, each window has its own offset; compressed, each part is a member of its own.
+        """
+        alone = self.target.per_window or self.most is not None or self.request.time_zone is not None
+        return not alone and not self.compression
+
     def tasks(self) -> dict[Window, Task]:
         """The task of each window."""
         if self.target.per_window:
             paths = self.target.paths(self.whole, self.windows)
         else:
-            ending = f".{self.format.name}{self.compression}"
-            paths = {window: f"{self.folder}{window.name}{ending}" for window in self.windows}
+            paths = {window: self.part(window) for window in self.windows}
         return {
             window: Task(
                 window,
@@ -101,6 +113,7 @@ class Summary:
 
     `gaps` are the windows that are missing, each with its error; `until` is the end of what is in place without a gap
     before it: a merged file with a gap is not in place at all. `idle` says that all of it was in place before.
+    `replaced` are the finished files that were replaced, each with what it was.
     """
 
     rows: int
@@ -110,3 +123,4 @@ class Summary:
     gaps: tuple[tuple[Window, SvcctlError], ...]
     until: int
     idle: bool = False
+    replaced: tuple[str, ...] = ()

@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
+from io import BytesIO
+from itertools import chain, count
 from typing import TYPE_CHECKING
 
 from svcctl.api import backoff
 from svcctl.api.typed_dates import offset_name
 from svcctl.compression import COMPRESSIONS, Compressed
 from svcctl.errors import IncompleteResult, Unavailable
-from svcctl.exports.formats import FORMATS, Part
+from svcctl.exports.formats import FORMATS, Format, Part
 from svcctl.exports.manifest import Entry
 from svcctl.exports.pace import Pace
 from svcctl.exports.spool import Memory, Spool, Stored, Unstored
@@ -98,8 +99,9 @@ def fetch(
     delay: Callable[[int], float] = backoff.delay,
     memory: Memory | None = None,
 ) -> Fetched:
-    """Fetch a window, with as many attempts as its task allows. `client` retries nothing by itself.
+    """Fetch a window, as often again as its task allows. `client` retries nothing by itself.
 
+    A refusal that says when to come back costs a retry only until other windows get on (see `Turns`).
     `delay` is the wait in seconds after so many failures, unless the service says how long to wait. `memory` is
     for tasks that hold their part.
 
@@ -107,20 +109,28 @@ def fetch(
     `stopping` is set meanwhile.
     """
     started = time.monotonic()
-    for attempt in range(1, task.retries + 2):
+    turns = pace.turns()
+    failures = refusals = 0
+    for attempt in count(1):
         if not pace.wait(stopping):
             raise Stopped
         part = _Part(progress, stopping)
         try:
-            head, sink = _attempt(task, client, storage, part, memory if task.hold else None)
+            with turns:
+                head, sink = _attempt(task, client, storage, part, memory if task.hold else None)
         except (Unavailable, IncompleteResult) as error:
             progress.add(bytes=-part.bytes)
-            if attempt > task.retries or isinstance(error, (CutShort, Unstored)):
+            pause = error.retry_after if isinstance(error, Unavailable) else None
+            if pause is None:
+                failures += 1
+            else:
+                refusals = turns.refused()
+            if failures + refusals > task.retries or isinstance(error, (CutShort, Unstored)):
                 raise
             progress.add(retries=1)
-            if isinstance(error, Unavailable) and error.retry_after is not None:
-                pace.hold(error.retry_after)
-            elif stopping.wait(delay(attempt)):
+            if pause is not None:
+                pace.hold(pause)
+            elif stopping.wait(delay(failures)):
                 raise Stopped from None
         else:
             progress.add(rows=part.rows)
@@ -136,7 +146,7 @@ def fetch(
                 attempt,
             )
             return Fetched(entry, head, sink if sink.complete_in_memory else None)
-    raise AssertionError("the last attempt returns or raises")
+    raise AssertionError("an attempt returns or raises in the end")
 
 
 class _Part:
@@ -244,6 +254,13 @@ def _ask(task: Task, window: Window, client: Client, sink: Sink, whole: bool) ->
     with client.query(request) as answer:
         head = FORMATS[task.format].part(answer, sink, whole)
         return head, answer.row_count or 0
+
+
+def check(request: QueryRequest, format: Format, client: Client) -> None:
+    """Ask for no time at all: raises what the service says of the query, or of who asks."""
+    zone = request.time_zone and offset_name(request.time_zone, int(request.from_))
+    with client.query(replace(request, to=request.from_, time_zone=zone)) as answer:
+        format.part(answer, BytesIO(), False)
 
 
 Fetch = Callable[[Task], Fetched]

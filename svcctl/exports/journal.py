@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import posixpath
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from svcctl.errors import IncompleteResult, UsageError
-from svcctl.exports.manifest import About, Entry, Manifest, joined, stored
+from svcctl.errors import IncompleteResult, SvcctlError, UsageError
+from svcctl.exports.claims import claimed_by, widened
+from svcctl.exports.manifest import Entry, Manifest, difference, joined, stored
+from svcctl.storage import exists
 
 if TYPE_CHECKING:
     from svcctl.exports.export import Export
@@ -40,31 +43,46 @@ class Journal:
         self.entries: dict[Window, Entry] = {}
         self.held: dict[Window, Fetched] = {}
         """The windows that are only in memory."""
+        self._joined: dict[int, Window] = {}
+        """The windows that were fetched as one with those behind them, by their start."""
         self._merged: dict[str, Entry] = {}
         self._claimed: tuple[tuple[int, int], ...] = ()
         self._replaced: dict[Window, Window] = {}
+        self.replaced: list[str] = []
+        """The files that get another content, and what they had."""
         self._moved: list[str] = []
         self._new = True
         self._saved = self._saving = 0.0
 
     # What is there already
 
-    def open(self, tasks: Mapping[Window, Task]) -> None:
-        """Read the manifest and claim the target: whatever is not this export's own is not overwritten."""
-        export = self._export
-        try:
-            self._read()
-        except UsageError:
-            if not export.overwrite:
-                raise
-        if export.overwrite:
+    def open(self) -> Export:
+        """Read the manifest and claim the target: whatever is not this export's own is not overwritten.
+
+        Returns the export as this run has it: its first and last window may take in more than was asked for.
+        """
+        if self._export.overwrite:
+            with suppress(UsageError):
+                self._read()
             self._clear()
         else:
-            self._refuse_what_is_not_ours(tasks)
-        self._claimed = joined([*self._claimed, (export.whole.start, export.whole.end)])
-        if export.kept is not None:
-            self._forget_the_oldest(export.kept)
+            self.check()
+        self._claim()
+        if self._export.kept is not None:
+            self._forget_the_oldest(self._export.kept)
         self.save()
+        return self._export
+
+    def check(self) -> None:
+        """Read the manifest; UsageError when it, or a file of the target, is not this export's own."""
+        self._read()
+        self._export = widened(self._export, self.entries, self._claimed)
+        self._find_joined()
+        self._refuse_what_is_not_ours(self._export.tasks())
+
+    def _claim(self) -> None:
+        there = [*self.entries.values(), *self._merged.values()]
+        self._claimed = claimed_by(self._export, self._claimed, there)
 
     def _read(self) -> None:
         found = stored(self._storage, self._export.folder)
@@ -83,6 +101,31 @@ class Journal:
         self._merged = {entry.path: entry for entry in found.merged}
         self._claimed = found.claimed
         self._new = False
+
+    def _find_joined(self) -> None:
+        """Find the entries that cover several windows of this run."""
+        export = self._export
+        if export.target.per_window:
+            return
+        windows = frozenset(export.windows)
+        starts, ends = {window.start for window in windows}, {window.end for window in windows}
+        for window in self.entries:
+            if window.start in starts and window.end in ends and window not in windows:
+                self._joined[window.start] = window
+
+    def piece(self, window: Window) -> Window:
+        """The window that was fetched as one and begins with this one; this one where it was fetched alone."""
+        joined = self._joined.get(window.start)
+        return window if joined is None or not self.has(joined) else joined
+
+    def pieces(self) -> Iterator[Window]:
+        """The windows of this run in order, those that were fetched as one as one."""
+        reached = self._export.windows[0].start
+        for window in self._export.windows:
+            if window.start >= reached:
+                piece = self.piece(window)
+                reached = piece.end
+                yield piece
 
     def _clear(self) -> None:
         """Forget what earlier runs did."""
@@ -103,9 +146,7 @@ class Journal:
         elif not self.is_ours():
             theirs.append(self._export.path)
         for path in self._sizes(theirs):
-            raise UsageError(
-                f"{self._storage.address(path)} exists", hint="give another name, or overwrite it with --force"
-            )
+            raise exists(self._storage.address(path))
 
     def _forget_the_oldest(self, kept: int) -> None:
         """Describe no more than so many windows and files of the time before this run."""
@@ -119,8 +160,8 @@ class Journal:
         self._claimed = tuple((max(start, since), end) for start, end in self._claimed if end > since)
 
     def _claims(self, window: Window) -> bool:
-        """Whether a run so far covered this window."""
-        return any(start <= window.start and window.end <= end for start, end in self._claimed)
+        """Whether a run so far covered some of this window."""
+        return any(start < window.end and window.start < end for start, end in self._claimed)
 
     def is_ours(self) -> bool:
         """Whether the merged file, if there is one, is of this export and of no time outside this run's."""
@@ -149,20 +190,31 @@ class Journal:
 
     def missing(self, tasks: Mapping[Window, Task]) -> list[Task]:
         """The tasks whose part is not there as the manifest has it; the manifest forgets those."""
-        known = {window: entry for window in tasks if (entry := self.entries.get(window)) is not None}
+        known = {piece: entry for piece in self.pieces() if (entry := self.entries.get(piece)) is not None}
         sizes = self._sizes([entry.path for entry in known.values() if entry.path and entry.offset is None])
-        missing = [
-            task
-            for window, task in tasks.items()
-            if (entry := known.get(window)) is None or not self._is_there(entry, task, sizes)
+        there = [
+            piece
+            for piece, entry in known.items()
+            if self._is_there(entry, tasks[piece].path if piece in tasks else self._export.part(piece), sizes)
         ]
-        self.forget(task.window for task in missing)
+        changed = known.keys() - there
+        if self._export.target.per_window:
+            self._note_changed(*(known[piece].path for piece in sorted(changed) if known[piece].path in sizes))
+        self.forget(changed)
+        covered = iter(there)
+        piece = next(covered, None)
+        missing = []
+        for window, task in tasks.items():
+            while piece is not None and piece.end <= window.start:
+                piece = next(covered, None)
+            if piece is None or window not in piece:
+                missing.append(task)
         return missing
 
-    def _is_there(self, entry: Entry, task: Task, sizes: Mapping[str, int]) -> bool:
+    def _is_there(self, entry: Entry, path: str, sizes: Mapping[str, int]) -> bool:
         if not entry.path or entry.offset is not None:
             return True
-        if entry.path != task.path or sizes.get(entry.path) != entry.bytes:
+        if entry.path != path or sizes.get(entry.path) != entry.bytes:
             return False
         if self._export.distant or not self._export.target.per_window:
             return True  # parts are hashed as they are merged
@@ -185,7 +237,7 @@ class Journal:
     def take(self, fetched: Fetched, others: Iterable[Window]) -> None:
         """Note a window that is there now. IncompleteResult when its columns are not those of the others of its run."""
         if self.head != fetched.head:
-            if any(map(self.has, others)):
+            if any(self.has(self.piece(window)) for window in others):
                 raise IncompleteResult(
                     f"the columns are not those of the other windows: {fetched.head.strip()}",
                     hint="export the ranges before and after the change by themselves",
@@ -198,10 +250,14 @@ class Journal:
                 self._claimed = joined([(whole.start, whole.end), *((file.start, file.end) for file in files)])
             self.head = fetched.head
         window = fetched.entry.window
+        self._joined[window.start] = window
         if fetched.held is not None:
             self.held[window] = fetched
             return
-        self.entries.pop(self._replaced.get(window, window), None)
+        before = self._replaced.get(window, window)
+        if before != window:
+            self._note_longer(fetched.entry.path, before)
+        self.entries.pop(before, None)
         self.entries[window] = fetched.entry
 
     def forget(self, windows: Iterable[Window]) -> None:
@@ -226,17 +282,44 @@ class Journal:
     def note_merged(self, size: int, sha256: str) -> None:
         """Note what the merged file will be."""
         whole, path = self._export.whole, self._export.path
-        rows = sum(self.entries[window].rows for window in self._export.windows)
+        rows = sum(self.entries[window].rows for window in self.pieces())
         self._merged[path] = Entry(whole.start, whole.end, path, rows, size, sha256, 0.0, 0)
         self.save()
+
+    def note_replaced(self) -> None:
+        """Note what the merged file replaces."""
+        merged = self._merged.get(self._export.path)
+        if merged is None or not merged.attempts or self._storage.size(merged.path) is None:
+            return
+        if merged.window == self._export.whole:
+            self._note_changed(merged.path)
+        else:
+            self._note_longer(merged.path, merged.window)
+
+    def _note_changed(self, *paths: str) -> None:
+        self.replaced += [f"{self._storage.address(path)}, which was not as it was exported" for path in paths]
+
+    def _note_longer(self, path: str, before: Window) -> None:
+        self.replaced.append(f"{self._storage.address(path)}, which held {before}")
 
     def note_published(self) -> None:
         """Remove the parts, then note that the merged file is in place: from then on nothing is left to do."""
         path = self._export.path
-        parts = [entry.path for window in self._export.windows if (entry := self.entries.pop(window, None)) is not None]
-        self._storage.remove(*filter(None, parts))
+        every = self._export.kept is None  # without a state, nobody may ever ask for the other parts again
+        done = [window for window in self.entries if every or window in self._export.whole]
+        self._storage.remove(*filter(None, [self.entries.pop(window).path for window in done]))
+        with suppress(SvcctlError):  # the file is whole, whatever is left beside it
+            self._remove_leftovers()
         self._merged[path] = replace(self._merged[path], attempts=1)
+        self._claim()
         self.save()
+
+    def _remove_leftovers(self) -> None:
+        """Remove what killed runs stored without noting it."""
+        folder = self._export.folder
+        named = {self._export.manifest, *(entry.path for entry in self.entries.values())}
+        self._storage.remove(*[name for name in self._storage.names(folder) if name not in named])
+        self._storage.remove_unfinished(folder)
 
     def save_if_due(self) -> None:
         """Save, unless that would be too often."""
@@ -268,15 +351,3 @@ def sizes_of(storage: Storage, names: Collection[str], *, distant: bool) -> Mapp
         folder = posixpath.commonprefix(list(names)).rpartition("/")[0]
         return {name: size for name, size in storage.sizes(folder) if name in wanted}
     return {name: size for name in names if (size := storage.size(name)) is not None}
-
-
-def difference(one: About, other: About) -> str:
-    """What two exports differ in, in words."""
-    names = {
-        "query": one.query != other.query,
-        "format": one.format != other.format,
-        "window": one.window != other.window,
-        "service": one.service != other.service,
-        "options": one.options != other.options,
-    }
-    return "another " + " and another ".join(name for name, differs in names.items() if differs)

@@ -42,6 +42,18 @@ class About:
         return _sha256(text)
 
 
+def difference(one: About, other: About) -> str:
+    """What two exports differ in, in words."""
+    names = {
+        "query": one.query != other.query,
+        "format": one.format != other.format,
+        "window": one.window != other.window,
+        "service": one.service != other.service,
+        "options": one.options != other.options,
+    }
+    return "another " + " and another ".join(name for name, differs in names.items() if differs)
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A window that was fetched, checked and stored whole.
@@ -74,7 +86,7 @@ class Manifest:
     The windows of a merged file have no entries of their own any more. `head` is what every window begins with: the
     heading of csv and tsv, the columns of parquet as JSON, empty for ndjson; None before the first window. `claimed`
     are the ranges of all runs so far, as (start, end) in order: files of windows in them were written by this export,
-    whatever ended its run.
+    whatever ended its run. Where all runs write the same file, it is the range of the last one.
     """
 
     about: About
@@ -115,7 +127,8 @@ class Manifest:
             return cls(about, document["head"], entries, merged, claimed)
         except (ValueError, KeyError, TypeError, RecursionError):
             raise UsageError(
-                f"manifest {path} is damaged", hint="remove it to begin the export again, or give --force"
+                f"manifest {path} is damaged",
+                hint="export all of it again with --force, and with --from and --to instead of --state",
             ) from None
 
 

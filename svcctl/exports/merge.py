@@ -68,7 +68,7 @@ class Merging:
         journal = self._journal
         inside = sorted((entry for entry in journal.entries.values() if entry.offset is not None), key=_offset)
         whole = list(_read_again(growing, inside, export, journal.head))
-        pairs = zip((entry for entry, _ in whole), _ordered(export, journal), strict=False)
+        pairs = zip((entry for entry, _ in whole), _ordered(journal), strict=False)
         stays = list(takewhile(lambda pair: pair[0] == pair[1], pairs))
         if stays:
             self._digest = whole[len(stays) - 1][1]
@@ -146,9 +146,9 @@ def _read_again(
         yield entry, digest.copy()
 
 
-def _ordered(export: Export, journal: Journal) -> Iterator[Entry]:
+def _ordered(journal: Journal) -> Iterator[Entry]:
     """What this run's file begins with, as far as its windows are there."""
-    for window in export.windows:
+    for window in journal.pieces():
         if (entry := journal.entries.get(window)) is None:
             return
         if entry.path:

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from svcctl import files
-from svcctl.errors import UsageError
+from svcctl.errors import IncompleteResult
 
 METRICS = {
     "success": "Whether the last run exported all of its windows (1) or not (0).",
     "timestamp_seconds": "When the last run ended, in epoch seconds.",
     "duration_seconds": "How long the last run took.",
     "until_seconds": "The end of what is exported without a gap, in epoch seconds.",
-    "rows": "Rows of the windows of the last run.",
-    "bytes": "Bytes that the windows of the last run take where they are stored.",
+    "rows": "Rows of the windows of the last run; after a failure, of those that it fetched.",
+    "bytes": "Bytes that these windows take where they are stored.",
     "windows": "Windows of the last run.",
     "windows_fetched": "Windows that the last run fetched.",
     "windows_missing": "Windows that the last run could not export.",
@@ -28,20 +28,19 @@ def to_text(name: str, values: Mapping[str, float]) -> str:
     label = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     lines = []
     for metric, meaning in METRICS.items():
-        if metric in values:
-            full = f"svcctl_export_{metric}"
-            lines += [
-                f"# HELP {full} {meaning}",
-                f"# TYPE {full} gauge",
-                f'{full}{{export="{label}"}} {values[metric]:.15g}',
-            ]
+        full = f"svcctl_export_{metric}"
+        lines += [
+            f"# HELP {full} {meaning}",
+            f"# TYPE {full} gauge",
+            f'{full}{{export="{label}"}} {values[metric]:.15g}',
+        ]
     return "\n".join(lines) + "\n"
 
 
 def write(path: Path, name: str, values: Mapping[str, float]) -> None:
-    """Replace the file, so that a collector never reads half of it."""
+    """Replace the file, so that a collector never reads half of it. IncompleteResult when it cannot be written."""
     try:
         files.write(path, to_text(name, values).encode("utf-8", "surrogateescape"))
         path.chmod(0o644)
     except OSError as error:
-        raise UsageError(f"the metrics file {path} cannot be written: {error.strerror}") from None
+        raise IncompleteResult(f"the metrics file {path} cannot be written: {error.strerror}") from None

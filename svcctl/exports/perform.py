@@ -17,14 +17,10 @@ from svcctl.exports.fetch import Fetch, Progress, fetch
 from svcctl.exports.manifest import Entry
 from svcctl.exports.pace import Pace
 from svcctl.exports.run import Run
-from svcctl.exports.spool import Memory
+from svcctl.exports.spool import HELD_BYTES, Memory
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
-
-
-HELD_BYTES = 48 << 20
-"""Bytes of windows that wait in memory for their turn in the merged file; more go to parts."""
 
 
 @dataclass
@@ -50,12 +46,16 @@ class Going:
             self._before = done
         self.done, self.of = done, of
 
+    @property
+    def fetched(self) -> int:
+        """The windows that this run has fetched."""
+        return self.done - (self._before or 0)
+
     def line(self) -> str:
         """One line for a person who waits."""
         if not self.of:
             return "looking for what is there already"
         progress, seconds = self.progress, max(self.seconds, 0.001)
-        fetched = self.done - (self._before or 0)
         parts = [
             f"{self.done} of {self.of} windows",
             f"{_short(progress.rows / seconds).rstrip()} rows/s",
@@ -63,8 +63,8 @@ class Going:
         ]
         if progress.retries:
             parts.append("1 retry" if progress.retries == 1 else f"{progress.retries} retries")
-        if fetched and self.done < self.of:
-            parts.append(f"{_time(seconds / fetched * (self.of - self.done))} left")
+        if self.fetched and self.done < self.of:
+            parts.append(f"{_time(seconds / self.fetched * (self.of - self.done))} left")
         return ", ".join(parts)
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from svcctl.api.outline import outline
 from svcctl.api.query import QueryRequest
 from svcctl.errors import SvcctlError, UsageError
 from svcctl.exports.export import Export, folder_of
 from svcctl.exports.formats import format_of
-from svcctl.exports.journal import difference
-from svcctl.exports.manifest import About, stored
-from svcctl.exports.state import State
+from svcctl.exports.manifest import About, difference, stored
+from svcctl.exports.state import State, directory_of
 from svcctl.exports.windows import Target, Window, common_length, cut, length_text
 from svcctl.storage.targets import open_target
 
@@ -40,6 +40,31 @@ def check_window(query: str, length: int) -> int:
                 )
             periods.append(clause.every)
     return common_length(length, periods)
+
+
+def check_target(target: str) -> None:
+    """UsageError for a target that cannot be a file, or that is one file in a folder which does not exist.
+
+    The folders of a pattern are made, since it names them; a folder that is missing elsewhere is a slip.
+    """
+    if not target:
+        raise UsageError("--output is empty", hint="name a file, as in -o events.csv")
+    if "://" in target:
+        return
+    path = Path(target)
+    if target.startswith("~"):
+        raise UsageError(
+            f"{target} begins with ~, which the shell replaces outside quotes only", hint=_no_tilde(target)
+        )
+    if target.endswith("/") or path.is_dir():
+        raise UsageError(f"{target} is a directory", hint=f"name a file in it, as in -o {path / 'events.csv'}")
+    named = Target(target)
+    if not (named.per_window or named.per_run or path.parent.exists()):
+        raise UsageError(f"the directory {path.parent} does not exist", hint=f"make it with: mkdir -p {path.parent}")
+
+
+def _no_tilde(target: str) -> str:
+    return f'write "$HOME/{target[2:]}"' if target.startswith("~/") else f"write ./{target} for a file of this name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +155,7 @@ def plan(
         overwrite=asked.overwrite,
         kept=KEPT if asked.incremental else None,
     )
-    return export, State(about.key, asked.target, whole.end, length)
+    return export, State(about.key, asked.target, whole.end, length, directory_of(asked.target))
 
 
 def _start(asked: Asked, state: State | None, about: About, environment: Mapping[str, str]) -> int:
@@ -142,6 +167,11 @@ def _start(asked: Asked, state: State | None, about: About, environment: Mapping
         what = "another target" if state.key == about.key else _other(state, about, environment)
         raise UsageError(
             f"the state belongs to an export with {what}", hint="give another name to --state, or the same export"
+        )
+    if state.directory not in ("", directory_of(asked.target)):
+        raise UsageError(
+            f"the state belongs to the export to {Path(state.directory, state.target)}",
+            hint=f"run it in {state.directory}, or give another name to --state",
         )
     return state.until
 

@@ -27,7 +27,8 @@ from svcctl.exports.formats import Part
 from svcctl.exports.journal import Journal
 from svcctl.exports.manifest import Entry
 from svcctl.exports.merge import Damaged, Merging, checked, heading_of, merging
-from svcctl.exports.spool import Unstored
+from svcctl.exports.spool import HELD_BYTES, Unstored
+from svcctl.exports.stride import Stride
 from svcctl.exports.windows import Window
 
 AHEAD = 2
@@ -35,7 +36,7 @@ AHEAD = 2
 ENDING_SECONDS = 2.0
 """How long a run that fails waits for the workers that are at a window."""
 HOPELESS = (Unstored, UsageError, CredentialsError, Locked)
-"""What fails one window fails all of them: these errors end a run that keeps going, too."""
+"""What fails one window fails all of them, as a mistake in the query does: it ends a run that keeps going, too."""
 
 
 class Run:
@@ -64,7 +65,7 @@ class Run:
         self._stopping = stopping
         self._keep_going = keep_going
         self._done = done
-        self._tasks = export.tasks()
+        self._tasks: dict[Window, Task] = {}
         self._journal = Journal(export)
         self._fetched = 0
         self._idle = False
@@ -81,11 +82,14 @@ class Run:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Keep other runs of this export out, as far as the storage has locks: local files do."""
-        folder = self._export.folder
+        folder, lock_name = self._export.folder, f"{self._export.folder}run"
         try:
-            lock = self._export.storage.create(f"{folder}run", overwrite=True)
+            lock = self._storage.create(lock_name, overwrite=True)
         except Locked:
             raise Locked(f"another run of the export to {self._export.target.text} is going on") from None
+        except UsageError as error:  # a person knows the target, not the folder beside it
+            message = error.message.replace(self._storage.address(lock_name), self._export.target.text)
+            raise UsageError(message, hint=error.hint) from None
         try:
             with lock:
                 yield
@@ -93,7 +97,8 @@ class Run:
             self._export.storage.remove_folder(folder)
 
     def _run(self) -> Summary:
-        self._journal.open(self._tasks)
+        self._export = self._journal.open()
+        self._tasks = self._export.tasks()
         try:
             if self._export.target.per_window:
                 missing = self._journal.missing(self._tasks)
@@ -119,21 +124,22 @@ class Run:
 
     def _fetching(self, tasks: Sequence[Task]) -> Iterator[Window]:
         """Fetch windows; yields each when its entry is in the manifest, or when it failed and the run keeps going."""
-        waiting = iter(tasks)
-        ended: SimpleQueue[tuple[Task, Future[Fetched]]] = SimpleQueue()
+        part = self._export.part if self._export.joins_windows else None
+        stride = Stride(tasks, self._workers, part, HELD_BYTES // (self._workers + 2))
+        ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]] = SimpleQueue()
         handing = threading.Lock()
-        handed = 0
+        working = 0
 
         def hand_out(_: object = None) -> None:
-            nonlocal handed
+            nonlocal working
             with handing:
-                task = None if self._stopping.is_set() else next(waiting, None)
-                if task is None:
+                some = None if self._stopping.is_set() else stride.next()
+                if some is None:
                     return
-                handed += 1
-                future = self._executor.submit(self._fetch, task)
+                working += 1
+                future = self._executor.submit(self._fetch, stride.joined(some))
             # What a worker has done is queued before it is given the next window.
-            future.add_done_callback(lambda future: ended.put((task, future)))
+            future.add_done_callback(lambda future: ended.put((some, future)))
             future.add_done_callback(hand_out)
 
         of, taken = len(self._tasks), 0
@@ -143,41 +149,56 @@ class Run:
         try:
             while taken < len(tasks):
                 with handing:
-                    if self._stopping.is_set() and handed == taken:
+                    if self._stopping.is_set() and not working:
                         raise Stopped
-                task, future = ended.get()
-                taken += 1
+                some, future = ended.get()
+                with handing:
+                    working -= 1
+                entry = None
                 try:
-                    self._take(future.result())
+                    entry = self._take(future.result(), len(some))
+                    stride.learn(entry, len(some))
                 except SvcctlError as error:
-                    if not self._keep_going or isinstance(error, HOPELESS):
-                        raise _of_window(task.window, error) from None
-                    self._failed[task.window] = error
+                    if not _is_hopeless(error) and stride.split(some):
+                        for _ in some:
+                            hand_out()
+                        continue
+                    self._give_up(some[0].window, error)
+                taken += len(some)
                 self._journal.save_if_due()
-                self._done(of - len(tasks) + taken, of, self._journal.entry(task.window))
-                yield task.window
+                self._done(of - len(tasks) + taken, of, entry)
+                yield some[0].window
         finally:
             if taken < len(tasks):
                 self._stopping.set()
                 with handing:
-                    left = handed - taken
+                    left = working
                 self._take_what_is_done(ended, left)
 
-    def _take_what_is_done(self, ended: SimpleQueue[tuple[Task, Future[Fetched]]], left: int) -> None:
+    def _give_up(self, window: Window, error: SvcctlError) -> None:
+        """Leave a window out, or end the run with the error that it failed with."""
+        if _is_hopeless(error):
+            raise error from None
+        if not self._keep_going:
+            raise _of_window(window, error) from None
+        self._failed[window] = error
+
+    def _take_what_is_done(self, ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]], left: int) -> None:
         """Note the windows that other workers complete while the run ends, so that the next one need not ask again."""
         deadline = time.monotonic() + ENDING_SECONDS
         for _ in range(left):
             try:
-                _, future = ended.get(timeout=max(0.0, deadline - time.monotonic()))
-                self._take(future.result())
+                some, future = ended.get(timeout=max(0.0, deadline - time.monotonic()))
+                self._take(future.result(), len(some))
             except Empty:
                 return
             except Exception:  # the error that ends the run is on its way already
                 continue
 
-    def _take(self, fetched: Fetched) -> None:
+    def _take(self, fetched: Fetched, windows: int) -> Entry:
         self._journal.take(fetched, self._tasks)
-        self._fetched += 1
+        self._fetched += windows
+        return fetched.entry
 
     # Merging
 
@@ -191,6 +212,7 @@ class Run:
                     if self._failed:
                         self._journal.save()
                         return  # the gaps are listed, and a file with gaps is not published
+                    self._journal.note_replaced()
                     file.publish()
                 break
             except Damaged as error:
@@ -206,9 +228,13 @@ class Run:
         arriving = self._fetching([replace(task, hold=True) for task in missing] if file.grows else missing)
 
         def parts() -> Iterator[Part]:
-            for window in export.windows:
-                while not journal.has(window) and window not in self._failed:
+            reached = export.whole.start
+            for planned in export.windows:
+                if planned.start < reached:
+                    continue  # it came with the ones before
+                while not journal.has(window := journal.piece(planned)) and planned not in self._failed:
                     next(arriving)
+                reached = window.end
                 if self._failed:
                     journal.settle()
                     continue
@@ -238,7 +264,7 @@ class Run:
 
     def _summary(self) -> Summary:
         entries, merged = self._journal.entries, self._journal.merged
-        there = [entry for window in self._export.windows if (entry := entries.get(window)) is not None]
+        there = [entry for window in self._journal.pieces() if (entry := entries.get(window)) is not None]
         if merged is not None and merged.attempts:
             there = [merged]
         gaps = tuple(sorted(self._failed.items(), key=lambda item: item[0]))
@@ -250,6 +276,7 @@ class Run:
             gaps=gaps,
             until=self._until(gaps[0][0] if gaps else None),
             idle=self._idle,
+            replaced=tuple(self._journal.replaced),
         )
 
     def _until(self, gap: Window | None) -> int:
@@ -257,6 +284,10 @@ class Run:
         if gap is None:
             return whole.end
         return gap.start if self._export.target.per_window else whole.start
+
+
+def _is_hopeless(error: SvcctlError) -> bool:
+    return isinstance(error, HOPELESS) or getattr(error, "place", None) is not None
 
 
 def _of_window(window: Window, error: SvcctlError) -> SvcctlError:

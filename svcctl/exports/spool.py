@@ -13,6 +13,8 @@ from typing import IO
 from svcctl.errors import IncompleteResult, reason
 from svcctl.storage import Sink
 
+HELD_BYTES = 48 << 20
+"""Bytes of windows that wait in memory for their turn in the merged file; more go to parts."""
 MEMORY_BYTES = 1 << 22
 """Bytes that are held in memory; more go to a file."""
 PIECE_BYTES = 1 << 18

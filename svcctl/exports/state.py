@@ -27,12 +27,21 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`until` is the epoch second at which the next run starts; `key` is that of the export, `target` where it goes."""
+    """`until` is the epoch second at which the next run starts; `key` is that of the export, `target` where it goes.
+
+    `directory` is the one in which a relative target is; states of earlier versions do not have it.
+    """
 
     key: str
     target: str
     until: int
     window: int
+    directory: str = ""
+
+
+def directory_of(target: str) -> str:
+    """The directory in which a relative target is; empty for one that is the same everywhere."""
+    return "" if "://" in target or Path(target).is_absolute() else str(Path.cwd())
 
 
 def default_states(environment: Mapping[str, str]) -> States:
@@ -75,7 +84,9 @@ class States:
             return None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise UsageError(
-                f"state {path} is damaged", hint="remove it, and say with --from where the next run starts"
+                f"state {path} is damaged",
+                hint="remove it, and give the next run --from: 'svcctl export status PATH', with PATH as given to -o, "
+                "shows the end of what is there",
             ) from None
         except OSError as error:
             raise UsageError(f"state {path} cannot be read: {error.strerror}") from None
@@ -84,7 +95,8 @@ class States:
         """The state of the export to a target, if there is one."""
         for name in self.names():
             with suppress(UsageError):  # what is wrong with another state is no concern of this export
-                if (state := self.load(name)) is not None and state.target == target:
+                state = self.load(name)
+                if state is not None and state.target == target and state.directory in ("", directory_of(target)):
                     return state
         return None
 
@@ -99,11 +111,21 @@ class States:
         """Replace the state of a name, on the disk before this returns."""
         path = self.path(name)
         document = {"version": VERSION, **asdict(state)}
+        if not state.directory:
+            del document["directory"]  # earlier versions do not know it
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             files.write(path, (json.dumps(document) + "\n").encode())
         except OSError as error:
             raise UsageError(f"state {path} cannot be written: {error.strerror}") from None
+
+    def remove(self, name: str) -> None:
+        """Forget a state."""
+        path = self.path(name)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise UsageError(f"state {path} cannot be removed: {error.strerror}") from None
 
     @contextmanager
     def locked(self, name: str) -> Iterator[None]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from svcctl.errors import NotFound, UsageError
+from svcctl.errors import NotFound, SvcctlError, UsageError
 from svcctl.exports.export import folder_of
 from svcctl.exports.journal import sizes_of
 from svcctl.exports.manifest import Entry, Manifest, stored
-from svcctl.exports.state import State, States
+from svcctl.exports.state import State, States, directory_of
 from svcctl.exports.windows import Target, Window
 from svcctl.storage import Storage
+from svcctl.storage.local import Local
 from svcctl.storage.targets import open_target
 
 
@@ -28,6 +31,22 @@ class Found:
     @property
     def per_window(self) -> bool:
         return Target(self.target).per_window
+
+    @property
+    def per_run(self) -> bool:
+        """Whether names depend on the run that writes them."""
+        return Target(self.target).per_run
+
+    def named_by(self, entry: Entry) -> Window:
+        """The range that gives a file its name again: from the start of its run, where its name holds that."""
+        if not (self.per_window and self.per_run):
+            return entry.window
+        starts = {window.start for window in self.manifest.entries if window.start <= entry.start}
+        for start in sorted(starts, reverse=True):
+            # the path of an entry is relative to its storage, and so ends the target
+            if Target(self.target).path(Window(start, entry.end), entry.window).endswith(entry.path):
+                return Window(start, entry.end)
+        return entry.window
 
     def gaps(self) -> list[Window]:
         """The ranges that runs were to export and have not."""
@@ -47,8 +66,11 @@ class Found:
         """Whether the state has moved past this window, so that its next run does not fetch it again."""
         return self.state is not None and window.start < self.state.until
 
-    def holdings(self) -> tuple[list[Entry], list[Entry]]:
-        """What is there, each window once, and what was there and has no file any more."""
+    def holdings(self) -> tuple[list[Entry], list[tuple[str, Entry]]]:
+        """What is there, each window once, and what has no file any more, or one of another size, with which of both.
+
+        Damage that leaves the size as it was is found by hashing only.
+        """
         manifest = self.manifest
         starts = sorted(window.start for window in manifest.entries)
 
@@ -59,13 +81,15 @@ class Found:
 
         merged = [entry for entry in manifest.merged if not in_windows(entry)]
         entries = [*merged, *(entry for _, entry in sorted(manifest.entries.items()))]
-        stored = {entry.path for entry in entries if entry.path and entry.offset is None}
+        stored = {entry.path: entry for entry in entries if entry.path and entry.offset is None}
         sizes = sizes_of(self.storage, stored, distant="://" in self.target)
-        gone = stored - sizes.keys()
-        return (
-            [entry for entry in entries if entry.path not in gone or entry.offset is not None],
-            [entry for entry in entries if entry.path in gone and entry.offset is None],
-        )
+        lost = [
+            ("no file" if path not in sizes else "damaged", entry)
+            for path, entry in stored.items()
+            if sizes.get(path) != entry.bytes
+        ]
+        gone = [entry for _, entry in lost]
+        return [entry for entry in entries if entry not in gone], lost
 
     def files(self) -> list[Entry]:
         """The files that should be there: those of windows and of runs, and the parts of a run that has not ended.
@@ -82,7 +106,17 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
     state = states.load(name) if name in states.names() else states.that_writes(name)
     target = name if state is None else state.target
     storage, path = open_target(target, environment)
+    if state is not None and state.directory not in ("", directory_of(target)):
+        storage = Local(Path(state.directory))
     manifest = stored(storage, folder_of(Target(path)))
+    if manifest is None and name in states.names():
+        old = state is not None and not state.directory and directory_of(target)
+        raise NotFound(
+            f"the state '{name}' writes to '{target}', where nothing is exported",
+            hint="its path is relative: ask in the directory in which its export runs" if old else None,
+        )
+    if manifest is None and (one := _one_file(target)) is not None:
+        return one
     if manifest is None:
         known = ", ".join(states.names())
         raise NotFound(
@@ -92,14 +126,37 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
     return Found(target, storage, manifest, state)
 
 
+def _one_file(path: str) -> Found | None:
+    """A local file that an export wrote among others, as if it were an export by itself; it may be gone."""
+    if "://" in path or Path(path).is_dir():
+        return None
+    wanted = Path(path).absolute()
+    for described in (found for folder in wanted.parents for found in folder.glob(".*.export/manifest.json")):
+        with suppress(SvcctlError):  # what is wrong with another export is no concern of this one
+            manifest = stored(Local(), f"{described.parent}/")
+            if manifest is not None and (entry := _entry_of(manifest, str(wanted))) is not None:
+                alone = {entry.window: replace(entry, path=path)}
+                claimed = ((entry.start, entry.end),)
+                return Found(path, Local(), replace(manifest, entries=alone, merged=(), claimed=claimed), None)
+    return None
+
+
+def _entry_of(manifest: Manifest, path: str) -> Entry | None:
+    """The entry of the file at an absolute path; its own path begins where the export ran."""
+    for entry in (*manifest.entries.values(), *manifest.merged):
+        if entry.path and entry.offset is None and path.endswith(f"/{entry.path.removeprefix('/')}"):
+            return entry
+    return None
+
+
 def damage(found: Found) -> Iterator[tuple[str, Window]]:
     """What is wrong with each file that is not what was written, and each range that is missing; and which range."""
     for entry in found.files():
         address = found.storage.address(entry.path)
         try:
             if found.storage.sha256(entry.path) != entry.sha256:
-                yield f"{address} is damaged", entry.window
+                yield f"{address} is damaged", found.named_by(entry)
         except UsageError:
-            yield f"{address} is missing", entry.window
+            yield f"{address} is missing", found.named_by(entry)
     for gap in found.gaps():
         yield f"{gap} is not exported yet", gap

@@ -123,6 +123,11 @@ class Target:
         return not {"from", "to"}.isdisjoint(self._fields())
 
     @property
+    def is_one_file(self) -> bool:
+        """Whether all runs write the same file."""
+        return not (self.per_window or self.per_run)
+
+    @property
     def ends_with_run(self) -> bool:
         """Whether a name depends on where the run ends."""
         return "to" in self._fields()

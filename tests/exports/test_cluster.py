@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -111,10 +112,31 @@ def test_a_worker_that_would_ask_another_service_is_refused(cluster: Cluster) ->
     done = export(Cluster(other, cluster.address, cluster.workers), "--on-error", "stop")
     first, second = done.stderr.splitlines()
     assert (done.returncode, left(cluster.shell.home)) == (2, [])
-    assert first.endswith(
-        f"UTC: a worker would ask {cluster.shell.variables['SVCCTL_BASE_URL']}, not https://events.example.com"
-    )
+    asked = cluster.shell.variables["SVCCTL_BASE_URL"]
+    assert first == f"svcctl: error: a worker would ask {asked}, not https://events.example.com"
     assert second == "hint: give the workers the same profile, or the same SVCCTL_… environment"
+
+
+def test_ctrl_c_ends_the_export_at_once_and_the_next_run_completes_it(
+    cluster: Cluster, proxy: FaultyProxy, events: Shell
+) -> None:
+    proxy.choose = lambda body: "stall" if json.loads(body)["from"] == START + 1800 else None
+    command = ("export", "from exported.events", "--from", str(START), "--to", "1h", "--window", "1m", "-o", "all.csv")
+    process = cluster.shell.start(*command, "--scheduler", cluster.address, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while proxy.asked.total() < 40:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=20)[1] == (
+        b"svcctl: interrupted\nhint: the same command again fetches only what is missing\n"
+    )
+    assert (process.returncode, left(cluster.shell.home)) == (130, [])
+    proxy.choose = lambda body: None
+    done = export(cluster)
+    assert done.returncode == 0, done.stderr
+    expected = events("query", "from exported.events", "--from", str(START), "--to", "1h", "-f", "csv")
+    assert (cluster.shell.home / "all.csv").read_bytes().decode() == expected.stdout
 
 
 def test_refusals_reach_the_terminal_as_they_are(cluster: Cluster, proxy: FaultyProxy) -> None:
@@ -123,5 +145,6 @@ def test_refusals_reach_the_terminal_as_they_are(cluster: Cluster, proxy: Faulty
     assert (done.returncode, done.stderr) == (
         6,
         "svcctl: error: window 2024-01-31 00:10:00 to 2024-01-31 00:11:00 UTC: "
-        "the service answered HTTP 503: not now\n",
+        "the service answered HTTP 503: not now\n"
+        "hint: the same command again fetches only what is missing\n",
     )

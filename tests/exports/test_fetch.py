@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 from tempfile import gettempdir
 
 import pytest
@@ -17,7 +21,7 @@ from svcctl.api.query import QueryRequest
 from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
 from svcctl.exports.fetch import Fetched, Progress, Task, fetch
 from svcctl.exports.manifest import Entry
-from svcctl.exports.pace import Pace
+from svcctl.exports.pace import Pace, Turns
 from svcctl.exports.windows import Window
 from svcctl.storage.local import Local
 
@@ -40,7 +44,7 @@ def run(
             task,
             client,
             Local(folder),
-            Pace(),
+            pace or Pace(),
             progress or Progress(),
             threading.Event(),
             delay=lambda failures: 0.0,
@@ -81,8 +85,82 @@ def test_one_retry_after_slows_all_workers(serve: Serve, tmp_path: Path) -> None
 
     script = serve(http("429 Slow", "", "Retry-After: 7"), http("200 OK", "a,b\n1,2\n", CSV))
     with Client(script.url, AUTH, retries=0, timeout=10) as client:
-        fetched = fetch(task(), client, Local(tmp_path), Pace(clock=lambda: now), Progress(), Over())
-    assert (fetched.entry.attempts, waits) == (2, [7.0])
+        fetched = fetch(
+            task(), client, Local(tmp_path), Pace(clock=lambda: now, chance=lambda: 0.25), Progress(), Over()
+        )
+    assert (fetched.entry.attempts, [round(wait, 3) for wait in waits]) == (2, [7.1])
+
+
+BUSY = http("429 Slow", "", "Retry-After: 0")
+
+
+def test_a_refusal_costs_no_retry_while_an_older_request_is_answered(serve: Serve, tmp_path: Path) -> None:
+    answer = http("200 OK", "a,b\n1,2\n", CSV)
+    pace, other = Pace(chance=lambda: 0.0), Progress()
+    with pace.turns():  # another window's request
+        fetched = run(serve(*[BUSY] * 9, answer), tmp_path, task(), pace, other)
+    assert (fetched.entry.attempts, other.retries) == (10, 9)
+
+
+def test_refusals_are_counted_in_a_row_until_another_window_is_fetched() -> None:
+    pace = Pace()
+    turns = pace.turns()
+
+    def refused() -> int:
+        with suppress(Unavailable), turns:
+            raise Unavailable("refused")
+        return turns.refused()
+
+    assert [refused(), refused()] == [1, 2]
+    with pace.turns():
+        pass
+    assert [refused(), refused()] == [0, 1]
+
+
+def test_after_a_pause_a_request_that_was_just_refused_comes_last() -> None:
+    pace, stopping, asked = Pace(chance=lambda: 0.0), threading.Event(), list[int]()
+    pace.hold(0.1)
+
+    def worker(number: int) -> None:
+        for _ in range(3):
+            assert pace.wait(stopping)
+            asked.append(number)
+            pace.hold(0.05)
+
+    with ThreadPoolExecutor(4) as pool:
+        for one in [pool.submit(worker, number) for number in range(4)]:
+            one.result()
+    assert sorted(asked[:4]) == [0, 1, 2, 3]
+    assert asked == asked[:4] * 3
+
+
+def test_every_second_request_refused_at_random_uses_no_windows_retries_up() -> None:
+    """Four workers come back from each pause in any order, as they do when all wait for the same Retry-After."""
+    random, pace, in_a_row = Random(31), Pace(), []
+    workers, costs = [pace.turns() for _ in range(4)], Counter[Turns]()
+    for _ in range(720):
+        for turns in random.sample(workers, 4):
+            if random.random() < 0.5:
+                with turns:
+                    pass
+                workers[workers.index(turns)] = pace.turns()
+                continue
+            with suppress(Unavailable), turns:
+                raise Unavailable("refused")
+            in_a_row.append(turns.refused())
+            costs[turns] += in_a_row[-1] > 0
+    assert (max(in_a_row), max(costs.values())) == (3, 6)
+
+
+def test_a_service_that_refuses_all_requests_uses_the_retries_up(serve: Serve, tmp_path: Path) -> None:
+    script = serve(BUSY)
+    pace = Pace(chance=lambda: 0.0)
+    with ThreadPoolExecutor(4) as pool:
+        refused = [pool.submit(run, script, tmp_path, task(path=f"{one}.csv"), pace) for one in range(4)]
+        for one in refused:
+            with pytest.raises(Unavailable):
+                one.result()
+    assert len(script.requests) >= 12
 
 
 @pytest.mark.parametrize(

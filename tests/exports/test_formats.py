@@ -13,7 +13,8 @@ from pyarrow import parquet
 
 from svcctl.api.events import MODES, QueryResponse
 from svcctl.errors import IncompleteResult
-from svcctl.exports.formats import FORMATS, ROWS_PER_GROUP, Part
+from svcctl.exports.formats import FORMATS, Part
+from svcctl.parquet import ROWS_PER_GROUP
 
 PARQUET = FORMATS["parquet"]
 

@@ -55,7 +55,8 @@ class Hourly:
         if lines:
             file = self.folder / "arriving.ndjson"
             file.write_text("".join(lines))
-            own_service.load(self.client, str(file), self.table, time_field="eventdate", format="ndjson")
+            wishes = own_service.Wishes(time_field="eventdate", format="ndjson")
+            own_service.load(self.client, [(str(file), file.name)], self.table, wishes)
 
     def run(self, now: int) -> None:
         """What the command does with --state and --lag, at this moment."""

@@ -29,6 +29,7 @@ class Command:
 
     def __post_init__(self) -> None:
         self.asking = threading.Event()
+        self.folder.mkdir(parents=True)
         self.proxy.choose = self._slow
 
     def _slow(self, body: bytes) -> str:
@@ -95,7 +96,6 @@ def kill_and_run_again(
     command = Command(home, proxy, name)
     if name not in undisturbed:
         whole = Command(Shell(home.home / "whole", home.variables), proxy, name)
-        whole.shell.home.mkdir()
         process = whole.shell.start(*whole.arguments)
         assert whole.asking.wait(60)
         started = time.monotonic()

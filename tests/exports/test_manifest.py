@@ -92,6 +92,7 @@ def test_a_damaged_manifest_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         Manifest.from_text(text, "m.json")
     assert caught.value.message == "manifest m.json is damaged"
+    assert caught.value.hint == "export all of it again with --force, and with --from and --to instead of --state"
 
 
 def test_no_changed_digit_goes_unnoticed() -> None:

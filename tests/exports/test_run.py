@@ -7,7 +7,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 from support.exports import START, WINDOW, Exports, left
@@ -17,6 +16,7 @@ from support.shells import Shell
 from svcctl.errors import CredentialsError, IncompleteResult, Locked, SvcctlError, UsageError
 from svcctl.exports.export import Summary
 from svcctl.exports.fetch import Stopped
+from svcctl.exports.manifest import Manifest
 from svcctl.exports.state import States
 from svcctl.exports.status import damage, find
 from svcctl.storage import Growing
@@ -181,7 +181,7 @@ def test_a_file_that_is_not_ours_is_not_overwritten(exports: Exports) -> None:
         file.write_text("mine")
         with pytest.raises(UsageError) as caught:
             exports(name)
-        assert (caught.value.message, file.read_text()) == (f"{file} exists", "mine")
+        assert (caught.value.message, file.read_text()) == (f"{file} already exists", "mine")
         exports(name, overwrite=True)
         assert file.read_text().startswith("eventdate,n,name,x,ok\n")
 
@@ -418,24 +418,66 @@ def test_a_part_with_other_columns_is_never_merged(exports: Exports, serve: Serv
     assert (exports.folder / "0000.csv").read_text() == "a,b,c\n1,2,3\n1,2,3\n"
 
 
-@pytest.mark.parametrize("name", ["all.csv", "{start:%H}.csv"])
-def test_a_file_is_replaced_by_one_of_more_time_and_never_by_one_of_less(
-    exports: Exports, events: Shell, name: str
-) -> None:
+def test_a_file_is_replaced_by_one_of_more_time_and_never_by_one_of_less(exports: Exports, events: Shell) -> None:
     def run(start: int, end: int) -> Summary:
-        return exports(name, window=3600, start=START + start, end=START + end)
+        return exports("all.csv", window=3600, start=START + start, end=START + end)
 
     run(0, 1500)
     run(0, 3000)
-    file = exports.folder / name.format(start=datetime.fromtimestamp(START, UTC))
+    file = exports.folder / "all.csv"
     content = file.read_bytes()
     for start, end in ((0, 1500), (1500, 3600), (3000, 3600)):
         with pytest.raises(UsageError) as caught:
             run(start, end)
-        assert (caught.value.message, file.read_bytes()) == (f"{file} exists", content)
+        assert (caught.value.message, file.read_bytes()) == (f"{file} already exists", content)
     assert run(0, 3000).fetched == 0
     run(0, 3600)
     assert file.read_bytes() == query(events, "csv")
+
+
+def test_a_file_of_a_pattern_is_extended_by_a_run_that_begins_or_ends_within_its_window(
+    exports: Exports, events: Shell
+) -> None:
+    def run(start: int, end: int) -> tuple[int, tuple[str, ...]]:
+        summary = exports("{start:%H}.csv", window=3600, start=START + start, end=START + end)
+        return summary.fetched, summary.replaced
+
+    file = exports.folder / "00.csv"
+    held = f"{file}, which held 2024-01-31 00:00:00 to 2024-01-31 00:50:00 UTC"
+    assert [run(0, 3000), run(0, 1500), run(1500, 3000), run(40, 3600)] == [(1, ()), (0, ()), (0, ()), (1, (held,))]
+    assert file.read_bytes() == query(events, "csv")
+    file.write_text("mine")
+    assert run(0, 3600) == (1, (f"{file}, which was not as it was exported",))
+    assert file.read_bytes() == query(events, "csv")
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_a_killed_run_of_a_pattern_is_resumed_when_a_relative_start_has_moved_on(exports: Exports, noted: bool) -> None:
+    name = "{start:%H%M}.csv"
+    exports.proxy.choose = broken(600, 1200, 1800, 2400)
+    with pytest.raises(IncompleteResult):
+        exports(name, workers=1, start=START + 5, end=START + 3000)
+    if not noted:  # as after kill -9
+        manifest = next(exports.folder.glob(".*.export")) / "manifest.json"
+        document = Manifest.from_text(manifest.read_text(), "")
+        manifest.write_text(replace(document, entries={}).to_text())
+    exports.proxy.choose = lambda body: None
+    assert exports(name, start=START + 40, end=START + 3040).fetched == 6 - noted
+    found = find(str(exports.folder / name), States(exports.folder / "states"), {})
+    assert (found.manifest.claimed, list(damage(found))) == (((START + 5, START + 3040),), [])
+
+
+@pytest.mark.parametrize("name", ["{from:%d}.csv", "{from:%d}/{start:%H%M}.csv", "{start:%d%H%M}.csv"])
+def test_a_killed_run_of_another_day_leaves_nothing_that_the_next_one_misses(exports: Exports, name: str) -> None:
+    exports.proxy.choose = broken(600)
+    with pytest.raises(IncompleteResult):
+        exports(name, workers=1)
+    exports.proxy.choose = lambda body: None
+    exports(name, start=START + 86_400, end=START + 86_400 + 1200)
+    found = find(str(exports.folder / name), States(exports.folder / "states"), {})
+    assert (list(damage(found)), found.gaps()) == ([], [])
+    exports(name)
+    assert len(list(exports.folder.glob("**/.*.export/*"))) == 1
 
 
 def test_a_file_that_appears_during_a_run_is_not_overwritten(exports: Exports) -> None:
@@ -447,7 +489,7 @@ def test_a_file_that_appears_during_a_run_is_not_overwritten(exports: Exports) -
     exports.proxy.choose = choose
     with pytest.raises(UsageError) as caught:
         exports("all.csv")
-    assert (caught.value.message, file.read_text()) == (f"{file} exists", "mine")
+    assert (caught.value.message, file.read_text()) == (f"{file} already exists", "mine")
 
 
 def test_what_fails_every_window_ends_a_run_that_keeps_going(exports: Exports, serve: Serve) -> None:
@@ -477,7 +519,7 @@ def test_targets_that_look_alike_have_manifests_of_their_own(exports: Exports) -
     file.write_text("mine")
     with pytest.raises(UsageError) as caught:
         exports("{start:%H:%M}.csv")
-    assert (caught.value.message, file.read_text()) == (f"{file} exists", "mine")
+    assert (caught.value.message, file.read_text()) == (f"{file} already exists", "mine")
 
 
 @pytest.mark.parametrize("name", ["out/{start:%H%M}.csv", "out/{from:%H%M}.csv"])
@@ -511,6 +553,23 @@ def test_a_run_that_is_refused_leaves_nothing(exports: Exports) -> None:
         exports("other.csv", query="from exported.nothing")
     assert [path.name for path in exports.folder.iterdir()] == ["all.csv"]
     assert exports("other.csv").rows == 500
+
+
+@pytest.mark.parametrize("name", ["all.csv", "all.csv.gz", "all.parquet"])
+def test_a_file_is_whole_by_itself_whatever_a_killed_run_of_an_earlier_start_left(exports: Exports, name: str) -> None:
+    exports.memory = 0
+    exports.proxy.choose = broken(3000)
+    with pytest.raises(IncompleteResult):
+        exports(name, workers=1)
+    exports.proxy.choose = lambda body: None
+    folder = exports.folder / f".{name}.export"
+    (folder / f"unnoted.{name.partition('.')[2]}").write_text("whole")
+    (folder / "20240131T000000Z-20240131T001000Z.parquet.part").write_text("half")
+    exports(name, start=START + 3)
+    found = find(str(exports.folder / name), States(exports.folder / "states"), {})
+    assert (list(damage(found)), len(found.files())) == ([], 1)
+    assert found.manifest.claimed == ((START + 3, START + WINDOW * 6),)
+    assert [path.name for path in folder.iterdir()] == ["manifest.json"]
 
 
 class Counting(Local):

@@ -37,7 +37,11 @@ def test_a_damaged_state_is_refused(states: States, text: str) -> None:
     states.path("hourly").write_text(text)
     with pytest.raises(UsageError) as caught:
         states.load("hourly")
-    assert caught.value.message == f"state {states.path('hourly')} is damaged"
+    assert (caught.value.message, caught.value.hint) == (
+        f"state {states.path('hourly')} is damaged",
+        "remove it, and give the next run --from: 'svcctl export status PATH', with PATH as given to -o, "
+        "shows the end of what is there",
+    )
 
 
 @pytest.mark.parametrize("name", ["", ".", "../x", "a/b", "-a", "é", "x" * 101])

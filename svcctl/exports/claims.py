@@ -1,0 +1,67 @@
+"""What an export may write: the names that are free or its own, and what its runs claim as theirs.
+
+A file is replaced only by one that covers all of its time. So a window that begins or ends with its run takes in what
+an earlier run has of it under the same name: the same command resumes, though `--from 1h` has moved on meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from svcctl.exports.manifest import Entry, joined
+from svcctl.exports.windows import Window
+
+if TYPE_CHECKING:
+    from svcctl.exports.export import Export
+
+Ranges = tuple[tuple[int, int], ...]
+
+
+def claimed_by(export: Export, earlier: Ranges, there: Iterable[Entry]) -> Ranges:
+    """The ranges that runs are to export, this one included; what is missing of them is a gap.
+
+    The runs of a state follow each other, so all of them count. Without one, a run that was killed may never be made
+    again: only what is there of it counts. One file is that of its last run.
+    """
+    if export.target.is_one_file:
+        earlier = ()
+    elif export.kept is None:
+        earlier = tuple((entry.start, entry.end) for entry in there)
+    return joined([*earlier, *((window.start, window.end) for window in export.windows)])
+
+
+def widened(export: Export, entries: Mapping[Window, Entry], claimed: Ranges) -> Export:
+    """The export with its first and last window as long as what is there of them already."""
+    if not export.target.per_window:
+        return export
+    windows = list(export.windows)
+    paths = export.target.paths(export.whole, windows)
+    written = {entry.path: entry.window for entry in entries.values()}
+    for at in {0, len(windows) - 1}:
+        window = windows[at]
+        for other in _others(export, window, paths[window], written, claimed):
+            if _touch(window, other):
+                windows[at] = Window(min(window.start, other.start), max(window.end, other.end))
+    return export if windows == list(export.windows) else replace(export, windows=tuple(windows))
+
+
+def _others(
+    export: Export, window: Window, path: str, written: Mapping[str, Window], claimed: Ranges
+) -> Iterator[Window]:
+    """What an earlier run wrote to a path, as it noted, or as it claimed if it was killed before it could note it."""
+    length = export.about.window
+    start = window.start - window.start % length
+    if (noted := written.get(path)) is not None:
+        if start <= noted.start and noted.end <= start + length:
+            yield noted
+        return
+    claims = [Window(max(start, first), min(start + length, last)) for first, last in claimed]
+    longer = [claim for claim in claims if claim.start < claim.end and claim not in window]
+    if longer and export.storage.size(path) is not None:
+        yield from longer
+
+
+def _touch(one: Window, other: Window) -> bool:
+    return one.start <= other.end and other.start <= one.end

@@ -1,0 +1,77 @@
+"""How many windows a request takes: several short ones are asked for at once, where they become one file anyway.
+
+A request costs the same whether its window has ten events or a million. So windows beside each other are joined into a
+task as long as its answer stays small and quick. What a joined task fetches is what its windows would have, since rows
+come in the order of their windows. If it fails, its windows are asked for one by one, so that an error is about one
+window, and a service that can answer short ranges only is asked for those.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from svcctl.exports.fetch import Task
+from svcctl.exports.manifest import Entry
+from svcctl.exports.windows import Window
+
+SECONDS = 2.0
+"""How long a joined request may take, as far as the last one tells."""
+SHARE = 32
+"""A request takes at most this part of the windows that are left, so that the workers end together."""
+
+
+class Stride:
+    """The tasks that are still to be handed out, in order, joined up to `bytes` of an answer. Any thread may call it.
+
+    `part` names the part of a window. Without it no windows are joined, as where each of them is a file.
+    """
+
+    def __init__(self, tasks: Iterable[Task], workers: int, part: Callable[[Window], str] | None, bytes: int) -> None:
+        self._tasks = deque(tasks)
+        self._share = max(SHARE, 8 * workers)
+        self._part = part
+        self._bytes = bytes
+        self._count = 1
+        self._lock = threading.Lock()
+
+    def next(self) -> Sequence[Task] | None:
+        """The tasks that come next, for one request; None when all have been handed out."""
+        with self._lock:
+            count = 1 if self._part is None else max(1, min(self._count, len(self._tasks) // self._share))
+            some = list(islice(self._tasks, count))
+            for at in range(1, len(some)):
+                if some[at - 1].window.end != some[at].window.start:
+                    del some[at:]
+                    break
+            for _ in some:
+                self._tasks.popleft()
+            return some or None
+
+    def joined(self, tasks: Sequence[Task]) -> Task:
+        """The one task that fetches what these do."""
+        if len(tasks) == 1 or self._part is None:
+            return tasks[0]
+        window = Window(tasks[0].window.start, tasks[-1].window.end)
+        return replace(tasks[0], window=window, path=self._part(window))
+
+    def learn(self, entry: Entry, windows: int) -> None:
+        """Take more windows, or fewer, after a request for so many of them."""
+        fit = min(
+            self._bytes * windows // max(entry.bytes, 1),
+            int(SECONDS * windows / max(entry.seconds, 0.001)),
+        )
+        with self._lock:
+            self._count = max(1, min(fit, max(self._count, 2 * windows)))
+
+    def split(self, tasks: Sequence[Task]) -> bool:
+        """After these could not be had: whether they are handed out again, one by one. No more windows are joined."""
+        with self._lock:
+            self._part = None
+            if len(tasks) == 1:
+                return False
+            self._tasks.extendleft(reversed(tasks))
+            return True

@@ -1,0 +1,150 @@
+"""Windows that are fetched as one: fewer requests, the same file, and errors that are about one window."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from svcctl.errors import IncompleteResult, UsageError
+from svcctl.exports.export import Export, Summary
+from svcctl.exports.fetch import Fetched, Task
+from svcctl.exports.manifest import Entry
+from svcctl.exports.plan import Asked, plan
+from svcctl.exports.run import Run
+from svcctl.exports.state import States
+from svcctl.exports.status import find
+from svcctl.exports.stride import Stride
+from svcctl.exports.windows import Window
+
+SEED, RUNS = 1, 5
+LENGTH = 10
+WINDOWS = 160
+
+
+def export(folder: Path, first: int = 0, last: int = WINDOWS, name: str = "all.ndjson", **changes: Any) -> Export:
+    asked = Asked("from x", f"{folder}/{name}", first * LENGTH, last * LENGTH, LENGTH, "https://events.example.com")
+    return plan(replace(asked, **changes), None, {}, lambda note: None)[0]
+
+
+def rows(window: Window) -> bytes:
+    """An event a second, but none in every third window."""
+    return b"".join(b"%d\n" % second for second in range(window.start, window.end) if second // LENGTH % 3)
+
+
+class Service:
+    """Fetches windows from memory: all but those that are broken, and none that is longer than `longest`."""
+
+    def __init__(self, export: Export, broken: Collection[int] = (), longest: int = 3600) -> None:
+        self.asked: list[Window] = []
+        self._export = export
+        self._broken = broken
+        self._longest = longest
+
+    def __call__(self, task: Task) -> Fetched:
+        window = task.window
+        self.asked.append(window)
+        if window.end - window.start > self._longest:
+            raise IncompleteResult("the range is too long")
+        if any(second // LENGTH in self._broken for second in range(window.start, window.end)):
+            raise IncompleteResult("a window is broken")
+        data = rows(window)
+        if data:
+            with self._export.storage.create(task.path, overwrite=True) as sink:
+                sink.write(data)
+                sink.complete()
+        digest = hashlib.sha256(data).hexdigest()
+        entry = Entry(window.start, window.end, task.path if data else "", data.count(b"\n"), len(data), digest, 0.0, 1)
+        return Fetched(entry, "")
+
+
+def run(export: Export, service: Service, *, keep_going: bool = False) -> Summary:
+    with ThreadPoolExecutor(2) as pool:
+        return Run(export, service, pool, 2, threading.Event(), keep_going=keep_going)()
+
+
+def whole(first: int = 0, last: int = WINDOWS) -> bytes:
+    return rows(Window(first * LENGTH, last * LENGTH))
+
+
+def test_short_windows_are_asked_for_together_and_the_file_is_the_same(tmp_path: Path) -> None:
+    asked = export(tmp_path)
+    service = Service(asked)
+    summary = run(asked, service)
+    assert (tmp_path / "all.ndjson").read_bytes() == whole()
+    assert len(service.asked) <= WINDOWS * 3 / 4
+    assert sum(window.count(LENGTH) for window in service.asked) == WINDOWS
+    assert (summary.windows, summary.fetched, summary.rows) == (WINDOWS, WINDOWS, whole().count(b"\n"))
+    again = Service(asked)
+    assert run(asked, again).idle
+    assert again.asked == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"name": "{start:%H%M%S}.ndjson"},
+        {"name": "all.ndjson.gz"},
+        {"name": "all.csv", "time_zone": "Europe/Madrid"},
+        {"most": 1000},
+    ],
+    ids=["files of windows", "compressed", "a zone", "a limit of rows"],
+)
+def test_windows_whose_bytes_depend_on_how_they_are_cut_are_asked_for_one_by_one(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    assert not export(tmp_path, **changes).joins_windows
+
+
+def test_a_window_that_cannot_be_had_is_a_gap_by_itself(tmp_path: Path) -> None:
+    asked = export(tmp_path)
+    summary = run(asked, Service(asked, broken={50, 131}), keep_going=True)
+    assert [window.start // LENGTH for window, _ in summary.gaps] == [50, 131]
+    healthy = Service(asked)
+    assert run(asked, healthy).fetched == 2
+    assert [window.start // LENGTH for window in healthy.asked] == [50, 131]
+    assert (tmp_path / "all.ndjson").read_bytes() == whole()
+
+
+def test_a_service_that_answers_short_ranges_only_is_asked_for_those(tmp_path: Path) -> None:
+    asked = export(tmp_path)
+    assert run(asked, Service(asked, longest=LENGTH)).gaps == ()
+    assert (tmp_path / "all.ndjson").read_bytes() == whole()
+
+
+def test_an_answer_that_is_large_or_slow_is_not_joined_with_another(tmp_path: Path) -> None:
+    asked = export(tmp_path)
+    entry = Entry(0, LENGTH, "part", 1, 600, "", 0.1, 1)
+    for learnt, expected in ((entry, 2), (replace(entry, bytes=1200), 1), (replace(entry, seconds=3.0), 1)):
+        stride = Stride(asked.tasks().values(), 2, asked.part, 1800)
+        stride.learn(learnt, 1)
+        assert len(stride.next() or ()) == expected, learnt
+    stride = Stride(asked.tasks().values(), 2, asked.part, 1 << 30)
+    for _ in range(9):
+        stride.learn(replace(entry, bytes=0, seconds=0.0), len(stride.next() or ()))
+    assert len(stride.next() or ()) <= WINDOWS // 32
+
+
+def test_runs_that_end_anywhere_and_have_other_ranges_make_the_same_file(tmp_path: Path) -> None:
+    random = Random(SEED)
+    for number in range(RUNS):
+        folder = tmp_path / str(number)
+        for _ in range(random.randrange(4)):
+            first, last = sorted(random.sample(range(WINDOWS + 1), 2))
+            asked = export(folder, first, last, overwrite=False)
+            broken = set(random.sample(range(WINDOWS), random.choice((0, 2, 120))))
+            with suppress(IncompleteResult, UsageError):  # a window is broken, or the file is that of another range
+                run(asked, Service(asked, broken), keep_going=random.random() < 0.5)
+        asked = export(folder, overwrite=(folder / "all.ndjson").exists())
+        assert run(asked, Service(asked)).gaps == ()
+        assert (folder / "all.ndjson").read_bytes() == whole(), f"run {number}"
+        found = find(f"{folder}/all.ndjson", States(tmp_path), {})
+        assert (found.gaps(), found.holdings()[0]) == ([], [*found.manifest.merged])

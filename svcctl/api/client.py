@@ -110,7 +110,7 @@ class Client:
         if request.destination is not None:
             raise UsageError("a query with a destination is launched, not read")
         call = self._query_call(request, repeatable=True)
-        with _naming(request.query), self._answer(call) as response:
+        with _explained(request), self._answer(call) as response:
             head = response.headers
             yield QueryResponse(
                 MODES[request.mode],
@@ -124,7 +124,7 @@ class Client:
         """Forwards a query to its destination and returns the ID of the job."""
         if request.destination is None:
             raise UsageError("a query without a destination is read, not launched")
-        with _naming(request.query):
+        with _explained(request):
             payload = self._payload(self._query_call(request, repeatable=False))
         job = _job(payload)
         _raise_job_failure(job)
@@ -312,12 +312,14 @@ class Client:
 
 
 @contextmanager
-def _naming(query: str | None) -> Iterator[None]:
-    """An error that names a place in the query gets the query's text too: whoever reports it can show both."""
+def _explained(request: QueryRequest) -> Iterator[None]:
+    """Errors get the query's text, for those that name a place in it, and a hint where there are no queries at all."""
     try:
         yield
     except ServiceError as error:
-        error.query = query
+        error.query = request.query
+        if request.query is not None and isinstance(error, NotFound) and error.hint is None:
+            error.hint = "no queries are answered at this address: is base_url right? 'svcctl profile check' tests it"
         raise
 
 

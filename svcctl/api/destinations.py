@@ -21,8 +21,13 @@ class Parameter:
 
     key: str
     meaning: str
-    required: bool = False
+    example: str = ""
+    """A value, for keys that are required."""
     secret: bool = False
+
+    @property
+    def required(self) -> bool:
+        return bool(self.example)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +54,8 @@ _NAME = Parameter("friendlyName", "name of the job, shown in job lists")
 TYPES: Mapping[str, DestinationType] = {
     "kafka": DestinationType(
         (
-            Parameter("topic", "topic that receives the rows", required=True),
-            Parameter("bootstrap.servers", "brokers as host:port, separated by commas", required=True),
+            Parameter("topic", "topic that receives the rows", example="web"),
+            Parameter("bootstrap.servers", "brokers as host:port, separated by commas", example="host:9092"),
             Parameter("mode", "json (default): an object per row; array: only the values"),
             Parameter("maxBytesPerCommit", "bytes per batch: 1 MB by default, at most 10 MB"),
             Parameter("maxTimeWithoutCommit", "milliseconds between batches: 10000 by default, at least 1000"),
@@ -75,7 +80,7 @@ TYPES: Mapping[str, DestinationType] = {
     ),
     "s3": DestinationType(
         (
-            Parameter("aws.bucket", "bucket that receives the files", required=True),
+            Parameter("aws.bucket", "bucket that receives the files", example="my-bucket"),
             Parameter("aws.region", "region of the bucket"),
             Parameter("aws.endpoint", "URL of another service with an S3 interface"),
             Parameter("aws.accesskey", "access key"),
@@ -94,8 +99,8 @@ TYPES: Mapping[str, DestinationType] = {
     ),
     "hdfs": DestinationType(
         (
-            Parameter("fs.defaultFS", "file system, as hdfs://host:port", required=True),
-            Parameter("file", "absolute path of the file", required=True),
+            Parameter("fs.defaultFS", "file system, as hdfs://host:port", example="hdfs://host:8020"),
+            Parameter("file", "absolute path of the file", example="/logs/web.csv"),
             Parameter("dfs.replication", "copies of each block"),
             Parameter("retention.size", "size of a file in MB, 1 to 10000: 128 by default"),
             Parameter("retention.time", "age of a file in seconds, 1 to 86400: 300 by default"),
@@ -128,6 +133,12 @@ def canonical_type(name: str) -> str:
 def suggest_type(name: str) -> str | None:
     """The known type that a mistyped one was probably meant to be."""
     return nearest(canonical_type(name), tuple(TYPES))
+
+
+def missing(destination: Destination) -> tuple[Parameter, ...]:
+    """The parameters that a known type needs and that are not given."""
+    row = TYPES.get(canonical_type(destination.type))
+    return tuple(one for one in row.parameters if one.required and one.key not in destination.params) if row else ()
 
 
 def suggest_key(destination_type: str, key: str) -> str | None:

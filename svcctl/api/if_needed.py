@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from svcctl.api.models import Domain
+from svcctl.api.models import Domain, Job
 from svcctl.api.refusals import Code
 from svcctl.errors import Conflict, NotFound, ServiceError
 
@@ -40,6 +40,18 @@ def done_if(wanted: bool, says_done: Callable[[ServiceError], bool], note: Note)
         if not wanted or not says_done(error):
             raise
         note(f"nothing to do: {error.message}")
+
+
+def change_job(change: Callable[[str], Job], client: Client, job_id: str, wanted: str, note: Note) -> Job:
+    """Change a job, or return it when it is already in the wanted state: a conflict may have other reasons."""
+    try:
+        return change(job_id)
+    except Conflict as error:
+        job = client.job(job_id)
+        if job.status != wanted:
+            raise
+        note(error.message)
+        return job
 
 
 def create_domain(client: Client, name: str, plan: str, time: float | None, volume: float | None, note: Note) -> Domain:

@@ -1,4 +1,4 @@
-"""Jobs over time: launched and read back, waited for, and watched.
+"""Jobs over time: launched and read back, waited for, restarted, and watched.
 
 An operation of the service is a method of the client; this file asks again until something has happened.
 """
@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from svcctl.api.models import Job
+from svcctl.api import job_ids
+from svcctl.api.models import Job, JobStatus
 from svcctl.errors import Conflict, NotFound, ServiceError, SvcctlError, Unavailable
 
 if TYPE_CHECKING:
@@ -30,14 +31,21 @@ def launch(client: Client, request: QueryRequest, note: Callable[[str], None]) -
         return Job(job_id, "")
 
 
-def wait_for(client: Client, job_id: str, wanted: Collection[str], deadline: float | None) -> Job:
+def wait_for(
+    client: Client,
+    job_id: str,
+    wanted: Collection[str],
+    deadline: float | None,
+    *,
+    seen: Callable[[Job], None] = lambda job: None,
+) -> Job:
     """The job once it is in a wanted state and without errors; `deadline` is a reading of time.monotonic.
 
     Conflict or ServiceError as soon as that cannot happen by itself. With a deadline, a service that does not answer is
-    asked again; Unavailable when the deadline has passed.
+    asked again; Unavailable when the deadline has passed. `seen` gets the job before each pause, and may raise.
     """
     while True:
-        state = "unknown"
+        state = f"unknown, not {' or '.join(sorted(wanted))}"
         try:
             job = client.job(job_id)
         except NotFound:
@@ -48,16 +56,31 @@ def wait_for(client: Client, job_id: str, wanted: Collection[str], deadline: flo
             if deadline is None:
                 raise
         else:
-            state = job.status
             if job.status in wanted and not job.error:
                 return job
             _check_hope(job, wanted)
-            if job.error:
-                state += f" ({'; '.join(job.error)})"
+            seen(job)
+            state = _unlike(job, wanted)
         if deadline is not None and time.monotonic() >= deadline:
-            raise Unavailable(f"job {job_id} is {state}, not {' or '.join(sorted(wanted))}, and the time is up")
+            raise Unavailable(f"job {job_id} is {state}, and the time is up")
         pause = POLL_SECONDS if deadline is None else min(POLL_SECONDS, max(0.0, deadline - time.monotonic()))
         time.sleep(pause)
+
+
+def _unlike(job: Job, wanted: Collection[str]) -> str:
+    """How the state of a job differs from the wanted ones."""
+    error = "; ".join(job.error)
+    if job.status in wanted:
+        return f"{job.status} but reports: {error}"
+    return f"{job.status}{f' ({error})' if error else ''}, not {' or '.join(sorted(wanted))}"
+
+
+def progress(job: Job, wanted: Collection[str]) -> str:
+    """What a job that is waited for has done so far, in a line."""
+    of = "…" if job.event_generated is None else job.event_generated
+    facts = [job.status, f"{job.events_sent or 0} of {of} events"]
+    facts += [f"error: {'; '.join(job.error)}"] if job.error else []
+    return f"waiting for {' or '.join(sorted(wanted))}: {', '.join(facts)}"
 
 
 def _check_hope(job: Job, wanted: Collection[str]) -> None:
@@ -70,16 +93,54 @@ def _check_hope(job: Job, wanted: Collection[str]) -> None:
         raise Conflict(f"job {job.id} is {job.status}: it does not become {' or '.join(sorted(wanted))} by itself")
 
 
+# Changed
+
+
+def restart(client: Client, job_id: str, note: Callable[[str], None]) -> Job:
+    """Stop a job and start it again; the error that it had is noted, because a start clears it.
+
+    A stopped job is started, and a completed one stays as it is.
+    """
+    job = client.job(job_id)
+    if job.error:
+        note(f"job {job_id} was {job.status} with the error: {'; '.join(job.error)}")
+    if job.status not in (JobStatus.STOPPED, JobStatus.COMPLETED):
+        try:
+            job = client.stop_job(job_id)
+        except Conflict:  # it has stopped by itself meanwhile
+            job = client.job(job_id)
+    if job.status == JobStatus.COMPLETED:
+        note(f"nothing to do: job {job_id} is COMPLETED")
+        return job
+    try:
+        return client.start_job(job_id)
+    except SvcctlError as error:
+        error.hint = error.hint or f"it is stopped now; start it with 'svcctl job start {job_id}'"
+        raise
+
+
 @dataclass(frozen=True, slots=True)
 class Watched:
     """A job at one moment: its rate in events per second since the moment before, and its lag in seconds behind now.
 
-    Both are None where they are not known: at the first look, and for a job that does not run.
+    Both are None where they are not known: at the first look, and for a job that does not run. `short` is the beginning
+    of the ID that tells it from the IDs of all jobs.
     """
 
     job: Job
     rate: float | None
     lag: float | None
+    short: str
+
+
+def at_moment(jobs: Iterable[Job], at: int, size: int) -> tuple[Watched, ...]:
+    """Jobs at a moment in epoch milliseconds; `size` is the length of their short IDs."""
+    return tuple(_watched(job, at, size, 0, None) for job in jobs)
+
+
+def failing_first(jobs: Iterable[Watched]) -> list[Watched]:
+    """Jobs with an error before the others, otherwise in their order."""
+    return sorted(jobs, key=lambda one: not one.job.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,23 +162,27 @@ def looks(
 ) -> Iterator[Look]:
     """A look every `interval` seconds at the named jobs, at all without a name, for `seconds` from the first look.
 
-    `read` lists all jobs. While the service does not answer, the jobs are as they were seen last.
+    `read` lists all jobs. While the service does not answer, the jobs are as they were seen last. A job is named as
+    `job_ids` takes it; NotFound when the service does not list it.
     """
     deadline: float | None = None
-    jobs: tuple[Job, ...] = ()
+    everything: tuple[Job, ...] = ()
+    named: Collection[str] | None = None
     before: dict[str, tuple[int, int | None]] = {}
     while True:
         failure = None
         try:
-            found = read()
+            everything = tuple(read())
         except Unavailable as error:
             failure = error.message
         else:
-            jobs = tuple(job for job in found if not ids or job.id in ids)
+            named = _named(ids, everything) if named is None else named
         if deadline is None and seconds is not None:
             deadline = time.monotonic() + seconds
         at = int(clock() * 1000)
-        yield Look(at, tuple(_watched(job, at, *before.get(job.id, (0, None))) for job in jobs), failure)
+        jobs = [job for job in everything if not ids or job.id in (named or ())]
+        size = job_ids.shortest(job.id for job in everything)
+        yield Look(at, tuple(_watched(job, at, size, *before.get(job.id, (0, None))) for job in jobs), failure)
         if failure is None:
             before = {job.id: (at, job.events_sent) for job in jobs}
         if deadline is not None and time.monotonic() + interval > deadline:
@@ -125,10 +190,20 @@ def looks(
         time.sleep(interval)
 
 
-def _watched(job: Job, at: int, then: int, sent: int | None) -> Watched:
+def _named(ids: Collection[str], jobs: Collection[Job]) -> Collection[str]:
+    """The IDs of the named jobs, all of which are in the list."""
+    named = job_ids.resolved(ids, lambda: jobs)
+    listed = {job.id for job in jobs}
+    for job_id in named:
+        if job_id not in listed:
+            raise NotFound(f"no job {job_id}", hint=job_ids.hint(job_id, jobs))
+    return named
+
+
+def _watched(job: Job, at: int, size: int, then: int, sent: int | None) -> Watched:
     rate = lag = None
     if sent is not None and job.events_sent is not None and at > then:
         rate = round((job.events_sent - sent) * 1000 / (at - then), 1)
-    if job.status == "RUNNING" and job.last_datetime:
+    if job.status == JobStatus.RUNNING and job.last_datetime:
         lag = round((at - job.last_datetime) / 1000, 1)
-    return Watched(job, rate, lag)
+    return Watched(job, rate, lag, job.id[:size])

@@ -81,6 +81,10 @@ class JobStatus(StrEnum):
     REMOVED = "REMOVED"
 
 
+OTHER_STATUSES = ("CREATED", "RECONNECTING", "PAUSED")
+"""States that deployed services have beside these."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A query job. `status` is kept as sent: usually a JobStatus, but deployed services have more.

@@ -1,13 +1,16 @@
-"""Operations of svcctl's own service that the interface does not have: listing its tables, and loading events."""
+"""Operations of svcctl's own service that the interface does not have: its tables, and loading events."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from svcctl.api.addresses import segment
 from svcctl.api.client import Client
 from svcctl.api.payloads import record, records
+from svcctl.errors import NotFound
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,33 +26,152 @@ class StoredTable:
 
 
 @dataclass(frozen=True, slots=True)
+class Reader:
+    """A job that reads a table, and is not completed."""
+
+    id: str
+    status: str
+    friendly_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Extent(StoredTable):
+    """A table and how much it holds: the dates of its first and last event in epoch milliseconds, bytes on the disk.
+
+    Only an administrator of the service is told who reads a table, and only of a single one.
+    """
+
+    events: int
+    oldest: int | None
+    newest: int | None
+    bytes: int | None
+    live: bool = False
+    """Whether the service writes its events itself."""
+    jobs: tuple[Reader, ...] = ()
+    queries: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Extent:
+        """NotFound for any other object: a service that is not svcctl's own may answer anything."""
+        if not {"name", "columns", "events"} <= source.keys():
+            raise NotFound("the service does not describe its tables")
+        return cls(
+            str(source["name"]),
+            tuple(source["columns"]),
+            int(source["events"]),
+            source.get("from"),
+            source.get("to"),
+            source.get("bytes"),
+            bool(source.get("live")),
+            tuple(
+                Reader(str(job["id"]), str(job["status"]), str(job["friendlyName"])) for job in records(source, "jobs")
+            ),
+            tuple(map(str, source.get("queries") or ())),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
-    """`address` is host and port, when the service listens on TCP too."""
+    """`address` is host and port, when the service listens on TCP too; `started` is in epoch milliseconds.
+
+    `uses` has the shared folder, shared state and engine of a service that has them.
+    """
 
     version: str
+    started: int
     address: str | None
     tables: tuple[StoredTable, ...]
+    uses: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The result of a load; lines that are not events are skipped; `first_skipped` is the place of the first."""
+    """The result of a load; lines that are not events are skipped; `first_skipped` is the first, with the reason.
+
+    `oldest` and `newest` are the dates of the events, in epoch milliseconds; `before` counts the events that the table
+    held before, and `empty` names the files without any.
+    """
 
     table: str
     rows: int
     skipped: int
     first_skipped: str | None
+    oldest: int
+    newest: int
+    before: int
+    empty: tuple[str, ...]
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Loaded:
+        return cls(
+            str(source["table"]),
+            int(source["rows"]),
+            int(source["skipped"]),
+            source.get("first_skipped"),
+            int(source["oldest"]),
+            int(source["newest"]),
+            int(source["before"]),
+            tuple(source["empty"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """How files are to be read, where that is not to be found out."""
+
+    time_field: str | None = None
+    time_format: str | None = None
+    format: str | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
+    replace: bool = False
+    time_zone: str | None = None
+    """That of dates that have none; UTC if not given."""
 
 
 def status(client: Client) -> Status:
     """The version of the service, and its tables."""
     answer = record(client.call("GET", "/service/status"))
     tables = tuple(StoredTable(str(row["name"]), tuple(row["columns"])) for row in records(answer, "tables"))
-    return Status(str(answer.get("version")), answer.get("address"), tables)
+    return Status(
+        str(answer.get("version")),
+        int(answer.get("startedAt") or 0),
+        answer.get("address"),
+        tables,
+        answer.get("uses") or {},
+    )
 
 
-def load(client: Client, path: str, table: str, *, time_field: str | None, format: str | None) -> Loaded:
-    """Load a file of the service's machine into a table."""
-    body: dict[str, Any] = {"path": path, "table": table, "timeField": time_field, "format": format}
-    answer = record(client.call("POST", "/service/load", json.dumps(body).encode()))
-    return Loaded(str(answer["table"]), int(answer["rows"]), int(answer["skipped"]), answer.get("first_skipped"))
+def tables(client: Client) -> list[Extent]:
+    """Every table and how much it holds. NotFound when the service is not svcctl's own."""
+    return [Extent.from_json(row) for row in records(client.call("GET", "/service/tables"))]
+
+
+def table(client: Client, name: str) -> Extent:
+    """One table, how much it holds and who reads it. NotFound also when the service is not svcctl's own."""
+    return Extent.from_json(record(client.call("GET", f"/service/tables/{segment(name)}")))
+
+
+def drop(client: Client, name: str) -> Extent:
+    """Drop a table; returns what it was."""
+    return Extent.from_json(record(client.call("DELETE", f"/service/tables/{segment(name)}")))
+
+
+def copy(client: Client, name: str, to: str) -> int:
+    """Move a table to the shared `folder`, or to the `file` of the service; how many events it has."""
+    body = json.dumps({"to": to}).encode()
+    return int(record(client.call("POST", f"/service/tables/{segment(name)}/copy", body))["events"])
+
+
+def load(client: Client, files: Iterable[tuple[str, str]], table: str, wishes: Wishes) -> Loaded:
+    """Load files of the service's machine into a table: their paths, and their names in messages."""
+    body = {
+        "files": [{"path": path, "name": name} for path, name in files],
+        "table": table,
+        "timeField": wishes.time_field,
+        "timeFormat": wishes.time_format,
+        "timeZone": wishes.time_zone,
+        "format": wishes.format,
+        "types": wishes.types,
+        "replace": wishes.replace,
+    }
+    return Loaded.from_json(record(client.call("POST", "/service/load", json.dumps(body).encode())))

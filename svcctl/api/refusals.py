@@ -78,9 +78,12 @@ class Refusal:
     cid: str | None = None
     place: Place | None = None
     """The place in the query, from a `context` of line and column."""
+    hint: str | None = None
+    """What to do, from a service that says it behind the cause."""
 
     def as_error(self, http_status: int = 200, *, hint: str | None = None) -> SvcctlError:
         """The exception, for the HTTP status of the answer."""
+        hint = hint or self.hint
         if http_status in UNAVAILABLE:
             about = f" (cid {self.cid})" if self.cid else ""
             return Unavailable(f"the service answered HTTP {http_status}: {self.message}{about}", hint=hint)
@@ -112,9 +115,9 @@ def read_refusal(payload: Any) -> Refusal | None:
     for name in ("error", "e"):
         error = payload.get(name)
         if isinstance(error, Mapping):
-            message = error.get("message") or error.get("msg")
+            message, hint = _hinted(error.get("message") or error.get("msg"), payload.get("object"))
             place = _place(payload.get("context"))
-            return Refusal(_line(message) or "the service gave no message", _code(error.get("code")), cid, place)
+            return Refusal(message or "the service gave no message", _code(error.get("code")), cid, place, hint)
         if isinstance(error, list) and error:
             return _listed(error, cid)
         if isinstance(error, str) and error:
@@ -127,6 +130,14 @@ def read_refusal(payload: Any) -> Refusal | None:
         message = _line(payload["msg"]) or "the service gave no message"
         return Refusal(message, code, cid, _place(payload.get("context")))
     return None
+
+
+def _hinted(message: Any, causes: Any) -> tuple[str, str | None]:
+    """A message and its hint, of a service that lists the message and then its cause, which is the part before it."""
+    whole = _line(message)
+    cause = _line(causes[1]) if isinstance(causes, list) and len(causes) == 2 else ""
+    hint = whole.removeprefix(f"{cause}; ")
+    return (cause, hint) if cause and hint != whole else (whole, None)
 
 
 def refusal_in(body: bytes) -> Refusal | None:
@@ -159,6 +170,7 @@ def error_of(
         return refusal.of(cid).as_error(http_status, hint=hint)
     line = page_line(body)
     if http_status >= 500 or http_status == 429:
+        line = line.removeprefix(f"{http_status} ")  # as the titles of many pages begin
         return Unavailable(f"the service answered HTTP {http_status}" + (f": {line}" if line else ""), hint=hint)
     if is_page(content_type, body):
         hint = (

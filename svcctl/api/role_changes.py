@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from svcctl.api.models import ALL, Role
 from svcctl.api.refusals import Code
-from svcctl.api.role_rules import flat
+from svcctl.api.role_rules import GRANTS, flat
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError
 
 if TYPE_CHECKING:
@@ -78,7 +78,10 @@ class Change:
 
     @property
     def differences(self) -> list[Difference]:
-        return differences(self.current, replace(self.wanted, name=None))
+        wanted = replace(self.wanted, name=None)
+        if self.creates and not any(key in wanted.body() for key in GRANTS):  # rule 1: only a name grants everything
+            wanted = replace(wanted, policies=(ALL,), applications=(ALL,), resource_ids={ALL: ()})
+        return differences(self.current, wanted)
 
 
 def plan(client: Client, domain: str, name: str, wanted: Role) -> Change | None:
@@ -90,6 +93,15 @@ def plan(client: Client, domain: str, name: str, wanted: Role) -> Change | None:
             raise
         return Change(name, wanted, None, _reads_roles(client, domain))
     return Change(name, wanted, current) if differences(current, wanted) else None
+
+
+def require(client: Client, domain: str, name: str) -> None:
+    """NotFound when there is no such role, as far as the service can tell."""
+    try:
+        client.role(domain, name)
+    except ServiceError as error:
+        if not _may_lack(error) or (isinstance(error, NotFound) and _reads_roles(client, domain)):
+            raise
 
 
 def make(client: Client, domain: str, change: Change, before_creating: Callable[[], None]) -> None:

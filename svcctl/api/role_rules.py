@@ -75,8 +75,8 @@ def _rule_1(fields: Fields, update: bool) -> Iterator[Finding]:
         yield Finding("error", 1, "name", f"name {_is_not('text', name)}")
     elif not name.strip() or not name.isprintable():
         yield Finding("error", 1, "name", "name is blank" if not name.strip() else "name cannot be printed")
-    if update:
-        return
+    if update or any(nearest(str(key), GRANTS) for key in fields if key not in FIELDS):
+        return  # of a misspelled grant nobody knows whether the others are left out
     if _mentions_no_grant(fields):
         yield Finding(
             "warning", 1, None, "only a name: the role grants all policies, all applications and all resources"

@@ -5,7 +5,10 @@ Client and service suggest by the same rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+
+from svcctl.errors import NotFound, SvcctlError
 
 LIKENESS = 0.7
 """The share of two names that must be alike."""
@@ -28,6 +31,17 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """The nearest name as a hint."""
     meant = nearest(name, known)
     return f"did you mean '{meant}'?" if meant else None
+
+
+@contextmanager
+def suggesting(name: str, known: Callable[[], Iterable[str | None]]) -> Iterator[None]:
+    """When `name` is not found, the error leads to the most similar of the known names, which are requested then."""
+    try:
+        yield
+    except NotFound as error:
+        with suppress(SvcctlError):
+            error.hint = did_you_mean(name, filter(None, known())) or error.hint
+        raise
 
 
 def by_likeness(name: str, known: Iterable[str]) -> list[str]:

@@ -7,7 +7,6 @@ the end. Which error a body states is decided in `svcctl.api.refusals`.
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from itertools import chain
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from svcctl.api import backoff
+from svcctl.api import backoff, tls
 from svcctl.api.auth import Credentials
 from svcctl.api.body import beginning
 from svcctl.api.destinations import REDACTED, is_secret
@@ -46,11 +45,8 @@ _NOT_ACCEPTED = frozenset({429, 503})
 _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
 
 _MAYBE_DONE = "the service may have done it: check before trying again"
-_HINTS = {
-    "certificate verify failed": "trust the authority of its certificate: set ca_bundle in the profile to its file",
-    "wrong version number": "this port does not speak TLS: is its URL http://…?",
-}
-"""What to do about a failed connection, by the words of its error."""
+_CUT = ("reset by peer", "without sending", "closed")
+"""Words about a connection that ended before an answer; a port that expects TLS answers plain http so."""
 
 T = TypeVar("T")
 
@@ -143,24 +139,26 @@ class Sender:
                 raise UsageError(f"the request cannot be sent: {type(error).__name__}") from None
             except WireError as error:
                 failure = _no_answer(call, error)
+                failure.unanswered = True
                 lost = not isinstance(error, NotSentError)
-                hopeless = "certificate verify failed" in str(error).lower()
+                most = 1 if "certificate verify failed" in str(error).lower() else error.attempts
             else:
                 if response.status not in UNAVAILABLE:
                     raise failure
                 lost = response.status not in _NOT_ACCEPTED
-                hopeless = False
+                most = None
                 retry_after = self._retry_after(response)
                 if isinstance(failure, Unavailable):
                     failure.retry_after = retry_after
             if lost and not call.repeatable:
                 failure.hint = _MAYBE_DONE
                 raise failure
-            if hopeless or attempt == self._attempts:
+            attempts = self._attempts if most is None else min(most, self._attempts)
+            if attempt >= attempts:
                 raise failure
             delay = backoff.delay(attempt) if retry_after is None else retry_after
             if self._observe:
-                self._observe(Retry(failure.message, delay, attempt + 1, self._attempts))
+                self._observe(Retry(failure.message, delay, attempt + 1, attempts))
             self._sleep(delay)
             if lost and (found := after_loss()) is not None:
                 return found
@@ -303,8 +301,11 @@ def _no_answer(call: Call, error: WireError) -> Unavailable:
         return Unavailable(f"no answer from {host} in time")
     if isinstance(error, DecodingError):
         return Unavailable(f"the answer from {host} cannot be read: {error}")
-    reason = re.sub(r"^\[(Errno -?\d+|SSL: \w+)\] | \(_ssl\.c:\d+\)$", "", " ".join(str(error).split()))
-    hint = next((hint for words, hint in _HINTS.items() if words in reason), None)
+    if (found := tls.explained(error)) is not None:
+        return Unavailable(f"no answer from {host}: {found[0]}", hint=found[1])
+    reason = tls.plain(error)
+    cut = call.url.startswith("http:") and any(words in reason.lower() for words in _CUT)
+    hint = "if this port expects TLS, base_url must begin with https://" if cut else None
     return Unavailable(f"no answer from {host}: {reason or type(error).__name__}", hint=hint)
 
 

@@ -18,7 +18,7 @@ UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _LENGTH = re.compile("".join(f"(?:([0-9]+){unit})?" for unit in UNITS))
 
 
-def _seconds(text: str) -> int | None:
+def seconds_of(text: str) -> int | None:
     """The seconds of a length such as 1h30m; None for any other text."""
     match = _LENGTH.fullmatch(text)
     if match is None or not text:
@@ -26,15 +26,27 @@ def _seconds(text: str) -> int | None:
     return sum(int(count[:12]) * UNITS[unit] for unit, count in zip(UNITS, match.groups(), strict=True) if count)
 
 
+def parse_limit(text: str) -> float:
+    """The seconds of a time limit that a person typed: a number, or a length such as 5m. UsageError for other texts."""
+    length = seconds_of(text)
+    try:
+        found = float(text) if length is None else float(length)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < float("inf"):
+        raise UsageError(f"'{text}' is not a time limit", hint="write seconds such as 30, or a length such as 5m")
+    return found
+
+
 def _seconds_before_now(text: str) -> int | None:
-    return _seconds(text[4:]) if text.startswith("now-") else None
+    return seconds_of(text[4:]) if text.startswith("now-") else None
 
 
 TYPED = (
     counted("<N>s", UNITS["s"], "N seconds"),
     counted("<N>m", UNITS["m"], "N minutes"),
     counted("<N>w", UNITS["w"], "N weeks"),
-    counted("1h30m", UNITS["s"], "1 hour and 30 minutes", _seconds),
+    counted("1h30m", UNITS["s"], "1 hour and 30 minutes", seconds_of),
     Operator(
         "now-1h",
         False,
@@ -65,13 +77,24 @@ EVERY = (*OPERATORS, *TYPED)
 """All operators that may be typed; where two could read a text, the interface's own comes first."""
 
 _TIME = r"\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?"
-_ISO = re.compile(rf"\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]{_TIME}(?:Z|[+-]\d{{2}}(?::?\d{{2}})?)?)?", re.ASCII)
+_ISO = re.compile(rf"\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]{_TIME}(?: ?(?:Z|[+-]\d{{2}}(?::?\d{{2}})?))?)?", re.ASCII)
 _MONTH = re.compile(r"(\d{4})[-/](\d{2})", re.ASCII)
 _YEAR_FIRST = re.compile(rf"(\d{{4}})/(\d{{2}})/(\d{{2}})((?:[T ]{_TIME})?)", re.ASCII)
 _DAY_FIRST = re.compile(r"(\d{2})/(\d{2})/(\d{4})((?: \d{2}:\d{2})?)(:\d{2})?", re.ASCII)
 _RUN_TOGETHER = re.compile(r"((?:19|20)\d\d)(\d\d)(\d\d)(?:T?(\d\d)(\d\d)(\d\d)?(Z?))?", re.ASCII)
+_YEAR = re.compile(r"19[789]\d|2\d{3}", re.ASCII)
 _LOOSE = re.compile(rf"(\d{{1,2}})([-./])(\d{{1,2}})\2(\d{{4}})((?:[T ]{_TIME})?)", re.ASCII)
 _AGO = re.compile(r"(\d+)\s*(s|m|h|d|w)(?:ec(?:ond)?|in(?:ute)?|(?:ou)?r|ay|eek)?s?(?:\s+ago)?", re.ASCII)
+_LONG = re.compile(r"-?(\d{1,4})\s*(mo|mon|month|y|yr|year)s?(?:\s+ago)?", re.ASCII)
+_LAST = re.compile(r"^(?:last|past) (?=(?:second|minute|hour|day|week|month|year)$)")
+_FRACTION = re.compile(r"(\d{1,6}\.\d{1,3})([wdh])", re.ASCII)
+_SNAPPED = re.compile(r"(?:now|-?(\d+)d)?@d", re.ASCII)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_NAMED_MONTH = re.compile(
+    rf"(?:(\d{{1,2}})[ -]({'|'.join(_MONTHS)})[a-z]*|({'|'.join(_MONTHS)})[a-z]* (\d{{1,2}}))"
+    rf",?[ -](\d{{4}})((?:[t ]{_TIME})?)",
+    re.ASCII,
+)
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -92,6 +115,8 @@ def parse_moment(text: str) -> Moment:
         iso = f"{year}-{month}-{day}" + (f"T{hour}:{minute}:{second or '00'}{zone}" if hour else "")
         if _is_date(iso):
             raise UsageError(f"{text} looks like a date", hint=f"write {iso}")
+    if _YEAR.fullmatch(text):
+        raise UsageError(f"{text} looks like a year", hint=f"write {text}-01-01, or {text}-01 for the month")
     if text.isascii() and text.isdigit():
         return check_epoch(int(text))
     if match := _DAY_FIRST.fullmatch(text):
@@ -103,7 +128,7 @@ def parse_moment(text: str) -> Moment:
     if match := _MONTH.fullmatch(text):
         return _epoch(_existing(f"{match[1]}-{match[2]}-01", text), text)
     if _ISO.fullmatch(text):
-        return _epoch(_existing(text, text), text)
+        return _epoch(_existing(re.sub(r" (?=[Z+-])", "", text), text), text)
     raise UsageError(f"'{text}' is not a valid date", hint=_hint(text))
 
 
@@ -123,6 +148,14 @@ def named_zone(text: str) -> tzinfo:
         return ZoneInfo(text)
     except (KeyError, ValueError, OSError):
         raise UsageError(f"there is no time zone '{text}'", hint=_nearest_zone(text)) from None
+
+
+def zone_name(text: str) -> str:
+    """A zone by a name that other programs know, too: GMT+02:00 or Europe/Berlin."""
+    zone = named_zone(text)
+    if isinstance(zone, Local):
+        raise UsageError("the time zone 'local' has no name", hint="name it, such as --time-zone Europe/Berlin")
+    return f"GMT{datetime(1970, 1, 1, tzinfo=zone).isoformat()[19:]}" if is_fixed(zone) else str(zone)
 
 
 def offset_name(zone: str, at: float) -> str:
@@ -171,7 +204,8 @@ def _existing(iso: str, text: str) -> datetime:
 
 def _epoch(moment: datetime, text: str) -> int:
     if moment.microsecond:
-        raise UsageError(f"date '{text}' has a fraction of a second; dates are whole seconds")
+        whole = re.sub(r"\.\d+", "", text)
+        raise UsageError(f"date '{text}' has a fraction of a second", hint=f"dates are whole seconds: write {whole}")
     try:
         return check_epoch(int(moment.timestamp()))
     except (OverflowError, OSError):
@@ -199,17 +233,45 @@ def _in_order(text: str) -> str | None:
     return None
 
 
+def _with_named_month(match: re.Match[str]) -> str | None:
+    """What to write instead of a date whose month is a word."""
+    day, month, other_month, other_day, year, time = match.groups()
+    number = _MONTHS.index(month or other_month) + 1
+    iso = f"{year}-{number:02}-{int(day or other_day):02}{time.upper().replace(' ', 'T')}"
+    return f"write {iso}" if _is_date(iso) else None
+
+
+def _in_minutes(text: str) -> str:
+    """A length such as 1.5h in whole minutes; empty for any other text."""
+    match = _FRACTION.fullmatch(text)
+    return f"{round(float(match[1]) * UNITS[match[2]] / 60)}m" if match else ""
+
+
 def _hint(text: str) -> str:
     """What to write instead of a text that is no date."""
     if said := _in_order(text):
         return said
-    folded = text.casefold()
+    folded = re.sub(r"^[-+]|^(?:last|past) (?=\d)", "", text.casefold())
+    folded = _LAST.sub("1 ", folded)
     close = re.sub(r"\s+", "", folded)
-    for candidate in (close, close.removeprefix("-"), _AGO.sub(r"\1\2", folded.removeprefix("-"))):
+    zoned = re.sub(r" (?:UTC|GMT)$", "Z", text)
+    for candidate in (close, _AGO.sub(r"\1\2", folded), _in_minutes(folded), f"{text}:00", zoned):
         # an upper-case M may mean months
         if candidate and candidate != text and "M" not in text and _is_date(candidate):
             return f"write {candidate}"
-    if re.fullmatch(_TIME, text):
+    if match := _LONG.fullmatch(folded):
+        days = 365 if match[2][0] == "y" else 30
+        return f"lengths are in w, d, h, m and s: {days * int(match[1])}d, for example"
+    if folded == "midnight":
+        return "write today"
+    if match := _SNAPPED.fullmatch(folded):
+        return f"write {match[1]}ad" if match[1] else "write today"
+    if (match := _NAMED_MONTH.fullmatch(folded)) and (said := _with_named_month(match)):
+        return said
+    if (match := _NAMED_MONTH.fullmatch(f"{folded} 2024")) and (said := _with_named_month(match)):
+        return f"a date needs its year: {said}, for example"
+    if re.fullmatch(rf"(?:(?:today|yesterday|tomorrow),? (?:at )?)?{_TIME}", folded):
+        text = folded.rpartition(" ")[2]
         return f"a time needs its day: 2024-01-31T{text}, for example"
     if folded.removeprefix("last ") in _DAYS:
         return "count the days: 3ad is midnight three days ago"

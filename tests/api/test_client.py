@@ -15,7 +15,9 @@ from svcctl.api.client import Client
 from svcctl.api.destinations import Destination
 from svcctl.api.models import Domain, Job, Role
 from svcctl.api.query import QueryRequest
-from svcctl.api.transport import Exchange, Retry
+from svcctl.api.transport import Call, Exchange, Retry, Sender
+from svcctl.api.wire.errors import ConnectError, UnknownHost, UnresolvedHost, WireError
+from svcctl.api.wire.messages import Request, Response
 from svcctl.errors import (
     Conflict,
     CredentialsError,
@@ -160,6 +162,31 @@ def test_attempts_end_with_unavailable(serve: Serve) -> None:
     assert len(script.requests) == 3
 
 
+@pytest.mark.parametrize(("error", "sent"), [(UnknownHost, 1), (UnresolvedHost, 3), (ConnectError, 5)])
+def test_a_host_whose_name_does_not_exist_is_not_tried_again(error: type[WireError], sent: int) -> None:
+    class Nowhere:
+        requests = 0
+
+        def send(self, request: Request) -> Response:
+            self.requests += 1
+            raise error("Name or service not known")
+
+        def close(self) -> None: ...
+
+    wire = Nowhere()
+    sender = Sender(
+        wire,
+        Signature("KEY", "SECRET"),
+        timeout=1,
+        retries=4,
+        clock=lambda: NOW,
+        sleep=lambda seconds: None,
+        observe=None,
+    )
+    failed = failure(lambda: sender.send(Call("GET", "https://nowhere.invalid/"), lambda response: None))
+    assert (type(failed), wire.requests) == (Unavailable, sent)
+
+
 @pytest.mark.parametrize(
     ("value", "seconds"),
     [("7", 7.0), ("9999", 120.0), ("Tue, 14 Nov 2023 22:13:50 GMT", 30.0), ("Tue, 14 Nov 2023 22:13:10 GMT", 0.0)],
@@ -195,8 +222,8 @@ def test_a_port_without_tls_is_reported_with_a_hint() -> None:
         thread.join(10)
     assert (type(error), error.message, error.hint) == (
         Unavailable,
-        f"no answer from {host}: wrong version number",
-        "this port does not speak TLS: is its URL http://…?",
+        f"no answer from {host}: the port does not speak TLS",
+        "check the port in base_url; plain http, which is for this machine only, begins with http://",
     )
 
 
@@ -234,7 +261,7 @@ def test_a_refused_signature_is_blamed_on_a_skewed_clock(serve: Serve, date: str
         ("ftp://localhost", "'ftp://localhost' is not a URL of http or https"),
         ("service.test", "'service.test' is not a URL of http or https"),
         ("https://u:p@service.test", "a base URL must not contain a user name or a password"),
-        ("https://service.test:x", "'https://service.test:x' is not a URL"),
+        ("https://service.test:x", "'https://service.test:x' is not a URL: the port must be a number up to 65535"),
         (
             "https://service.test?a=1",
             "'https://service.test?a=1' has a query or a fragment, which a base URL cannot have",
@@ -454,3 +481,10 @@ def test_a_page_instead_of_a_job_is_unavailable(serve: Serve) -> None:
     script = serve(http("200 OK", "<html><title>Sign in</title></html>", "Content-Type: text/html"))
     error = failure(lambda: client(script).jobs())
     assert (type(error), str(error)) == (Unavailable, "the service answered with a web page: Sign in")
+
+
+def test_a_query_that_finds_no_route_has_a_hint_to_the_address(serve: Serve) -> None:
+    script = serve(http("404 Not Found", '{"status":1,"msg":"no route POST /search/search/query","cid":"1"}'))
+    error = failure(lambda: read(script))
+    assert (type(error), error.message) == (NotFound, "no route POST /search/search/query")
+    assert error.hint == "no queries are answered at this address: is base_url right? 'svcctl profile check' tests it"

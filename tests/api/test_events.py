@@ -353,6 +353,16 @@ def test_what_is_not_a_result_is_incomplete(mode: str, body: bytes, message: str
     assert str(error) == f"the result is incomplete: {message}"
 
 
+@pytest.mark.parametrize(
+    "lines", [b'{"d":[1],[2]}', b'{"d":[1],"e":[2]}', b'{"d":[[1]}\n{"d":[2]]}', b'{"d":["]}\n{"d":["]}']
+)
+def test_a_line_that_is_no_row_is_not_read_together_with_its_neighbours(lines: bytes) -> None:
+    body = b'{"m":{"a":{"index":0}}}\n{"d":[0]}\n' + lines + b'\n{"d":[3]}\n'
+    rows, error = drain(answer("json/simple/compact", [body]).rows())
+    assert rows == [(0,)]
+    assert str(error) == "the result is incomplete: line 2 is not a row"
+
+
 def test_an_answer_of_several_envelopes_worth_of_pieces_keeps_order_and_count() -> None:
     records = [{"n": number, "text": NASTY if number % 100 == 0 else "x" * (number % 50)} for number in range(5000)]
     body = compact(ENVELOPE | {"object": records}).encode()

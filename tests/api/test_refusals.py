@@ -69,7 +69,7 @@ def test_a_refusal_keeps_the_services_message_code_and_cid(
 @pytest.mark.parametrize(
     ("status", "body", "message"),
     [
-        (502, "<html><head><title>502 Bad\nGateway</title></head><body>x</body></html>", ": 502 Bad Gateway"),
+        (502, "<html><head><title>502 Bad\nGateway</title></head><body>x</body></html>", ": Bad Gateway"),
         (522, "<!doctype html><h1>Timed <b>out</b></h1>", ": Timed out"),
         (503, "upstream gone", ": upstream gone"),
         (500, "<html><title>Oops</title></html>", ": Oops"),

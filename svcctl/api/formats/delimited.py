@@ -104,7 +104,7 @@ class Dialect:
             end = _last_row_end(chunk, inside)
             if end:
                 marks_end = _last_row_end(marks, inside)
-                yield b"".join((*pending, chunk[:end])), b"".join((*pending_marks, marks[:marks_end])), True
+                yield b"".join((*pending, memoryview(chunk)[:end])), b"".join((*pending_marks, marks[:marks_end])), True
                 pending, pending_marks, size = [chunk[end:]], [marks[marks_end:]], len(chunk) - end
                 continue
             pending.append(chunk)

@@ -20,8 +20,8 @@ from svcctl.api.refusals import is_error_line, read_refusal
 from svcctl.errors import IncompleteResult
 
 _UNREADABLE = object()
-LINES_AT_ONCE = 500
-"""Lines that are parsed together: their values take ten times their bytes."""
+AT_ONCE = 64 * 1024
+"""Bytes of lines that are parsed together: their values take ten times as much."""
 _LONG_KEY = 64
 
 
@@ -75,16 +75,35 @@ class LineFormat:
             next(blocks, None)
             yield []
         counted = 0
-        for lines in _batched(blocks):
-            values = _parse(b"[" + b",".join(lines) + b"]")
-            if not isinstance(values, list) or len(values) != len(lines):
-                values = [_parse(line) for line in lines]
+        for lines in _pieces(blocks):
+            if (rows := self._arrays(lines, delivered)) is not None:
+                counted += len(rows)
+                delivered.rows = counted
+                yield rows
+                continue
+            split = lines.split(b"\n")[:-1]
+            values = _parse(b"[" + b",".join(split) + b"]")
+            if not isinstance(values, list) or len(values) != len(split):
+                values = [_parse(line) for line in split]
             good = next((at for at, value in enumerate(values) if not self.is_row(value, delivered)), len(values))
             counted += good
             delivered.rows = counted
             yield [tuple(value["d"]) for value in values[:good]] if self.metadata else rows_of(values[:good], delivered)
             if good < len(values):
                 raise delivered.incomplete(f"line {counted + 1} is not a row")
+
+    def _arrays(self, lines: bytes, delivered: Delivered) -> list[tuple[Any, ...]] | None:
+        """The rows of lines that are arrays between one beginning and one end, which are cut out before parsing; None
+        unless all of them are.
+        """
+        end = self.end + (b"\r\n" if lines.endswith(b"\r\n") else b"\n")
+        if not (self.metadata and lines.startswith(self.begin) and lines.endswith(end)):
+            return None
+        arrays = lines[len(self.begin) : -len(end)].replace(end + self.begin, b"],[")
+        rows = _parse(b"[[" + arrays + b"]]")
+        if not isinstance(rows, list) or len(rows) != lines.count(b"\n") or set(map(type, rows)) != {list}:
+            return None
+        return list(map(tuple, rows)) if set(map(len, rows)) == {len(delivered.columns or ())} else None
 
     def _count_if_plain(self, rows: bytes) -> int:
         """The number of rows in a block if every line begins and ends as a row does, otherwise 0."""
@@ -137,12 +156,14 @@ class LineFormat:
             raise failure
 
 
-def _batched(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
+def _pieces(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """The lines of the blocks, so few at once that their values take little memory."""
     for block in blocks:
-        lines = block.split(b"\n")[:-1]
-        for at in range(0, len(lines), LINES_AT_ONCE):
-            yield lines[at : at + LINES_AT_ONCE]
+        start = 0
+        while start < len(block):
+            end = block.rfind(b"\n", start, start + AT_ONCE) + 1 or block.index(b"\n", start) + 1
+            yield block[start:end]
+            start = end
 
 
 def rows_of(records: list[dict[str, Any]], delivered: Delivered) -> list[tuple[Any, ...]]:
@@ -152,6 +173,9 @@ def rows_of(records: list[dict[str, Any]], delivered: Delivered) -> list[tuple[A
     names = [column.name for column in delivered.columns or ()]
     rows = []
     for record in records:
+        if list(record) == names:
+            rows.append(tuple(record.values()))
+            continue
         if other := record.keys() - names:
             delivered.add(-len(records))
             raise IncompleteResult(
@@ -164,12 +188,12 @@ def rows_of(records: list[dict[str, Any]], delivered: Delivered) -> list[tuple[A
 
 def _whole_lines(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
     """The body in blocks that end with a newline; raises the error for a last line without one."""
-    pending: list[bytes] = []
+    pending: list[bytes | memoryview] = []
     size = 0
     for chunk in chunks:
         end = chunk.rfind(b"\n") + 1
         if end:
-            pending.append(chunk[:end])
+            pending.append(memoryview(chunk)[:end])
             yield b"".join(pending)
             pending, size, chunk = [], 0, chunk[end:]  # noqa: PLW2901
         if chunk:

@@ -1,7 +1,8 @@
 """One connection: a request goes out, an answer comes in, in blocks as large as what has arrived.
 
 The socket never blocks while an answer is read. So a read costs one call of the system when the service is faster than
-the reader, a block is all that has arrived by then, and nothing waits for a block to be full.
+the reader, a block is all that has arrived by then, and nothing waits for a block to be full. Of an answer that turns
+out to be large, the next block is received by a thread while this one is used.
 """
 
 from __future__ import annotations
@@ -11,13 +12,23 @@ import select
 import socket
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from svcctl.api.wire.bodies import Framing
 from svcctl.api.wire.errors import ReadError, ReadTimeout, RemoteProtocolError, WriteTimeout
 from svcctl.api.wire.heads import MAX_HEAD, Head, read_head
 
+if TYPE_CHECKING:
+    from svcctl.api.wire.ahead import Ahead
+
 BLOCK = 256 * 1024
-"""Bytes that are read at once, at most; more than a head or the trailers of a body may have."""
+"""Bytes that are received at once, at most."""
+ROOM = 128 * 1024
+"""Bytes before them, for what is left of the block before; more than a head or the trailers of a body may have."""
+PIECE = 128 * 1024
+"""Bytes that are taken apart at once; more than trailers may have, and less than would leave the cache of a core."""
+LARGE = 4 * 1024 * 1024
+"""Bytes of a body after which it is read ahead."""
 IDLE = 5.0
 """Seconds after which an idle connection is not used again: the service may be about to close it."""
 
@@ -33,14 +44,15 @@ class Connection:
         self._secure = hasattr(connected, "pending")
         self._reads, self._writes = _waits(self._secure)
         self._poll = select.poll()
-        self._box = bytearray(BLOCK)
-        self._view = memoryview(self._box)
-        self._start = self._end = 0
+        self._box = bytearray(ROOM + BLOCK)
+        self._start = self._end = ROOM
+        self._ahead: Ahead | None = None
         self._broken: OSError | None = None
         self._over = False
         self._idle_since = 0.0
 
     def close(self) -> None:
+        self._stop_ahead()
         self._socket.close()
 
     def send(self, data: bytes, timeout: float) -> None:
@@ -67,20 +79,28 @@ class Connection:
 
     def body(self, framing: Framing, seconds: float) -> Iterator[bytes]:
         """The body, block by block; it may be silent for `seconds`."""
+        received = 0
         while True:
-            data, self._start = framing.take(self._box, self._start, self._end)
+            stop = min(self._end, self._start + PIECE)
+            data, self._start = framing.take(self._box, self._start, stop)
             if data:
                 yield data
             if framing.ended:
                 return
+            if stop < self._end:
+                continue
             if not self._fill(seconds):
                 framing.closed()
                 return
+            received += self._end - self._start
+            if received > LARGE and self._ahead is None:
+                self._read_ahead(seconds)
 
     def leave(self, lasting: bool) -> bool:
         """An answer was read to its end: whether the connection lasts, and nothing follows that answer."""
         self._idle_since = time.monotonic()
-        return lasting and self._start == self._end and not self._over and self._broken is None
+        silent = self._stop_ahead() and self._start == self._end
+        return lasting and silent and not self._over and self._broken is None
 
     @property
     def is_usable(self) -> bool:
@@ -95,25 +115,46 @@ class Connection:
             if not self._fill(deadline - time.monotonic()):
                 place = "in the middle of the head of its answer" if begun else "without sending a response"
                 raise RemoteProtocolError(f"Server disconnected {place}.")
-        data = bytes(self._view[self._start : end.end()])
+        data = bytes(self._box[self._start : end.end()])
         self._start = end.end()
         return data
 
     def _fill(self, seconds: float) -> bool:
-        """Wait for more bytes and take all that have arrived; False when the connection has ended.
+        """Wait for more bytes and take all that have arrived; False when the connection has ended."""
+        rest = self._box[self._start : self._end]
+        if self._ahead is None:
+            size = self._receive(self._box, seconds)
+        else:
+            self._box, size = self._ahead.swap(self._box)
+        self._start, self._end = ROOM - len(rest), ROOM + size
+        self._box[self._start : ROOM] = rest
+        return size > 0
+
+    def _read_ahead(self, seconds: float) -> None:
+        from svcctl.api.wire.ahead import Ahead
+
+        self._ahead = Ahead(lambda box: self._receive(box, seconds), bytearray(ROOM + BLOCK), self._poll)
+        self._ahead.start()
+
+    def _stop_ahead(self) -> bool:
+        """End the thread that reads ahead, if there is one; whether it has received nothing that was not used."""
+        if self._ahead is None:
+            return True
+        silent, self._ahead = self._ahead.stop(), None
+        return silent
+
+    def _receive(self, box: bytearray, seconds: float) -> int:
+        """Wait for bytes and put all that have arrived into a box, behind its ROOM: their number, 0 at the end.
 
         An error behind some bytes is kept until they are used.
         """
-        if self._start:
-            rest = bytes(self._view[self._start : self._end])
-            self._view[: len(rest)] = rest
-            self._start, self._end = 0, len(rest)
-        before = self._end
-        while self._end < BLOCK and not self._over and self._broken is None:
+        view = memoryview(box)
+        end = ROOM
+        while end < len(box) and not self._over and self._broken is None:
             try:
-                size = self._socket.recv_into(self._view[self._end :])
+                size = self._socket.recv_into(view[end:])
             except self._reads:
-                if self._end > before:
+                if end > ROOM:
                     break
                 self._wait(select.POLLIN, seconds)
             except self._writes:
@@ -122,19 +163,22 @@ class Connection:
                 self._broken = error
             else:
                 self._over = size == 0
-                self._end += size
+                end += size
                 if not self._secure:
                     break  # TLS comes record by record, anything else as one
-        if self._end > before:
-            return True
-        if self._broken is not None:
+        if end == ROOM and self._broken is not None:
             raise ReadError(str(self._broken)) from None
-        return False
+        return end - ROOM
 
     def _wait(self, for_what: int, seconds: float) -> None:
         self._poll.modify(self._socket, for_what)
-        if seconds <= 0 or not self._poll.poll(max(1, round(seconds * 1000))):
+        came = self._poll.poll(max(1, round(seconds * 1000))) if seconds > 0 else []
+        if not came:
             raise ReadTimeout("nothing came in time")
+        if self._ahead is not None and came[0][0] == self._ahead.ending:
+            from svcctl.api.wire.ahead import Ended
+
+            raise Ended
 
 
 def _waits(secure: bool) -> tuple[tuple[type[OSError], ...], tuple[type[OSError], ...]]:

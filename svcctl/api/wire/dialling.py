@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from svcctl.api.wire.errors import ConnectError, ConnectTimeout, ProxyError, UnsupportedProtocol
+from svcctl.api.wire.errors import (
+    ConnectError,
+    ConnectTimeout,
+    ProxyError,
+    UnknownHost,
+    UnresolvedHost,
+    UnsupportedProtocol,
+)
 
 if TYPE_CHECKING:
     import ssl
@@ -75,6 +82,9 @@ class Route:
                 raise
         except TimeoutError:
             raise ConnectTimeout("no connection in time") from None
+        except socket.gaierror as error:
+            kind = UnresolvedHost if error.errno == socket.EAI_AGAIN else UnknownHost
+            raise kind(str(error)) from None
         except (OSError, UnicodeError) as error:  # a host name that cannot be one is a UnicodeError
             raise ConnectError(str(error)) from None
         return connection

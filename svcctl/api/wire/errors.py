@@ -2,7 +2,7 @@
 
 WireError
 ├── UnsendableError     LocalProtocolError, InvalidURL, UnsupportedProtocol: the request cannot be sent by anyone
-├── NotSentError        ConnectError, ConnectTimeout, ProxyError: the service has not seen the request
+├── NotSentError        ConnectError, UnknownHost, ConnectTimeout, ProxyError: the service has not seen the request
 └── LostError           ReadError, ReadTimeout, WriteTimeout, RemoteProtocolError, DecodingError: it may have
 """
 
@@ -13,6 +13,8 @@ class WireError(Exception):
     """A request without a whole answer."""
 
     timed_out = False
+    attempts: int | None = None
+    """How often such a request is sent at most; None when only the user limits it."""
 
 
 class UnsendableError(WireError):
@@ -37,6 +39,18 @@ class NotSentError(WireError):
 
 class ConnectError(NotSentError):
     """No connection to the service, or no trust in its certificate."""
+
+
+class UnknownHost(ConnectError):
+    """No host has the name."""
+
+    attempts = 1
+
+
+class UnresolvedHost(ConnectError):
+    """The name of the host cannot be looked up at the moment; without a network that does not change soon."""
+
+    attempts = 3
 
 
 class ConnectTimeout(NotSentError):

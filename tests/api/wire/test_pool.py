@@ -23,6 +23,8 @@ from svcctl.api.wire.errors import (
     ReadError,
     ReadTimeout,
     RemoteProtocolError,
+    UnknownHost,
+    UnresolvedHost,
     UnsupportedProtocol,
     WireError,
 )
@@ -322,6 +324,19 @@ def test_no_peer_is_a_connect_error(tmp_path: Path) -> None:
         assert str(caught.value) == message
 
 
+@pytest.mark.parametrize(("code", "kind"), [(socket.EAI_NONAME, UnknownHost), (socket.EAI_AGAIN, UnresolvedHost)])
+def test_a_name_that_does_not_exist_is_told_from_one_that_cannot_be_looked_up(
+    code: int, kind: type[WireError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def resolve(*given: object, **options: object) -> None:
+        raise socket.gaierror(code, "no address")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    with pytest.raises(ConnectError) as caught:
+        Pool(Route()).send(asked("http://nowhere.invalid/"))
+    assert type(caught.value) is kind
+
+
 @pytest.mark.parametrize(
     ("url", "kind"),
     [("ftp://localhost/", UnsupportedProtocol), ("http://", UnsupportedProtocol), ("http://[x/", InvalidURL)],
@@ -542,3 +557,107 @@ def test_no_descriptor_is_left_open() -> None:
         except RemoteProtocolError:
             continue
     assert descriptors() == before
+
+
+LONG = bytes(range(256)) * ((connection_module.LARGE + 8 * connection_module.BLOCK) // 256)
+LONG_HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(LONG)
+
+
+def readers_ahead() -> int:
+    return sum(thread.name == "read-ahead" for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_a_large_answer_is_read_ahead_and_whole_and_its_thread_ends_with_it(certificate: Path, secure: bool) -> None:
+    def serve(connection: socket.socket) -> None:
+        answering(LONG_HEAD + LONG)(connection)
+
+    with peer(serve, tls=listening(certificate) if secure else None) as [port]:
+        pool = Pool(Route(trust(str(certificate), ("https://localhost",))))
+        response = pool.send(asked(f"http{'s' * secure}://localhost:{port.decode()}/"))
+        pieces, readers = [], set()
+        for piece in response:
+            pieces.append(piece)
+            readers.add(readers_ahead())
+        assert b"".join(pieces) == LONG
+        assert readers == {0, 1}
+        assert readers_ahead() == 0
+        pool.close()
+
+
+@pytest.mark.parametrize("secure", [False, True])
+@pytest.mark.parametrize(("more", "reused"), [(b"", 1), (b"HTTP/1.1 200", 2)])
+def test_a_connection_lasts_beyond_a_large_answer_unless_more_follows_it(
+    certificate: Path, secure: bool, more: bytes, reused: int
+) -> None:
+    connections = []
+
+    def serve(connection: socket.socket) -> None:
+        connections.append(connection)
+        answering(LONG_HEAD + LONG + more, LONG_HEAD + LONG)(connection)
+
+    with peer(serve, tls=listening(certificate) if secure else None) as [port]:
+        pool = Pool(Route(trust(str(certificate), ("https://localhost",))))
+        url = f"http{'s' * secure}://localhost:{port.decode()}/"
+        assert [read(pool, asked(url)) == (200, LONG) for _ in range(2)] == [True, True]
+        assert (len(connections), readers_ahead()) == (reused, 0)
+        pool.close()
+
+
+def test_a_large_answer_that_is_left_in_the_middle_ends_its_thread_although_the_peer_is_silent() -> None:
+    over = threading.Event()
+
+    def serve(connection: socket.socket) -> None:
+        answering(LONG_HEAD + LONG[:-1])(connection)
+        over.wait(10)
+
+    with peer(serve) as [port]:
+        pool = Pool(Route())
+        response = pool.send(asked(f"http://127.0.0.1:{port.decode()}/"))
+        left = len(LONG) - 1
+        for piece in response:
+            left -= len(piece)
+            if not left:
+                break
+        assert readers_ahead() == 1
+        response.close()
+        assert readers_ahead() == 0
+        over.set()
+        pool.close()
+
+
+def test_a_large_answer_that_breaks_has_all_its_bytes_before_the_error() -> None:
+    over = threading.Event()
+
+    def silent(connection: socket.socket) -> None:
+        over.wait(10)
+
+    def reset(connection: socket.socket) -> None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+
+    def closed(connection: socket.socket) -> None:
+        connection.close()
+
+    for ending, error in ((silent, ReadTimeout), (reset, ReadError), (closed, RemoteProtocolError)):
+        delivered = threading.Event()
+
+        def serve(connection: socket.socket, ending: Serve = ending, delivered: threading.Event = delivered) -> None:
+            answering(LONG_HEAD + LONG[:-1])(connection)
+            delivered.wait(10)
+            ending(connection)
+
+        with peer(serve) as [port]:
+            pool = Pool(Route())
+            timeout = 0.2 if ending is silent else 20.0
+            response = pool.send(asked(f"http://127.0.0.1:{port.decode()}/", timeout=timeout))
+            left = len(LONG) - 1
+            with pytest.raises(error):
+                for piece in response:
+                    left -= len(piece)
+                    if not left:
+                        delivered.set()
+            assert left == 0
+            response.close()
+            assert readers_ahead() == 0
+            over.set()
+            pool.close()

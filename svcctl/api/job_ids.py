@@ -1,0 +1,118 @@
+"""Which jobs are meant: a job goes by its ID, by the beginning of that, or by its friendly name.
+
+The interface takes whole IDs only. Other texts are looked up in the list of jobs, which is requested once at most.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from operator import attrgetter
+
+from svcctl.api.job_states import shown
+from svcctl.api.models import Job
+from svcctl.api.suggest import did_you_mean
+from svcctl.errors import UsageError
+
+SHORTEST = 8
+"""Characters of an ID that lists show, unless two IDs begin alike."""
+ENOUGH = 4
+"""Characters of the beginning of an ID that a command needs to change the job."""
+MOST_NAMED = 5
+"""Jobs that a message names."""
+
+_WHOLE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The IDs of the jobs that are meant; `jobs` lists all jobs, and requests them once at most."""
+
+    ids: Sequence[str]
+    jobs: Callable[[], Sequence[Job]]
+
+    def hint(self, text: str) -> str:
+        """What to do about a text that means no job."""
+        return hint(text, () if is_whole(text) else self.jobs())
+
+    def short(self, job_id: str) -> int:
+        """How many characters of an ID to show: without the list of all jobs if that was not needed for the ID."""
+        return SHORTEST if is_whole(job_id) else shortest(job.id for job in self.jobs())
+
+
+def choose(given: Iterable[str], jobs: Callable[[], Sequence[Job]], *, changes: bool = False) -> Chosen:
+    """The jobs that the given texts mean. UsageError as `resolved` raises it."""
+    jobs = cache(jobs)
+    return Chosen(resolved(given, jobs, changes=changes), jobs)
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text has the form of the interface's IDs, a UUID."""
+    return _WHOLE.fullmatch(text) is not None
+
+
+def resolved(given: Iterable[str], jobs: Callable[[], Iterable[Job]], *, changes: bool = False) -> list[str]:
+    """The ID of each job that is meant, each once.
+
+    UsageError when a text may mean several jobs, or when what `changes` the jobs gets less than ENOUGH of an ID.
+
+    `jobs` lists all jobs. A text that means none of them stays as it is, for the service to refuse: services need not
+    list all jobs, and their IDs need not be UUIDs.
+    """
+    return list(dict.fromkeys(text if is_whole(text) else _resolved(text, list(jobs()), changes) for text in given))
+
+
+def _resolved(text: str, jobs: Sequence[Job], changes: bool) -> str:
+    if any(job.id == text for job in jobs):
+        return text
+    called = [job for job in jobs if job.friendly_name == text]
+    begin = [job for job in jobs if text and job.id.lower().startswith(text.lower())]
+    meant = list({job.id: job for job in (*called, *begin)}.values())
+    if len(meant) > 1:
+        raise _ambiguous(text, meant, len(called), len(begin))
+    if changes and begin and not called and len(text) < ENOUGH:
+        raise UsageError(
+            f"'{text}' is too short for a command that changes a job: {_listed(begin)}",
+            hint=f"give at least {ENOUGH} characters, or the ID: {begin[0].id}",
+        )
+    return meant[0].id if meant else text
+
+
+def _ambiguous(text: str, jobs: Sequence[Job], called: int, begin: int) -> UsageError:
+    listed = _listed(jobs)
+    if not begin:
+        listed = _listed(jobs, shown)
+        return UsageError(f"{called} jobs are named '{text}': {listed}", hint="give the ID of one")
+    if not called:
+        return UsageError(f"{begin} job IDs begin with '{text}': {listed}", hint="give more of the ID")
+    return UsageError(f"'{text}' is a name and the beginning of an ID: {listed}", hint="give the ID of one")
+
+
+def _listed(jobs: Sequence[Job], about: Callable[[Job], str | None] = attrgetter("friendly_name")) -> str:
+    size = shortest(job.id for job in jobs)
+    named = [" ".join(filter(None, (job.id[:size], about(job)))) for job in jobs[:MOST_NAMED]]
+    return ", ".join(named) + (", …" if len(jobs) > MOST_NAMED else "")
+
+
+def hint(text: str, jobs: Iterable[Job] = ()) -> str:
+    """What to do about a text that means no job."""
+    names = (job.friendly_name for job in jobs if job.friendly_name)
+    return did_you_mean(text, names) or "list the jobs with 'svcctl job list'"
+
+
+def shortest(ids: Iterable[str]) -> int:
+    """How many characters tell these IDs apart, SHORTEST at least."""
+    ordered = sorted({one.lower() for one in ids})
+    return max([SHORTEST, *(_alike(one, other) + 1 for one, other in pairwise(ordered))])
+
+
+def _alike(one: str, other: str) -> int:
+    """The number of characters with which two texts begin alike."""
+    at = 0
+    for at, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return at
+    return min(len(one), len(other))

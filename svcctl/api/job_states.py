@@ -1,0 +1,47 @@
+"""States of jobs as people name them in options: in any case, several separated by commas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+from svcctl.api.models import OTHER_STATUSES, Job, JobStatus
+from svcctl.api.suggest import did_you_mean
+from svcctl.errors import UsageError
+
+FAILING = "FAILING"
+"""What people read as the status of a job that runs and has an error."""
+
+
+def shown(job: Job) -> str:
+    """The status of a job as people read it."""
+    return FAILING if job.status == JobStatus.RUNNING and job.error else job.status
+
+
+def named(text: str | None) -> frozenset[str]:
+    """The states in an option's text."""
+    return frozenset(word.strip().upper() for word in (text or "").split(",") if word.strip())
+
+
+def to_list(text: str | None, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
+    """The states in an option's text, none without it. UsageError for an unknown one."""
+    return _checked(named(text), jobs, (*JobStatus, FAILING))
+
+
+def to_wait_for(text: str, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
+    """The states in an option's text. UsageError when there is none, or an unknown one: it would never come."""
+    if not named(text):
+        raise UsageError(f"'{text}' names no state", hint=_listed(JobStatus))
+    return _checked(named(text), jobs, tuple(JobStatus))
+
+
+def _checked(states: frozenset[str], jobs: Callable[[], Iterable[Job]], known: Collection[str]) -> frozenset[str]:
+    """The states, each of which is known, of deployed services, or of a job: services may have more."""
+    for state in sorted(states - {*known, *OTHER_STATUSES}):
+        if state not in {one.status.upper() for one in jobs()}:
+            near = did_you_mean(state, (*known, *OTHER_STATUSES))
+            raise UsageError(f"there is no state '{state}'", hint=near or _listed(known))
+    return states
+
+
+def _listed(known: Iterable[str]) -> str:
+    return f"states are {', '.join(known)}"

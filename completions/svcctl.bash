@@ -6,16 +6,16 @@ _svcctl_place() {
     words=() kind=
     case $1 in
     'svcctl -')
-        words=(--profile --config --timeout --retries --color --quiet --verbose --version --help)
+        words=(--profile --config --timeout --retries --color --quiet --verbose --no-pager --version --help)
         ;;
     'svcctl 0')
-        words=(query export range api completion help job domain role profile service)
+        words=(query tables export range api completion help job domain role profile service)
         ;;
     'svcctl query -')
-        words=(--from --to --follow --max-time --file --query-id --var --limit --skip --format --columns --chart --date-format --time-zone --output --force --fail-on-empty --dest --dest-param --dest-json --dry-run --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--from --to --follow --every --max-time --file --query-id --var --limit --skip --format --chart --columns --sort --top --no-header --date-format --time-zone --output --force --fail-on-empty --dest --dest-param --dest-json --dry-run --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
-    'svcctl query --format' | 'svcctl query -f')
-        words=(auto table vertical chart csv tsv ndjson json 'json/compact' 'json/simple' 'json/simple/compact' msgpack xml xls)
+    'svcctl query --format' | 'svcctl query -f' | 'svcctl query --output-format')
+        words=(auto table vertical chart csv tsv ndjson json 'json/compact' 'json/simple' 'json/simple/compact' msgpack xml xls parquet)
         ;;
     'svcctl query --dest-param kafka')
         words=('topic=' 'bootstrap.servers=' 'mode=' 'maxBytesPerCommit=' 'maxTimeWithoutCommit=' 'security.protocol=' 'sasl.mechanism=' 'sasl.username=' 'sasl.password=@' 'ssl.ca.pem=' 'compression.type=' 'api.version.request=' 'broker.version.fallback=' 'friendlyName=')
@@ -32,29 +32,35 @@ _svcctl_place() {
     'svcctl query 0' | 'svcctl service queries set 1')
         kind=query
         ;;
-    'svcctl export -')
-        words=(--output --from --to --window --workers --format --file --var --state --lag --on-error --max-requests-per-second --limit-per-window --date-format --time-zone --force --metrics --log-format --scheduler --max-time --dry-run --profile --config --timeout --retries --color --quiet --verbose --help)
+    'svcctl tables -')
+        words=(--from --format --columns --sort --top --no-header --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
-    'svcctl export --format' | 'svcctl export -f')
+    'svcctl tables 0' | 'svcctl service compact 0' | 'svcctl service copy 0')
+        kind=tables
+        ;;
+    'svcctl export -')
+        words=(--output --from --to --window --workers --format --file --var --state --lag --on-error --max-requests-per-second --limit-per-window --date-format --time-zone --force --metrics --log-format --scheduler --max-time --dry-run --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        ;;
+    'svcctl export --format' | 'svcctl export -f' | 'svcctl export --output-format')
         words=(csv tsv ndjson parquet)
         ;;
     'svcctl export 0')
         words=(status verify); kind=query
         ;;
-    'svcctl export status -' | 'svcctl job show -' | 'svcctl job stop -' | 'svcctl job start -' | 'svcctl domain list -' | 'svcctl domain show -' | 'svcctl role list -' | 'svcctl role show -' | 'svcctl role lint -' | 'svcctl profile list -' | 'svcctl profile show -' | 'svcctl profile check -' | 'svcctl service status -' | 'svcctl service accounts list -' | 'svcctl service queries list -')
-        words=(--format --profile --config --timeout --retries --color --quiet --verbose --help)
+    'svcctl export status -' | 'svcctl job show -' | 'svcctl job restart -' | 'svcctl domain show -' | 'svcctl role show -' | 'svcctl role lint -' | 'svcctl profile show -' | 'svcctl profile check -' | 'svcctl service status -')
+        words=(--format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl export status 0' | 'svcctl export verify 0')
         kind=states
         ;;
-    'svcctl export verify -' | 'svcctl help -' | 'svcctl job -' | 'svcctl domain -' | 'svcctl role -' | 'svcctl profile -' | 'svcctl profile use -' | 'svcctl service -' | 'svcctl service start -' | 'svcctl service stop -' | 'svcctl service accounts -' | 'svcctl service accounts status -' | 'svcctl service queries -' | 'svcctl service queries show -')
-        words=(--profile --config --timeout --retries --color --quiet --verbose --help)
+    'svcctl export verify -' | 'svcctl help -' | 'svcctl job -' | 'svcctl domain -' | 'svcctl role -' | 'svcctl role export -' | 'svcctl profile -' | 'svcctl profile use -' | 'svcctl profile edit -' | 'svcctl service -' | 'svcctl service start -' | 'svcctl service stop -' | 'svcctl service restart -' | 'svcctl service accounts -' | 'svcctl service accounts status -' | 'svcctl service queries -' | 'svcctl service queries show -')
+        words=(--profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl range -')
-        words=(--from --to --time-zone --at --format --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--from --to --time-zone --at --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl api -')
-        words=(--data --header --include --output --force --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--data --header --include --output --force --max-time --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl api 0')
         words=(GET POST PUT DELETE PATCH HEAD OPTIONS)
@@ -63,85 +69,105 @@ _svcctl_place() {
         words=('/search/query' '/search/jobs' '/search/job/' '/domain' '/domain/')
         ;;
     'svcctl completion -')
-        words=(--install --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--install --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl completion 0')
         words=(bash zsh fish)
         ;;
     'svcctl help 0')
-        words=(dates formats profiles environment exit-codes query-language destinations export service)
+        words=(dates formats recipes profiles environment exit-codes query-language destinations export service cluster functions examples query tables job range domain role profile api completion help)
         ;;
     'svcctl job 0')
-        words=(list show stop start rm wait watch)
+        words=(list show stop start restart rm wait watch)
         ;;
     'svcctl job list -')
-        words=(--status --type --ids --format --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--status --type --failing --ids --format --columns --sort --top --no-header --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        ;;
+    'svcctl job stop -' | 'svcctl job start -')
+        words=(--if-needed --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl job rm -')
-        words=(--yes --format --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--yes --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl job wait -')
-        words=(--for --max-time --timeout --format --profile --config --retries --color --quiet --verbose --help)
+        words=(--for --max-time --timeout --keep-waiting --format --profile --config --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl job watch -')
-        words=(--interval --max-time --format --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--interval --max-time --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl domain 0')
         words=(list show create enable disable rm)
         ;;
-    'svcctl domain show 0' | 'svcctl domain enable 0' | 'svcctl domain disable 0' | 'svcctl domain rm 0' | 'svcctl role list 0' | 'svcctl role show 0' | 'svcctl role create 0' | 'svcctl role update 0' | 'svcctl role apply 0' | 'svcctl role rm 0' | 'svcctl service accounts user 1' | 'svcctl service accounts status 0')
+    'svcctl domain list -' | 'svcctl role list -' | 'svcctl profile list -' | 'svcctl service accounts list -' | 'svcctl service queries list -')
+        words=(--format --columns --sort --top --no-header --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        ;;
+    'svcctl domain show 0' | 'svcctl domain enable 0' | 'svcctl domain disable 0' | 'svcctl domain rm 0' | 'svcctl role list 0' | 'svcctl role show 0' | 'svcctl role export 0' | 'svcctl role create 0' | 'svcctl role update 0' | 'svcctl role apply 0' | 'svcctl role rm 0' | 'svcctl service accounts user 1' | 'svcctl service accounts status 0')
         kind=domains
         ;;
     'svcctl domain create -')
-        words=(--plan --time --volume --if-needed --format --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--plan --time --volume --if-needed --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl domain enable -' | 'svcctl domain disable -')
-        words=(--if-needed --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--if-needed --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl domain rm -')
-        words=(--yes --if-needed --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--yes --if-needed --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl role 0')
-        words=(list show create update apply rm lint)
+        words=(list show export create update apply rm lint)
+        ;;
+    'svcctl role show 1' | 'svcctl role rm 1')
+        kind=roles
         ;;
     'svcctl role create -')
-        words=(--name --description --policies --applications --resource-ids --finder-name --default-application-name --file --yes --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--name --description --policies --applications --resource-ids --finder-name --default-application-name --file --yes --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl role update -')
-        words=(--name --description --policies --applications --resource-ids --finder-name --default-application-name --file --yes --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--name --description --policies --applications --resource-ids --finder-name --default-application-name --file --yes --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl role apply -')
-        words=(--file --yes --dry-run --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--file --yes --dry-run --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl role rm -')
-        words=(--yes --if-needed --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--yes --if-needed --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl profile 0')
-        words=(list show set check use rm)
+        words=(list show set check use edit rm)
         ;;
     'svcctl profile show 0' | 'svcctl profile set 0' | 'svcctl profile check 0' | 'svcctl profile use 0' | 'svcctl profile rm 0')
         kind=profiles
         ;;
     'svcctl profile set -')
-        words=(--from-env --from-file --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--from-env --from-file --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
-    'svcctl profile rm -' | 'svcctl service reset -' | 'svcctl service accounts rm -' | 'svcctl service queries rm -')
-        words=(--yes --profile --config --timeout --retries --color --quiet --verbose --help)
+    'svcctl profile rm -' | 'svcctl service reset -' | 'svcctl service drop -' | 'svcctl service accounts rm -' | 'svcctl service queries rm -')
+        words=(--yes --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl service 0')
-        words=(start stop status serve load reset accounts queries)
+        words=(start stop restart status serve reset load drop compact copy accounts queries)
         ;;
     'svcctl service serve -')
-        words=(--listen --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--listen --state --tables --engine --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        ;;
+    'svcctl service serve --state')
         ;;
     'svcctl service load -')
-        words=(--table --time-field --format --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--table --time-field --time-format --time-zone --format --types --replace --tables --id --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
-    'svcctl service load --format' | 'svcctl service load -f')
-        words=(csv tsv ndjson parquet access log)
+    'svcctl service load --format' | 'svcctl service load -f' | 'svcctl service load --output-format')
+        words=(csv tsv ndjson json parquet access log syslog)
         ;;
-    'svcctl service load 0')
-        kind=files
+    'svcctl service drop 0')
+        kind=loaded
+        ;;
+    'svcctl service compact -')
+        words=(--tables --keep --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        ;;
+    'svcctl service copy -')
+        words=(--to --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        ;;
+    'svcctl service copy --to' | 'svcctl service copy --until' | 'svcctl service copy --end' | 'svcctl service copy --latest')
+        words=(folder file)
         ;;
     'svcctl service accounts 0')
         words=(list key reseller plan policy application user status rm)
@@ -150,19 +176,19 @@ _svcctl_place() {
         words=(keys resellers plans policies applications domains users)
         ;;
     'svcctl service accounts key -')
-        words=(--domain --admin --reseller --format --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--domain --admin --reseller --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl service accounts reseller -')
-        words=(--include-all-apps --no-include-all-apps --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--include-all-apps --no-include-all-apps --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl service accounts plan -')
-        words=(--reseller --time --volume --policy --application --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--reseller --time --volume --policy --application --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl service accounts policy -' | 'svcctl service accounts application -')
-        words=(--generic --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--generic --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl service accounts user -')
-        words=(--role --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--role --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl service accounts status 1')
         words=(Active Disabled Pending)
@@ -173,35 +199,47 @@ _svcctl_place() {
     'svcctl service queries 0')
         words=(list show set rm)
         ;;
+    'svcctl service queries show 0' | 'svcctl service queries set 0' | 'svcctl service queries rm 0')
+        kind=queries
+        ;;
     'svcctl service queries set -')
-        words=(--file --profile --config --timeout --retries --color --quiet --verbose --help)
+        words=(--file --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     *' --profile' | *' -p')
         kind=profiles
         ;;
-    *' --config' | *' --file' | *' -F' | *' --output' | *' -o' | *' --dest-json' | *' --metrics' | *' --from-file')
+    *' --config' | *' --file' | *' -F' | *' --output' | *' -o' | *' --out' | *' --output-file' | *' --outfile' | *' --dest-json' | *' --metrics' | *' --from-file')
         kind=files
         ;;
     *' --color')
         words=(auto always never)
         ;;
-    *' --from')
+    *' --from' | *' --since' | *' --start' | *' --begin' | *' --earliest')
         words=(today now endday endmonth 1d 2d 7d 1ad 2ad 7ad 1h 2h 7h 1ah 2ah 7ah 1s 2s 7s 1m 2m 7m 1w 2w 7w 1h30m now-1h yesterday tomorrow)
         ;;
-    *' --to')
+    *' --to' | *' --until' | *' --end' | *' --latest')
         words=(today now endday endmonth 1d 2d 7d 1ad 2ad 7ad 1h 2h 7h 1ah 2ah 7ah 1s 2s 7s 1m 2m 7m 1w 2w 7w 1h30m now-1h yesterday tomorrow)
         ;;
-    *' --date-format')
+    *' --query-id')
+        kind=queries
+        ;;
+    *' --columns' | *' --fields' | *' --cols' | *' --sort' | *' --sort-by' | *' --order-by')
+        kind=columns
+        ;;
+    *' --date-format' | *' --dateformat')
         words=(default sql iso)
         ;;
-    *' --time-zone')
+    *' --time-zone' | *' --tz' | *' --timezone')
         words=(GMT-12 GMT-11 GMT-10 GMT-9 GMT-8 GMT-7 GMT-6 GMT-5 GMT-4 GMT-3 GMT-2 GMT-1 'GMT+0' 'GMT+1' 'GMT+2' 'GMT+3' 'GMT+4' 'GMT+5' 'GMT+6' 'GMT+7' 'GMT+8' 'GMT+9' 'GMT+10' 'GMT+11' 'GMT+12' 'GMT+13' 'GMT+14')
         ;;
-    *' --dest' | *' --type')
+    *' --dest' | *' --destination' | *' --type')
         words=(kafka s3 hdfs donothing)
         ;;
     *' --dest-param')
         words=('topic=' 'bootstrap.servers=' 'mode=' 'maxBytesPerCommit=' 'maxTimeWithoutCommit=' 'security.protocol=' 'sasl.mechanism=' 'sasl.username=' 'sasl.password=@' 'ssl.ca.pem=' 'compression.type=' 'api.version.request=' 'broker.version.fallback=' 'friendlyName=' 'aws.bucket=' 'aws.region=' 'aws.endpoint=' 'aws.accesskey=' 'aws.secretkey=@' 'format=' 'file.password=@' 's3.fileName=' 'multiplefile=' 'retention.size=' 'retention.time=' 'fs.defaultFS=' 'file=' 'dfs.replication=')
+        ;;
+    *' --format' | *' -f' | *' --output-format')
+        words=(auto table vertical csv tsv ndjson json)
         ;;
     *' --state')
         kind=states
@@ -212,16 +250,16 @@ _svcctl_place() {
     *' --log-format')
         words=(text json)
         ;;
-    *' --format' | *' -f')
-        words=(auto table vertical csv tsv ndjson json)
+    *' --status')
+        words=(RUNNING STOPPED COMPLETED REMOVED FAILING)
         ;;
-    *' --status' | *' --for')
+    *' --for')
         words=(RUNNING STOPPED COMPLETED REMOVED)
         ;;
     *' --table' | *' -t')
-        kind=tables
+        kind=loaded
         ;;
-    'svcctl job show '* | 'svcctl job rm '* | 'svcctl job wait '* | 'svcctl job watch '*)
+    'svcctl job show '* | 'svcctl job restart '* | 'svcctl job rm '* | 'svcctl job wait '* | 'svcctl job watch '*)
         kind=jobs
         ;;
     'svcctl job stop '*)
@@ -230,7 +268,7 @@ _svcctl_place() {
     'svcctl job start '*)
         kind=stopped
         ;;
-    'svcctl role lint '*)
+    'svcctl role lint '* | 'svcctl service load '*)
         kind=files
         ;;
     'svcctl profile set '*)
@@ -241,7 +279,7 @@ _svcctl_place() {
 
 _svcctl_is_command() {
     case $1 in
-    'svcctl query' | 'svcctl export' | 'svcctl export status' | 'svcctl export verify' | 'svcctl range' | 'svcctl api' | 'svcctl completion' | 'svcctl help' | 'svcctl job' | 'svcctl job list' | 'svcctl job show' | 'svcctl job stop' | 'svcctl job start' | 'svcctl job rm' | 'svcctl job wait' | 'svcctl job watch' | 'svcctl domain' | 'svcctl domain list' | 'svcctl domain show' | 'svcctl domain create' | 'svcctl domain enable' | 'svcctl domain disable' | 'svcctl domain rm' | 'svcctl role' | 'svcctl role list' | 'svcctl role show' | 'svcctl role create' | 'svcctl role update' | 'svcctl role apply' | 'svcctl role rm' | 'svcctl role lint' | 'svcctl profile' | 'svcctl profile list' | 'svcctl profile show' | 'svcctl profile set' | 'svcctl profile check' | 'svcctl profile use' | 'svcctl profile rm' | 'svcctl service' | 'svcctl service start' | 'svcctl service stop' | 'svcctl service status' | 'svcctl service serve' | 'svcctl service load' | 'svcctl service reset' | 'svcctl service accounts' | 'svcctl service accounts list' | 'svcctl service accounts key' | 'svcctl service accounts reseller' | 'svcctl service accounts plan' | 'svcctl service accounts policy' | 'svcctl service accounts application' | 'svcctl service accounts user' | 'svcctl service accounts status' | 'svcctl service accounts rm' | 'svcctl service queries' | 'svcctl service queries list' | 'svcctl service queries show' | 'svcctl service queries set' | 'svcctl service queries rm')
+    'svcctl query' | 'svcctl tables' | 'svcctl export' | 'svcctl export status' | 'svcctl export verify' | 'svcctl range' | 'svcctl api' | 'svcctl completion' | 'svcctl help' | 'svcctl job' | 'svcctl job list' | 'svcctl job show' | 'svcctl job stop' | 'svcctl job start' | 'svcctl job restart' | 'svcctl job rm' | 'svcctl job wait' | 'svcctl job watch' | 'svcctl domain' | 'svcctl domain list' | 'svcctl domain show' | 'svcctl domain create' | 'svcctl domain enable' | 'svcctl domain disable' | 'svcctl domain rm' | 'svcctl role' | 'svcctl role list' | 'svcctl role show' | 'svcctl role export' | 'svcctl role create' | 'svcctl role update' | 'svcctl role apply' | 'svcctl role rm' | 'svcctl role lint' | 'svcctl profile' | 'svcctl profile list' | 'svcctl profile show' | 'svcctl profile set' | 'svcctl profile check' | 'svcctl profile use' | 'svcctl profile edit' | 'svcctl profile rm' | 'svcctl service' | 'svcctl service start' | 'svcctl service stop' | 'svcctl service restart' | 'svcctl service status' | 'svcctl service serve' | 'svcctl service reset' | 'svcctl service load' | 'svcctl service drop' | 'svcctl service compact' | 'svcctl service copy' | 'svcctl service accounts' | 'svcctl service accounts list' | 'svcctl service accounts key' | 'svcctl service accounts reseller' | 'svcctl service accounts plan' | 'svcctl service accounts policy' | 'svcctl service accounts application' | 'svcctl service accounts user' | 'svcctl service accounts status' | 'svcctl service accounts rm' | 'svcctl service queries' | 'svcctl service queries list' | 'svcctl service queries show' | 'svcctl service queries set' | 'svcctl service queries rm')
         return 0 ;;
     esac
     return 1
@@ -249,14 +287,16 @@ _svcctl_is_command() {
 
 _svcctl_takes_value() {
     case $1 in
-    --application | --applications | --at | --color | --columns | --config | --data | --date-format | --default-application-name | --description | --dest | --dest-json | --dest-param | --domain | --file | --finder-name | --for | --format | --from | --from-file | --header | --interval | --lag | --limit | --limit-per-window | --listen | --log-format | --max-requests-per-second | --max-time | --metrics | --name | --on-error | --output | --plan | --policies | --policy | --profile | --query-id | --reseller | --resource-ids | --retries | --role | --scheduler | --skip | --state | --status | --table | --time | --time-field | --time-zone | --timeout | --to | --type | --var | --volume | --window | --workers | -F | -H | -d | -f | -o | -p | -t)
+    --application | --applications | --at | --begin | --color | --cols | --columns | --config | --data | --date-format | --dateformat | --default-application-name | --description | --dest | --dest-json | --dest-param | --destination | --domain | --earliest | --end | --engine | --every | --fields | --file | --finder-name | --for | --format | --from | --from-file | --head | --header | --id | --interval | --keep | --lag | --latest | --limit | --limit-per-window | --listen | --log-format | --max-requests-per-second | --max-rows | --max-time | --metrics | --name | --offset | --on-error | --order-by | --out | --outfile | --output | --output-file | --output-format | --plan | --policies | --policy | --profile | --query-id | --reseller | --resource-ids | --retries | --role | --scheduler | --since | --skip | --sort | --sort-by | --start | --state | --status | --table | --tables | --time | --time-field | --time-format | --time-zone | --timeout | --timezone | --to | --top | --type | --types | --tz | --until | --var | --volume | --window | --workers | -F | -H | -d | -f | -n | -o | -p | -t)
         return 0 ;;
     esac
     return 1
 }
 
 _svcctl() {
-    local path=svcctl count=0 option= dest= options=1 at word cur place kind= meaning prefix=
+    local path=svcctl count=0 option= dest= of= options=1 at word cur place kind= argument= meaning prefix=
+    # In a query: a table, and the beginning of a column in a clause that names columns.
+    local columns='^(.*from[[:space:]]+([A-Za-z0-9_.]+)[[:space:]](.*[[:space:]])?(where|select|by)[[:space:]](.*[[:space:],(])?)([A-Za-z0-9_]*)$'
     local -a line=() asked=() words=() found=() meanings=()
 
     # bash splits words at '='; join them again.
@@ -278,14 +318,17 @@ _svcctl() {
             esac
             option=
         elif [[ -z $options ]]; then
-            count=$((count + 1))
+            count=$((count + 1)) of=$word
         else
             case $word in
             --) options= ;;
             --profile=* | --config=*) asked+=("$word") ;;
             --dest=*) dest=${word#*=} ;;
             -*) _svcctl_takes_value "$word" && option=$word ;;
-            *) if _svcctl_is_command "$path $word"; then path="$path $word" count=0; else count=$((count + 1)); fi ;;
+            *)
+                [[ $path == 'svcctl help' ]] && path=svcctl
+                if _svcctl_is_command "$path $word"; then path="$path $word" count=0; else count=$((count + 1)) of=$word; fi
+                ;;
             esac
         fi
     done
@@ -303,12 +346,22 @@ _svcctl() {
     fi
     _svcctl_place "$place"
 
+    if [[ $kind == columns ]]; then
+        of=$path
+        for word in "${line[@]}"; do
+            [[ $word =~ from[[:space:]]+([A-Za-z0-9_.]+) ]] && of=${BASH_REMATCH[1]}
+        done
+    fi
     if [[ $kind == query ]]; then
         cur=${cur#[\'\"]}
         kind=
-        [[ $cur =~ ^(.*from[[:space:]]+)([^[:space:]]*)$ ]] &&
+        if [[ $cur =~ ^(.*from[[:space:]]+)([^[:space:]]*)$ ]]; then
             words=() prefix=${BASH_REMATCH[1]} cur=${BASH_REMATCH[2]} kind=tables
+        elif [[ $cur =~ $columns ]]; then
+            words=() prefix=${BASH_REMATCH[1]} of=${BASH_REMATCH[2]} cur=${BASH_REMATCH[6]} kind=columns
+        fi
     fi
+    [[ $kind == roles || $kind == columns ]] && argument=$of
     case $kind in
     files)
         compopt -o filenames 2>/dev/null
@@ -319,7 +372,7 @@ _svcctl() {
     ?*)
         while IFS=$'\t' read -r word meaning; do
             words+=("$word") meanings[${#words[@]} - 1]=$meaning
-        done < <(command svcctl "${asked[@]}" complete "$kind" 2>/dev/null </dev/null)
+        done < <(command svcctl "${asked[@]}" complete "$kind" ${argument:+"$argument"} 2>/dev/null </dev/null)
         ;;
     esac
 
@@ -327,6 +380,12 @@ _svcctl() {
         [[ ${words[at]} == "$cur"* ]] && found+=("$at")
     done
     COMPREPLY=()
+    if [[ -n $prefix && ${#found[@]} -eq 1 ]]; then
+        # bash closes the quotes behind a word that is alone: offer it with what may follow.
+        word=$prefix${words[found[0]]}
+        [[ $kind == tables ]] && COMPREPLY=("$word where" "$word select" "$word group") || COMPREPLY=("$word" "$word,")
+        return
+    fi
     for at in "${found[@]}"; do
         word=$prefix${words[at]}
         # bash replaces only what comes after '='.
@@ -335,7 +394,7 @@ _svcctl() {
         [[ -z $prefix && ${#found[@]} -gt 1 && -n ${meanings[at]} ]] && word="$word  (${meanings[at]})"
         COMPREPLY+=("$word")
     done
-    [[ ${#found[@]} -eq 1 && (${words[found[0]]} == *[=@] || -n $prefix) ]] && compopt -o nospace 2>/dev/null
+    [[ ${#found[@]} -eq 1 && ${words[found[0]]} == *[=@] ]] && compopt -o nospace 2>/dev/null
     return 0
 }
 

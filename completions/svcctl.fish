@@ -5,13 +5,13 @@
 function __svcctl_place --no-scope-shadowing
     switch $argv[1]
         case 'svcctl -'
-        set words --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --version 'Print the version and exit' --help 'Show the help page'
+        set words --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --version 'Print the version and exit' --help 'Show the help page'
         case 'svcctl 0'
-        set words query 'Run a query over a time range' export 'Export a long range into files, in windows' range 'Show what --from and --to resolve to' api 'Send any signed request and print the response' completion 'Print or install the completion script of a shell' help 'Explain a topic: dates, formats, profiles and more' job 'Manage jobs: queries that run with --dest' domain 'Manage customer domains (with reseller credentials)' role 'Manage the custom roles of a domain' profile 'Manage connection profiles: server address and credentials' service 'Run a local service (demo data or your own files)'
+        set words query 'Run a query over a time range' tables 'List the tables, or the columns of one' export 'Export a long range into files, in windows' range 'Show what --from and --to resolve to' api 'Send any signed request and print the response' completion 'Print or install the completion script of a shell' help 'Explain a topic: dates, formats, profiles and more' job 'Manage jobs: queries that run with --dest' domain 'Manage customer domains (with reseller credentials)' role 'Manage the custom roles of a domain' profile 'Manage connection profiles: server address and credentials' service 'Run a local service (demo data or your own files)'
         case 'svcctl query -'
-        set words --from 'Start of the range' --to 'End of the range (not included)' --follow 'Keep running and print new events as they arrive (like tail…' --max-time 'Fail after S seconds, retries included' --file 'Read the query from FILE' --query-id 'Run a saved query' --var 'Replace {{K}} in the query by V as a quoted literal' --limit 'Stop after N rows' --skip 'Skip the first N rows' --format 'Output format' --columns 'Show only these columns (table, vertical, chart)' --chart 'The same as --format chart: bars, or a line over time' --date-format 'Format of printed dates: default, sql or iso' --time-zone 'Time zone for relative dates and for printed times: GMT+2,…' --output 'Write to FILE (complete or not at all)' --force 'Overwrite an existing file' --fail-on-empty 'Exit 8 when there are no rows' --dest 'Send the rows to a destination: kafka, s3, hdfs, donothing…' --dest-param 'Parameter of --dest' --dest-json 'Destination, or its parameters, as JSON' --dry-run 'Print the request (secrets masked) instead of sending it' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
-        case 'svcctl query --format' 'svcctl query -f'
-        set words auto 'table on a terminal, csv in a pipe' table 'columns that fit the terminal' vertical 'one line per column, for wide rows' chart 'a bar per row, or a line over time' csv 'comma-separated, with a heading' tsv 'the same, separated by tabs' ndjson 'one JSON object per line' json 'one JSON document: the envelope, rows in object' 'json/compact' 'one JSON document: columns in object.m, value arrays in obj…' 'json/simple' 'the same as ndjson' 'json/simple/compact' 'one line with the columns, then one array of values per row' msgpack 'the json document in MessagePack' xml 'one <event> element per row' xls 'a spreadsheet'
+        set words --from 'Start of the range' --to 'End of the range (not included)' --follow 'Keep running and print new events as they arrive (like tail…' --every 'Run the query again every 10s, 5m, … until Ctrl-C' --max-time 'Fail after 30s, 5m, …, retries included' --file 'Read the query from FILE' --query-id 'Run a saved query' --var 'Replace {{K}} in the query by V as a quoted literal' --limit 'Stop after N rows' --skip 'Skip the first N rows' --format 'Output format' --chart 'The same as --format chart: bars, or a line over time' --columns 'Print only these columns, in this order' --sort 'Sort by these columns' --top 'Print only the first N rows of --sort' --no-header 'Leave out the names of the columns (table, csv, tsv)' --date-format 'Format of printed dates: default, sql or iso' --time-zone 'Time zone for relative dates and for printed times: GMT+2,…' --output 'Write to FILE (complete or not at all)' --force 'Overwrite an existing file' --fail-on-empty 'Exit 8 when there are no rows' --dest 'Send the rows to a destination: kafka, s3, hdfs, donothing…' --dest-param 'Parameter of --dest' --dest-json 'Destination, or its parameters, as JSON' --dry-run 'Print the request (secrets masked) instead of sending it' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
+        case 'svcctl query --format' 'svcctl query -f' 'svcctl query --output-format'
+        set words auto 'table on a terminal, csv in a pipe' table 'columns that fit the terminal' vertical 'one line per column, for wide rows' chart 'a bar per row, or a line over time' csv 'comma-separated, with a heading' tsv 'the same, separated by tabs' ndjson 'one JSON object per line' json 'one JSON document: the envelope, rows in object' 'json/compact' 'one JSON document: columns in object.m, value arrays in obj…' 'json/simple' 'the same as ndjson' 'json/simple/compact' 'one line with the columns, then one array of values per row' msgpack 'the json document in MessagePack' xml 'one <event> element per row' xls 'a spreadsheet, .xlsx' parquet 'typed columns, compressed'
         case 'svcctl query --dest-param kafka'
         set words 'topic=' 'topic that receives the rows' 'bootstrap.servers=' 'brokers as host:port, separated by commas' 'mode=' 'json (default): an object per row' 'maxBytesPerCommit=' 'bytes per batch: 1 MB by default, at most 10 MB' 'maxTimeWithoutCommit=' 'milliseconds between batches: 10000 by default, at least 10…' 'security.protocol=' 'plaintext, ssl, sasl_plaintext or sasl_ssl' 'sasl.mechanism=' 'authentication mechanism, for example SCRAM-SHA-512' 'sasl.username=' 'user name' 'sasl.password=@' password 'ssl.ca.pem=' 'CA certificate to trust, as PEM text' 'compression.type=' 'none, gzip, snappy, lz4 or zstd' 'api.version.request=' 'false for brokers before 0.10' 'broker.version.fallback=' 'version of a broker before 0.10' 'friendlyName=' 'name of the job, shown in job lists'
         case 'svcctl query --dest-param s3'
@@ -22,139 +22,164 @@ function __svcctl_place --no-scope-shadowing
         set words 'friendlyName=' 'name of the job, shown in job lists'
         case 'svcctl query 0' 'svcctl service queries set 1'
         set kind query
+        case 'svcctl tables -'
+        set words --from 'Start of the range' --format 'Output format' --columns 'Print only these columns, in this order' --sort 'Sort by these columns' --top 'Print only the first N rows of --sort' --no-header 'Leave out the names of the columns (table, csv, tsv)' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
+        case 'svcctl tables 0' 'svcctl service compact 0' 'svcctl service copy 0'
+        set kind tables
         case 'svcctl export -'
-        set words --output 'One file, or a pattern such as out/{start:%Y/%m/%d/%H}.csv.…' --from 'Start of the range' --to 'End of the range (not included)' --window 'Length of a window, as 30s, 5m, 1h or 1d' --workers 'Windows fetched at the same time.  [4]' --format 'csv, tsv, ndjson or parquet' --file 'Read the query from FILE' --var 'Replace {{K}} in the query by V as a quoted literal' --state 'Start where the last run of NAME ended' --lag 'Leave out windows younger than this.  [10m with --state]' --on-error 'When a window fails: stop, or continue and list the gaps' --max-requests-per-second 'Shared by all workers' --limit-per-window 'The service cuts results at N rows: halve windows that have…' --date-format 'Format of printed dates: default, sql or iso' --time-zone 'Time zone for relative dates and for printed times: GMT+2,…' --force 'Overwrite an existing file' --metrics 'Write the run'\''s figures for Prometheus'\'' textfile collector' --log-format 'text, or json: each event on stderr is an object' --scheduler 'Let the workers of a Dask cluster fetch: tcp://HOST:8786' --max-time 'Stop after S seconds' --dry-run 'Print the windows and their files' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
-        case 'svcctl export --format' 'svcctl export -f'
+        set words --output 'One file, or a pattern such as out/{start:%Y/%m/%d/%H}.csv.…' --from 'Start of the range' --to 'End of the range (not included)' --window 'Length of a window, as 30s, 5m, 1h or 1d' --workers 'Windows fetched at the same time.  [4]' --format 'csv, tsv, ndjson or parquet' --file 'Read the query from FILE' --var 'Replace {{K}} in the query by V as a quoted literal' --state 'Start where the last run of NAME ended' --lag 'Leave out windows younger than this.  [10m with --state]' --on-error 'When a window fails: stop, or continue and list the gaps' --max-requests-per-second 'Shared by all workers' --limit-per-window 'The service cuts results at N rows: halve windows that have…' --date-format 'Format of printed dates: default, sql or iso' --time-zone 'Time zone for relative dates and for printed times: GMT+2,…' --force 'Overwrite an existing file' --metrics 'Write the run'\''s figures for Prometheus'\'' textfile collector' --log-format 'text, or json: each event on stderr is an object' --scheduler 'Let the workers of a Dask cluster fetch: tcp://HOST:8786' --max-time 'Stop after 30s, 5m, …' --dry-run 'Check query and files, print the windows, export nothing' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
+        case 'svcctl export --format' 'svcctl export -f' 'svcctl export --output-format'
         set words csv '' tsv '' ndjson '' parquet ''
         case 'svcctl export 0'
         set words status 'Show what an export has, what is missing, and where the nex…' verify 'Hash the files of an export again'; set kind query
-        case 'svcctl export status -' 'svcctl job show -' 'svcctl job stop -' 'svcctl job start -' 'svcctl domain list -' 'svcctl domain show -' 'svcctl role list -' 'svcctl role show -' 'svcctl role lint -' 'svcctl profile list -' 'svcctl profile show -' 'svcctl profile check -' 'svcctl service status -' 'svcctl service accounts list -' 'svcctl service queries list -'
-        set words --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        case 'svcctl export status -' 'svcctl job show -' 'svcctl job restart -' 'svcctl domain show -' 'svcctl role show -' 'svcctl role lint -' 'svcctl profile show -' 'svcctl profile check -' 'svcctl service status -'
+        set words --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl export status 0' 'svcctl export verify 0'
         set kind states
-        case 'svcctl export verify -' 'svcctl help -' 'svcctl job -' 'svcctl domain -' 'svcctl role -' 'svcctl profile -' 'svcctl profile use -' 'svcctl service -' 'svcctl service start -' 'svcctl service stop -' 'svcctl service accounts -' 'svcctl service accounts status -' 'svcctl service queries -' 'svcctl service queries show -'
-        set words --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        case 'svcctl export verify -' 'svcctl help -' 'svcctl job -' 'svcctl domain -' 'svcctl role -' 'svcctl role export -' 'svcctl profile -' 'svcctl profile use -' 'svcctl profile edit -' 'svcctl service -' 'svcctl service start -' 'svcctl service stop -' 'svcctl service restart -' 'svcctl service accounts -' 'svcctl service accounts status -' 'svcctl service queries -' 'svcctl service queries show -'
+        set words --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl range -'
-        set words --from 'Start of the range' --to 'End of the range (not included)' --time-zone 'Time zone for relative dates and for printed times: GMT+2,…' --at 'Use this time instead of now (an absolute date)' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --from 'Start of the range' --to 'End of the range (not included)' --time-zone 'Time zone for relative dates and for printed times: GMT+2,…' --at 'Use this time instead of now (an absolute date)' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl api -'
-        set words --data 'Body to send' --header 'Header to send (repeatable)' --include 'Print status and headers before the body' --output 'Write to FILE (complete or not at all)' --force 'Overwrite an existing file' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --data 'Body to send' --header 'Header to send (repeatable)' --include 'Print status and headers before the body' --output 'Write to FILE (complete or not at all)' --force 'Overwrite an existing file' --max-time 'Fail after 30s, 5m, …, retries included' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl api 0'
         set words GET '' POST '' PUT '' DELETE '' PATCH '' HEAD '' OPTIONS ''
         case 'svcctl api 1'
         set words '/search/query' '' '/search/jobs' '' '/search/job/' '' '/domain' '' '/domain/' ''
         case 'svcctl completion -'
-        set words --install 'Install the script where the shell finds it' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --install 'Install the script where the shell finds it' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl completion 0'
         set words bash '' zsh '' fish ''
         case 'svcctl help 0'
-        set words dates '' formats '' profiles '' environment '' exit-codes '' query-language '' destinations '' export '' service ''
+        set words dates '' formats '' recipes '' profiles '' environment '' exit-codes '' query-language '' destinations '' export '' service '' cluster '' functions '' examples '' query '' tables '' job '' range '' domain '' role '' profile '' api '' completion '' help ''
         case 'svcctl job 0'
-        set words list 'List jobs' show 'Show jobs' stop 'Stop jobs' start 'Resume stopped jobs where they stopped' rm 'Remove jobs, even running ones' wait 'Wait until jobs reach a state' watch 'Show status, events, rate, lag and errors of jobs, live'
+        set words list 'List jobs' show 'Show all that the service returns about jobs' stop 'Stop jobs' start 'Resume stopped jobs where they stopped' restart 'Stop jobs and start them again where they stopped' rm 'Remove jobs, even running ones' wait 'Wait until jobs reach a state without an error' watch 'Show status, events, rate, lag and errors of jobs, live'
         case 'svcctl job list -'
-        set words --status 'Only jobs in these states' --type 'Only jobs with this destination' --ids 'Print only IDs, one per line' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --status 'Only jobs in these states' --type 'Only jobs with this destination' --failing 'Only FAILING jobs: they run and have an error' --ids 'Print only IDs, one per line' --format 'Output format' --columns 'Print only these columns, in this order' --sort 'Sort by these columns' --top 'Print only the first N rows of --sort' --no-header 'Leave out the names of the columns (table, csv, tsv)' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
+        case 'svcctl job stop -' 'svcctl job start -'
+        set words --if-needed 'Do not fail if it is already so' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl job rm -'
-        set words --yes 'Do not ask for confirmation' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --yes 'Do not ask for confirmation' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl job wait -'
-        set words --for 'States to wait for' --max-time 'Give up after S seconds' --timeout 'Give up after S seconds' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --for 'States to wait for' --max-time 'Give up after 30s, 5m, …' --timeout 'Give up after 30s, 5m, …' --keep-waiting 'Wait on while a job reports an error: it may recover' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl job watch -'
-        set words --interval 'Seconds between refreshes' --max-time 'Stop after S seconds' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --interval 'Seconds between refreshes' --max-time 'Stop after 30s, 5m, …' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl domain 0'
         set words list 'List the domains' show 'Show a domain' create 'Create a domain and print it with its full name' enable 'Enable a disabled domain' disable 'Disable a domain' rm 'Delete a domain and its users'
-        case 'svcctl domain show 0' 'svcctl domain enable 0' 'svcctl domain disable 0' 'svcctl domain rm 0' 'svcctl role list 0' 'svcctl role show 0' 'svcctl role create 0' 'svcctl role update 0' 'svcctl role apply 0' 'svcctl role rm 0' 'svcctl service accounts user 1' 'svcctl service accounts status 0'
+        case 'svcctl domain list -' 'svcctl role list -' 'svcctl profile list -' 'svcctl service accounts list -' 'svcctl service queries list -'
+        set words --format 'Output format' --columns 'Print only these columns, in this order' --sort 'Sort by these columns' --top 'Print only the first N rows of --sort' --no-header 'Leave out the names of the columns (table, csv, tsv)' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
+        case 'svcctl domain show 0' 'svcctl domain enable 0' 'svcctl domain disable 0' 'svcctl domain rm 0' 'svcctl role list 0' 'svcctl role show 0' 'svcctl role export 0' 'svcctl role create 0' 'svcctl role update 0' 'svcctl role apply 0' 'svcctl role rm 0' 'svcctl service accounts user 1' 'svcctl service accounts status 0'
         set kind domains
         case 'svcctl domain create -'
-        set words --plan 'One of the reseller'\''s price plans' --time 'Time limit, if the plan allows choosing it' --volume 'Volume limit, if the plan allows choosing it' --if-needed 'Do not fail if it is already so' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --plan 'One of the reseller'\''s price plans' --time 'Time limit, if the plan allows choosing it' --volume 'Volume limit, if the plan allows choosing it' --if-needed 'Do not fail if it is already so' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl domain enable -' 'svcctl domain disable -'
-        set words --if-needed 'Do not fail if it is already so' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --if-needed 'Do not fail if it is already so' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl domain rm -'
-        set words --yes 'Do not ask for confirmation' --if-needed 'Do not fail if it is already so' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --yes 'Do not ask for confirmation' --if-needed 'Do not fail if it is already so' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl role 0'
-        set words list 'List the roles of a domain' show 'Show a role, including its read-only fields' create 'Create a role from options, or the roles in a file' update 'Change the given fields of a role' apply 'Create and update roles from a file, showing the differences' rm 'Delete a role' lint 'Check role files against the rules, without a service'
+        set words list 'List the roles of a domain' show 'Show a role, including its read-only fields' export 'Print roles as a file for '\''svcctl role apply'\''' create 'Create a role from options, or the roles in a file' update 'Change the given fields of a role' apply 'Create and update roles from a file, showing the differences' rm 'Delete a role' lint 'Check role files against the rules, without a service'
+        case 'svcctl role show 1' 'svcctl role rm 1'
+        set kind roles
         case 'svcctl role create -'
-        set words --name 'Name of the role' --description 'What the role is for' --policies 'A policy name' --applications 'An application name' --resource-ids 'Resource IDs' --finder-name 'Default finder' --default-application-name 'Default application' --file 'Roles in YAML (see '\''svcctl role lint --help'\'')' --yes 'Do not ask for confirmation' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --name 'Name of the role' --description 'What the role is for' --policies 'Policy names' --applications 'Application names' --resource-ids 'Resource IDs' --finder-name 'Default finder' --default-application-name 'Default application' --file 'Roles in YAML (see '\''svcctl role lint --help'\'')' --yes 'Do not ask for confirmation' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl role update -'
-        set words --name 'New name of the role' --description 'What the role is for' --policies 'A policy name' --applications 'An application name' --resource-ids 'Resource IDs' --finder-name 'Default finder' --default-application-name 'Default application' --file 'Roles in YAML (see '\''svcctl role lint --help'\'')' --yes 'Do not ask for confirmation' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --name 'New name of the role' --description 'What the role is for' --policies 'Policy names' --applications 'Application names' --resource-ids 'Resource IDs' --finder-name 'Default finder' --default-application-name 'Default application' --file 'Roles in YAML (see '\''svcctl role lint --help'\'')' --yes 'Do not ask for confirmation' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl role apply -'
-        set words --file 'Roles in YAML (see '\''svcctl role lint --help'\'')' --yes 'Do not ask for confirmation' --dry-run 'Show the difference and change nothing' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --file 'Roles in YAML (see '\''svcctl role lint --help'\'')' --yes 'Do not ask for confirmation' --dry-run 'Show the difference and change nothing' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl role rm -'
-        set words --yes 'Do not ask for confirmation' --if-needed 'Do not fail if the role does not exist' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --yes 'Do not ask for confirmation' --if-needed 'Do not fail if the role does not exist' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl profile 0'
-        set words list 'List the profiles' show 'Show every setting and where it comes from, secrets masked' set 'Create or change a profile' check 'Test a profile step by step and suggest fixes' use 'Make a profile the default' rm 'Delete a profile and its credentials'
+        set words list 'List the profiles' show 'Show every setting and where it comes from, secrets masked' set 'Create or change a profile' check 'Test a profile step by step and suggest fixes' use 'Make a profile the default' edit 'Open the profiles file in $VISUAL or $EDITOR' rm 'Delete a profile and its credentials'
         case 'svcctl profile show 0' 'svcctl profile set 0' 'svcctl profile check 0' 'svcctl profile use 0' 'svcctl profile rm 0'
         set kind profiles
         case 'svcctl profile set -'
-        set words --from-env 'Copy the values of the SVCCTL_* environment variables' --from-file 'Take fields from FILE: YAML, JSON or NAME=VALUE lines' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
-        case 'svcctl profile rm -' 'svcctl service reset -' 'svcctl service accounts rm -' 'svcctl service queries rm -'
-        set words --yes 'Do not ask for confirmation' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --from-env 'Copy the values of the SVCCTL_* environment variables' --from-file 'Take fields from FILE: YAML, JSON or NAME=VALUE lines' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
+        case 'svcctl profile rm -' 'svcctl service reset -' 'svcctl service drop -' 'svcctl service accounts rm -' 'svcctl service queries rm -'
+        set words --yes 'Do not ask for confirmation' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl service 0'
-        set words start 'Start the local service in the background' stop 'Stop the local service and wait until it has stopped' status 'Show whether the local service is running, and its tables' serve 'Run the service in the foreground until Ctrl-C or SIGTERM' load 'Load a file of events into a table of the local service' reset 'Stop the local service and delete its events and state' accounts 'Manage keys, resellers, plans and users of the service' queries 'Manage the saved queries of the local service'
+        set words start 'Start the local service in the background' stop 'Stop the local service and wait until it has stopped' restart 'Stop the local service and start it in the background' status 'Show whether the local service is running, and its tables' serve 'Run the service in the foreground until Ctrl-C or SIGTERM' reset 'Stop the local service and delete its events and state' load 'Load files of events into a table of the local service' drop 'Drop a table of the local service and its events' compact 'Make large files of the small ones that loads leave in a sh…' copy 'Move a table of the local service to the shared folder, or…' accounts 'Manage keys, resellers, plans and users of the service' queries 'Manage the saved queries of the local service'
         case 'svcctl service serve -'
-        set words --listen 'Listen on TCP too, besides the Unix socket' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --listen 'Listen on TCP too, besides the Unix socket' --state 'PostgreSQL database of the state, for several service proce…' --tables 'Shared folder of tables: a path, hdfs://… or s3://…' --engine 'With --tables: run queries on Spark, at sc://HOST:PORT' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
+        case 'svcctl service serve --state'
         case 'svcctl service load -'
-        set words --table 'Table to load into, such as a.b.c' --time-field 'Field with the date of each event (detected if not given)' --format 'csv, tsv, ndjson, parquet, access, log' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
-        case 'svcctl service load --format' 'svcctl service load -f'
-        set words csv '' tsv '' ndjson '' parquet '' access '' log ''
-        case 'svcctl service load 0'
-        set kind files
+        set words --table 'Table to load into, such as a.b.c' --time-field 'Field with the date of each event (detected if not given)' --time-format 'How that date is written, such as '\''MM/dd/yyyy hh:mm a'\''' --time-zone 'Time zone of dates that have none, such as GMT+2 or Europe/…' --format 'csv, tsv, ndjson, json, parquet, access, log, syslog' --types 'Types of fields: str, int4, int8, float8, bool, ip4, timest…' --replace 'Replace the events and columns of the table' --tables 'Shared folder to load into, without a service (help cluster)' --id 'With --tables: load nothing if the table has this load' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
+        case 'svcctl service load --format' 'svcctl service load -f' 'svcctl service load --output-format'
+        set words csv '' tsv '' ndjson '' json '' parquet '' access '' log '' syslog ''
+        case 'svcctl service drop 0'
+        set kind loaded
+        case 'svcctl service compact -'
+        set words --tables 'Shared folder of tables: a path, hdfs://… or s3://…' --keep 'How long files stay that running queries may need' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
+        case 'svcctl service copy -'
+        set words --to 'folder (the shared one) or file (that of the local service)' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
+        case 'svcctl service copy --to' 'svcctl service copy --until' 'svcctl service copy --end' 'svcctl service copy --latest'
+        set words folder '' file ''
         case 'svcctl service accounts 0'
         set words list 'List keys, resellers, plans, domains or users' key 'Create an API key and print its secret and token' reseller 'Create a reseller, or change its preference' plan 'Create a reseller'\''s price plan, or replace it' policy 'Create a policy, or change whether it is generic' application 'Create an application, or change whether it is generic' user 'Add a user to a domain, or change the user'\''s role' status 'Set the status of a domain' rm 'Delete a key, reseller, plan, policy or application'
         case 'svcctl service accounts list 0'
         set words keys '' resellers '' plans '' policies '' applications '' domains '' users ''
         case 'svcctl service accounts key -'
-        set words --domain 'Create a key for this domain' --admin 'Let the key manage the roles of its domain' --reseller 'Create a key for this reseller' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --domain 'Create a key for this domain' --admin 'Let the key manage the roles of its domain' --reseller 'Create a key for this reseller' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl service accounts reseller -'
-        set words --include-all-apps 'Activate all available applications in new domains' --no-include-all-apps 'Activate all available applications in new domains' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --include-all-apps 'Activate all available applications in new domains' --no-include-all-apps 'Activate all available applications in new domains' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl service accounts plan -'
-        set words --reseller 'The reseller that sells the plan' --time 'Maximum for a domain' --volume 'Maximum for a domain' --policy 'A policy of the plan' --application 'An application of the plan' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --reseller 'The reseller that sells the plan' --time 'Maximum for a domain' --volume 'Maximum for a domain' --policy 'A policy of the plan' --application 'An application of the plan' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl service accounts policy -' 'svcctl service accounts application -'
-        set words --generic 'Include it in every domain, whatever its plan' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --generic 'Include it in every domain, whatever its plan' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl service accounts user -'
-        set words --role 'OWNER makes the user an ADMIN and the owner' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --role 'OWNER makes the user an ADMIN and the owner' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl service accounts status 1'
         set words Active '' Disabled '' Pending ''
         case 'svcctl service accounts rm 0'
         set words keys '' resellers '' plans '' policies '' applications ''
         case 'svcctl service queries 0'
         set words list 'List the saved queries' show 'Print the text of a saved query' set 'Save a query, or replace the one with this ID' rm 'Delete a saved query'
+        case 'svcctl service queries show 0' 'svcctl service queries set 0' 'svcctl service queries rm 0'
+        set kind queries
         case 'svcctl service queries set -'
-        set words --file 'Read the query from FILE' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --help 'Show the help page'
+        set words --file 'Read the query from FILE' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case '* --profile' '* -p'
         set kind profiles
-        case '* --config' '* --file' '* -F' '* --output' '* -o' '* --dest-json' '* --metrics' '* --from-file'
+        case '* --config' '* --file' '* -F' '* --output' '* -o' '* --out' '* --output-file' '* --outfile' '* --dest-json' '* --metrics' '* --from-file'
         set kind files
         case '* --color'
         set words auto '' always '' never ''
-        case '* --from'
-        set words today 'current day 00:00:00' now 'current date and time' endday 'current day 23:59:59' endmonth 'last day of the current month 23:59:59' 1d 'now minus 1 day' 2d 'now minus 2 days' 7d 'now minus 7 days' 1ad 'now minus 1 day, at 00:00:00' 2ad 'now minus 2 days, at 00:00:00' 7ad 'now minus 7 days, at 00:00:00' 1h 'now minus 1 hour' 2h 'now minus 2 hours' 7h 'now minus 7 hours' 1ah 'current day 00:00:00 minus 1 hour' 2ah 'current day 00:00:00 minus 2 hours' 7ah 'current day 00:00:00 minus 7 hours' 1s 'now minus 1 second' 2s 'now minus 2 seconds' 7s 'now minus 7 seconds' 1m 'now minus 1 minute' 2m 'now minus 2 minutes' 7m 'now minus 7 minutes' 1w 'now minus 1 week' 2w 'now minus 2 weeks' 7w 'now minus 7 weeks' 1h30m 'now minus 1 hour and 30 minutes' now-1h 'now minus 1 hour' yesterday 'day before the current one 00:00:00' tomorrow 'day after the current one 00:00:00'
-        case '* --to'
-        set words today 'current day 00:00:00' now 'current date and time' endday '23:59:59 of the day of from' endmonth 'last day of the month of from 23:59:59' 1d 'from plus 1 day' 2d 'from plus 2 days' 7d 'from plus 7 days' 1ad 'from plus 1 day, at 00:00:00' 2ad 'from plus 2 days, at 00:00:00' 7ad 'from plus 7 days, at 00:00:00' 1h 'from plus 1 hour' 2h 'from plus 2 hours' 7h 'from plus 7 hours' 1ah 'day of from at 00:00:00 plus 1 hour' 2ah 'day of from at 00:00:00 plus 2 hours' 7ah 'day of from at 00:00:00 plus 7 hours' 1s 'from plus 1 second' 2s 'from plus 2 seconds' 7s 'from plus 7 seconds' 1m 'from plus 1 minute' 2m 'from plus 2 minutes' 7m 'from plus 7 minutes' 1w 'from plus 1 week' 2w 'from plus 2 weeks' 7w 'from plus 7 weeks' 1h30m 'from plus 1 hour and 30 minutes' now-1h 'now minus 1 hour' yesterday 'day before the current one 00:00:00' tomorrow 'day after the current one 00:00:00'
-        case '* --date-format'
+        case '* --from' '* --since' '* --start' '* --begin' '* --earliest'
+        set words today 'current day 00:00:00' now 'current date and time' endday 'current day 23:59:59' endmonth 'last day of the current month 23:59:59' 1d '1 day ago' 2d '2 days ago' 7d '7 days ago' 1ad '1 day ago, at 00:00:00' 2ad '2 days ago, at 00:00:00' 7ad '7 days ago, at 00:00:00' 1h '1 hour ago' 2h '2 hours ago' 7h '7 hours ago' 1ah 'current day 00:00:00 minus 1 hour' 2ah 'current day 00:00:00 minus 2 hours' 7ah 'current day 00:00:00 minus 7 hours' 1s '1 second ago' 2s '2 seconds ago' 7s '7 seconds ago' 1m '1 minute ago' 2m '2 minutes ago' 7m '7 minutes ago' 1w '1 week ago' 2w '2 weeks ago' 7w '7 weeks ago' 1h30m '1 hour and 30 minutes ago' now-1h '1 hour ago' yesterday 'day before the current one 00:00:00' tomorrow 'day after the current one 00:00:00'
+        case '* --to' '* --until' '* --end' '* --latest'
+        set words today 'current day 00:00:00' now 'current date and time' endday '23:59:59 of the day of from' endmonth 'last day of the month of from 23:59:59' 1d 'from plus 1 day' 2d 'from plus 2 days' 7d 'from plus 7 days' 1ad 'from plus 1 day, at 00:00:00' 2ad 'from plus 2 days, at 00:00:00' 7ad 'from plus 7 days, at 00:00:00' 1h 'from plus 1 hour' 2h 'from plus 2 hours' 7h 'from plus 7 hours' 1ah 'day of from at 00:00:00 plus 1 hour' 2ah 'day of from at 00:00:00 plus 2 hours' 7ah 'day of from at 00:00:00 plus 7 hours' 1s 'from plus 1 second' 2s 'from plus 2 seconds' 7s 'from plus 7 seconds' 1m 'from plus 1 minute' 2m 'from plus 2 minutes' 7m 'from plus 7 minutes' 1w 'from plus 1 week' 2w 'from plus 2 weeks' 7w 'from plus 7 weeks' 1h30m 'from plus 1 hour and 30 minutes' now-1h '1 hour ago' yesterday 'day before the current one 00:00:00' tomorrow 'day after the current one 00:00:00'
+        case '* --query-id'
+        set kind queries
+        case '* --columns' '* --fields' '* --cols' '* --sort' '* --sort-by' '* --order-by'
+        set kind columns
+        case '* --date-format' '* --dateformat'
         set words default '' sql '' iso ''
-        case '* --time-zone'
+        case '* --time-zone' '* --tz' '* --timezone'
         set words GMT-12 '' GMT-11 '' GMT-10 '' GMT-9 '' GMT-8 '' GMT-7 '' GMT-6 '' GMT-5 '' GMT-4 '' GMT-3 '' GMT-2 '' GMT-1 '' 'GMT+0' '' 'GMT+1' '' 'GMT+2' '' 'GMT+3' '' 'GMT+4' '' 'GMT+5' '' 'GMT+6' '' 'GMT+7' '' 'GMT+8' '' 'GMT+9' '' 'GMT+10' '' 'GMT+11' '' 'GMT+12' '' 'GMT+13' '' 'GMT+14' ''
-        case '* --dest' '* --type'
+        case '* --dest' '* --destination' '* --type'
         set words kafka '' s3 '' hdfs '' donothing ''
         case '* --dest-param'
         set words 'topic=' 'topic that receives the rows' 'bootstrap.servers=' 'brokers as host:port, separated by commas' 'mode=' 'json (default): an object per row' 'maxBytesPerCommit=' 'bytes per batch: 1 MB by default, at most 10 MB' 'maxTimeWithoutCommit=' 'milliseconds between batches: 10000 by default, at least 10…' 'security.protocol=' 'plaintext, ssl, sasl_plaintext or sasl_ssl' 'sasl.mechanism=' 'authentication mechanism, for example SCRAM-SHA-512' 'sasl.username=' 'user name' 'sasl.password=@' password 'ssl.ca.pem=' 'CA certificate to trust, as PEM text' 'compression.type=' 'none, gzip, snappy, lz4 or zstd' 'api.version.request=' 'false for brokers before 0.10' 'broker.version.fallback=' 'version of a broker before 0.10' 'friendlyName=' 'name of the job, shown in job lists' 'aws.bucket=' 'bucket that receives the files' 'aws.region=' 'region of the bucket' 'aws.endpoint=' 'URL of another service with an S3 interface' 'aws.accesskey=' 'access key' 'aws.secretkey=@' 'secret key' 'format=' 'plain (default), gzip or zip' 'file.password=@' 'password of the zip file' 's3.fileName=' 'name of the files: the job'\''s ID by default' 'multiplefile=' 'true (default): several files' 'retention.size=' 'size of a file in MB, 1 to 10000: 128 by default' 'retention.time=' 'age of a file in seconds, 1 to 86400: 300 by default' 'fs.defaultFS=' 'file system, as hdfs://host:port' 'file=' 'absolute path of the file' 'dfs.replication=' 'copies of each block'
+        case '* --format' '* -f' '* --output-format'
+        set words auto 'table on a terminal, csv in a pipe' table 'columns that fit the terminal' vertical 'one line per column, for wide rows' csv 'comma-separated, with a heading' tsv 'the same, separated by tabs' ndjson 'one JSON object per line' json 'one JSON document: the envelope, rows in object'
         case '* --state'
         set kind states
         case '* --on-error'
         set words stop '' continue ''
         case '* --log-format'
         set words text '' json ''
-        case '* --format' '* -f'
-        set words auto 'table on a terminal, csv in a pipe' table 'columns that fit the terminal' vertical 'one line per column, for wide rows' csv 'comma-separated, with a heading' tsv 'the same, separated by tabs' ndjson 'one JSON object per line' json 'one JSON document: the envelope, rows in object'
-        case '* --status' '* --for'
+        case '* --status'
+        set words RUNNING '' STOPPED '' COMPLETED '' REMOVED '' FAILING ''
+        case '* --for'
         set words RUNNING '' STOPPED '' COMPLETED '' REMOVED ''
         case '* --table' '* -t'
-        set kind tables
-        case 'svcctl job show *' 'svcctl job rm *' 'svcctl job wait *' 'svcctl job watch *'
+        set kind loaded
+        case 'svcctl job show *' 'svcctl job restart *' 'svcctl job rm *' 'svcctl job wait *' 'svcctl job watch *'
         set kind jobs
         case 'svcctl job stop *'
         set kind running
         case 'svcctl job start *'
         set kind stopped
-        case 'svcctl role lint *'
+        case 'svcctl role lint *' 'svcctl service load *'
         set kind files
         case 'svcctl profile set *'
         set words 'base_url=' 'URL of the service' 'socket=' 'path of a Unix socket to use instead of the host' 'auth=signature' '' 'auth=token' '' 'auth=jwt' '' 'api_key=' 'API key of the domain' 'api_secret=-' 'API secret, prompted for or read from stdin' 'api_secret_file=' 'file that holds the API secret' 'api_secret_command=' 'command that prints the API secret' 'token=-' 'token, for auth token or jwt, prompted for or read from std…' 'token_file=' 'file that holds the token, for auth token or jwt' 'token_command=' 'command that prints the token, for auth token or jwt' 'provisioning_url=' 'URL for domains and roles, if different' 'ca_bundle=' 'file of CA certificates to trust' 'timeout=' 'seconds to wait for the network' 'retries=' 'times a failed request is retried' 'format=' 'output format' 'time_zone=' 'time zone of dates, such as GMT+2' 'date_format=' 'date format of csv and tsv: default, sql or iso' 'headers.apikey=' '' 'headers.sign=' '' 'headers.timestamp=' '' 'headers.reseller_apikey=' '' 'paths.query=' '' 'paths.job=' '' 'paths.jobs=' '' 'paths.domain=' ''
@@ -163,7 +188,7 @@ end
 
 function __svcctl_is_command
     switch $argv[1]
-        case 'svcctl query' 'svcctl export' 'svcctl export status' 'svcctl export verify' 'svcctl range' 'svcctl api' 'svcctl completion' 'svcctl help' 'svcctl job' 'svcctl job list' 'svcctl job show' 'svcctl job stop' 'svcctl job start' 'svcctl job rm' 'svcctl job wait' 'svcctl job watch' 'svcctl domain' 'svcctl domain list' 'svcctl domain show' 'svcctl domain create' 'svcctl domain enable' 'svcctl domain disable' 'svcctl domain rm' 'svcctl role' 'svcctl role list' 'svcctl role show' 'svcctl role create' 'svcctl role update' 'svcctl role apply' 'svcctl role rm' 'svcctl role lint' 'svcctl profile' 'svcctl profile list' 'svcctl profile show' 'svcctl profile set' 'svcctl profile check' 'svcctl profile use' 'svcctl profile rm' 'svcctl service' 'svcctl service start' 'svcctl service stop' 'svcctl service status' 'svcctl service serve' 'svcctl service load' 'svcctl service reset' 'svcctl service accounts' 'svcctl service accounts list' 'svcctl service accounts key' 'svcctl service accounts reseller' 'svcctl service accounts plan' 'svcctl service accounts policy' 'svcctl service accounts application' 'svcctl service accounts user' 'svcctl service accounts status' 'svcctl service accounts rm' 'svcctl service queries' 'svcctl service queries list' 'svcctl service queries show' 'svcctl service queries set' 'svcctl service queries rm'
+        case 'svcctl query' 'svcctl tables' 'svcctl export' 'svcctl export status' 'svcctl export verify' 'svcctl range' 'svcctl api' 'svcctl completion' 'svcctl help' 'svcctl job' 'svcctl job list' 'svcctl job show' 'svcctl job stop' 'svcctl job start' 'svcctl job restart' 'svcctl job rm' 'svcctl job wait' 'svcctl job watch' 'svcctl domain' 'svcctl domain list' 'svcctl domain show' 'svcctl domain create' 'svcctl domain enable' 'svcctl domain disable' 'svcctl domain rm' 'svcctl role' 'svcctl role list' 'svcctl role show' 'svcctl role export' 'svcctl role create' 'svcctl role update' 'svcctl role apply' 'svcctl role rm' 'svcctl role lint' 'svcctl profile' 'svcctl profile list' 'svcctl profile show' 'svcctl profile set' 'svcctl profile check' 'svcctl profile use' 'svcctl profile edit' 'svcctl profile rm' 'svcctl service' 'svcctl service start' 'svcctl service stop' 'svcctl service restart' 'svcctl service status' 'svcctl service serve' 'svcctl service reset' 'svcctl service load' 'svcctl service drop' 'svcctl service compact' 'svcctl service copy' 'svcctl service accounts' 'svcctl service accounts list' 'svcctl service accounts key' 'svcctl service accounts reseller' 'svcctl service accounts plan' 'svcctl service accounts policy' 'svcctl service accounts application' 'svcctl service accounts user' 'svcctl service accounts status' 'svcctl service accounts rm' 'svcctl service queries' 'svcctl service queries list' 'svcctl service queries show' 'svcctl service queries set' 'svcctl service queries rm'
             return 0
     end
     return 1
@@ -171,7 +196,7 @@ end
 
 function __svcctl_takes_value
     switch $argv[1]
-        case --application --applications --at --color --columns --config --data --date-format --default-application-name --description --dest --dest-json --dest-param --domain --file --finder-name --for --format --from --from-file --header --interval --lag --limit --limit-per-window --listen --log-format --max-requests-per-second --max-time --metrics --name --on-error --output --plan --policies --policy --profile --query-id --reseller --resource-ids --retries --role --scheduler --skip --state --status --table --time --time-field --time-zone --timeout --to --type --var --volume --window --workers -F -H -d -f -o -p -t
+        case --application --applications --at --begin --color --cols --columns --config --data --date-format --dateformat --default-application-name --description --dest --dest-json --dest-param --destination --domain --earliest --end --engine --every --fields --file --finder-name --for --format --from --from-file --head --header --id --interval --keep --lag --latest --limit --limit-per-window --listen --log-format --max-requests-per-second --max-rows --max-time --metrics --name --offset --on-error --order-by --out --outfile --output --output-file --output-format --plan --policies --policy --profile --query-id --reseller --resource-ids --retries --role --scheduler --since --skip --sort --sort-by --start --state --status --table --tables --time --time-field --time-format --time-zone --timeout --timezone --to --top --type --types --tz --until --var --volume --window --workers -F -H -d -f -n -o -p -t
             return 0
     end
     return 1
@@ -182,11 +207,14 @@ function __svcctl
     set -l count 0
     set -l option ''
     set -l dest ''
+    set -l of
     set -l options yes
     set -l asked
     set -l words
     set -l kind ''
     set -l before ''
+    set -l follows
+    set -l typed ''
     set -l line (commandline -opc)
     set -e line[1]
     set -l cur (commandline -ct)
@@ -202,6 +230,7 @@ function __svcctl
             set option ''
         else if test -z "$options"
             set count (math $count + 1)
+            set of $word
         else
             switch $word
                 case --
@@ -213,11 +242,13 @@ function __svcctl
                 case '-*'
                     __svcctl_takes_value $word; and set option $word
                 case '*'
+                    test "$path" = 'svcctl help'; and set path svcctl
                     if __svcctl_is_command "$path $word"
                         set path "$path $word"
                         set count 0
                     else
                         set count (math $count + 1)
+                        set of $word
                     end
             end
         end
@@ -239,14 +270,28 @@ function __svcctl
     __svcctl_place $place
 
     switch $kind
+        case columns
+            set of $path
+            if set -l found (string match -r -- 'from\s+([\w.]+)' "$line")
+                set of $found[2]
+            end
         case query
             set kind
-            if set before (string match -r -- '.*from\s+' (string trim -l -c '\'"' -- $cur))
+            set typed (string trim -l -c '\'"' -- $cur)
+            # In a query: a table, and the beginning of a column in a clause that names columns.
+            if set -l found (string match -r -- '^(.*from\s+([\w.]+)\s(?:.*\s)?(?:where|select|by)\s(?:.*[\s,(])?)\w*$' $typed)
+                set before $found[2]
+                set of $found[3]
+                set words
+                set kind columns
+                set follows '' ,
+            else if set before (string match -r -- '.*from\s+' $typed)
                 set words
                 set kind tables
+                set follows ' where' ' select' ' group'
             end
         case files
-            set -l typed (string replace -- "$before" '' $cur)
+            set typed (string replace -- "$before" '' $cur)
             for file in (__fish_complete_path $typed)
                 printf '%s%s\n' $before $file
             end
@@ -255,10 +300,15 @@ function __svcctl
     if test (count $words) -gt 0
         printf "$before%s\t%s\n" $words
     end
+    contains -- "$kind" roles columns; or set of
     if test -n "$kind"
-        for entry in (command svcctl $asked complete $kind 2>/dev/null </dev/null)
-            printf '%s%s\n' $before $entry
+        set -l entries $before(command svcctl $asked complete $kind $of 2>/dev/null </dev/null)
+        if set -q follows[1]
+            # fish closes the quotes behind a word that is alone: offer it with what may follow.
+            set -l alone (string match -e -r -- "^"(string escape --style=regex -- $typed) $entries)
+            test (count $alone) = 1; and set entries (string replace -r '\t.*' '' -- $alone)$follows
         end
+        test (count $entries) -gt 0; and printf '%s\n' $entries
     end
 end
 

@@ -14,10 +14,11 @@ import re
 import select
 import signal
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from svcctl import files, home, local_service
+from svcctl import extras, files, home, local_service
 from svcctl.context import Context
 from svcctl.errors import SvcctlError
 from svcctl.profiles import BUILT_IN
@@ -38,47 +39,83 @@ Pairs = list[tuple[str, str]]
 class Kind:
     """A kind of names: the function that lists them, and the seconds for which its answer is cached (0: not at all)."""
 
-    names: Callable[[Context], Pairs]
+    names: Callable[[Context, str], Pairs]
+    """Lists the names, those of a certain domain or table where the kind needs one."""
     seconds: int = 0
     includes: Callable[[str], bool] = lambda meaning: True
     """Whether a name is of this kind, by its meaning."""
 
 
-def names(svc: Context, kind: str) -> Pairs:
+def names(svc: Context, kind: str, of: str = "") -> Pairs:
     """The names of a kind, each with a short meaning; empty for an unknown kind and after any error."""
     if kind not in KINDS:
         return []
     row = KINDS[kind]
     try:
-        found = _cached(svc, row) if row.seconds else row.names(svc)
+        found = _cached(svc, row, of) if row.seconds else row.names(svc, of)
     except (SvcctlError, OSError, ValueError):
         return []
     return [(name, _short(meaning)) for name, meaning in found if _SAFE.fullmatch(name) and row.includes(meaning)]
 
 
-def _profiles(svc: Context) -> Pairs:
+def _profiles(svc: Context, of: str) -> Pairs:
     stored = svc.store.load()
     return [(name, str(stored.fields(name).get("base_url") or "")) for name in stored.names]
 
 
-def _jobs(svc: Context) -> Pairs:
-    return [
-        (job.id, " ".join(filter(None, (job.status, job.friendly_name or job.type)))) for job in svc.connect().jobs()
-    ]
+def _jobs(svc: Context, of: str) -> Pairs:
+    """The IDs of jobs, then their own names, which commands take too."""
+    jobs = svc.connect().jobs()
+    ids = [(job.id, " ".join(filter(None, (job.status, job.friendly_name or job.type)))) for job in jobs]
+    return ids + [(str(job.friendly_name), f"{job.status} {job.id}") for job in jobs if job.friendly_name]
 
 
-def _tables(svc: Context) -> Pairs:
+def _tables(svc: Context, of: str) -> Pairs:
     """The tables of the local service. The interface has no operation that lists them, so other services have none."""
     from svcctl.api import own_service
 
     return [(table.name, ", ".join(table.column_names)) for table in own_service.status(svc.connect()).tables]
 
 
-def _domains(svc: Context) -> Pairs:
+def _loaded(svc: Context, of: str) -> Pairs:
+    """The tables that hold what was loaded, not those whose events the service makes."""
+    from svcctl.api import own_service
+
+    return [(table.name, f"{table.events} events") for table in own_service.tables(svc.connect()) if not table.live]
+
+
+def _columns(svc: Context, of: str) -> Pairs:
+    """The columns of a table, from the names of tables that are cached; or those of a command's list."""
+    if of.startswith("svcctl "):
+        from svcctl.terminal.records import LISTINGS
+
+        listing = LISTINGS.get(of.removeprefix("svcctl "))
+        return [] if listing is None else [(name, "") for name in listing.names]
+    found = dict(_cached(svc, KINDS["tables"], "")).get(of, "")
+    return [(column, "") for column in found.split(", ") if column]
+
+
+def _roles(svc: Context, of: str) -> Pairs:
+    return [(str(role.name), role.description or "") for role in svc.connect().roles(of)] if of else []
+
+
+def _saved_queries(svc: Context, of: str) -> Pairs:
+    """The saved queries of the local service, which are read from its state; it need not run."""
+    if svc.profile.name not in BUILT_IN or not svc.files.state.exists():
+        return []
+    extras.need("service", "the local service")
+    from svcctl.service.provisioning.seed import open_store
+    from svcctl.service.queries import saved
+
+    with closing(open_store(svc.files)) as store:
+        return [(one.id, one.text) for one in saved.listed(store)]
+
+
+def _domains(svc: Context, of: str) -> Pairs:
     return [(domain.name, " ".join(filter(None, (domain.plan, domain.status)))) for domain in svc.connect().domains()]
 
 
-def _states(svc: Context) -> Pairs:
+def _states(svc: Context, of: str) -> Pairs:
     from svcctl.exports.state import default_states
 
     return [(name, "") for name in default_states(svc.environment).names()]
@@ -90,6 +127,10 @@ KINDS = {
     "running": Kind(_jobs, 5, lambda meaning: meaning.startswith(("RUNNING", "RECONNECTING", "CREATED"))),
     "stopped": Kind(_jobs, 5, lambda meaning: meaning.startswith(("STOPPED", "PAUSED"))),
     "tables": Kind(_tables, 60),
+    "loaded": Kind(_loaded, 5),
+    "columns": Kind(_columns),
+    "roles": Kind(_roles, 30),
+    "queries": Kind(_saved_queries),
     "domains": Kind(_domains, 30),
     "states": Kind(_states),
 }
@@ -100,19 +141,18 @@ def _short(meaning: str) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def _cached(svc: Context, kind: Kind) -> Pairs:
+def _cached(svc: Context, kind: Kind, of: str) -> Pairs:
     """The names that the service last sent, requested again if the cache is too old."""
     profile = svc.profile
-    if profile.name in BUILT_IN and not local_service.answers(svc.files):
-        return []
     account = [profile.name, *(profile.values[name].value for name in ("base_url", "socket", "api_key"))]
-    digest = hashlib.sha256(json.dumps([str(svc.store.path), kind.names.__name__, *account]).encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps([str(svc.store.path), kind.names.__name__, of, *account]).encode()).hexdigest()
     path = _directory() / f"{digest[:32]}.json"
     age, known = _read(svc, path)
     # A command may prompt for a password, on the line that the user is typing.
-    if age < kind.seconds or profile.runs_a_command:
+    stopped = profile.name in BUILT_IN and not local_service.answers(svc.files)
+    if age < kind.seconds or profile.runs_a_command or stopped:
         return known
-    _refresh(svc, kind, path, known)
+    _refresh(svc, kind, of, path, known)
     return _read(svc, path)[1]
 
 
@@ -131,7 +171,7 @@ def _read(svc: Context, path: Path) -> tuple[float, Pairs]:
         return float("inf"), []
 
 
-def _refresh(svc: Context, kind: Kind, path: Path, known: Iterable[tuple[str, str]]) -> None:
+def _refresh(svc: Context, kind: Kind, of: str, path: Path, known: Iterable[tuple[str, str]]) -> None:
     """Fill the cache in a child process, and wait for it as long as a prompt may.
 
     After a failure the child writes the known names again, so that the next press of Tab does not repeat the request.
@@ -150,7 +190,7 @@ def _refresh(svc: Context, kind: Kind, path: Path, known: Iterable[tuple[str, st
         for stream in (0, 1, 2):  # a shell waits until every process has closed its pipe
             os.dup2(nowhere, stream)
         try:
-            pairs: Iterable[tuple[str, str]] = kind.names(svc)
+            pairs: Iterable[tuple[str, str]] = kind.names(svc, of)
         except Exception:  # a prompt shows no errors, whatever failed
             pairs = known
         files.write(path, json.dumps(list(pairs)).encode())

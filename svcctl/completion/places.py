@@ -23,6 +23,7 @@ from inspect import unwrap
 from typing import Any, get_type_hints
 
 from svcctl.completion.words import Completes, Word, as_words
+from svcctl.spellings import OPTIONS
 
 NOTHING = Completes()
 
@@ -57,6 +58,8 @@ class Parameter:
     """An option or an argument of a command, with its marker; an argument has no names."""
 
     names: tuple[str, ...]
+    accepted: tuple[str, ...]
+    """Names from habits with other tools, which are completed and not offered."""
     meaning: str
     takes_value: bool
     repeats: bool
@@ -65,6 +68,11 @@ class Parameter:
     @property
     def values(self) -> Values:
         return Values(self.completes.known(), self.completes.kind)
+
+    @property
+    def typed(self) -> tuple[str, ...]:
+        """The names behind which a value is typed."""
+        return (*self.names, *self.accepted) if self.takes_value else ()
 
     @property
     def long_names(self) -> tuple[str, ...]:
@@ -105,12 +113,13 @@ def _commands(tree: Any, path: str, everywhere: Iterable[Parameter], verbs: tupl
 
 def _parameters(command: Any) -> tuple[list[Parameter], list[Parameter]]:
     """The visible options and the arguments of one command."""
-    marked = _markers(command)
+    marked = markers(command)
     options, arguments = [], []
     for each in command.params:
         is_argument = each.param_type_name == "argument"
         parameter = Parameter(
             names=() if is_argument else (*each.opts, *each.secondary_opts),
+            accepted=tuple(name for one in each.opts for name in OPTIONS.get(one, ())),
             meaning=getattr(each, "help", None) or "",
             takes_value=is_argument or not each.is_flag,
             repeats=each.nargs < 0,
@@ -123,7 +132,7 @@ def _parameters(command: Any) -> tuple[list[Parameter], list[Parameter]]:
     return options, arguments
 
 
-def _markers(command: Any) -> Mapping[str, Completes]:
+def markers(command: Any) -> Mapping[str, Completes]:
     """The markers in the signature of the command's function, by parameter."""
     hints = get_type_hints(unwrap(command.callback), include_extras=True) if command.callback else {}
     return {
@@ -150,7 +159,7 @@ def _usual(found: Iterable[Command]) -> Mapping[str, Values]:
     counts: dict[str, Counter[Values]] = {}
     for command in found:
         for option in command.options:
-            for name in option.names if option.takes_value else ():
+            for name in option.typed:
                 counts.setdefault(name, Counter())[option.values] += 1
     return {name: count.most_common(1)[0][0] for name, count in counts.items()}
 
@@ -160,7 +169,7 @@ def _places(command: Command, usual: Mapping[str, Values]) -> Iterator[Place]:
     names = (Word(name, option.meaning) for option in command.options for name in option.long_names)
     yield Place(f"{command.path} -", Values((*names, Word("--help", "Show the help page."))))
     for option in command.options:
-        for name in option.names if option.takes_value else ():
+        for name in option.typed:
             if option.values == usual[name] != Values():
                 yield Place(f"* {name}", option.values)
             elif option.values != usual[name]:

@@ -92,7 +92,9 @@ def _dates(meaning: Callable[[Operator], str]) -> Iterator[Word]:
 
     for row in EVERY:
         for number in (1, 2, 7) if row.counts else (0,):
-            yield Word(row.written(number), with_number(meaning(row), number))
+            text = with_number(meaning(row), number)
+            length, comma, rest = text.removeprefix("now minus ").partition(",")
+            yield Word(row.written(number), text if length == text.partition(",")[0] else f"{length} ago{comma}{rest}")
 
 
 def time_zones() -> Iterator[str]:

@@ -1,31 +1,39 @@
-"""Make the pages of the help topics from their templates and the tables of the code.
+"""Make the pages of the help topics from their templates and the tables of the code, and those of commands.
 
     python -m svcctl.pages.build
 
-writes them all. In a template `@name@` stands for what `FILLED` has under that name: a table between blank lines, or
-words in a paragraph. Paragraphs are wrapped; lines that begin with a blank stay as they are.
+writes them all; the pages of commands and the manual pages come from the command tree. In a template `@name@` stands
+for what `FILLED` has under that name: a table between blank lines, or words in a paragraph. Paragraphs are wrapped;
+lines that begin with a blank stay as they are.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from textwrap import wrap
+from typing import Any
 
 from svcctl.api.dates import OPERATORS, Operator
 from svcctl.api.destinations import TYPES
 from svcctl.api.follow import MAX_REMEMBERED
 from svcctl.api.typed_dates import EVERY, TYPED
+from svcctl.cli import HIDDEN
+from svcctl.commands import NOUNS
+from svcctl.completion.scripts import whole_tree
 from svcctl.exports.state import STATE_ENVIRONMENT
 from svcctl.local_service import DATA_ENVIRONMENT
+from svcctl.pages import WIDTH, man
+from svcctl.pages.command import Page, described, text
 from svcctl.profiles.settings import CONFIG_ENVIRONMENT, MAPPINGS, PROFILE_ENVIRONMENT, SETTINGS
 from svcctl.service_settings import SERVICE_SETTINGS
 from svcctl.terminal.diagnostics import EXIT_CODES
-from svcctl.terminal.formats import AUTO, FORMATS
+from svcctl.terminal.formats import AUTO, FORMATS, ROWS
+from svcctl.terminal.ordering import MOST_KEPT, RUN_BYTES
+from svcctl.terminal.pager import VARIABLE
 
-WIDTH = 80
 DIRECTORY = Path(__file__).parent
 TEMPLATES = DIRECTORY / "templates"
 
@@ -82,6 +90,7 @@ def _variables() -> str:
             (DATA_ENVIRONMENT, "directory of the local service's data"),
             (STATE_ENVIRONMENT, "directory of the states of exports (--state)"),
             *((row.environment, row.explained) for row in SERVICE_SETTINGS),
+            (VARIABLE, "pager for long output on a terminal, before PAGER; cat or nothing for none (--no-pager)"),
             ("NO_COLOR", "no colour"),
             ("CLICOLOR_FORCE", "colour in a pipe too"),
         ]
@@ -105,6 +114,12 @@ FILLED: Mapping[str, Callable[[], str]] = {
     "formats": _formats,
     "binary": lambda: _listed([row.name for row in FORMATS.values() if row.binary], "and"),
     "lists": lambda: _listed([row.name for row in FORMATS.values() if row.lists], "or"),
+    "own": lambda: _listed([row.name for row in FORMATS.values() if not row.raw], "and"),
+    "served": lambda: _listed([row.name for row in FORMATS.values() if not row.arranges], "and"),
+    "endings": lambda: table([(f".{end}", row.name) for row in FORMATS.values() for end in row.endings]),
+    "rows": lambda: ROWS,
+    "run": lambda: f"{RUN_BYTES >> 20} MiB",
+    "kept": lambda: f"{MOST_KEPT:,}",
     "settings": _settings,
     "variables": _variables,
     "exit_codes": lambda: table([(f"{row.code:>3}", row.meaning) for row in EXIT_CODES]),
@@ -115,9 +130,41 @@ FILLED: Mapping[str, Callable[[], str]] = {
 """What a template may ask for."""
 
 
+def commands() -> Iterator[Page]:
+    """The pages of all commands, each noun's before those of its verbs."""
+
+    def visit(command: Any, path: str) -> Iterator[Page]:
+        inner = {name: each for name, each in getattr(command, "commands", {}).items() if not each.hidden}
+        for name, each in inner.items():
+            verbs = {
+                other.removeprefix(f"{name} "): one for other, one in inner.items() if other.startswith(f"{name} ")
+            }
+            yield described(each, f"{path} {name}", verbs)
+            yield from visit(each, f"{path} {name}")
+
+    tree = whole_tree()
+    order = [*NOUNS, *HIDDEN]
+    tree.commands = dict(sorted(tree.commands.items(), key=lambda item: order.index(item[0].partition(" ")[0])))
+    yield described(tree, "svcctl")
+    yield from visit(tree, "svcctl")
+
+
+def of_commands() -> dict[str, str]:
+    """The files of the commands' pages and of the manual, by their names in the directory."""
+    found = list(commands())
+    return {f"commands/{page.path.replace(' ', '-')}.txt": text(page) + "\n" for page in found} | man.pages(found)
+
+
 def main() -> None:
     for template in TEMPLATES.iterdir():
         (DIRECTORY / template.name).write_text(build(template.stem), encoding="utf-8")
+    files = of_commands()
+    for folder in ("commands", "man"):
+        for old in (DIRECTORY / folder).glob("*"):
+            old.unlink()
+    for name, content in files.items():
+        (DIRECTORY / name).parent.mkdir(exist_ok=True)
+        (DIRECTORY / name).write_text(content, encoding="utf-8")
 
 
 if __name__ == "__main__":

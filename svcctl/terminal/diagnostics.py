@@ -50,10 +50,22 @@ EXIT_CODES = (
     ),
     ExitCode(8, "empty result, with --fail-on-empty", (errors.EmptyResult,)),
     ExitCode(9, "another run holds the lock", (errors.Locked,)),
-    ExitCode(130, "interrupted", (KeyboardInterrupt, errors.Declined)),
+    ExitCode(
+        130,
+        "interrupted, or a question was not answered with yes",
+        (KeyboardInterrupt, errors.Interrupted, errors.Declined),
+    ),
     ExitCode(141, "the reader closed the pipe (nothing is printed)", (errors.ReaderClosed,)),
+    ExitCode(143, "ended by SIGTERM, as systemd and Kubernetes stop a process", (errors.Terminated,)),
 )
 _CODES = {kind: row.code for row in EXIT_CODES for kind in row.errors}
+_ENDINGS: Mapping[type[BaseException], str] = {
+    KeyboardInterrupt: "interrupted",
+    errors.Interrupted: "interrupted",
+    errors.Terminated: "ended by SIGTERM",
+    errors.Declined: "nothing was done",
+}
+"""What somebody wanted is no error, and is said in these words."""
 
 
 class Reported(Exception):
@@ -91,6 +103,9 @@ class Diagnostics:
         self.moving = moving
         self.structured = False
         """Whether each note and error is a JSON object on a line of its own, for programs that collect them."""
+        self.profile: str | None = None
+        """The profile in use, for hints that name a command about it."""
+        self._held: list[str] | None = None
         self._line_open = False
         self._lock = threading.RLock()
         self._worker: tuple[threading.Thread, threading.Event] | None = None
@@ -109,12 +124,32 @@ class Diagnostics:
     def _shows_progress(self) -> bool:
         return self.is_terminal and self.moving and not (self.quiet or self.structured)
 
+    @contextmanager
+    def held(self) -> Iterator[list[str]]:
+        """Keep notes until the end of the block, in the list that it gets: the screen is taken."""
+        notes: list[str] = []
+        self._held = notes
+        try:
+            yield notes
+        finally:
+            self._held = None
+            for text in notes:
+                self.note(text)
+
     def note(self, text: str) -> None:
         """Print a note, which is not an error; --quiet silences it."""
+        if self._held is not None:
+            self._held.append(text)
+            return
         if self.structured:
             self.event("note", message=text)
         elif not self.quiet:
             self._print(f"svcctl: {visible(text)}")
+
+    def done(self, text: str) -> None:
+        """Tell the person at the terminal what a command did; pipes, logs and --quiet do without."""
+        if self.is_terminal and not self.structured:
+            self.note(text)
 
     def event(self, name: str, **fields: Any) -> None:
         """Print an event as a JSON object, if notes and errors are JSON too; --quiet silences it."""
@@ -131,9 +166,9 @@ class Diagnostics:
         self._print(text)
 
     def prompt(self, question: str) -> None:
-        """Print a prompt without a newline."""
+        """Print a prompt without a newline; it may have several lines."""
         self.clear_progress()
-        self._write(visible(question))
+        self._write("\n".join(map(visible, question.split("\n"))))
 
     def progress(self, text: str) -> None:
         """Show a line that the next one replaces; only on a terminal, and cut to its width."""
@@ -196,13 +231,16 @@ class Diagnostics:
             return code
         if isinstance(error, Reported):
             return error.code
+        ending = _ENDINGS.get(type(error))
         if self.structured:
-            hint = error.hint if isinstance(error, errors.SvcctlError) else None
+            hint = None if (text := getattr(error, "hint", None)) is None else self._named(text)
             message = _message(error) if isinstance(error, errors.SvcctlError) else f"{type(error).__name__}: {error}"
-            self.event("error", message=message.removesuffix(": "), hint=hint, exit=code)
+            self.event("error", message=ending or message.removesuffix(": "), hint=hint, exit=code)
             return code
-        if isinstance(error, KeyboardInterrupt | errors.Declined):
-            self._print("svcctl: interrupted" if isinstance(error, KeyboardInterrupt) else "svcctl: nothing was done")
+        if ending is not None:
+            self._print(f"svcctl: {ending}")
+            if isinstance(error, errors.Terminated) and error.hint:
+                self._print(f"hint: {error.hint}")
             return code
         if isinstance(error, errors.SvcctlError):
             self._print(joined(self._label("error"), " ", _message(error)))
@@ -216,8 +254,16 @@ class Diagnostics:
             if self.verbose:
                 self._write("".join(traceback.format_exception(error)))
         if hint:
-            self._print(f"hint: {visible(_cut(hint))}")
+            self._print(f"hint: {visible(_cut(self._named(hint)))}")
         return code
+
+    def _named(self, hint: str) -> str:
+        """A hint whose commands about profiles name the one in use: without a name they would be about another."""
+        if self.profile is None:
+            return hint
+        return hint.replace("svcctl profile set NAME ", f"svcctl profile set {self.profile} ").replace(
+            "'svcctl profile check'", f"'svcctl profile check {self.profile}'"
+        )
 
     def each(self, names: Iterable[str], act: Callable[[str], T]) -> Iterator[T]:
         """Yield what `act` returns for each name. Failures are reported as they come, and raise Reported at the end."""
@@ -283,6 +329,16 @@ def _message(error: errors.SvcctlError) -> str:
             about.append(f"cid {error.cid}")
     text = visible(_cut(error.message))
     return f"{text} ({', '.join(about)})" if about else text
+
+
+def has_glyphs(stream: TextIO, environment: Mapping[str, str]) -> bool:
+    """Whether a stream shows lines, blocks and Braille: not a terminal of another encoding, and not a dumb one.
+
+    A locale that is named C or POSIX may mean a terminal that has nothing but ASCII.
+    """
+    locale = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "")
+    unicode = getattr(stream, "codec", "utf-8").startswith("utf")
+    return unicode and environment.get("TERM") != "dumb" and locale not in ("C", "POSIX")
 
 
 def wants_color(choice: str, stream: TextIO, environment: Mapping[str, str]) -> bool:

@@ -1,7 +1,8 @@
 """The output formats: a row each, with the function that writes it.
 
 A format that is a `mode.type` of the interface is the service's own bytes, passed on as they come; its row has a layout
-only where lists and followed queries are printed in it too. `table`, `vertical` and `chart` are laid out here, always.
+where lists, followed queries and selected rows are printed in it too. `table`, `vertical`, `chart` and `parquet` are
+made here, always.
 """
 
 from __future__ import annotations
@@ -10,16 +11,23 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from svcctl import spellings
+from svcctl.api.suggest import did_you_mean
+from svcctl.compression import COMPRESSIONS, Sink
 from svcctl.errors import UsageError
 from svcctl.terminal import tables
+from svcctl.terminal.selection import Selection
 from svcctl.terminal.tables import Style, TableColumn
 
 Note = Callable[[str], None]
 Layout = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Note], Iterator[str]]
 """Lines of text from columns and rows, each as soon as it is known; the last argument receives remarks on the whole,
 such as what was cut."""
+Packing = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Sink], None]
+"""Writes columns and rows as bytes that are no lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +41,59 @@ class Format:
     mode: str
     meaning: str
     layout: Layout | None = None
+    packing: Packing | None = None
+    whole: Layout | None = None
+    """The layout of a query's rows where that of a list is another."""
+    endings: tuple[str, ...] = ()
+    """The endings of files that hold it."""
+    compresses: bool = False
+    """Whether it compresses by itself."""
+    heading: bool = False
+    """Whether it begins with the names of the columns."""
     raw: bool = True
     """Whether a query's answer is passed on unchanged instead of laid out."""
     binary: bool = False
     lists: bool = False
     """Whether lists (jobs, domains, roles, profiles) can be printed in it too."""
+    counted: bool = True
+    """Whether the rows of a query's answer are counted while it passes."""
     dates: bool = False
     """Whether the service formats dates in it (dateFormat and timeZone apply)."""
     lines: bool = False
     """Whether a row is a line, so that a query without an end can be printed in it."""
+    keyed: bool = False
+    """Whether the names of columns are keys, so that each can be there once."""
     widest: int | None = None
     """The most columns that it is laid out with, where rows are held until their columns are measured."""
+
+    @property
+    def arranges(self) -> bool:
+        """Whether rows that were selected and ordered here can be written in it."""
+        return self.layout is not None or self.packing is not None
+
+    def mode_of(self, selection: Selection) -> str:
+        """The mode.type to ask for: what is selected from is rows with types, whatever they are printed in."""
+        return ROWS if selection.of_rows else self.mode
+
+    def check(self, selection: Selection, *, follow: bool = False) -> None:
+        """UsageError when options of the selection cannot be applied, MissingExtra when packages are missing."""
+        if selection.given and not self.arranges:
+            can = ", ".join(row.name for row in FORMATS.values() if row.arranges)
+            raise UsageError(
+                f"{selection.given[0]} cannot be used with format {self.name}, which the service writes",
+                hint=f"use one of: {can}",
+            )
+        if self.keyed and (twice := [name for name in selection.columns if selection.columns.count(name) > 1]):
+            raise UsageError(
+                f"--columns names '{twice[0]}' twice, and a name is there once in {self.name}",
+                hint="name it once, or use --format csv or table",
+            )
+        if self.packing is not None:
+            from svcctl import parquet
+
+            parquet.need()
+        if follow and selection.sort:
+            raise UsageError("--follow and --sort exclude each other: rows that never end have no order")
 
     def write(
         self, columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
@@ -93,7 +143,8 @@ def _separated(delimiter: str) -> Layout:
             text = value if isinstance(value, str) else _plain(value, kind, style)
             return '"' + text.replace('"', '""') + '"' if not text or special & set(text) else text
 
-        yield delimiter.join(cell(column.name, None) for column in columns)
+        if style.header:
+            yield delimiter.join(cell(column.name, None) for column in columns)
         for row in rows:
             line = delimiter.join(cell(value, column.type) for value, column in zip(row, columns, strict=True))
             yield line if line.strip(delimiter) else '""' + line  # a row of nulls would pass for keep-alive padding
@@ -122,6 +173,26 @@ def _array(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style:
     yield _json([dict(zip(names, row, strict=True)) for row in rows])
 
 
+def _envelope(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note) -> Iterator[str]:
+    """The document in which a service answers, a row a line."""
+    yield '{"success":true,"msg":"","status":0,"object":['
+    before = ""
+    for line in _objects(columns, rows, style, note):
+        if before:
+            yield before + ","
+        before = line
+    if before:
+        yield before
+    yield "]}"
+
+
+def _parquet(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], sink: Sink) -> None:
+    from svcctl import parquet
+
+    typed = [(column.name, column.type or "str") for column in columns]
+    parquet.write(parquet.batches(rows, typed), typed, sink)
+
+
 def _compact(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note) -> Iterator[str]:
     """The lines of json/simple/compact."""
     yield _json({"m": {column.name: {"type": column.type, "index": at} for at, column in enumerate(columns)}})
@@ -139,43 +210,155 @@ def _as_mapping(value: Any) -> Any:
     raise TypeError(type(value).__name__)
 
 
-_ROWS = "json/simple/compact"
+ROWS = "json/simple/compact"
 """The mode.type that layouts are made from: it has the columns' types, and a row is a line."""
 
 FORMATS = {
     row.name: row
     for row in (
-        Format("table", _ROWS, "columns that fit the terminal", _table, raw=False, lists=True, lines=True, widest=500),
-        Format("vertical", _ROWS, "one line per column, for wide rows", _vertical, raw=False, lists=True, lines=True),
-        Format("chart", _ROWS, "a bar per row, or a line over time", _chart, raw=False, widest=50),
+        Format(
+            "table",
+            ROWS,
+            "columns that fit the terminal",
+            _table,
+            heading=True,
+            raw=False,
+            lists=True,
+            lines=True,
+            widest=500,
+        ),
+        Format("vertical", ROWS, "one line per column, for wide rows", _vertical, raw=False, lists=True, lines=True),
+        Format("chart", ROWS, "a bar per row, or a line over time", _chart, raw=False, widest=50),
         Format(
             "csv",
             "csv",
             "comma-separated, with a heading; null is an empty cell",
             _separated(","),
+            endings=("csv",),
+            heading=True,
             lists=True,
             dates=True,
             lines=True,
         ),
-        Format("tsv", "tsv", "the same, separated by tabs", _separated("\t"), lists=True, dates=True, lines=True),
-        Format("ndjson", "json/simple", "one JSON object per line", _objects, lists=True, lines=True),
-        Format("json", "json", "one JSON document: the envelope, rows in object", _array, lists=True),
+        Format(
+            "tsv",
+            "tsv",
+            "the same, separated by tabs",
+            _separated("\t"),
+            endings=("tsv",),
+            heading=True,
+            lists=True,
+            dates=True,
+            lines=True,
+        ),
+        Format(
+            "ndjson",
+            "json/simple",
+            "one JSON object per line",
+            _objects,
+            endings=("ndjson", "jsonl"),
+            lists=True,
+            lines=True,
+            keyed=True,
+        ),
+        Format(
+            "json",
+            "json",
+            "one JSON document: the envelope, rows in object",
+            _array,
+            whole=_envelope,
+            endings=("json",),
+            lists=True,
+            keyed=True,
+        ),
         Format("json/compact", "json/compact", "one JSON document: columns in object.m, value arrays in object.d"),
-        Format("json/simple", "json/simple", "the same as ndjson", _objects, lines=True),
-        Format(_ROWS, _ROWS, "one line with the columns, then one array of values per row", _compact, lines=True),
-        Format("msgpack", "msgpack", "the json document in MessagePack", binary=True),
-        Format("xml", "xml", "one <event> element per row", dates=True),
-        Format("xls", "xls", "a spreadsheet", binary=True, dates=True),
+        Format("json/simple", "json/simple", "the same as ndjson", _objects, lines=True, keyed=True),
+        Format(
+            ROWS, ROWS, "one line with the columns, then one array of values per row", _compact, lines=True, keyed=True
+        ),
+        Format("msgpack", "msgpack", "the json document in MessagePack", endings=("msgpack",), binary=True),
+        Format("xml", "xml", "one <event> element per row", endings=("xml",), counted=False, dates=True),
+        Format("xls", "xls", "a spreadsheet, .xlsx", endings=("xlsx",), counted=False, binary=True, dates=True),
+        Format(
+            "parquet",
+            ROWS,
+            "typed columns, compressed",
+            packing=_parquet,
+            endings=("parquet",),
+            compresses=True,
+            raw=False,
+            binary=True,
+            keyed=True,
+        ),
     )
 }
 AUTO = "auto"
+UNWRITTEN = frozenset(
+    ("arrow", "avro", "db", "feather", "html", "md", "ods", "orc", "parq", "pdf", "pq", "sqlite", "xls", "yaml", "yml")
+) | {"gif", "jpeg", "jpg", "png", "svg", "webp", "7z", "bz2", "gzip", "lz4", "rar", "xz", "zip", "zstd"}
+"""Endings of files that people expect to hold something else than csv, which is not written here."""
+
+
+def alone(format: Format, *, keyed: bool = False) -> Format:
+    """The format of a single thing, which has no list around it in json; with `keyed` its rows are its members."""
+    return dataclasses.replace(format, layout=_members if keyed else _objects) if format is FORMATS["json"] else format
+
+
+def _members(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note) -> Iterator[str]:
+    """One JSON object with a member per row, which the first column names."""
+    names = [column.name for column in columns[1:]]
+    yield _json({row[0]: dict(zip(names, row[1:], strict=True)) for row in rows})
 
 
 def find_format(name: str, *, is_terminal: bool, lists: bool = False) -> Format:
     """The format of a name; `auto` is a table on a terminal and csv elsewhere. UsageError lists the known names."""
+    name, given = spellings.format_name(name), name
     if name == AUTO:
         name = "table" if is_terminal else "csv"
     known = [row.name for row in FORMATS.values() if row.lists or not lists]
     if name not in known:
-        raise UsageError(f"unknown format '{name}'", hint=f"formats are: {AUTO}, {', '.join(known)}")
+        meant = did_you_mean(given, known)
+        raise UsageError(
+            f"unknown format '{given}'", hint=f"{meant + ' ' if meant else ''}formats are: {AUTO}, {', '.join(known)}"
+        )
     return FORMATS[name]
+
+
+def of_file(path: Path) -> Format | None:
+    """The format that the ending of a file's name means; None when it means none. UsageError when it is not written."""
+    ending = _ending(path)
+    for row in FORMATS.values():
+        if ending in row.endings:
+            return row
+    if ending not in UNWRITTEN:
+        return None
+    if ending == "xls":
+        raise UsageError(f"{path} would hold a spreadsheet in the format .xlsx", hint="name it .xlsx")
+    endings = ", ".join(f".{ending}" for row in FORMATS.values() for ending in row.endings)
+    raise UsageError(
+        f"svcctl writes no .{ending} files",
+        hint=f"endings that name a format are {endings}, each with .gz or .zst; --format names one for any file",
+    )
+
+
+def check_file(path: Path, chosen: Format, note: Note, *, given: bool) -> None:
+    """Say when a file's name means another format than it will hold, or none and none was `given`.
+
+    UsageError when it would be compressed twice.
+    """
+    if chosen.compresses and path.suffix in COMPRESSIONS:
+        raise UsageError(f"{chosen.name} compresses by itself", hint=f"leave out {path.suffix}")
+    ending = _ending(path)
+    if chosen.name == "chart" and ending in UNWRITTEN:
+        raise UsageError(f"a chart is text: svcctl writes no .{ending} files", hint="name the file .txt")
+    meant = next((row for row in FORMATS.values() if ending in row.endings), None)
+    same = meant in (None, chosen) or (meant is not None and meant.raw and meant.mode == chosen.mode)
+    if not same or ending in UNWRITTEN:
+        note(f"{path} holds {chosen.name}, not {ending}")
+    elif meant is None and not given and ending not in ("", "txt"):
+        note(f"{path} holds {chosen.name}: its ending names no format")
+
+
+def _ending(path: Path) -> str:
+    name = path.with_suffix("") if path.suffix in COMPRESSIONS else path
+    return name.suffix[1:].lower()

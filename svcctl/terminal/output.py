@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
 from svcctl import files
-from svcctl.api.suggest import by_likeness
 from svcctl.compression import COMPRESSIONS, Compressed, Damaged, check
 from svcctl.errors import IncompleteResult, ReaderClosed, UsageError, reason
 from svcctl.terminal import screen, tables
 from svcctl.terminal.diagnostics import Diagnostics
-from svcctl.terminal.formats import FORMATS, Format
+from svcctl.terminal.formats import FORMATS, Format, alone
+from svcctl.terminal.selection import ALL, Selection
+from svcctl.terminal.streams import Terminal
 from svcctl.terminal.tables import Style, TableColumn
 from svcctl.terminal.visible import joined, visible
 
@@ -74,7 +77,22 @@ def _failing(name: str) -> Iterator[None]:
     except BrokenPipeError:
         raise ReaderClosed from None
     except OSError as error:
-        raise IncompleteResult(f"cannot write to {name}: {reason(error)}") from None
+        raise _unwritten(name, error) from None
+
+
+def _unwritten(name: str, error: OSError) -> IncompleteResult:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    hint = "make room on its disk, or write to another one" if full else None
+    return IncompleteResult(f"cannot write to {name}: {reason(error)}", hint=hint)
+
+
+def _refuse_what_is_no_file(path: Path) -> None:
+    if path.is_dir():
+        what = "is empty or ." if path == Path() else f"is the directory {path}"
+        raise UsageError(f"--output {what}", hint="name a file, as in -o events.csv")
+    scheme, _, rest = str(path).partition(":/")  # a path has one slash of two
+    if rest and scheme in ("s3", "hdfs") and not path.parent.exists():
+        raise UsageError(f"a query writes local files, not {scheme}://{rest}", hint="'svcctl export' writes there")
 
 
 @contextmanager
@@ -85,6 +103,7 @@ def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
     writing it. Devices and pipes are written directly.
     """
     exists = _opened(path, path.exists)
+    _refuse_what_is_no_file(path)
     if exists and not path.is_file():
         with _opened(path, lambda: path.open("wb", buffering=0)) as device:
             yield Sink(device, str(path))
@@ -108,14 +127,15 @@ def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
         except Damaged as error:
             raise IncompleteResult(f"cannot write to {path}: what was written {error}") from None
         except OSError as error:
-            raise IncompleteResult(f"cannot write to {path}: {reason(error)}") from None
+            raise _unwritten(str(path), error) from None
 
 
 def _opened(path: Path, opening: Callable[[], T]) -> T:
     try:
         return opening()
     except OSError as error:
-        raise UsageError(f"file {path} cannot be written: {reason(error)}") from None
+        hint = None if path.parent.exists() else f"make the directory: mkdir -p {path.parent}"
+        raise UsageError(f"file {path} cannot be written: {reason(error)}", hint=hint) from None
 
 
 _NAME = "standard output"
@@ -127,11 +147,15 @@ _LIST = Style(null="-")
 class Output:
     """The one owner of stdout: `sink` takes data, and `text` what people read."""
 
-    def __init__(self, stdout: TextIO, diagnostics: Diagnostics, *, color: bool) -> None:
+    def __init__(
+        self, stdout: TextIO, diagnostics: Diagnostics, *, color: bool, glyphs: bool = False, pager: str | None = None
+    ) -> None:
         self._stdout = stdout
         self._diagnostics = diagnostics
         self._width = shutil.get_terminal_size().columns if stdout.isatty() else None
         self._color = color
+        self._pager = pager
+        self._glyphs = glyphs and (color or stdout.isatty())
         # Data may share the terminal with the progress line, which must go first; with a file it may stay.
         self._before = None if _is_file(stdout) else diagnostics.clear_progress
         self.sink = Sink(getattr(stdout.buffer, "raw", stdout.buffer), _NAME, self._before)
@@ -139,6 +163,15 @@ class Output:
     @property
     def is_terminal(self) -> bool:
         return self._stdout.isatty()
+
+    @contextmanager
+    def paged(self) -> Iterator[None]:
+        """Show what the block prints in a pager if it is longer than the screen; notes follow behind it."""
+        if self._pager is None or not isinstance(self._stdout, Terminal):
+            yield
+            return
+        with self._diagnostics.held(), self._stdout.paged(self._pager):
+            yield
 
     @contextmanager
     def target(self, path: Path | None, format: Format, *, force: bool) -> Iterator[Sink]:
@@ -154,22 +187,53 @@ class Output:
         yield self.sink
 
     def query(
-        self, answer: Answer, format: Format, sink: Sink, names: Sequence[str] = (), style: Style = _PLAIN
+        self,
+        answer: Answer,
+        format: Format,
+        sink: Sink,
+        selection: Selection = ALL,
+        style: Style = _PLAIN,
+        *,
+        paged: bool = True,
     ) -> None:
-        """Print a query's answer as it arrives; `names` selects columns in the formats that are laid out here.
+        """Print a query's answer as it arrives: the service's bytes where the format and the selection leave them.
 
         `style` says how dates are shown; width and colours are set here.
         """
-        if format.raw:
-            for chunk in answer.raw():
-                sink.write(chunk)
+        waits = style.span is not None and style.span.end > style.span.now
+        with self.paged() if paged and not waits and sink is self.sink else nullcontext():
+            self._query(answer, format, sink, selection, style)
+
+    def _query(self, answer: Answer, format: Format, sink: Sink, selection: Selection, style: Style) -> None:
+        if format.raw and not selection.of_rows:
+            blocks = answer.raw()
+            if format.heading and not selection.header:
+                next(blocks, None)
+            for block in blocks:
+                sink.write(block)
             return
         values = answer.rows()
-        columns, rows = _pick(_table_columns(answer.columns), values, names)
-        self._write(columns, rows, format, sink, style)
+        all_columns = _table_columns(answer.columns)
+        columns, rows = selection.pick(all_columns, selection.order(all_columns, values))
+        if format.whole is not None:
+            format = replace(format, layout=format.whole)
+        self._write(columns, rows, format, sink, replace(style, header=selection.header))
 
-    def records(self, listing: Listing[T], models: Iterable[T], format: Format) -> None:
-        """Print models in one of the list formats; a table has a dash where there is no value."""
+    def records(
+        self,
+        listing: Listing[T],
+        models: Iterable[T],
+        format: Format,
+        selection: Selection = ALL,
+        *,
+        single: bool = False,
+    ) -> None:
+        """Print models in one of the list formats; a table has a dash where there is no value.
+
+        They are ordered by their values, not by what people see instead. A `single` model, which was asked for by its
+        name, is one object in json, and not a list.
+        """
+        format = alone(format, keyed=listing.keyed) if single else format
         if format is FORMATS["table"] and listing.paragraph is not None:
             width = shutil.get_terminal_size().columns
             for model in models:
@@ -177,8 +241,12 @@ class Output:
             return
         if format is FORMATS["table"] and listing.whole:
             format = FORMATS["vertical"]
-        columns, rows = listing.laid_out(models, shown=not format.raw)
-        self._write(columns, rows, format, self.sink, _LIST)
+        models = listing.in_order(models, selection)
+        format.check(selection)
+        columns, rows = selection.pick(*listing.laid_out(models, shown=not format.raw, every=bool(selection.columns)))
+        # What comes bit by bit is shown bit by bit.
+        with self.paged() if isinstance(models, Sequence) else nullcontext():
+            self._write(columns, rows, format, self.sink, replace(_LIST, header=selection.header))
 
     def watch(self, listing: Listing[Watched], looks: Iterable[Look], format: Format) -> None:
         """Print jobs at each look: on a terminal a table that stays in place, elsewhere rows with their time."""
@@ -192,17 +260,49 @@ class Output:
                 hint="use csv, tsv or ndjson",
             )
         columns, _ = listing.laid_out([], shown=False)
-        rows = ([look.at, *row] for look in looks for row in listing.laid_out(look.jobs, shown=False)[1])
+        looks = iter(looks)
+        first = list(islice(looks, 1))  # before the heading: it may refuse a job
+        rows = ([look.at, *row] for look in chain(first, looks) for row in listing.laid_out(look.jobs, shown=False)[1])
         self._write([TableColumn("time", "int8"), *columns], rows, format, self.sink, _LIVE)
+
+    def first_rows(
+        self, answer: Answer, format: Format, selection: Selection
+    ) -> tuple[Sequence[TableColumn], Sequence[Sequence[Any]]]:
+        """As many rows of an answer as a screen can show; all of them for a chart."""
+        values = answer.rows()
+        all_columns = _table_columns(answer.columns)
+        columns, rows = selection.pick(all_columns, selection.order(all_columns, values))
+        if format is FORMATS["chart"]:
+            from svcctl.terminal.charts import MAX_ROWS
+
+            return columns, list(islice(rows, MAX_ROWS + 1))
+        return columns, list(islice(rows, tables.SAMPLE))
+
+    def frame(
+        self,
+        columns: Sequence[TableColumn],
+        rows: Sequence[Sequence[Any]],
+        format: Format,
+        style: Style,
+        footer: str,
+    ) -> str:
+        """Rows and a line below them, as wide and as high as the terminal is now."""
+        width = shutil.get_terminal_size().columns
+        style = replace(style, width=width, color=self._color, glyphs=self._glyphs)
+        return screen.filled(format.write(columns, rows, style, lambda note: None), footer)
+
+    def in_place(self, frames: Iterable[str]) -> None:
+        """Show frames on the terminal in one place, until they end."""
+        screen.show(frames, self._put)
 
     def change(self, sign: str, text: str) -> None:
         """A line of a difference, `-` or `+`."""
         self.text(screen.change(sign, visible(text), color=self._color))
 
-    def live(self, answer: Rows, format: Format, sink: Sink, names: Sequence[str] = (), style: Style = _PLAIN) -> None:
-        """Print rows of a query that may never end, each as it arrives; `names` selects columns."""
-        columns, rows = _pick(_table_columns(answer.columns), answer.rows(), names)
-        self._write(columns, rows, format, sink, replace(style, sample=0))
+    def live(self, answer: Rows, format: Format, sink: Sink, selection: Selection = ALL, style: Style = _PLAIN) -> None:
+        """Print rows of a query that may never end, each as it arrives."""
+        columns, rows = selection.pick(_table_columns(answer.columns), answer.rows())
+        self._write(columns, rows, format, sink, replace(style, sample=0, header=selection.header))
 
     def _write(
         self,
@@ -213,8 +313,11 @@ class Output:
         style: Style,
     ) -> None:
         """Write rows line by line; only stdout has a width and colours."""
+        if format.packing is not None:
+            format.packing(columns, rows, sink)
+            return
         if sink is self.sink:
-            style = replace(style, width=self._width, color=self._color)
+            style = replace(style, width=self._width, color=self._color, glyphs=self._glyphs)
         put = self.text if sink is self.sink and not format.raw else sink.line
         for line in format.write(columns, rows, style, self._diagnostics.note):
             put(line)
@@ -240,7 +343,9 @@ class Output:
 
 
 def _frame(listing: Listing[Watched], look: Look, style: Style) -> str:
-    columns, rows = listing.laid_out(look.jobs, shown=True)
+    from svcctl.api.jobs import failing_first
+
+    columns, rows = listing.laid_out(failing_first(look.jobs), shown=True)
     count = "1 job" if len(look.jobs) == 1 else f"{len(look.jobs)} jobs"
     footer = f"{look.failure or count}, {tables.format_moment(look.at, style, fraction=False)}"
     return screen.frame(columns, rows, footer, style)
@@ -255,17 +360,3 @@ def _is_file(stream: TextIO) -> bool:
 
 def _table_columns(columns: Sequence[Any]) -> list[TableColumn]:
     return [TableColumn(column.name, column.type) for column in columns]
-
-
-def _pick(
-    columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], names: Sequence[str]
-) -> tuple[Sequence[TableColumn], Iterable[Sequence[Any]]]:
-    """The named columns in the order of the names, with their values; all columns when none is named."""
-    if not names:
-        return columns, rows
-    known = [column.name for column in columns]
-    for name in names:
-        if name not in known:
-            raise UsageError(f"no column '{name}'", hint=f"columns are: {', '.join(by_likeness(name, known))}")
-    places = [known.index(name) for name in names]
-    return [columns[at] for at in places], ([row[at] for at in places] for row in rows)

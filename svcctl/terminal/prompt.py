@@ -1,9 +1,14 @@
-"""Questions to the person at the terminal: asked on stderr, answered on stdin."""
+"""Questions to the person at the terminal: asked on stderr, answered on the terminal even where stdin is a pipe."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
 from typing import Protocol, TextIO
 
+from svcctl import encoding
 from svcctl.errors import Declined, UsageError
 from svcctl.terminal.diagnostics import Diagnostics
 from svcctl.terminal.visible import visible
@@ -25,16 +30,43 @@ class Prompt(Protocol):
         ...
 
 
-class TerminalPrompt:
-    """The person at a terminal; nobody where stdin or stderr is something else."""
+def terminal() -> TextIO | None:
+    """The terminal of this process, for reading; None without one.
 
-    def __init__(self, stdin: TextIO, diagnostics: Diagnostics) -> None:
+    A command in the background has none: the shell would suspend it when it reads.
+    """
+    try:
+        stream = Path("/dev/tty").open(encoding=encoding.of_texts(), errors="surrogateescape")  # noqa: SIM115
+    except OSError:
+        return None
+    if os.tcgetpgrp(stream.fileno()) != os.getpgrp():
+        stream.close()
+        return None
+    return stream
+
+
+class TerminalPrompt:
+    """The person at a terminal: the one of stdin, or the one that the process has where stdin is a pipe or a file.
+
+    Nobody is there when stderr is something else, because nobody would see the question.
+    """
+
+    def __init__(
+        self, stdin: TextIO, diagnostics: Diagnostics, terminal: Callable[[], TextIO | None] = terminal
+    ) -> None:
         self._stdin = stdin
         self._diagnostics = diagnostics
+        self._terminal = terminal
+
+    @cached_property
+    def _source(self) -> TextIO | None:
+        if not self._diagnostics.is_terminal:
+            return None
+        return self._stdin if self._stdin.isatty() else self._terminal()
 
     @property
     def is_attended(self) -> bool:
-        return self._stdin.isatty() and self._diagnostics.is_terminal
+        return self._source is not None
 
     def answer(self, question: str, ending: str, *, hidden: bool = False) -> str:
         if hidden:
@@ -44,10 +76,10 @@ class TerminalPrompt:
                 return getpass.getpass(visible(question + ending))
             except EOFError:
                 raise Declined from None
-        if not self.is_attended:
+        if self._source is None:
             raise unattended(question)
         self._diagnostics.prompt(question + ending)
-        if not (line := self._stdin.readline()):
+        if not (line := self._source.readline()):
             raise Declined
         return line
 

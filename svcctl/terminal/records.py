@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter, itemgetter
 from typing import Any, Generic, TypeVar
 
+from svcctl.api import job_states
 from svcctl.api.jobs import Watched
 from svcctl.api.models import Domain, Job, Role
 from svcctl.api.role_changes import in_words
-from svcctl.terminal.tables import TableColumn
+from svcctl.terminal.selection import Selection
+from svcctl.terminal.tables import NARROWEST, Style, TableColumn, format_cell, format_moment
 from svcctl.terminal.visible import visible
 
 T = TypeVar("T")
@@ -32,6 +34,10 @@ class Field(Generic[T]):
     type: str | None = None
     shown: Callable[[T], Any] | None = None
     shown_type: str | None = None
+    least: int = NARROWEST
+    """Cells that a text keeps in a table, as TableColumn has it."""
+    marks: Mapping[str, int] = field(default_factory=dict)
+    """Values that a table colours, with the code of each colour."""
 
 
 def _no_members(model: Any) -> Mapping[str, Any]:
@@ -43,24 +49,47 @@ class Listing(Generic[T]):
     """The columns of a kind of model."""
 
     fields: tuple[Field[T], ...]
+    people: tuple[Field[T], ...] = ()
+    """The columns that people see, where those are not the columns of programs."""
     extra: Callable[[T], Mapping[str, Any]] = _no_members
     """Members that only some models have; each becomes a column after the others."""
     whole: bool = False
     """Whether no value may be cut: `table` is printed as `vertical` then."""
+    keyed: bool = False
+    """Whether the models are parts of one thing, which their first column names."""
     paragraph: Callable[[T, int], str] | None = None
     """A model as text of so many columns, which `table` prints instead of a row."""
 
-    def laid_out(self, models: Iterable[T], *, shown: bool) -> tuple[list[TableColumn], Iterable[list[Any]]]:
-        """Columns and rows, for people (`shown`) or for programs."""
-        fields = self.fields
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all columns, those of people first."""
+        return tuple(dict.fromkeys(one.name for one in (*self.people, *self.fields)))
+
+    def laid_out(
+        self, models: Iterable[T], *, shown: bool, every: bool = False
+    ) -> tuple[list[TableColumn], Iterable[list[Any]]]:
+        """Columns and rows, for people (`shown`) or for programs; with `every`, those of the other follow."""
+        fields = self.people if shown and self.people else self.fields
+        if every:
+            names = {one.name for one in fields}
+            fields = (*fields, *(one for one in (*self.fields, *self.people) if one.name not in names))
         if self.extra is not _no_members:
             models = list(models)
-            names = dict.fromkeys(name for model in models for name in self.extra(model))
-            fields = (*fields, *map(self._extra_field, names))
+            others = dict.fromkeys(name for model in models for name in self.extra(model))
+            fields = (*fields, *map(self._extra_field, others))
         if shown:
             fields = tuple(replace(one, value=one.shown, type=one.shown_type) if one.shown else one for one in fields)
-        columns = [TableColumn(one.name, one.type) for one in fields]
+        columns = [TableColumn(one.name, one.type, least=one.least, marks=one.marks) for one in fields]
         return columns, ([one.value(model) for one in fields] for model in models)
+
+    def in_order(self, models: Iterable[T], selection: Selection) -> Iterable[T]:
+        """The models that --sort and --top choose, by their values."""
+        if not selection.sort:
+            return models
+        models = list(models)
+        named, values = self.laid_out(models, shown=False, every=True)
+        ordered = selection.order(named, ([*row, model] for row, model in zip(values, models, strict=True)))
+        return [row[-1] for row in ordered]
 
     def _extra_field(self, name: str) -> Field[T]:
         return Field(
@@ -94,40 +123,57 @@ def _listed(value: Any) -> Any:
 
 # Jobs
 
-_ERROR = Field[Job]("error", lambda job: list(job.error), shown=lambda job: _words(job.error))
-JOBS = Listing[Job](
-    (
-        Field("id", attrgetter("id"), "id"),
-        Field("status", attrgetter("status"), "id"),
-        Field("type", attrgetter("type"), "id"),
-        Field("friendlyName", attrgetter("friendly_name")),
-        Field("eventGenerated", attrgetter("event_generated"), "int8"),
-        Field("eventsSent", attrgetter("events_sent"), "int8"),
-        Field(
-            "lastDatetime",
-            attrgetter("last_datetime"),
-            "int8",
-            shown=lambda job: job.last_datetime or None,
-            shown_type="timestamp",
-        ),
-        _ERROR,
-        Field("query", attrgetter("query")),
-    )
+
+def in_units(seconds: float) -> str:
+    """A length of time in its two largest units: 733.2 seconds are 12m 13s."""
+    rest = max(0, int(seconds))
+    parts = []
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+        count, rest = divmod(rest, size)
+        parts.append(f"{count}{unit}" if count else "")
+    first = next((at for at, part in enumerate(parts) if part), 3)
+    return " ".join(filter(None, parts[first : first + 2])) or "0s"
+
+
+_ID = Field[Watched]("id", attrgetter("job.id"), "id")
+_STATUS = Field[Watched]("status", attrgetter("job.status"), "id")
+_TYPE = Field[Watched]("type", attrgetter("job.type"), "id")
+_NAME = Field[Watched]("friendlyName", attrgetter("job.friendly_name"), least=18)
+_GENERATED = Field[Watched]("eventGenerated", attrgetter("job.event_generated"), "int8")
+_SENT = Field[Watched]("eventsSent", attrgetter("job.events_sent"), "int8")
+_LAST = Field[Watched](
+    "lastDatetime",
+    attrgetter("job.last_datetime"),
+    "int8",
+    shown=lambda seen: seen.job.last_datetime or None,
+    shown_type="timestamp",
 )
+_RATE = Field[Watched]("rate", attrgetter("rate"), "float8")
+_LAG = Field[Watched]("lag", attrgetter("lag"), "float8")
+_ERROR = Field[Watched]("error", lambda seen: list(seen.job.error), shown=lambda seen: _words(seen.job.error))
+_QUERY = Field[Watched]("query", attrgetter("job.query"))
+
+# A narrow terminal leaves out the last columns, so people get the most important ones first.
+_SHORT_ID = replace(_ID, value=attrgetter("short"))
+_STATE = replace(_STATUS, value=lambda seen: job_states.shown(seen.job), marks={job_states.FAILING: 31})
+_LAG_IN_WORDS = replace(_LAG, shown=lambda seen: None if seen.lag is None else in_units(seen.lag), shown_type="id")
+_REASON = replace(_ERROR, least=28)
+
+JOBS = Listing[Watched](
+    (_ID, _STATUS, _TYPE, _NAME, _GENERATED, _SENT, _LAST, _ERROR, _QUERY),
+    people=(_SHORT_ID, _STATE, _NAME, _LAG_IN_WORDS, _REASON, _SENT, _TYPE, _LAST, _QUERY),
+)
+JOB = replace(
+    JOBS,
+    people=(_ID, _STATE, _TYPE, _NAME, _GENERATED, _SENT, _LAST, _LAG_IN_WORDS, _ERROR, _QUERY),
+    extra=attrgetter("job.extra"),
+    whole=True,
+)
+"""A job with all that the service returned about it."""
 LAUNCHED = Listing[Job]((*_attributes("id", "status", "type"), Field("friendlyName", attrgetter("friendly_name"))))
 WATCHED = Listing[Watched](
-    (
-        # A narrow terminal leaves out the last columns, so the most important ones come first.
-        Field("id", lambda seen: seen.job.id, "id", shown=lambda seen: seen.job.id.partition("-")[0], shown_type="id"),
-        Field("status", lambda seen: seen.job.status, "id"),
-        Field("eventsSent", lambda seen: seen.job.events_sent, "int8"),
-        Field("rate", attrgetter("rate"), "float8"),
-        Field("lag", attrgetter("lag"), "float8"),
-        Field("error", lambda seen: list(seen.job.error), shown=lambda seen: _words(seen.job.error)),
-        Field("type", lambda seen: seen.job.type, "id"),
-        Field("friendlyName", lambda seen: seen.job.friendly_name),
-        Field("eventGenerated", lambda seen: seen.job.event_generated, "int8"),
-    )
+    (_ID, _STATUS, _SENT, _RATE, _LAG, _ERROR, _TYPE, _NAME, _GENERATED),
+    people=(_SHORT_ID, _STATE, _NAME, _LAG_IN_WORDS, _REASON, _SENT, _RATE, _TYPE, _GENERATED),
 )
 
 # Domains and roles
@@ -169,8 +215,8 @@ def _step(result: Any, width: int) -> str:
     )
 
 
-PROFILES = rows("name", "used", "base_url")
-SETTINGS = rows("setting", "value", "source")
+PROFILES = rows("name", "used", "auth", "base_url")
+SETTINGS = replace(rows("setting", "value", "source"), keyed=True)
 STEPS: Listing[Any] = Listing(
     (
         Field("step", attrgetter("step")),
@@ -181,10 +227,80 @@ STEPS: Listing[Any] = Listing(
     paragraph=_step,
 )
 
+# Tables
+
+
+def second(milliseconds: int | None) -> str | None:
+    """A time in UTC to the second."""
+    return None if milliseconds is None else format_moment(milliseconds, Style(), fraction=False)
+
+
+def in_bytes(size: int | None) -> str | None:
+    """A size as people read it: `1.5 MB`."""
+    if size is None:
+        return None
+    power = min(3, (len(str(size)) - 1) // 3)
+    scaled = size / 1000**power
+    return f"{scaled:.{int(power > 0 and scaled < 10)}f} {('B', 'kB', 'MB', 'GB')[power]}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: `1 query`, `2 queries`."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
+
+
+TABLES: Listing[Any] = Listing(
+    (
+        Field("name", attrgetter("name"), "id"),
+        Field("events", attrgetter("events"), "int8"),
+        Field("from", attrgetter("oldest"), "int8", shown=lambda table: second(table.oldest), shown_type="id"),
+        Field("to", attrgetter("newest"), "int8", shown=lambda table: second(table.newest), shown_type="id"),
+        Field("size", attrgetter("bytes"), "int8", shown=lambda table: in_bytes(table.bytes), shown_type="id"),
+    )
+)
+COLUMNS: Listing[Sequence[Any]] = Listing(
+    (
+        Field("column", itemgetter(0), "id"),
+        Field("type", itemgetter(1), "id"),
+        Field(
+            "example",
+            itemgetter(2),
+            shown=lambda row: None if row[2] is None else format_cell(row[2], row[1], Style()),
+        ),
+    )
+)
+"""The columns of a table, each with a value."""
+
 # The rest
 
 RANGE = rows("as", "from", "to")
 STATUS = rows("what", "value")
+
+
+def _fact_lines(row: Sequence[Any], width: int) -> str:
+    """The facts of the service, a line each, but for those that it has not."""
+    facts = ((one.name, (one.shown or one.value)(row)) for one in SERVICE.fields)
+    return "\n".join(f"{name:<8} {visible(str(value))}" for name, value in facts if value is not None)
+
+
+SERVICE: Listing[Sequence[Any]] = Listing(
+    (
+        Field("address", itemgetter(0)),
+        Field("socket", itemgetter(1)),
+        Field("pid", itemgetter(2)),
+        Field("since", itemgetter(3), "int8", shown=lambda row: f"{second(row[3])} (UTC)"),
+        Field("version", itemgetter(4)),
+        Field("size", itemgetter(5), "int8", shown=lambda row: in_bytes(row[5])),
+        Field("data", lambda row: str(row[6])),
+        Field("log", lambda row: str(row[7])),
+        Field("folder", itemgetter(8)),
+        Field("state", itemgetter(9)),
+        Field("engine", itemgetter(10)),
+    ),
+    paragraph=_fact_lines,
+)
+"""The local service: where it listens, since when it runs, its files, and what it uses beside them."""
 WINDOWS = rows("from", "to", "file")
 
 # What the local service's provider sets up: models of the service, which are not known here
@@ -227,3 +343,12 @@ USERS: Listing[tuple[Any, Any]] = Listing(
     )
 )
 """A domain with one of its users."""
+
+LISTINGS: Mapping[str, Listing[Any]] = {
+    "job list": JOBS,
+    "domain list": DOMAINS,
+    "role list": ROLES,
+    "profile list": PROFILES,
+    "tables": TABLES,
+}
+"""The columns of lists, by the commands that take --columns and --sort for them."""

@@ -29,12 +29,19 @@ def show(frames: Iterable[str], write: Callable[[str], object]) -> None:
 
 
 def frame(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], footer: str, style: Style) -> str:
-    """A table and a line below it, as wide and as high as the terminal is now."""
+    """A table and a line below it, as wide and as high as the terminal is now; the line says what does not fit."""
+    style = replace(style, width=shutil.get_terminal_size().columns)
+    return filled(tables.table(columns, rows, style, tables.Cuts()), footer)
+
+
+def filled(text: Iterable[str], footer: str) -> str:
+    """Lines and a line below them, as many as the terminal has now; the last one says what does not fit."""
     size = shutil.get_terminal_size()
-    style = replace(style, width=size.columns)
-    lines = list(tables.table(columns, rows, style, tables.Cuts()))[: size.lines - 2]
-    lines.append(footer)
-    return joined(*(joined(line[: size.columns] if not style.color else line, "\n") for line in lines))
+    lines = list(text)
+    shown = max(0, size.lines - 2)
+    left = len(lines) - shown
+    lines = [*lines[:shown], f"… {left} more, {footer}" if left > 0 else footer]
+    return joined(*(joined(line if isinstance(line, Styled) else line[: size.columns], "\n") for line in lines))
 
 
 def change(sign: str, text: str, *, color: bool) -> str:

@@ -12,10 +12,13 @@ import io
 import os
 import select
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from svcctl import encoding
 from svcctl.errors import IncompleteResult, ReaderClosed, reason
+from svcctl.terminal.pager import Paged
 from svcctl.terminal.visible import shown
 
 _PLAIN = bytes((*b"\t\n", *range(0x20, 0x7F)))
@@ -102,21 +105,21 @@ class Text(io.TextIOBase):
     encoding = "utf-8"  # as other libraries see it: nothing is refused
 
     def __init__(self, stream: io.RawIOBase, codec: str) -> None:
-        self._stream = stream
+        self.stream = stream
         self.codec = codec
         self.buffer = stream
 
     def fileno(self) -> int:
-        return self._stream.fileno()
+        return self.stream.fileno()
 
     def isatty(self) -> bool:
-        return self._stream.isatty()
+        return self.stream.isatty()
 
     def writable(self) -> bool:
         return True
 
     def write(self, text: str, /) -> int:
-        self._stream.write(text.encode(self.codec, _LIKENESS))
+        self.stream.write(text.encode(self.codec, _LIKENESS))
         return len(text)
 
 
@@ -125,7 +128,7 @@ class Terminal(Text):
 
     def __init__(self, stream: io.RawIOBase, codec: str) -> None:
         super().__init__(stream, codec)
-        self.buffer = _Bytes(self, stream)
+        self.buffer = _Bytes(self)
 
     def write(self, text: str, /) -> int:
         self.buffer.flush()
@@ -137,13 +140,26 @@ class Terminal(Text):
     def flush(self) -> None:
         self.buffer.flush()
 
+    @contextmanager
+    def paged(self, pager: str) -> Iterator[None]:
+        """Show what is longer than the screen in a pager; the block ends when it is left."""
+        paged = Paged(self.stream, pager)
+        self.stream = paged
+        try:
+            yield
+        finally:
+            try:
+                self.flush()
+            finally:
+                self.stream = paged.terminal
+                paged.finish()
+
 
 class _Bytes(io.RawIOBase):
     """The same terminal for bytes. What is not UTF-8 is shown in hexadecimal digits."""
 
-    def __init__(self, terminal: Terminal, stream: io.RawIOBase) -> None:
+    def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
-        self._stream = stream
         self._decoder = codecs.getincrementaldecoder(encoding.UTF_8)("backslashreplace")
         self._pending = False
 
@@ -154,7 +170,7 @@ class _Bytes(io.RawIOBase):
         """Write bytes, which may end within a character."""
         block = bytes(data)
         if not self._pending and not block.translate(None, _PLAIN):
-            self._stream.write(block)
+            self._terminal.stream.write(block)
             return len(block)
         self._terminal.put(self._decoder.decode(block))
         self._pending = bool(self._decoder.getstate()[0])

@@ -6,13 +6,13 @@ This file knows nothing of streams or formats. Events contain what strangers wro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import chain, islice
 from typing import Any
 
-from svcctl.terminal.visible import styled, visible
+from svcctl.terminal.visible import joined, styled, visible
 
 NUMERIC = frozenset({"int4", "int8", "float8"})
 GAP = "  "
@@ -37,6 +37,23 @@ class TableColumn:
 
     name: str
     type: str | None = None
+    least: int = field(default=NARROWEST, kw_only=True)
+    """Cells that a cut text keeps; later columns are left out for it."""
+    marks: Mapping[str, int] = field(default_factory=dict, kw_only=True, hash=False)
+    """Values that are coloured, with the code of each colour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The range of a query, the periods that its rows are grouped by, if they are known, and the present moment.
+
+    All are epoch milliseconds, and the period milliseconds.
+    """
+
+    start: int
+    end: int
+    every: int | None
+    now: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +62,17 @@ class Style:
 
     width: int | None = None
     color: bool = False
+    glyphs: bool = False
+    """Whether lines, blocks and Braille of Unicode are shown."""
+    span: Span | None = None
+    """What a chart over time shows."""
     zone: tzinfo | None = UTC
     """None means this machine's local time."""
     zone_label: str = ""
     date_format: str = "default"
     null: str = "null"
+    header: bool = True
+    """Whether a table, csv or tsv begins with the names of the columns."""
     sample: int = SAMPLE
     """Rows that a table reads before it prints the first; 0 prints each row at once."""
 
@@ -63,14 +86,18 @@ class Cuts:
 
 
 def format_moment(milliseconds: int, style: Style, *, fraction: bool = True) -> str:
-    """Epoch milliseconds as `2026-01-31 10:00:00.000`, or as ISO 8601 with its offset; as digits if it is no date."""
+    """Epoch milliseconds as services write them: `2026-01-31 10:00:00.000`, in iso `2026-01-31T10:00:00.000Z`.
+
+    The offset of another zone is `+0200` in iso. What is no date is written as digits.
+    """
     try:
         moment = (EPOCH + timedelta(milliseconds=milliseconds)).astimezone(style.zone)
     except OverflowError:
         return str(milliseconds)
     precision = "milliseconds" if fraction else "seconds"
     if style.date_format == "iso":
-        return moment.isoformat(timespec=precision)
+        text = moment.replace(tzinfo=None).isoformat("T", precision)
+        return f"{text}{moment:%z}" if moment.utcoffset() else f"{text}Z"
     return moment.replace(tzinfo=None).isoformat(" ", precision)
 
 
@@ -91,6 +118,14 @@ def format_cell(value: Any, kind: str | None, style: Style, *, fraction: bool = 
     if isinstance(value, float):
         return str(round(value, 4)) if abs(value) >= 0.001 or value == 0 else f"{value:.4g}"
     return visible(str(value))
+
+
+def size_text(size: int) -> str:
+    """A number of bytes as people say it: 812 bytes, 56 kB, 1.2 MB."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit:
+            return f"{size / unit:.{0 if size >= 10 * unit else 1}f} {name}"
+    return "1 byte" if size == 1 else f"{size} bytes"
 
 
 def vertical(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style) -> Iterator[str]:
@@ -126,16 +161,31 @@ def table(
             for value, column, fraction in zip(row, columns, fractions, strict=True)
         ]
 
-    headings = [heading(column, style) for column in columns]
     laid_out = [texts(row) for row in first]
+    points = [
+        max(len(_fraction(row[at])) for row in laid_out) if first and column.type == "float8" else 0
+        for at, column in enumerate(columns)
+    ]
+
+    def aligned(cells: list[str]) -> list[str]:
+        """The cells with blanks behind fractions, so that the points of a column are below each other."""
+        return [
+            cell + " " * (most - len(_fraction(cell))) if most and cell[-1:].isdigit() else cell
+            for cell, most in zip(cells, points, strict=True)
+        ]
+
+    headings = [heading(column, style) if style.header else "" for column in columns]
+    laid_out = list(map(aligned, laid_out))
     shapes = laid_out if style.sample else [_usual(columns, style.width)]
     wanted = [max(map(cell_width, cells)) for cells in zip(headings, *shapes, strict=True)]
     least = [
-        min(cells, NARROWEST) if column.type in TEXT else cells for column, cells in zip(columns, wanted, strict=True)
+        min(cells, column.least) if column.type in TEXT else cells
+        for column, cells in zip(columns, wanted, strict=True)
     ]
     widths = _fit(wanted, least, style.width)
     cuts.columns = [column.name for column in columns[len(widths) :]]
     numeric = [column.type in NUMERIC for column in columns]
+    marked = style.color and any(column.marks for column in columns)
 
     def line(cells: Sequence[str]) -> str:
         parts = []
@@ -145,15 +195,24 @@ def table(
                 cuts.cells += 1
                 text = cut(text, width)
             last = at == len(widths) - 1
-            parts.append(text if last and not numeric[at] else fill(text, width, right=numeric[at]))
-        return GAP.join(parts)
+            laid = text if last and not numeric[at] else fill(text, width, right=numeric[at])
+            laid = laid.rstrip() if last and numeric[at] else laid
+            mark = columns[at].marks.get(text) if marked else None
+            parts.append(laid if mark is None else styled(mark, laid))
+        return joined(*[piece for part in parts for piece in (GAP, part)][1:]) if marked else GAP.join(parts)
 
     first_line = line(headings)
     cuts.cells = 0
-    yield bold(first_line.rstrip(), style)
-    yield GAP.join("-" * width for width in widths)
-    for cells in chain(laid_out, map(texts, rows)):
+    if style.header:
+        yield bold(first_line.rstrip(), style)
+        yield GAP.join("-" * width for width in widths)
+    for cells in chain(laid_out, (aligned(texts(row)) for row in rows)):
         yield line(cells)
+
+
+def _fraction(cell: str) -> str:
+    """The point of a number and what follows it."""
+    return "".join(cell.partition(".")[1:])
 
 
 def _usual(columns: Sequence[TableColumn], width: int | None) -> list[str]:

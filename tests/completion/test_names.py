@@ -88,13 +88,17 @@ def test_jobs_come_with_their_state_and_friendly_name_and_nothing_that_a_shell_c
     assert answered(asking(shell, jobs), "jobs") == (
         "3f2a0000-0000-4000-8000-000000000001\tRUNNING kafka_x1\n"
         "3f2a0000-0000-4000-8000-000000000002\tSTOPPED evil [2J name\n"
+        "kafka_x1\tRUNNING 3f2a0000-0000-4000-8000-000000000001\n"
     )
 
 
 def test_one_answer_serves_all_kinds_of_jobs_for_a_while(shell: Shell, jobs: Jobs) -> None:
     jobs.free.set()
     run = asking(shell, jobs)
-    assert answered(run, "running") == "3f2a0000-0000-4000-8000-000000000001\tRUNNING kafka_x1\n"
+    assert answered(run, "running") == (
+        "3f2a0000-0000-4000-8000-000000000001\tRUNNING kafka_x1\n"
+        "kafka_x1\tRUNNING 3f2a0000-0000-4000-8000-000000000001\n"
+    )
     asked = jobs.asked
     (kept,) = (shell.home / ".cache" / "svcctl" / "completion").iterdir()
     os.utime(kept, (time.time() + 60,) * 2)  # the cache does not expire, however slow this machine is
@@ -146,3 +150,18 @@ def test_profiles_are_those_of_the_file_and_the_built_in_ones(shell: Shell) -> N
 
 def test_tables_are_those_of_the_service(service: Shell) -> None:
     assert answered(service, "tables").split("\n")[0] == "auth.all\teventdate, user, srcIp, method, result, reason"
+
+
+def test_columns_and_saved_queries_are_known_while_the_service_is_stopped(shell: Shell) -> None:
+    assert shell("complete", "queries").stdout == shell("complete", "columns", "auth.all").stdout == ""
+    assert not (shell.home / "data" / "service.sock").exists()  # nothing was started
+    assert shell("service", "queries", "set", "busy", "from auth.all limit 1").returncode == 0
+    assert shell("complete", "queries").stdout == "busy\tfrom auth.all limit 1\n"
+
+
+def test_the_roles_and_columns_are_those_of_the_word_before(service: Shell) -> None:
+    deadline = time.monotonic() + 20
+    while not (columns := service("complete", "columns", "auth.all").stdout):  # the first answers fill the cache
+        assert time.monotonic() < deadline
+    assert [line.partition("\t")[0] for line in columns.splitlines()][:3] == ["eventdate", "user", "srcIp"]
+    assert service("complete", "columns", "nosuch").stdout == ""

@@ -22,11 +22,12 @@ def parameters() -> list[tuple[str, Parameter]]:
 
 
 def test_the_scripts_or_names_know_every_kind() -> None:
-    assert {each.completes.kind for _, each in parameters()} == {"", FILES, QUERY, *KINDS}
+    in_queries = "columns"  # the scripts find out where a query names them
+    assert {each.completes.kind for _, each in parameters()} | {in_queries} == {"", FILES, QUERY, *KINDS}
 
 
 def test_an_option_takes_a_value_in_all_commands_or_in_none() -> None:
-    valued = {name for _, each in parameters() if each.takes_value for name in each.names}
+    valued = {name for _, each in parameters() for name in each.typed}
     flags = {name for _, each in parameters() if not each.takes_value for name in each.names}
     assert valued & flags == set()
     assert valued == set(table(TREE).valued)
@@ -49,14 +50,27 @@ def test_every_file_argument_completes_file_names() -> None:
 
 def test_the_first_word_is_a_visible_command() -> None:
     assert {word.text for word in PLACES["svcctl 0"].words} == {
-        *("query", "export", "job", "domain", "role", "profile", "range", "service", "api", "completion", "help"),
+        *(
+            "query",
+            "tables",
+            "export",
+            "job",
+            "domain",
+            "role",
+            "profile",
+            "range",
+            "service",
+            "api",
+            "completion",
+            "help",
+        ),
     }
 
 
 def test_a_command_has_its_own_options_then_those_of_all() -> None:
     assert PLACES["svcctl range -"].words == (
         Word("--from", "Start of the range; 1h means one hour ago (see 'svcctl help dates')."),
-        Word("--to", "End of the range (not included)."),
+        Word("--to", "End of the range (not included); a query waits for an end in the future."),
         Word("--time-zone", "Time zone for relative dates and for printed times: GMT+2, Europe/Berlin or local."),
         Word("--at", "Use this time instead of now (an absolute date)."),
         Word("--format", "Output format; auto is a table on a terminal and csv in a pipe."),
@@ -67,13 +81,14 @@ def test_a_command_has_its_own_options_then_those_of_all() -> None:
         Word("--color", "auto, always or never."),
         Word("--quiet", "Print errors only."),
         Word("--verbose", "Log requests and responses to stderr (secrets masked)."),
+        Word("--no-pager", "Do not show long output in a pager."),
         Word("--help", "Show the help page."),
     )
 
 
 def test_a_commands_own_option_hides_a_global_one() -> None:
     words = {word.text: word.meaning for word in PLACES["svcctl job wait -"].words}
-    assert words["--timeout"] == "Give up after S seconds."
+    assert words["--timeout"] == "Give up after 30s, 5m, …."
 
 
 def test_a_query_has_every_format_and_a_list_those_of_lists() -> None:
@@ -96,7 +111,8 @@ def test_an_operator_with_a_number_is_offered_with_one_two_and_seven() -> None:
         "7ah",
         "now-1h",
     ]
-    assert (words["1d"], words["7d"]) == ("now minus 1 day", "now minus 7 days")
+    assert (words["1d"], words["7d"]) == ("1 day ago", "7 days ago")
+    assert words["1ad"] == "1 day ago, at 00:00:00"
 
 
 def test_the_keys_of_a_destination_are_those_of_its_type_and_a_secret_is_a_file() -> None:

@@ -1,9 +1,13 @@
 """The pages in svcctl/pages are what their templates and the tables of the code say."""
 
+import os
+import subprocess
+
 import pytest
+from support.terminal import need
 
 from svcctl.pages import TOPICS, read
-from svcctl.pages.build import DIRECTORY, FILLED, TEMPLATES, build, table
+from svcctl.pages.build import DIRECTORY, FILLED, TEMPLATES, build, of_commands, table
 
 HOW = "make the pages again: python -m svcctl.pages.build"
 
@@ -11,6 +15,35 @@ HOW = "make the pages again: python -m svcctl.pages.build"
 @pytest.mark.parametrize("topic", [topic for topic in TOPICS if topic != "query-language"])
 def test_a_page_is_up_to_date(topic: str) -> None:
     assert read(topic) + "\n" == build(topic), HOW
+
+
+def test_the_pages_of_commands_and_the_manual_are_up_to_date() -> None:
+    files = of_commands()
+    found = {
+        f"{path.parent.name}/{path.name}" for folder in ("commands", "man") for path in (DIRECTORY / folder).iterdir()
+    }
+    assert found == set(files), HOW
+    assert [
+        name for name, content in files.items() if (DIRECTORY / name).read_text(encoding="utf-8") != content
+    ] == [], HOW
+
+
+def test_the_manual_is_read_by_man_and_its_examples_can_be_pasted() -> None:
+    need("man", "groff")
+    for path in sorted((DIRECTORY / "man").iterdir()):
+        shown = subprocess.run(
+            ["man", "--warnings", "-l", str(path)],
+            env={"PATH": os.environ["PATH"], "MANWIDTH": "80", "LC_ALL": "C.UTF-8"},
+            capture_output=True,
+            encoding="utf-8",
+            check=True,
+        )
+        assert shown.stderr == ""
+        assert [line for line in shown.stdout.split("\n") if len(line) > 80] == []
+        assert shown.stdout.startswith(f"{path.stem.upper()}(1)")
+        assert "‐" not in shown.stdout.replace("‐\n", "")
+        assert "’" not in shown.stdout
+        assert ("'from auth.all" in shown.stdout) == ("'from auth.all" in path.read_text().replace(r"\(aq", "'"))
 
 
 def test_every_topic_has_its_page_and_no_file_is_left_over() -> None:

@@ -67,12 +67,12 @@ def test_systemd_takes_the_units(command: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_the_cron_job_of_kubernetes_is_yaml_and_its_command_an_export(shell: Shell) -> None:
+def test_the_cron_job_of_kubernetes_is_yaml_and_its_command_an_export(service: Shell, tmp_path: Path) -> None:
     job = yaml.safe_load(recipe("Kubernetes. ", ""))
     assert (job["kind"], job["spec"]["concurrencyPolicy"]) == ("CronJob", "Forbid")
     [container] = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
-    _, *arguments = container["command"]
-    keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "eu-west-1"}
-    done = shell(*arguments, "--dry-run", **keys)
+    _, *arguments = (word.replace("s3://events", str(tmp_path)) for word in container["command"])
+    shell = Shell(tmp_path, {"SVCCTL_DATA": service.environment["SVCCTL_DATA"]})
+    done = shell(*arguments, "--dry-run")
     assert (done.returncode, done.stderr) == (0, "")
-    assert re.fullmatch(r"20..-..-..T..:..:..Z,20..-..-..T..:00:00Z,auth/.*\.csv\.gz", done.stdout.split("\n")[1])
+    assert re.fullmatch(r"20..-..-..T..:..:..Z,20..-..-..T..:00:00Z,.*/auth/.*\.csv\.gz", done.stdout.split("\n")[1])

@@ -12,13 +12,13 @@ from rich.cells import cell_len
 
 from svcctl.errors import UsageError
 from svcctl.terminal.charts import MAX_ROWS, draw
-from svcctl.terminal.tables import Style, TableColumn
+from svcctl.terminal.tables import Span, Style, TableColumn
 
 USERS = [TableColumn("user", "str"), TableColumn("n", "int8")]
 TIMES = [TableColumn("eventdate", "timestamp"), TableColumn("k", "str"), TableColumn("n", "float8")]
 TEN = 600_000
 START = 1539009000000  # 2018-10-08 14:30:00 UTC
-FANCY = Style(width=40, color=True)
+FANCY = Style(width=40, color=True, glyphs=True)
 
 
 def bare(lines: list[str]) -> list[str]:
@@ -67,7 +67,7 @@ def test_what_is_below_zero_goes_to_the_left_of_it() -> None:
         "c   -1        #",
         "d    1         #",
     ]
-    assert bare(draw(USERS, rows, Style(width=30, color=True)).lines)[1:] == [
+    assert bare(draw(USERS, rows, Style(width=30, color=True, glyphs=True)).lines)[1:] == [
         "a  -50  ███████",
         "b  100         ██████████████▋",
         "c   -1        █",
@@ -114,13 +114,13 @@ def test_buckets_are_a_line_a_series_and_a_missing_bucket_is_a_gap() -> None:
     chart = draw(TIMES, rows, FANCY)
     assert chart.lines == [
         "\x1b[1mn by eventdate, k\x1b[0m",
-        "\x1b[36m●\x1b[0m a  \x1b[33m●\x1b[0m b",
-        "4┤\x1b[33m⠁\x1b[0m",
+        "\x1b[36m●\x1b[0m a  \x1b[35m■\x1b[0m b",
+        "4┤\x1b[35m■\x1b[0m",
         " │",
-        " │          \x1b[36m⡠⠔⠊\x1b[0m",
+        " │          \x1b[36m⡠⠔●\x1b[0m",
         " │      \x1b[36m⢀⡠⠒⠉\x1b[0m",
-        "2┤   \x1b[36m⣀⠤⠊⠁\x1b[0m                              \x1b[36m⠈\x1b[0m",
-        " │\x1b[36m⡠⠔⠊\x1b[0m",
+        "2┤   \x1b[36m⣀⠤⠊⠁\x1b[0m                              \x1b[36m●\x1b[0m",
+        " │\x1b[36m●⠔⠊\x1b[0m",
         " │",
         "0┤",
         " └┬───────────┬────────────┬───────────┬",
@@ -139,7 +139,7 @@ def test_buckets_are_a_line_a_series_and_a_missing_bucket_is_a_gap() -> None:
 
 def test_the_zone_moves_the_time_axis_and_a_new_day_is_dated() -> None:
     columns = [TIMES[0], TIMES[2]]
-    style = Style(width=60, color=True, zone=timezone(timedelta(hours=2)), zone_label="GMT+2")
+    style = Style(width=60, color=True, glyphs=True, zone=timezone(timedelta(hours=2)), zone_label="GMT+2")
     rows = [(START + 6 * hour * TEN, 100.0 + hour) for hour in range(20)]
     assert bare(draw(columns, rows, style).lines) == [
         "n by eventdate (GMT+2)",
@@ -175,14 +175,76 @@ def test_one_bucket_is_a_dot() -> None:
 
 def test_of_many_series_the_largest_are_drawn_and_the_rest_counted() -> None:
     rows = [(START + bucket * TEN, f"s{index}", index) for bucket in range(3) for index in range(11)]
-    chart = draw(TIMES, rows, Style(width=60, color=True))
-    assert bare(chart.lines)[1] == "● s3  ● s4  ● s5  ● s6  ● s7  ● s8  ● s9  ● s10"
+    chart = draw(TIMES, rows, Style(width=60, color=True, glyphs=True))
+    assert bare(chart.lines)[1] == "● s3  ■ s4  ▲ s5  ◆ s6  ▼ s7  ★ s8  ◀ s9  ▶ s10"
     assert chart.notes == ["the chart shows the 8 of 11 series with the largest sums"]
 
 
-def test_no_rows_leave_the_title() -> None:
-    assert draw(USERS, [], FANCY).lines == ["\x1b[1mn by user\x1b[0m"]
-    assert draw(TIMES, [], FANCY).lines == ["\x1b[1mn by eventdate, k\x1b[0m"]
+def test_no_rows_are_no_chart() -> None:
+    assert draw(USERS, [], FANCY).lines == []
+    assert draw(TIMES, [], FANCY).lines == []
+
+
+HOUR = 3_600_000
+GAP_ROWS = [(START - START % HOUR + hour * HOUR, number) for hour, number in ((1, 3.0), (2, 4.0), (5, 2.0), (6, 1.0))]
+ASKED = Span(START + 40 * 60_000, START + 8 * HOUR, HOUR, START + 6 * HOUR)
+"""15:10 to 22:30, hours, seen at 20:30."""
+
+
+def test_a_line_spans_the_range_asked_for_with_gaps_and_marks_what_the_range_or_the_present_cuts() -> None:
+    style = Style(width=47, glyphs=True, span=ASKED)
+    assert draw([TIMES[0], TIMES[2]], GAP_ROWS, style).lines == [
+        "n by eventdate",
+        "○ not a whole period: the range cuts it",
+        "4┤      ⠁",
+        " │",
+        " │○",
+        " │",
+        "2┤                       ⠠",
+        " │",
+        " │                             ○",
+        " │",
+        "0┤",
+        " └──────┬───────────┬──────────┬───────────┬───",
+        "        16:00       18:00      20:00      22:00",
+        "        2018-10-08",
+    ]
+
+
+def test_without_glyphs_a_line_is_of_letters_and_series_are_told_apart() -> None:
+    rows = [(START + bucket * TEN, name, level + bucket) for bucket in range(3) for name, level in (("a", 0), ("b", 5))]
+    assert draw(TIMES, rows, Style(width=40)).lines == [
+        "n by eventdate, k",
+        "A a  B b",
+        "10+",
+        "  |",
+        "  |                            bbbbbbbbB",
+        "  |          bbbbbbbbBbbbbbbbbb",
+        " 5+bbbbbbbbbb",
+        "  |",
+        "  |          aaaaaaaaAaaaaaaaaaaaaaaaaaA",
+        " 0+Aaaaaaaaaa",
+        "  ++-----------------+-----------------+",
+        "   14:30             14:40         14:50",
+        "   2018-10-08",
+    ]
+
+
+def test_bars_over_time_say_how_many_periods_have_no_rows() -> None:
+    assert draw([TIMES[0], TIMES[2]], GAP_ROWS, Style(span=ASKED)).lines == [
+        "n by eventdate",
+        "- not a whole period: the range cuts it",
+        "2018-10-08 15:00:00  3.0  ----------------------------------------",
+        "2018-10-08 16:00:00  4.0  ######################################################",
+        "(no rows in 2 periods)",
+        "2018-10-08 19:00:00  2.0  ###########################",
+        "2018-10-08 20:00:00  1.0  --------------",
+    ]
+
+
+def test_values_that_cannot_be_drawn_are_counted() -> None:
+    chart = draw(USERS, [("a", 1e306), ("b", float("nan")), ("c", 1), ("d", None)], Style(width=40))
+    assert chart.notes == ["2 values are no numbers or too large to draw"]
 
 
 @pytest.mark.parametrize("columns", ["user:str", "n:int8", "eventdate:timestamp last:timestamp", ""])
@@ -227,7 +289,7 @@ def test_whatever_the_rows_hold_no_line_is_wider_than_the_terminal(
 ) -> None:
     for columns in (TIMES, TIMES[1:]):
         values = rows if columns is TIMES else [row[1:] for row in rows]
-        lines = bare(draw(columns, values, Style(width=width, color=color)).lines)
+        lines = bare(draw(columns, values, Style(width=width, color=color, glyphs=color)).lines)
         assert [line for line in lines if cell_len(line) > width] == []
         assert not any("\x1b" in line for line in lines)
 
@@ -235,7 +297,10 @@ def test_whatever_the_rows_hold_no_line_is_wider_than_the_terminal(
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=20), st.booleans())
 def test_a_larger_number_never_has_a_shorter_bar(numbers: list[int], color: bool) -> None:
     rows = [(str(index), number) for index, number in enumerate(numbers)]
-    bars = [line[line.rindex("  ") + 2 :] for line in bare(draw(USERS, rows, Style(width=80, color=color)).lines)[1:]]
+    bars = [
+        line[line.rindex("  ") + 2 :]
+        for line in bare(draw(USERS, rows, Style(width=80, color=color, glyphs=color)).lines)[1:]
+    ]
     blocks = " ▏▎▍▌▋▊▉█"
     lengths = [
         len(bar) * 8 if "#" in bar else sum(map(blocks.index, bar)) if number else 0

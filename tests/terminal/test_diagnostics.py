@@ -28,7 +28,7 @@ def report(error: BaseException) -> tuple[int, str]:
             errors.MissingExtra("the local service", "service"),
             2,
             "svcctl: error: the local service needs packages that are not installed\n"
-            "hint: install them with: pip install 'svcctl[service]'\n",
+            "hint: install them with: pip install 'svcctl[service]' (in a clone: pip install '.[service]')\n",
         ),
         (
             errors.CredentialsError("no", code=401),
@@ -42,6 +42,7 @@ def report(error: BaseException) -> tuple[int, str]:
         (errors.EmptyResult("none"), 8, "svcctl: error: none\n"),
         (errors.Locked("busy"), 9, "svcctl: error: busy\n"),
         (KeyboardInterrupt(), 130, "svcctl: interrupted\n"),
+        (errors.Terminated(), 143, "svcctl: ended by SIGTERM\n"),
         (errors.Declined(), 130, "svcctl: nothing was done\n"),
         (errors.ReaderClosed(), 141, ""),
         (Reported(5), 5, ""),

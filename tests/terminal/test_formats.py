@@ -2,12 +2,13 @@
 
 import io
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from svcctl.errors import UsageError
 from svcctl.terminal.diagnostics import Diagnostics
-from svcctl.terminal.formats import FORMATS, Format, find_format
+from svcctl.terminal.formats import FORMATS, Format, alone, check_file, find_format, of_file
 from svcctl.terminal.output import Output
 from svcctl.terminal.records import rows
 from svcctl.terminal.tables import Style, TableColumn
@@ -21,6 +22,20 @@ def test_formats_are_found_by_name_and_auto_by_where_stdout_goes() -> None:
     assert (caught.value.message, caught.value.hint) == (
         "unknown format 'cvs'",
         "formats are: auto, table, vertical, csv, tsv, ndjson, json",
+    )
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf", "html"])
+def test_a_file_that_would_not_hold_what_its_name_says_is_refused(ending: str) -> None:
+    path = Path(f"out.{ending}")
+    with pytest.raises(UsageError) as caught:
+        of_file(path)
+    assert caught.value.message == f"svcctl writes no .{ending} files"
+    with pytest.raises(UsageError) as caught:
+        check_file(path, FORMATS["chart"], pytest.fail, given=True)
+    assert (caught.value.message, caught.value.hint) == (
+        f"a chart is text: svcctl writes no .{ending} files",
+        "name the file .txt",
     )
 
 
@@ -45,7 +60,7 @@ def test_a_list_is_printed_in_every_list_format(name: str) -> None:
 
 @pytest.mark.parametrize("row", [row for row in FORMATS.values() if row.lists or row.lines or not row.raw])
 def test_a_format_of_rows_has_its_layout(row: Format) -> None:
-    assert row.layout is not None
+    assert row.arranges
 
 
 def test_a_format_without_a_layout_is_refused_where_rows_are_to_be_written() -> None:
@@ -67,3 +82,14 @@ def test_too_many_columns_are_refused_before_a_row_is_read(name: str, most: int)
         f"a {name} has at most {most} columns, and this result has {most + 1}",
         "name some with --columns, select fewer in the query, or use --format csv or vertical",
     )
+
+
+def test_a_single_thing_is_an_object_in_json_and_the_same_in_other_formats() -> None:
+    def printed(format: Format, rows: list[list[object]]) -> list[str]:
+        return list(format.write(COLUMNS, rows, Style(), lambda note: None))
+
+    assert printed(alone(FORMATS["json"]), ROWS[:1]) == ['{"name":"say \\"hi\\", ü","used":true,"n":1}']
+    assert printed(alone(FORMATS["json"], keyed=True), [["a", True, 1], ["b", None, 2]]) == [
+        '{"a":{"used":true,"n":1},"b":{"used":null,"n":2}}'
+    ]
+    assert alone(FORMATS["csv"], keyed=True) is FORMATS["csv"]

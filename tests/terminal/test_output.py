@@ -157,6 +157,21 @@ def test_a_full_disk_makes_the_result_incomplete() -> None:
     with pytest.raises(IncompleteResult) as caught, open_file(Path("/dev/full"), force=False) as sink:
         sink.write(b"x")
     assert caught.value.message == "cannot write to /dev/full: No space left on device"
+    assert caught.value.hint == "make room on its disk, or write to another one"
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "hint"),
+    [
+        ("", "--output is empty or .", "name a file, as in -o events.csv"),
+        ("/tmp", "--output is the directory /tmp", "name a file, as in -o events.csv"),
+        ("s3://b/a.csv", "a query writes local files, not s3://b/a.csv", "'svcctl export' writes there"),
+    ],
+)
+def test_what_is_no_local_file_is_refused(name: str, message: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught, open_file(Path(name), force=False):
+        pass
+    assert (caught.value.message, caught.value.hint) == (message, hint)
 
 
 def test_a_file_that_cannot_be_made_is_a_usage_error(tmp_path: Path) -> None:

@@ -1,6 +1,12 @@
 """Questions are asked of a person at a terminal, and of nobody else."""
 
+import fcntl
 import io
+import os
+import pty
+import subprocess
+import sys
+import termios
 
 import pytest
 
@@ -22,6 +28,41 @@ def test_the_answer_is_the_line_that_is_typed_after_the_question() -> None:
     assert stderr.getvalue() == "Remove it? [y/N]: "
 
 
+def test_where_stdin_is_a_pipe_the_terminal_of_the_process_is_asked() -> None:
+    stdin, stderr = io.StringIO("3f2a\n"), Terminal()
+    prompt = TerminalPrompt(stdin, Diagnostics(stderr), lambda: Terminal("yes\n"))
+    assert prompt.is_attended
+    assert prompt.answer("Jobs:\n  3f2a\x1b\nRemove it?", " [y/N]: ") == "yes\n"
+    assert (stdin.read(), stderr.getvalue()) == ("3f2a\n", "Jobs:\n  3f2a\\x1b\nRemove it? [y/N]: ")
+
+
+ASKING = """
+from svcctl.terminal.prompt import terminal
+stream = terminal()
+print("nobody" if stream is None else stream.readline().strip())
+"""
+
+
+@pytest.mark.parametrize(("controlled", "answer"), [(True, "yes"), (False, "nobody")])
+def test_a_process_has_the_terminal_that_controls_it_or_none(controlled: bool, answer: str) -> None:
+    main, terminal = pty.openpty()
+    os.write(main, b"yes\n")
+    done = subprocess.run(
+        [sys.executable, "-c", ASKING],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+        preexec_fn=(lambda: fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)) if controlled else None,
+        pass_fds=(terminal,),
+        timeout=60,
+        check=True,
+    )
+    os.close(terminal)
+    os.close(main)
+    assert done.stdout == f"{answer}\n"
+
+
 def test_the_end_of_the_input_declines() -> None:
     with pytest.raises(Declined):
         TerminalPrompt(Terminal(""), Diagnostics(Terminal())).answer("Remove it?", ": ")
@@ -29,7 +70,7 @@ def test_the_end_of_the_input_declines() -> None:
 
 @pytest.mark.parametrize(("stdin", "stderr"), [(io.StringIO("yes\n"), Terminal()), (Terminal("yes\n"), io.StringIO())])
 def test_without_a_terminal_on_both_sides_nobody_is_asked(stdin: io.StringIO, stderr: io.StringIO) -> None:
-    prompt = TerminalPrompt(stdin, Diagnostics(stderr))
+    prompt = TerminalPrompt(stdin, Diagnostics(stderr), lambda: None)
     assert not prompt.is_attended
     with pytest.raises(UsageError) as caught:
         prompt.answer("Remove it?", ": ")

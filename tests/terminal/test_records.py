@@ -6,11 +6,14 @@ import pytest
 
 from svcctl.api.jobs import Watched
 from svcctl.api.models import Domain, Job, Role
-from svcctl.terminal.records import DOMAINS, JOBS, ROLE, ROLES, STEPS, WATCHED, Listing, rows
+from svcctl.terminal.records import DOMAINS, JOB, JOBS, ROLE, ROLES, STEPS, WATCHED, Listing, in_units, rows
 from svcctl.terminal.tables import TableColumn
 
-JOB = Job(
-    "3f2a-1", "RUNNING", "kafka", "copy", 5, 4, 1_706_659_200_000, "from a", ("lost", "late"), extra={"unknown": 1}
+WATCHED_JOB = Watched(
+    Job("3f2a-1", "RUNNING", "kafka", "copy", 5, 4, 1_706_659_200_000, "from a", ("lost", "late"), {"unknown": 1}),
+    rate=1.5,
+    lag=733.2,
+    short="3f2a",
 )
 
 
@@ -20,22 +23,54 @@ def listed(listing: Listing[Any], models: list[Any], *, shown: bool) -> tuple[li
 
 
 def test_programs_get_a_jobs_fields_as_they_are_and_people_get_dates_and_words() -> None:
-    columns, data = listed(JOBS, [JOB], shown=False)
+    columns, data = listed(JOBS, [WATCHED_JOB], shown=False)
     assert [column.name for column in columns] == [
         *("id", "status", "type", "friendlyName", "eventGenerated", "eventsSent", "lastDatetime", "error", "query")
     ]
     assert data == [["3f2a-1", "RUNNING", "kafka", "copy", 5, 4, 1_706_659_200_000, ["lost", "late"], "from a"]]
-    columns, data = listed(JOBS, [JOB], shown=True)
-    assert (columns[6], data[0][6]) == (TableColumn("lastDatetime", "timestamp"), 1_706_659_200_000)
-    assert data[0][7] == "lost; late"
-    never_ran = Job("a", "STOPPED", last_datetime=0)
-    assert listed(JOBS, [never_ran], shown=True)[1] == [["a", "STOPPED", None, None, None, None, None, None, None]]
+    columns, data = listed(JOBS, [WATCHED_JOB], shown=True)
+    assert [column.name for column in columns] == [
+        *("id", "status", "friendlyName", "lag", "error", "eventsSent", "type", "lastDatetime", "query")
+    ]
+    assert columns[7] == TableColumn("lastDatetime", "timestamp")
+    assert data == [["3f2a", "FAILING", "copy", "12m 13s", "lost; late", 4, "kafka", 1_706_659_200_000, "from a"]]
+    never_ran = Watched(Job("a", "STOPPED", last_datetime=0), None, None, "a")
+    assert listed(JOBS, [never_ran], shown=True)[1] == [["a", "STOPPED", *[None] * 7]]
 
 
-def test_people_who_watch_get_the_beginning_of_an_id() -> None:
-    watched = Watched(JOB, 1.5, 0.2)
-    assert listed(WATCHED, [watched], shown=True)[1][0][:5] == ["3f2a", "RUNNING", 4, 1.5, 0.2]
-    assert listed(WATCHED, [watched], shown=False)[1][0][:5] == ["3f2a-1", "RUNNING", 4, 1.5, 0.2]
+def test_a_job_that_is_shown_has_its_whole_id_and_what_only_this_service_returns() -> None:
+    columns, data = listed(JOB, [WATCHED_JOB], shown=True)
+    assert dict(zip([column.name for column in columns], data[0], strict=True)) == {
+        "id": "3f2a-1",
+        "status": "FAILING",
+        "type": "kafka",
+        "friendlyName": "copy",
+        "eventGenerated": 5,
+        "eventsSent": 4,
+        "lastDatetime": 1_706_659_200_000,
+        "lag": "12m 13s",
+        "error": "lost; late",
+        "query": "from a",
+        "unknown": 1,
+    }
+    assert [column.name for column in listed(JOB, [WATCHED_JOB], shown=False)[0]][-2:] == ["query", "unknown"]
+
+
+def test_people_who_watch_read_words_and_programs_numbers() -> None:
+    assert listed(WATCHED, [WATCHED_JOB], shown=True)[1] == [
+        ["3f2a", "FAILING", "copy", "12m 13s", "lost; late", 4, 1.5, "kafka", 5]
+    ]
+    assert listed(WATCHED, [WATCHED_JOB], shown=False)[1] == [
+        ["3f2a-1", "RUNNING", 4, 1.5, 733.2, ["lost", "late"], "kafka", "copy", 5]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(-3, "0s"), (0.9, "0s"), (59.9, "59s"), (60, "1m"), (3605, "1h"), (733.2, "12m 13s"), (200_000, "2d 7h")],
+)
+def test_a_length_of_time_is_told_in_its_two_largest_units(seconds: float, text: str) -> None:
+    assert in_units(seconds) == text
 
 
 def test_members_that_some_domains_have_become_columns() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from svcctl.terminal import screen
+from svcctl.terminal.tables import Style, TableColumn
 
 
 def test_frames_are_shown_on_the_other_screen_and_the_last_stays() -> None:
@@ -29,3 +30,17 @@ def test_a_difference_is_coloured_where_colours_are_wanted() -> None:
     assert screen.change("-", "a: 1", color=False) == "- a: 1"
     assert screen.change("-", "a: 1", color=True) == "\x1b[31m- a: 1\x1b[0m"
     assert screen.change("+", "a: 2", color=True) == "\x1b[32m+ a: 2\x1b[0m"
+
+
+@pytest.mark.parametrize(
+    ("lines", "footer"),
+    [("7", "3 jobs"), ("6", "… 1 more, 3 jobs"), ("5", "… 2 more, 3 jobs"), ("1", "… 5 more, 3 jobs")],
+)
+def test_a_frame_says_how_many_rows_the_screen_has_no_room_for(
+    lines: str, footer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("LINES", lines)
+    frame = screen.frame([TableColumn("id")], [["a"], ["b"], ["c"]], "3 jobs", Style())
+    shown = frame.split("\n")
+    assert shown == [*["id", "--", "a", "b", "c"][: max(0, int(lines) - 2)], footer, ""]

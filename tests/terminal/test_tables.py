@@ -30,6 +30,17 @@ def test_a_table_aligns_numbers_right_and_keeps_brackets_and_wide_characters() -
     assert (cuts.cells, cuts.columns) == (0, [])
 
 
+def test_the_points_of_numbers_are_below_each_other() -> None:
+    columns = [TableColumn("mean", "float8"), TableColumn("share", "float8")]
+    lines, _ = lay_out(columns, [(219.4, 0.5), (93.33331, 12.25), (5.0, None), (1e300, 100.0)], Style())
+    assert lines[2:] == [
+        "   219.4       0.5",
+        "    93.3333   12.25",
+        "     5.0       null",
+        "1e+300       100.0",
+    ]
+
+
 def test_milliseconds_are_shown_where_there_are_any() -> None:
     lines, _ = lay_out(COLUMNS[:1], [(1539009192000,), (1539009192007,)], Style())
     assert lines[2:] == ["2018-10-08 14:33:12.000", "2018-10-08 14:33:12.007"]
@@ -38,7 +49,7 @@ def test_milliseconds_are_shown_where_there_are_any() -> None:
 def test_the_zone_moves_dates_and_is_named_in_the_heading() -> None:
     style = Style(zone=timezone(timedelta(hours=2)), zone_label="GMT+2", date_format="iso")
     lines, _ = lay_out(COLUMNS[:1], [(1539009192000,)], style)
-    assert lines == ["eventdate (GMT+2)", "-------------------------", "2018-10-08T16:33:12+02:00"]
+    assert lines == ["eventdate (GMT+2)", "------------------------", "2018-10-08T16:33:12+0200"]
 
 
 def test_a_narrow_terminal_cuts_the_widest_cells_and_counts_them() -> None:
@@ -137,3 +148,19 @@ def test_no_line_is_wider_than_the_terminal(rows: list[list[str]], width: int) -
     columns = [TableColumn(name, "str") for name in ("one", "two", "three")]
     for line in table(columns, rows, Style(width=width, zone=UTC), Cuts()):
         assert cell_len(line) <= width
+
+
+def test_a_column_may_keep_more_cells_at_the_cost_of_later_columns_and_colour_some_values() -> None:
+    columns = [
+        TableColumn("status", "id", marks={"FAILING": 31}),
+        TableColumn("error", least=20),
+        TableColumn("query"),
+    ]
+    row = ("FAILING", "connection refused by the broker", "from a where b = 1")
+    lines, cuts = lay_out(columns, [row], Style(width=40))
+    assert (lines[2], cuts.columns) == ("FAILING  connection refused by the brok…", ["query"])
+    lines, cuts = lay_out(columns, [row], Style(width=44))
+    assert (lines[2], cuts.columns) == ("FAILING  connection refused …  from a where…", [])
+    lines, _ = lay_out(columns, [row, ("RUNNING", "FAILING", "")], Style(color=True))
+    assert lines[2].startswith("\x1b[31mFAILING\x1b[0m  connection")
+    assert lines[3].startswith("RUNNING  FAILING ")

@@ -26,7 +26,9 @@ _svcctl_takes_value() {
 }
 
 _svcctl() {
-    local path=svcctl count=0 option= dest= options=1 at word cur place kind= meaning prefix=
+    local path=svcctl count=0 option= dest= of= options=1 at word cur place kind= argument= meaning prefix=
+    # In a query: a table, and the beginning of a column in a clause that names columns.
+    local columns='^(.*from[[:space:]]+([A-Za-z0-9_.]+)[[:space:]](.*[[:space:]])?(where|select|by)[[:space:]](.*[[:space:],(])?)([A-Za-z0-9_]*)$'
     local -a line=() asked=() words=() found=() meanings=()
 
     # bash splits words at '='; join them again.
@@ -48,14 +50,17 @@ _svcctl() {
             esac
             option=
         elif [[ -z $options ]]; then
-            count=$((count + 1))
+            count=$((count + 1)) of=$word
         else
             case $word in
             --) options= ;;
             --profile=* | --config=*) asked+=("$word") ;;
             --dest=*) dest=${word#*=} ;;
             -*) _svcctl_takes_value "$word" && option=$word ;;
-            *) if _svcctl_is_command "$path $word"; then path="$path $word" count=0; else count=$((count + 1)); fi ;;
+            *)
+                [[ $path == 'svcctl help' ]] && path=svcctl
+                if _svcctl_is_command "$path $word"; then path="$path $word" count=0; else count=$((count + 1)) of=$word; fi
+                ;;
             esac
         fi
     done
@@ -73,12 +78,22 @@ _svcctl() {
     fi
     _svcctl_place "$place"
 
+    if [[ $kind == columns ]]; then
+        of=$path
+        for word in "${line[@]}"; do
+            [[ $word =~ from[[:space:]]+([A-Za-z0-9_.]+) ]] && of=${BASH_REMATCH[1]}
+        done
+    fi
     if [[ $kind == query ]]; then
         cur=${cur#[\'\"]}
         kind=
-        [[ $cur =~ ^(.*from[[:space:]]+)([^[:space:]]*)$ ]] &&
+        if [[ $cur =~ ^(.*from[[:space:]]+)([^[:space:]]*)$ ]]; then
             words=() prefix=${BASH_REMATCH[1]} cur=${BASH_REMATCH[2]} kind=tables
+        elif [[ $cur =~ $columns ]]; then
+            words=() prefix=${BASH_REMATCH[1]} of=${BASH_REMATCH[2]} cur=${BASH_REMATCH[6]} kind=columns
+        fi
     fi
+    [[ $kind == roles || $kind == columns ]] && argument=$of
     case $kind in
     files)
         compopt -o filenames 2>/dev/null
@@ -89,7 +104,7 @@ _svcctl() {
     ?*)
         while IFS=$'\t' read -r word meaning; do
             words+=("$word") meanings[${#words[@]} - 1]=$meaning
-        done < <(command svcctl "${asked[@]}" complete "$kind" 2>/dev/null </dev/null)
+        done < <(command svcctl "${asked[@]}" complete "$kind" ${argument:+"$argument"} 2>/dev/null </dev/null)
         ;;
     esac
 
@@ -97,6 +112,12 @@ _svcctl() {
         [[ ${words[at]} == "$cur"* ]] && found+=("$at")
     done
     COMPREPLY=()
+    if [[ -n $prefix && ${#found[@]} -eq 1 ]]; then
+        # bash closes the quotes behind a word that is alone: offer it with what may follow.
+        word=$prefix${words[found[0]]}
+        [[ $kind == tables ]] && COMPREPLY=("$word where" "$word select" "$word group") || COMPREPLY=("$word" "$word,")
+        return
+    fi
     for at in "${found[@]}"; do
         word=$prefix${words[at]}
         # bash replaces only what comes after '='.
@@ -105,7 +126,7 @@ _svcctl() {
         [[ -z $prefix && ${#found[@]} -gt 1 && -n ${meanings[at]} ]] && word="$word  (${meanings[at]})"
         COMPREPLY+=("$word")
     done
-    [[ ${#found[@]} -eq 1 && (${words[found[0]]} == *[=@] || -n $prefix) ]] && compopt -o nospace 2>/dev/null
+    [[ ${#found[@]} -eq 1 && ${words[found[0]]} == *[=@] ]] && compopt -o nospace 2>/dev/null
     return 0
 }
 

@@ -29,11 +29,14 @@ function __svcctl
     set -l count 0
     set -l option ''
     set -l dest ''
+    set -l of
     set -l options yes
     set -l asked
     set -l words
     set -l kind ''
     set -l before ''
+    set -l follows
+    set -l typed ''
     set -l line (commandline -opc)
     set -e line[1]
     set -l cur (commandline -ct)
@@ -49,6 +52,7 @@ function __svcctl
             set option ''
         else if test -z "$options"
             set count (math $count + 1)
+            set of $word
         else
             switch $word
                 case --
@@ -60,11 +64,13 @@ function __svcctl
                 case '-*'
                     __svcctl_takes_value $word; and set option $word
                 case '*'
+                    test "$path" = 'svcctl help'; and set path svcctl
                     if __svcctl_is_command "$path $word"
                         set path "$path $word"
                         set count 0
                     else
                         set count (math $count + 1)
+                        set of $word
                     end
             end
         end
@@ -86,14 +92,28 @@ function __svcctl
     __svcctl_place $place
 
     switch $kind
+        case columns
+            set of $path
+            if set -l found (string match -r -- 'from\s+([\w.]+)' "$line")
+                set of $found[2]
+            end
         case query
             set kind
-            if set before (string match -r -- '.*from\s+' (string trim -l -c '\'"' -- $cur))
+            set typed (string trim -l -c '\'"' -- $cur)
+            # In a query: a table, and the beginning of a column in a clause that names columns.
+            if set -l found (string match -r -- '^(.*from\s+([\w.]+)\s(?:.*\s)?(?:where|select|by)\s(?:.*[\s,(])?)\w*$' $typed)
+                set before $found[2]
+                set of $found[3]
+                set words
+                set kind columns
+                set follows '' ,
+            else if set before (string match -r -- '.*from\s+' $typed)
                 set words
                 set kind tables
+                set follows ' where' ' select' ' group'
             end
         case files
-            set -l typed (string replace -- "$before" '' $cur)
+            set typed (string replace -- "$before" '' $cur)
             for file in (__fish_complete_path $typed)
                 printf '%s%s\n' $before $file
             end
@@ -102,10 +122,15 @@ function __svcctl
     if test (count $words) -gt 0
         printf "$before%s\t%s\n" $words
     end
+    contains -- "$kind" roles columns; or set of
     if test -n "$kind"
-        for entry in (command svcctl $asked complete $kind 2>/dev/null </dev/null)
-            printf '%s%s\n' $before $entry
+        set -l entries $before(command svcctl $asked complete $kind $of 2>/dev/null </dev/null)
+        if set -q follows[1]
+            # fish closes the quotes behind a word that is alone: offer it with what may follow.
+            set -l alone (string match -e -r -- "^"(string escape --style=regex -- $typed) $entries)
+            test (count $alone) = 1; and set entries (string replace -r '\t.*' '' -- $alone)$follows
         end
+        test (count $entries) -gt 0; and printf '%s\n' $entries
     end
 end
 

@@ -1,0 +1,43 @@
+"""Charts of rows: one bar per row, or a line over time when the rows begin with a date.
+
+They are drawn here because the libraries for it load slowly, crash on a NaN, or label axes with unrounded numbers. Like
+tables, charts know nothing of streams or formats. `rows` chooses what is drawn, `bars` and `lines` draw it, `axes` are
+those of lines. In a pipe or a file, a chart is bars of `#` beside their numbers.
+
+A chart over time shows the range that was asked for. A period without rows is a gap, and one that the range cuts, such
+as the present hour, is marked: neither may look like an outage, or hide one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+from svcctl.errors import UsageError
+from svcctl.terminal.charts.bars import bars
+from svcctl.terminal.charts.lines import lines
+from svcctl.terminal.charts.rows import Chart, choose
+from svcctl.terminal.tables import Style, TableColumn
+
+MAX_ROWS = 5000
+"""More points than this cannot be read, and leaving some out would make the chart wrong."""
+
+
+def draw(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style) -> Chart:
+    """The chart of some rows: over time when their first column is a date, else one bar per row.
+
+    The measure is the first number that is not needed to tell the rows apart, so a status code names a row and a count
+    measures it. UsageError when there is no such column, or when there are more than MAX_ROWS rows.
+    """
+    kept = list(islice(rows, MAX_ROWS + 1))
+    if len(kept) > MAX_ROWS:
+        raise UsageError(
+            f"more than {MAX_ROWS} rows cannot be charted",
+            hint="group by fewer columns or by longer periods, or use --limit",
+        )
+    chosen = choose(columns, kept, style)
+    if not kept:
+        return Chart([])
+    on_screen = style.width is not None or style.color
+    return lines(chosen) if chosen.over_time and on_screen else bars(chosen)

@@ -1,0 +1,92 @@
+"""The axes of a chart over time: round numbers, and round times in the zone of the dates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+
+from svcctl.terminal.tables import EPOCH, Style
+
+_SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
+_STEPS = (
+    *(step * _SECOND for step in (1, 2, 5, 10, 15, 30)),
+    *(step * _MINUTE for step in (1, 2, 5, 10, 15, 30)),
+    *(step * _HOUR for step in (1, 2, 3, 6, 12)),
+    *(step * _DAY for step in (1, 2, 7, 14, 28, 56, 112, 224, 448, 896, 3_584, 14_336, 57_344, 229_376)),
+)
+"""Milliseconds between ticks of the time axis."""
+_TICK_CELLS = 10
+
+
+def value_axis(numbers: Sequence[float], rows: int) -> tuple[float, float, float]:
+    """Bounds and step of the value axis: round numbers that include zero, unless all values are close together."""
+    low, high = min(numbers), max(numbers)
+    spread = high - low > 1e-6 * max(abs(low), abs(high))
+    far_above, far_below = spread and low > high / 2 > 0, spread and high < low / 2 < 0
+    if not far_above:
+        low = min(low, 0)
+    if not far_below:
+        high = max(high, 0)
+    if low == high:
+        high = 1
+    rough = (high - low) / max(2, rows // 4)
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.999)
+    return math.floor(low / step) * step, math.ceil(high / step) * step, step
+
+
+def value_rows(low: float, high: float, step: float, rows: int) -> Iterator[tuple[int, int]]:
+    """The ticks of the value axis, each with its row of cells."""
+    for index in range(round((high - low) / step) + 1):
+        yield index, round((high - low - index * step) / (high - low) * (4 * rows - 1)) // 4
+
+
+def short(number: float) -> str:
+    """A number in few characters: 1500, 20k, 1.5M."""
+    if number and not 1e-3 <= abs(number) < 1e15:
+        return f"{number:.2g}"
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(number) >= 10_000 and abs(number) >= size:
+            return f"{number / size:.4g}{letter}"
+    return f"{number:.4g}"
+
+
+def time_axis(start: int, end: int, width: int, style: Style) -> Iterator[str]:
+    """The line below the grid with its ticks, their times, and the dates where the date changes."""
+
+    def moment(time: int) -> datetime:
+        return (EPOCH + timedelta(milliseconds=time)).astimezone(style.zone)
+
+    def column(time: int) -> int:
+        return round((time - start) / ((end - start) or 1) * (2 * width - 1)) // 2 + 1
+
+    span = (end - start) or 1
+    step = next((step for step in _STEPS if step / span * width >= _TICK_CELLS), _STEPS[-1])
+    fine, coarse = ("%m-%d", "%Y") if step >= _DAY else ("%H:%M" if step >= _MINUTE else "%H:%M:%S", "%Y-%m-%d")
+    offset = moment(start).utcoffset() or timedelta()
+    shift = offset // timedelta(milliseconds=1)
+    first = -(-(start + shift) // step) * step - shift
+    ticks = [(column(time), moment(time)) for time in range(first, end + 1, step)]
+    if not ticks:
+        ticks = [(1, moment(start))]
+        fine = "%H:%M:%S"
+    corner, line, tick = "└─┬" if style.glyphs else "+-+"
+    rule = [line] * width
+    for at, _ in ticks:
+        rule[at - 1] = tick
+    yield corner + "".join(rule)
+    yield _placed(((at, time.strftime(fine)) for at, time in ticks), width + 1)
+    days = [time.strftime(coarse) for _, time in ticks]
+    changes = [index for index, day in enumerate(days) if index == 0 or day != days[index - 1]]
+    yield _placed(((ticks[index][0], days[index]) for index in changes), width + 1)
+
+
+def _placed(texts: Iterable[tuple[int, str]], width: int) -> str:
+    """Texts at their columns, moved left at the end of the line and dropped when there is no room."""
+    line = ""
+    for column, text in texts:
+        at = min(column, width - len(text))
+        if at > len(line) or (at >= 0 and not line):
+            line = line.ljust(at) + text
+    return line

@@ -1,0 +1,108 @@
+"""Bars: a line per row with its name, its number and a bar."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from svcctl.terminal.charts.rows import CUT_SHORT, Chart, Rows, colored, fitted
+from svcctl.terminal.tables import GAP, cell_width, fill
+from svcctl.terminal.visible import joined
+
+NARROWEST_BAR = 10
+_EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
+_WHOLE, _CUT = {True: "█", False: "#"}, {True: "░", False: "-"}
+"""What bars are made of, with and without the glyphs of Unicode: those of whole periods, and those that are cut."""
+
+
+def bars(chart: Rows) -> Chart:
+    """One line per row, and one for each run of periods that have none."""
+    style, numbers = chart.style, chart.numbers()
+    amounts = chart.texts(chart.measure)
+    amount_width = max(map(cell_width, amounts), default=0)
+    labels = _labels(chart)
+    label_width = max(map(cell_width, labels), default=0)
+    shortened = 0
+    if style.width is not None:
+        most = max(1, style.width - amount_width - 2 * len(GAP) - NARROWEST_BAR)
+        shortened = sum(cell_width(label) > most for label in labels)
+        label_width = min(label_width, most)
+    room = max(NARROWEST_BAR, chart.width - label_width - amount_width - 2 * len(GAP))
+    known = [number for number in numbers if number is not None]
+    scale = _Scale(min((0, *known)), max((0, *known)), room)
+    lines = [chart.title()]
+    cut = [chart.cuts(row[0]) for row in chart.rows]
+    if any(cut):
+        lines.append(f"{_CUT[style.glyphs]} {CUT_SHORT}")
+    silent = _silences(chart)
+    for at, (label, amount, number) in enumerate(zip(labels, amounts, numbers, strict=True)):
+        lines.extend(_silence(silent[at]))
+        bar = "" if number is None else _bar(number, scale, fancy=style.glyphs)
+        if cut[at]:
+            bar = bar.replace("█", "░") if style.glyphs else bar.replace("#", "-")
+        named = f"{fill(fitted(label, label_width), label_width)}{GAP}{fill(amount, amount_width, right=True)}"
+        lines.append(joined(named, GAP, colored(bar, 0, style)) if bar else named.rstrip())
+    lines.extend(_silence(silent[-1]))
+    notes = chart.notes()
+    if shortened:
+        notes.append(f"labels that were cut to fit: {shortened} (see them whole with --format vertical or csv)")
+    return Chart(lines, notes)
+
+
+def _silences(chart: Rows) -> list[int]:
+    """The numbers of periods without rows before each row, and after the last one; none unless they are in order."""
+    times = [row[0] for row in chart.rows]
+    none = [0] * (len(times) + 1)
+    span, every = chart.style.span, chart.every
+    if span is None or every is None or not all(isinstance(time, int) for time in times) or times != sorted(times):
+        return none
+    begin, end = span.start // every * every - every, -(-min(span.end, span.now) // every) * every
+    edges = zip([begin, *times], [*times, end], strict=True)
+    return [max(0, (later - earlier) // every - 1) for earlier, later in edges]
+
+
+def _silence(periods: int) -> Iterator[str]:
+    """The line for periods without rows."""
+    if periods:
+        yield "(no rows in 1 period)" if periods == 1 else f"(no rows in {periods} periods)"
+
+
+def _labels(chart: Rows) -> list[str]:
+    """The names of each row, side by side and aligned."""
+    columns = [chart.texts(at) for at in chart.names]
+    widths = [max(map(cell_width, texts), default=0) for texts in columns]
+    return [
+        GAP.join(fill(text, width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in zip(*columns, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """Numbers from `low` (0 or below) to `high` (0 or above) spread over some cells; zero comes after `before`."""
+
+    low: float
+    high: float
+    cells: int
+
+    @property
+    def before(self) -> int:
+        return min(round(self.length(self.low)), self.cells - (self.high > 0))
+
+    def length(self, number: float) -> float:
+        """The cells that a distance takes."""
+        return abs(number) / (self.high - self.low) * self.cells if number else 0.0
+
+
+def _bar(number: float, scale: _Scale, *, fancy: bool) -> str:
+    """A bar from zero, to the left for negative numbers; only zero itself has no bar."""
+    if not number:
+        return ""
+    if number < 0:
+        cells = min(scale.before, max(1, round(scale.length(number))))
+        return " " * (scale.before - cells) + (_WHOLE[fancy]) * cells
+    length = min(scale.length(number), scale.cells - scale.before)
+    if not fancy:
+        return " " * scale.before + "#" * max(1, round(length))
+    whole, eighths = divmod(max(1, round(length * 8)), 8)
+    return " " * scale.before + "█" * whole + _EIGHTHS[eighths]

@@ -1,0 +1,190 @@
+"""Lines over time, one per series, on a grid of characters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+
+from svcctl.terminal.charts.axes import short, time_axis, value_axis, value_rows
+from svcctl.terminal.charts.bars import bars
+from svcctl.terminal.charts.rows import CUT_SHORT, Chart, Rows, colored, fitted
+from svcctl.terminal.tables import GAP, Style, cell_width
+from svcctl.terminal.visible import joined
+
+MAX_SERIES = 8
+MARKERS = {True: "●■▲◆▼★◀▶", False: "ABCDEFGH"}
+"""The signs of the series, with and without the glyphs of Unicode: they are told apart without their colours too."""
+CUT = {True: "○", False: "o"}
+"""The sign of a period that the range cuts, to which no line leads."""
+MARKER_CELLS = 12
+"""Cells between two markers of a series."""
+
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+"""The bits of a Braille character by row and column of its dots."""
+_BRAILLE = 0x2800
+_DATES = range(-62_000_000_000_000, 253_000_000_000_000)
+"""The milliseconds that are dates."""
+
+_Points = list[tuple[int, float]]
+
+
+def lines(chart: Rows) -> Chart:
+    """One line per series on a grid, with a value axis, a time axis and a legend.
+
+    Only neighbouring periods are joined: where nothing happened there is no group, and a line would make something up.
+    """
+    series, notes = _series(chart)
+    points = [point for each in series.values() for point in each]
+    if not points:
+        return bars(chart)
+    glyphs = chart.style.glyphs
+    rows = max(8, min(20, chart.width // 5))
+    low, high, step = value_axis([number for _, number in points], rows)
+    ticks = {row: short(low + index * step) for index, row in value_rows(low, high, step, rows)}
+    margin = max(map(len, ticks.values()))
+    times = sorted({time for time, _ in points})
+    start, end = _bounds(chart, times)
+    period = chart.every or min((later - earlier for earlier, later in pairwise(times)), default=0)
+    grid = Grid(max(1, chart.width - margin - 1), rows, start, end, low, high, glyphs)
+    cut = False
+    for index, each in enumerate(series.values()):
+        whole = [point for point in each if not chart.cuts(point[0])]
+        for point in whole:
+            grid.line(point, point, index)
+        for earlier, later in pairwise(whole):
+            if 0 < later[0] - earlier[0] <= period:
+                grid.line(earlier, later, index)
+        if len(series) > 1:
+            grid.mark(whole, MARKERS[glyphs][index], index)
+        for point in each:
+            if chart.cuts(point[0]):
+                grid.sign(point, CUT[glyphs], index)
+                cut = True
+    drawn = [chart.title(), *_legend(list(series), chart)]
+    if cut:
+        drawn.append(fitted(f"{CUT[glyphs]} {CUT_SHORT}", chart.width))
+    for row, cells in enumerate(grid.rows(chart.style)):
+        edge = ("┤│" if glyphs else "+|")[row not in ticks]
+        drawn.append(joined(f"{ticks.get(row, ''):>{margin}}{edge}", cells))
+    drawn += (" " * margin + line for line in time_axis(start, end, grid.width, chart.style))
+    return Chart(drawn, [*notes, *chart.notes()])
+
+
+def _bounds(chart: Rows, times: Sequence[int]) -> tuple[int, int]:
+    """The ends of the time axis: those of the range that was asked for, and all points."""
+    span = chart.style.span
+    if span is None:
+        return times[0], times[-1]
+    start = span.start // chart.every * chart.every if chart.every else span.start
+    return min(start, times[0]), max(span.end, times[-1])
+
+
+def _series(chart: Rows) -> tuple[Mapping[str, _Points], list[str]]:
+    """The points by series, ordered by time, and notes; of too many series only the largest are kept."""
+    others = [chart.texts(at) for at in chart.names if at != 0]
+    labels = [", ".join(parts) for parts in zip(*others, strict=True)] if others else [""] * len(chart.rows)
+    series: dict[str, _Points] = {}
+    for row, label, number in zip(chart.rows, labels, chart.numbers(), strict=True):
+        if number is not None and isinstance(row[0], int) and row[0] in _DATES:
+            series.setdefault(label, []).append((row[0], number))
+    for points in series.values():
+        points.sort(key=lambda point: point[0])
+    if len(series) <= MAX_SERIES:
+        return series, []
+    largest = sorted(series, key=lambda label: -sum(abs(number) for _, number in series[label]))[:MAX_SERIES]
+    note = f"the chart shows the {MAX_SERIES} of {len(series)} series with the largest sums"
+    return {label: points for label, points in series.items() if label in largest}, [note]
+
+
+@dataclass(slots=True)
+class Grid:
+    """Cells of two by four Braille dots, or without these glyphs of one sign; the series drawn last has the cell."""
+
+    width: int
+    height: int
+    start: int
+    end: int
+    low: float
+    high: float
+    glyphs: bool
+    cells: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    """(row, column) -> (bits, series)"""
+    signs: dict[tuple[int, int], tuple[str, int]] = field(default_factory=dict)
+    """(row, column) -> (sign instead of dots, series)"""
+
+    def place(self, point: tuple[int, float]) -> tuple[int, int]:
+        """The row and the column of dots of a point."""
+        across, down = (2, 4) if self.glyphs else (1, 1)
+        time, number = point
+        return (
+            round((self.high - number) / (self.high - self.low) * (down * self.height - 1)),
+            round((time - self.start) / ((self.end - self.start) or 1) * (across * self.width - 1)),
+        )
+
+    def cell(self, point: tuple[int, float]) -> tuple[int, int]:
+        """The row and the column of the cell of a point."""
+        y, x = self.place(point)
+        return (y // 4, x // 2) if self.glyphs else (y, x)
+
+    def line(self, one: tuple[int, float], other: tuple[int, float], series: int) -> None:
+        (y, x), (to_y, to_x) = self.place(one), self.place(other)
+        across, down = to_x - x, to_y - y
+        steps = max(abs(across), abs(down), 1)
+        for step in range(steps + 1):
+            self._dot(x + round(across * step / steps), y + round(down * step / steps), series)
+
+    def mark(self, points: _Points, sign: str, series: int) -> None:
+        """Put the sign of a series on some of its points, away from those of the others where they have room."""
+        free = series * MARKER_CELLS // MAX_SERIES
+        placed = False
+        for point in points:
+            cell = self.cell(point)
+            if cell[1] >= free and cell not in self.signs:
+                self.signs[cell] = sign, series
+                free, placed = cell[1] + MARKER_CELLS, True
+        if points and not placed:
+            self.sign(points[-1], sign, series)
+
+    def sign(self, point: tuple[int, float], sign: str, series: int) -> None:
+        self.signs[self.cell(point)] = sign, series
+
+    def _dot(self, x: int, y: int, series: int) -> None:
+        if not self.glyphs:
+            self.cells[y, x] = 1, series
+            return
+        bits, _ = self.cells.get((y // 4, x // 2), (0, -1))
+        self.cells[y // 4, x // 2] = bits | _DOTS[y % 4][x % 2], series
+
+    def rows(self, style: Style) -> Iterator[str]:
+        """The lines of cells, without blanks at their ends."""
+        drawn = {place: (self._shown(bits, series), series) for place, (bits, series) in self.cells.items()}
+        drawn |= self.signs
+        for row in range(self.height):
+            last = max((column for at, column in drawn if at == row), default=-1)
+            cells = [drawn.get((row, column), (" ", -1)) for column in range(last + 1)]
+            yield joined(
+                *(
+                    colored("".join(sign for sign, _ in same), series, style)
+                    for series, same in groupby(cells, key=lambda cell: cell[1])
+                )
+            )
+
+    def _shown(self, bits: int, series: int) -> str:
+        return chr(_BRAILLE + bits) if self.glyphs else MARKERS[False][series].lower()
+
+
+def _legend(labels: Sequence[str], chart: Rows) -> Iterator[str]:
+    """The series with their signs and colours, as many per line as fit; nothing for one without a name."""
+    line, used = "", 0
+    for index, label in enumerate(labels if any(labels) else ()):
+        shown = fitted(label, chart.width - 2)
+        cells = cell_width(shown) + 2
+        if line and used + len(GAP) + cells > chart.width:
+            yield line
+            line, used = "", 0
+        sign = colored(MARKERS[chart.style.glyphs][index], index, chart.style)
+        line = joined(line, GAP if line else "", sign, " ", shown)
+        used += (len(GAP) if used else 0) + cells
+    if line:
+        yield line

@@ -1,0 +1,115 @@
+"""What a chart draws: the columns that name a row, the column that measures it, and the periods of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from svcctl.errors import UsageError
+from svcctl.terminal.tables import NUMERIC, Style, TableColumn, bold, cell_width, cut, format_cell, heading
+from svcctl.terminal.visible import styled
+
+WIDTH = 80
+"""Width of a chart that is not printed to a terminal; labels are not cut then, and may make it wider."""
+COLORS = (36, 35, 32, 31, 94, 33)
+"""Escape codes of the series, in turn: colours that are seen on light and on dark grounds."""
+LARGEST = 1e305
+"""Larger numbers would overflow the arithmetic."""
+CUT_SHORT = "not a whole period: the range cuts it"
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    lines: list[str]
+    notes: list[str] = field(default_factory=list)
+    """Remarks on what the chart leaves out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a chart, the columns that name a row, and the column that measures it."""
+
+    columns: Sequence[TableColumn]
+    rows: Sequence[Sequence[Any]]
+    names: tuple[int, ...]
+    measure: int
+    style: Style
+
+    @property
+    def over_time(self) -> bool:
+        return self.columns[0].type == "timestamp"
+
+    @property
+    def width(self) -> int:
+        return self.style.width or WIDTH
+
+    def title(self) -> str:
+        names = ", ".join(heading(self.columns[at], self.style) for at in self.names)
+        title = f"{heading(self.columns[self.measure], self.style)} by {names}"
+        return bold(fitted(title, self.style.width), self.style)
+
+    def texts(self, at: int) -> list[str]:
+        """The cells of a column."""
+        values = [row[at] for row in self.rows]
+        fraction = any(isinstance(value, int) and value % 1000 for value in values)
+        return [format_cell(value, self.columns[at].type, self.style, fraction=fraction) for value in values]
+
+    def numbers(self) -> list[float | None]:
+        """The measure of each row; None if it cannot be drawn."""
+        return [number_of(row[self.measure]) for row in self.rows]
+
+    def notes(self) -> list[str]:
+        """What cannot be drawn of the measure."""
+        values = [row[self.measure] for row in self.rows]
+        count = sum(value is not None and number_of(value) is None for value in values)
+        what = "value is no number or too large" if count == 1 else "values are no numbers or too large"
+        return [f"{count} {what} to draw"] if count else []
+
+    @property
+    def every(self) -> int | None:
+        """Milliseconds of the periods that the rows are grouped by, if it is known."""
+        return self.style.span.every if self.over_time and self.style.span else None
+
+    def cuts(self, time: Any) -> bool:
+        """Whether the range begins or ends within the period that begins at a time, or the period is not over yet."""
+        span, every = self.style.span, self.every
+        if span is None or every is None or not isinstance(time, int):
+            return False
+        return time < span.start or time + every > min(span.end, span.now)
+
+
+def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style: Style) -> Rows:
+    numbers = [at for at, column in enumerate(columns) if column.type in NUMERIC]
+    texts = [at for at, column in enumerate(columns) if at not in numbers and (at == 0 or column.type != "timestamp")]
+    choices = [
+        Rows(columns, rows, tuple(sorted((*texts, *numbers[:index]))), measure, style)
+        for index, measure in enumerate(numbers)
+        if texts or index
+    ]
+    for choice in choices:
+        named = {tuple(map(str, (row[at] for at in choice.names))) for row in rows}
+        if len(named) == len(rows):
+            return choice
+    if choices:
+        return choices[0]
+    there = ", ".join(f"{column.name} ({column.type})" for column in columns)
+    raise UsageError(
+        f"a chart needs a number and another column that names the rows; the columns are {there or 'none'}",
+        hint="group by a column or a period, and select count() as n",
+    )
+
+
+def number_of(value: Any) -> float | None:
+    """A value as a number that can be drawn."""
+    if not isinstance(value, int | float) or not -LARGEST < value < LARGEST:
+        return None
+    return value if abs(value) > 1e-300 else 0
+
+
+def fitted(text: str, width: int | None) -> str:
+    return text if width is None or cell_width(text) <= width else cut(text, width)
+
+
+def colored(text: str, series: int, style: Style) -> str:
+    return styled(COLORS[series % len(COLORS)], text) if style.color and text.strip() else text

@@ -1,0 +1,146 @@
+"""A pager for what is longer than the screen, as git has it: $SVCCTL_PAGER, else $PAGER, else less.
+
+The first screen is held back for a moment, so that a short result is printed as it is, and so is one that comes slowly.
+A pager that cannot be started, or that fails
+before it has read much, is no failure: what it was given is printed without it.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import signal
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from svcctl.errors import ReaderClosed
+
+if TYPE_CHECKING:
+    import subprocess
+
+VARIABLE = "SVCCTL_PAGER"
+_NONE = ("", "cat")
+_OPTIONS = {"LESS": "FRX", "LV": "-c"}
+"""What pagers read where the user says nothing: quit if it fits, keep colours, keep the screen."""
+_MOST_REPEATED = 1 << 17
+"""Bytes that are kept to print them again; a pager that has read more is at work."""
+_SIGNALLED = 128
+PATIENCE = 1.0
+"""Seconds for which the first screen is held back."""
+
+
+def command(environment: Mapping[str, str]) -> str | None:
+    """The command of the pager; None where none is wanted, or the terminal cannot show one."""
+    if environment.get("TERM", "dumb") == "dumb":
+        return None
+    for name in (VARIABLE, "PAGER"):
+        if name in environment:
+            return None if environment[name].strip() in _NONE else environment[name]
+    return "less" if shutil.which("less", path=environment.get("PATH")) else None
+
+
+class Paged(io.RawIOBase):
+    """A terminal whose first screen is held back until it is known whether there is more. Call `finish` at the end."""
+
+    def __init__(self, terminal: io.RawIOBase, pager: str) -> None:
+        self.terminal = terminal
+        self._pager = pager
+        self._size = shutil.get_terminal_size()
+        self._rows = 0
+        self._given = bytearray()
+        """What is held back, and then what the pager was given first."""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._direct = False
+        self._lock = threading.Lock()
+        self._slow = threading.Timer(PATIENCE, self._release)
+        self._slow.daemon = True
+
+    def fileno(self) -> int:
+        return self.terminal.fileno()
+
+    def isatty(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        """Write all of it. ReaderClosed when the pager was left."""
+        block = bytes(data)
+        with self._lock:
+            if self._direct:
+                self.terminal.write(block)
+            elif self._process is not None:
+                self._keep(block)
+                self._send(block)
+            else:
+                if not self._given:
+                    self._slow.start()
+                self._given += block
+                self._rows += sum(1 + len(line) // self._size.columns for line in block.split(b"\n")[1:])
+                if self._rows >= self._size.lines:
+                    self._start()
+        return len(block)
+
+    def _release(self) -> None:
+        """Print what was held back, and what follows, without a pager: rows that come slowly are seen as they come."""
+        with self._lock:
+            if self._process is None and not self._direct and self._given:
+                self._print_again()
+
+    def finish(self) -> None:
+        """Print what was held back, or wait until the pager is left. Ctrl-C is the pager's meanwhile."""
+        self._slow.cancel()
+        if self._process is None:
+            if not self._direct:
+                self.terminal.write(bytes(self._given))
+            return
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            self._close()
+        finally:
+            signal.signal(signal.SIGINT, before)
+        if not self._direct and self._broken():
+            self._print_again()
+
+    def _start(self) -> None:
+        import subprocess  # only a long page needs it, and it loads slowly
+
+        environment = {**_OPTIONS, **os.environ}
+        self._process = subprocess.Popen(["/bin/sh", "-c", self._pager], stdin=subprocess.PIPE, env=environment)
+        self._send(bytes(self._given))
+
+    def _send(self, block: bytes) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(block)
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            self._close()
+            if not self._broken():
+                raise ReaderClosed from None
+            self._print_again()
+
+    def _keep(self, block: bytes) -> None:
+        if len(self._given) <= _MOST_REPEATED:
+            self._given += block
+
+    def _close(self) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # it was left before the last bytes
+            self._process.stdin.close()
+        self._process.wait()
+
+    def _broken(self) -> bool:
+        """Whether the pager has failed, and not merely been left."""
+        assert self._process is not None
+        return 0 < self._process.returncode < _SIGNALLED and len(self._given) <= _MOST_REPEATED
+
+    def _print_again(self) -> None:
+        self._direct = True
+        self.terminal.write(bytes(self._given))

@@ -1,0 +1,158 @@
+"""Which columns and rows of a result are printed, and in which order: --columns, --sort, --top and --no-header.
+
+The service's language does not sort, so rows are ordered here. Numbers are in the order of their values, dates in that
+of time, texts in that of their characters, but IPv4 addresses by their numbers before other texts, since a service may
+call a column of addresses text; null is last, also when the largest come first.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from svcctl.api.suggest import nearest
+from svcctl.errors import UsageError
+from svcctl.terminal.tables import TableColumn
+
+Row = Sequence[Any]
+
+_DIRECTIONS = {"asc": False, "desc": True}
+_DOTTED = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
+_MEANT = re.compile(r"([-+]?)(.+?)(?:[\s:]+(asc|ascending|up|desc|descending|down))?", re.IGNORECASE)
+"""How a direction is written elsewhere: `-n`, `n desc`, `n:down`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """A column to sort by."""
+
+    column: str
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What is printed of a result; without any member all of it, as it comes."""
+
+    columns: tuple[str, ...] = ()
+    """The columns in their order; none for all."""
+    sort: tuple[SortKey, ...] = ()
+    top: int | None = None
+    header: bool = True
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The options that were given."""
+        options = {"--columns": self.columns, "--sort": self.sort, "--top": self.top, "--no-header": not self.header}
+        return tuple(name for name, value in options.items() if value not in ((), None, False))
+
+    @property
+    def of_rows(self) -> bool:
+        """Whether the rows must be read: a heading can be left out of bytes that pass through."""
+        return bool(self.columns or self.sort)
+
+    def order(self, columns: Sequence[TableColumn], rows: Iterable[Row]) -> Iterable[Row]:
+        """The rows in order; of any number of rows, in bounded memory."""
+        if not self.sort:
+            return rows
+        from svcctl.terminal import ordering
+
+        return ordering.in_order(rows, self._key(columns), self.top)
+
+    def pick(self, columns: Sequence[TableColumn], rows: Iterable[Row]) -> tuple[Sequence[TableColumn], Iterable[Row]]:
+        """The columns to print, with their values."""
+        if not self.columns:
+            return columns, rows
+        places = [_place(columns, name) for name in self.columns]
+        return [columns[at] for at in places], ([row[at] for at in places] for row in rows)
+
+    def _key(self, columns: Sequence[TableColumn]) -> Callable[[Row], Any]:
+        places = [(_place(columns, key.column), key.descending) for key in self.sort]
+        kinds = [columns[at].type for at, _ in places]
+
+        def key(row: Row) -> Any:
+            return [_rank(row[at], kind, falling) for (at, falling), kind in zip(places, kinds, strict=True)]
+
+        return key
+
+
+ALL = Selection()
+
+
+def selected(columns: str | None, sort: str | None, top: int | None, no_header: bool) -> Selection:
+    """The selection that options name. Names are separated by commas; one that holds a comma is quoted, as in csv."""
+    keys = tuple(_sort_key(name) for name in _names("--sort", sort, "n:desc,user"))
+    if top is not None and not keys:
+        raise UsageError(
+            "--top needs --sort",
+            hint=f"for the largest n: --sort n:desc --top {top}; for the first rows of a query: -n {top}",
+        )
+    return Selection(_names("--columns", columns, "user,n"), keys, top, not no_header)
+
+
+def _names(option: str, text: str | None, example: str) -> tuple[str, ...]:
+    if text is None:
+        return ()
+    import csv
+
+    names = next(csv.reader([text], skipinitialspace=True), [])
+    if not all(names) or not names:
+        raise UsageError(f"{option} '{text}' has an empty name", hint=f"separate names by commas: {option} {example}")
+    return tuple(names)
+
+
+def _sort_key(text: str) -> SortKey:
+    name, colon, direction = text.rpartition(":")
+    falling = _DIRECTIONS.get(direction.lower()) if colon and name else None
+    return SortKey(text) if falling is None else SortKey(name, falling)
+
+
+def _place(columns: Sequence[TableColumn], name: str) -> int:
+    known = [column.name for column in columns]
+    if name in known:
+        return known.index(name)
+    if (found := _MEANT.fullmatch(name)) and found[2] in known:
+        falling = found[1] == "-" or (found[3] or "").lower().startswith("d")
+        raise UsageError(f"no column '{name}'", hint=f"write {found[2]}:{'desc' if falling else 'asc'}")
+    meant = nearest(name, known)
+    hint = f"did you mean '{meant}'? " if meant else ""
+    raise UsageError(f"no column '{name}'", hint=f"{hint}columns are: {', '.join(known)}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Falling:
+    """A value that is ordered the other way round."""
+
+    value: Any
+
+    def __lt__(self, other: _Falling) -> bool:
+        return bool(other.value < self.value)
+
+
+def _rank(value: Any, kind: str | None, falling: bool) -> tuple[bool, Any]:
+    """The place of a value in the order: nulls behind all others, and numbers before texts where both occur."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return True, 0
+    comparable: tuple[int, Any]
+    if isinstance(value, int | float):
+        comparable = (0, value)
+    elif not isinstance(value, str):
+        comparable = (4, str(value))
+    elif _DOTTED.fullmatch(value) or kind == "ip6":
+        comparable = _address(value)
+    else:
+        comparable = (3, value)
+    return False, _Falling(comparable) if falling else comparable
+
+
+def _address(text: str) -> tuple[int, Any]:
+    from ipaddress import ip_address
+
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return 3, text
+    return address.version // 4, int(address)

@@ -1,0 +1,58 @@
+"""Results that are longer than the screen go to a pager; those that are not never see one."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from svcctl.errors import ReaderClosed
+from svcctl.terminal.pager import Paged, command
+
+SCREEN = int(os.environ.get("LINES", "24"))
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"TERM": "xterm", "SVCCTL_PAGER": "more -d", "PAGER": "less"}, "more -d"),
+        ({"TERM": "xterm", "PAGER": "most"}, "most"),
+        ({"TERM": "xterm", "SVCCTL_PAGER": "", "PAGER": "less"}, None),
+        ({"TERM": "xterm", "PAGER": "cat"}, None),
+        ({"TERM": "xterm", "PATH": "/nowhere"}, None),
+        ({"TERM": "dumb", "PAGER": "less"}, None),
+        ({"PAGER": "less"}, None),
+    ],
+)
+def test_the_pager_is_the_one_that_the_environment_names(environment: dict[str, str], expected: str | None) -> None:
+    assert command(environment) == expected
+
+
+def shown(pager: str, lines: int) -> list[str]:
+    """The lines that are printed on the terminal itself."""
+    terminal = io.BytesIO()
+    paged = Paged(terminal, pager)  # type: ignore[arg-type]
+    for number in range(lines):
+        paged.write(f"line {number}\n".encode())
+    paged.finish()
+    return terminal.getvalue().decode().splitlines()
+
+
+def test_a_short_text_is_printed_and_a_long_one_is_the_pagers(tmp_path: Path) -> None:
+    pager = f"cat > {tmp_path}/seen"
+    assert shown(pager, SCREEN - 2) == [f"line {number}" for number in range(SCREEN - 2)]
+    assert not (tmp_path / "seen").exists()
+    assert shown(pager, 2000) == []
+    assert (tmp_path / "seen").read_text().splitlines() == [f"line {number}" for number in range(2000)]
+
+
+@pytest.mark.parametrize("pager", ["/no/such/program", "exit 2", "read -r line; exit 1"])
+def test_a_pager_that_does_not_work_is_no_failure(pager: str) -> None:
+    assert shown(pager, 3000) == [f"line {number}" for number in range(3000)]
+
+
+def test_a_pager_that_is_left_closes_the_pipe() -> None:
+    with pytest.raises(ReaderClosed):
+        shown("head -n 1 > /dev/null", 100_000)

@@ -1,0 +1,122 @@
+"""Columns that are chosen, and rows that are put in order, however many they are."""
+
+from __future__ import annotations
+
+import math
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svcctl.errors import UsageError
+from svcctl.terminal import ordering
+from svcctl.terminal.formats import FORMATS
+from svcctl.terminal.ordering import in_order
+from svcctl.terminal.selection import ALL, Selection, SortKey, selected
+from svcctl.terminal.tables import TableColumn
+
+COLUMNS = [TableColumn("user", "str"), TableColumn("n", "float8"), TableColumn("ip", "str")]
+ROWS: list[tuple[Any, ...]] = [
+    ("bob", 10, "10.0.0.9"),
+    ("ana", 9.5, "10.0.0.10"),
+    (None, None, None),
+    ("ana", math.nan, "9.0.0.1"),
+    ("Zoë", -1, "10.0.0.9"),
+]
+
+
+def arranged(selection: Selection) -> tuple[list[str], list[list[Any]]]:
+    columns, rows = selection.pick(COLUMNS, selection.order(COLUMNS, ROWS))
+    return [column.name for column in columns], [list(row) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("sort", "top", "users_and_ips"),
+    [
+        ("n", None, ["Zoë 10.0.0.9", "ana 10.0.0.10", "bob 10.0.0.9", "None None", "ana 9.0.0.1"]),
+        ("n:desc", 2, ["bob 10.0.0.9", "ana 10.0.0.10"]),
+        ("n:desc", None, ["bob 10.0.0.9", "ana 10.0.0.10", "Zoë 10.0.0.9", "None None", "ana 9.0.0.1"]),
+        ("ip", 3, ["ana 9.0.0.1", "bob 10.0.0.9", "Zoë 10.0.0.9"]),
+        ("user:desc,ip:asc", None, ["bob 10.0.0.9", "ana 9.0.0.1", "ana 10.0.0.10", "Zoë 10.0.0.9", "None None"]),
+    ],
+)
+def test_numbers_addresses_and_texts_have_their_own_order_and_nulls_are_last(
+    sort: str, top: int | None, users_and_ips: list[str]
+) -> None:
+    names, rows = arranged(selected("user,ip", sort, top, no_header=False))
+    assert (names, [f"{user} {ip}" for user, ip in rows]) == (["user", "ip"], users_and_ips)
+
+
+def test_addresses_in_a_column_of_text_come_first_by_their_numbers() -> None:
+    values = ["10.1.1.1", "n/a", None, "9.1.1.1", "9.1.1.256", "2001:db8::1", 7]
+    order = list(selected(None, "ip", None, no_header=False).order(COLUMNS[2:], [(value,) for value in values]))
+    assert [value for (value,) in order] == [7, "9.1.1.1", "10.1.1.1", "2001:db8::1", "9.1.1.256", "n/a", None]
+
+
+@pytest.mark.parametrize("name", [row.name for row in FORMATS.values() if row.arranges])
+def test_a_column_is_there_twice_only_where_names_are_no_keys(name: str) -> None:
+    twice = selected("user,n,user", None, None, no_header=False)
+    if name in ("table", "vertical", "chart", "csv", "tsv"):
+        FORMATS[name].check(twice)
+        return
+    with pytest.raises(UsageError) as caught:
+        FORMATS[name].check(twice)
+    assert (caught.value.message, caught.value.hint) == (
+        f"--columns names 'user' twice, and a name is there once in {name}",
+        "name it once, or use --format csv or table",
+    )
+
+
+def test_options_become_a_selection() -> None:
+    assert selected(None, None, None, no_header=False) == ALL
+    assert selected('a,"b,c"', 'x:desc,"y:z",w:asc', 3, no_header=True) == Selection(
+        ("a", "b,c"), (SortKey("x", True), SortKey("y:z"), SortKey("w")), 3, False
+    )
+    with pytest.raises(UsageError) as caught:
+        selected(None, None, 3, no_header=False)
+    assert (caught.value.message, caught.value.hint) == (
+        "--top needs --sort",
+        "for the largest n: --sort n:desc --top 3; for the first rows of a query: -n 3",
+    )
+
+
+@given(st.lists(st.tuples(st.one_of(st.none(), st.integers(), st.floats(), st.text())), max_size=40), st.booleans())
+def test_any_values_have_an_order_whether_all_are_kept_or_some(rows: list[tuple[Any]], falling: bool) -> None:
+    selection = Selection(sort=(SortKey("a", falling),))
+    columns = [TableColumn("a")]
+    whole = list(selection.order(columns, rows))
+    assert sorted(map(repr, whole)) == sorted(map(repr, rows))
+    some = Selection(sort=selection.sort, top=3).order(columns, rows)
+    assert list(map(repr, some)) == list(map(repr, whole[:3]))
+
+
+def test_more_rows_than_memory_holds_are_sorted_in_a_temporary_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordering, "RUN_BYTES", 1 << 18)
+    count = 20_000
+
+    def rows() -> Iterator[tuple[int, str]]:
+        return ((number * 7919 % count, "x" * 500) for number in range(count))
+
+    tracemalloc.start()
+    seen = sum(1 for expected, row in enumerate(in_order(rows(), lambda row: row[0])) if row[0] == expected)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert seen == count
+    assert most < 6 << 20  # of 10 MB of text
+
+
+@pytest.mark.parametrize(
+    ("sort", "hint"),
+    [("n desc", "write n:desc"), ("-n", "write n:desc"), ("n:DOWN", "write n:desc"), ("n ascending", "write n:asc")],
+)
+def test_a_direction_in_another_notation_is_answered_with_its_own(sort: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        arranged(selected(None, sort, None, no_header=False))
+    assert (caught.value.message, caught.value.hint) == (f"no column '{sort}'", hint)
+
+
+def test_a_direction_may_be_in_any_case() -> None:
+    assert selected(None, "n:DESC,user:Asc", None, no_header=False).sort == (SortKey("n", True), SortKey("user"))

@@ -11,7 +11,7 @@ from svcctl import __version__, pages
 def main() -> None:
     """Run the command line of this process and exit."""
     text = known(sys.argv[1:])
-    if text is not None and text.isascii() and sys.stdout is not None:
+    if text is not None and text.isascii() and sys.stdout is not None and _fits(text):
         try:
             print(text, flush=True)
         except OSError:  # the command line reports it
@@ -24,14 +24,32 @@ def main() -> None:
 
 
 def known(arguments: list[str]) -> str | None:
-    """The version or a help topic, when nothing else is asked for."""
+    """The version or a page of help, when nothing else is asked for."""
     match arguments:
-        case ["--version"]:
+        case ["--version"] | ["-V"] | ["version"]:
             return f"svcctl {__version__}"
-        case ["help", topic] if topic in pages.TOPICS:
+        case ["help", topic] if topic in pages.TOPICS or topic in pages.PARTS:
             return pages.read(topic)
+        case [*words, "--help" | "-h"] | ["help", *words] if words != [] or arguments[0] != "help":
+            return pages.of_command(words) if _is_wide() else None
         case _:
             return None
+
+
+def _fits(text: str) -> bool:
+    """Whether a text needs no pager."""
+    try:
+        return text.count("\n") < os.get_terminal_size(1).lines - 1
+    except OSError:  # it is no terminal
+        return True
+
+
+def _is_wide() -> bool:
+    """Whether standard output has room for the pages as they are kept; a narrow terminal gets them wrapped anew."""
+    try:
+        return int(os.environ.get("COLUMNS") or os.get_terminal_size(1).columns) >= pages.WIDTH
+    except (OSError, ValueError):  # it is no terminal
+        return True
 
 
 if __name__ == "__main__":

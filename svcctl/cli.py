@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import importlib
 import os
-import re
+import shlex
+import signal
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any, NoReturn, get_args
 
 import typer
 
-from svcctl import __version__, encoding
+from svcctl import __version__, encoding, mistakes, pages, spellings
+from svcctl.app import App
 from svcctl.commands import NOUNS, VERBS
 from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
-from svcctl.errors import UsageError
+from svcctl.errors import Terminated, UsageError
 from svcctl.terminal import streams
-from svcctl.terminal.diagnostics import EXIT_CODES, exit_code, wants_color
+from svcctl.terminal.diagnostics import exit_code, wants_color
 
 HIDDEN = {"complete": "completion"}
 """The command that completion scripts run, which no help page lists, and the noun whose module adds it."""
@@ -47,26 +50,16 @@ More:
 
 INTERRUPTED = 130
 
-PLAINER = (
-    (r"^got unexpected extra arguments?(?:\(s\))? \((\S+)\)$", r"unexpected argument: \1"),
-    (r"^got unexpected extra arguments?(?:\(s\))? \((.+)\)$", r"unexpected arguments: \1"),
-    (r"is not a valid int(?:eger)?(?: range)?$", "is not a whole number"),
-    (r"is not a valid float(?: range)?$", "is not a number"),
-    (r"is not in the range x>=(\S+)$", r"is less than \1"),
-    (r"is not in the range (\S+)<=x<=(\S+)$", r"is not between \1 and \2"),
-    (r" \(Possible options: (.+)\)$", r". Did you mean: \1?"),
-)
-"""Typer's own words for mistakes on the command line, and plainer ones."""
+ABOUT = """\
+Query stored events and manage jobs, domains and roles.
 
-TAKE_A_QUERY = ("svcctl query", "svcctl export", "svcctl service queries set")
-"""Commands that get too many arguments when a query has no quotes."""
+\b
+svcctl query 'from auth.all' --from 1h
+svcctl query 'from auth.all group every 1h select count()' --from 1d --chart
+svcctl export 'from auth.all' --from 1ad --to today -o yesterday.csv.gz
+svcctl profile set prod"""
 
-EPILOG = "\n\n".join(
-    (
-        "Exit codes:",
-        "\b\n" + "\n".join(f"{row.code:>4}  {row.meaning}" for row in EXIT_CODES),
-    )
-)
+EPILOG = "'svcctl help' lists topics: dates, formats, recipes, the query language, exit-codes and more."
 
 
 def _show_version(ctx: typer.Context, wanted: bool) -> None:
@@ -96,6 +89,7 @@ QuietOpt = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only
 VerboseOpt = Annotated[
     bool, typer.Option("--verbose", "-v", help="Log requests and responses to stderr (secrets masked).")
 ]
+NoPagerOpt = Annotated[bool, typer.Option("--no-pager", help="Do not show long output in a pager.")]
 VersionOpt = Annotated[
     bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_show_version)
 ]
@@ -112,7 +106,7 @@ def _words(*options: Any) -> dict[str, bool]:
     return found
 
 
-GLOBAL_OPTIONS = _words(ProfileOpt, ConfigOpt, TimeoutOpt, RetriesOpt, ColorOpt, QuietOpt, VerboseOpt)
+GLOBAL_OPTIONS = _words(ProfileOpt, ConfigOpt, TimeoutOpt, RetriesOpt, ColorOpt, QuietOpt, VerboseOpt, NoPagerOpt)
 """The options of every command: they may come before the command or after it."""
 OWN_OPTIONS: Mapping[tuple[str, ...], tuple[str, ...]] = {("job", "wait"): ("--timeout",)}
 """The commands that have an option of their own with the name of a global one."""
@@ -122,7 +116,7 @@ def hoist(arguments: Sequence[str]) -> list[str]:
     """The arguments with global options moved to the front, so that they may be written anywhere before `--`."""
     front: list[str] = []
     rest: list[str] = []
-    words = iter(arguments)
+    words = iter(_usual(arguments))
     for word in words:
         name, equals, _ = word.partition("=")
         own = name in OWN_OPTIONS.get(tuple(rest[:2]), ())
@@ -134,8 +128,23 @@ def hoist(arguments: Sequence[str]) -> list[str]:
         else:
             front.append(word)
             if GLOBAL_OPTIONS[name] and not equals:
-                front.extend(value for value in [next(words, None)] if value is not None)
+                value = next(words, None)
+                if value is None:
+                    return [word]  # it would take the command for its value
+                front.append(value)
     return [*front, *rest]
+
+
+def _usual(arguments: Sequence[str]) -> Iterator[str]:
+    """The arguments with the global options of other tools as svcctl spells them."""
+    words = iter(arguments)
+    for word in words:
+        if word == "--":
+            yield from (word, *words)
+            return
+        name, equals, value = word.partition("=")
+        first, *others = spellings.GLOBAL.get(name, (name,))
+        yield from (f"{first}{equals}{value}", *others)
 
 
 def root(
@@ -147,29 +156,32 @@ def root(
     color: ColorOpt = "auto",
     quiet: QuietOpt = False,
     verbose: VerboseOpt = False,
+    no_pager: NoPagerOpt = False,
     version: VersionOpt = False,
 ) -> None:
     """Put the global options into the context that every command finds in `ctx.obj`."""
+    color = color.lower()
     if color not in COLORS:
         raise UsageError(f"unknown color mode '{color}'", hint=f"color modes are: {', '.join(COLORS)}")
     svc: Context = ctx.obj
     colored = wants_color(color, svc.diagnostics.stream, svc.environment)
     svc.diagnostics.configure(quiet=quiet, verbose=verbose, color=colored)
-    ctx.obj = svc.with_flags(profile=profile, config=config, timeout=timeout, retries=retries, color=color)
+    ctx.obj = svc.with_flags(
+        profile=profile, config=config, timeout=timeout, retries=retries, color=color, pager=not no_pager
+    )
     if ctx.invoked_subcommand is None:
         ctx.obj.output.text(START)
 
 
-def app_with(nouns: Iterable[str], context: Context | None = None) -> typer.Typer:
+def app_with(nouns: Iterable[str], context: Context | None = None) -> App:
     """The app with the commands of some nouns."""
-    app = typer.Typer(
+    app = App(
         name="svcctl",
-        help="Query stored events and manage jobs, domains and roles.",
+        help=ABOUT,
         epilog=EPILOG,
-        rich_markup_mode=None,
         pretty_exceptions_enable=False,
         add_completion=False,
-        context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 80, "obj": context},
+        context_settings={"help_option_names": ["--help", "-h"], "obj": context},
     )
 
     app.callback(invoke_without_command=True)(root)
@@ -178,7 +190,7 @@ def app_with(nouns: Iterable[str], context: Context | None = None) -> typer.Type
     return app
 
 
-def build(arguments: Sequence[str], context: Context) -> typer.Typer:
+def build(arguments: Sequence[str], context: Context) -> App:
     """The app with the noun that hoisted `arguments` name, or with the names of all for help and for mistakes."""
     at = _noun_at(arguments)
     noun = None if at is None else arguments[at].partition(" ")[0]
@@ -193,12 +205,39 @@ def build(arguments: Sequence[str], context: Context) -> typer.Typer:
 
 
 def joined(arguments: Sequence[str]) -> list[str]:
-    """Hoisted arguments in which a verb and a noun that is a command by itself are one word."""
+    """Hoisted arguments with one word for a verb and its noun that is a command by itself, and with --help for help."""
     words = list(arguments)
     at = _noun_at(words)
-    if at is not None and words[at + 1 : at + 2] and words[at + 1] in VERBS.get(words[at], ()):
-        words[at : at + 2] = [" ".join(words[at : at + 2])]
+    if at is None:
+        return words
+    if words[at:] == ["version"]:
+        return [*words[:at], "--version"]
+    if words[at] == "help" and words[at + 1 : at + 2] and _is_command(words[at + 1 :]):
+        words = [*words[:at], *words[at + 1 :], "--help"]
+    noun, rest = words[at], words[at + 1 :]
+    if rest and noun in VERBS:
+        if rest[0] in VERBS[noun]:
+            words[at : at + 2] = [f"{noun} {rest[0]}"]
+        elif rest[0][:1] not in ("", "-") and len(rest[0].split()) == 1:  # a query has blanks
+            raise _no_query(noun, rest)
     return words
+
+
+def _is_command(words: Sequence[str]) -> bool:
+    """Whether words after `help` name a command, rather than a topic."""
+    return words[0] in NOUNS and (len(words) > 1 or words[0] not in pages.TOPICS)
+
+
+def _no_query(noun: str, words: Sequence[str]) -> UsageError:
+    """The error for a word where a noun that is a command by itself takes a query."""
+    if words[0] != "from":
+        command = spellings.meant(noun, words, VERBS[noun])
+        near = spellings.alike(words[0], VERBS[noun])
+        if command is None and near is not None:
+            command = f"{noun} {near} {shlex.join(words[1:])}".strip()
+        if command is not None:
+            return UsageError(f"'{words[0]}' is neither a query nor a verb of '{noun}'", hint=f"use: svcctl {command}")
+    return UsageError(f"'{words[0]}' is not a query", hint=f"put the query in single quotes: svcctl {noun} 'from …'")
 
 
 def _noun_at(arguments: Sequence[str]) -> int | None:
@@ -216,9 +255,9 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
     """Run one command line; returns its exit code."""
     context = context or Context()
     diagnostics = context.diagnostics
-    arguments = joined(hoist(arguments))
     try:
-        with context.closing:
+        arguments = joined(hoist(arguments))
+        with context.closing, _pages(arguments, context):
             code = build(arguments, context)(list(arguments), prog_name="svcctl", standalone_mode=False)
         if code == INTERRUPTED:  # Typer catches the KeyboardInterrupt and returns this number
             return diagnostics.report(KeyboardInterrupt())
@@ -227,11 +266,17 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
         if page := _page_of(error):
             diagnostics.page(page)
             return exit_code(UsageError(""))
-        return diagnostics.report(_usage_error(error))
-    except (Exception, KeyboardInterrupt) as error:
+        return diagnostics.report(mistakes.explained(error))
+    except (Exception, KeyboardInterrupt, Terminated) as error:
         return diagnostics.report(error)
     finally:
         diagnostics.clear_progress()
+
+
+def _pages(arguments: Sequence[str], context: Context) -> AbstractContextManager[None]:
+    """A pager for hoisted arguments that ask for a page of help."""
+    asks = any(word in ("--help", "-h") for word in arguments) or arguments[_noun_at(arguments) or 0 :][:1] == ["help"]
+    return context.output.paged() if asks and "--no-pager" not in arguments else nullcontext()
 
 
 def _page_of(error: typer.TyperException) -> str | None:
@@ -240,26 +285,17 @@ def _page_of(error: typer.TyperException) -> str | None:
     return error.format_message() if context is not None and error.format_message() == context.get_help() else None
 
 
-def _usage_error(error: typer.TyperException) -> UsageError:
-    """Typer's own error in one line, with a hint where to look."""
-    context = getattr(error, "ctx", None)
-    message = " ".join(error.format_message().split())
-    message = message[:1].lower() + message[1:].rstrip(".")
-    for pattern, plainer in PLAINER:
-        message = re.sub(pattern, plainer, message)
-    hints = [f"see '{context.command_path} --help'"] if context else []
-    if message.startswith("unexpected argument") and context and context.command_path in TAKE_A_QUERY:
-        hints.insert(0, f"put the query in single quotes: {context.command_path} 'from …'")
-    about = getattr(getattr(error, "param", None), "help", None)
-    if about and message.startswith("missing"):
-        hints.insert(0, str(about).rstrip("."))
-    return UsageError(message, hint="; ".join(hints) or None)
+def _terminate(*_: object) -> None:
+    """End as Ctrl-C does. A second signal must not disturb that: `timeout` sends it to a process and to its group."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Terminated
 
 
 def main() -> NoReturn:
     """Run the command line of this process and exit. `svcctl.__main__` answers what needs none."""
     encoding.use_utf8()
     streams.adopt()
+    signal.signal(signal.SIGTERM, _terminate)
     code = run([encoding.argument(word) for word in sys.argv[1:]])
     sys.stdout.flush()
     # Nothing is buffered and nothing is left to do; taking the interpreter apart would cost a person at a prompt

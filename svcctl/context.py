@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from svcctl import profiles
-from svcctl.errors import Declined, UsageError
-from svcctl.terminal.diagnostics import Diagnostics, wants_color
-from svcctl.terminal.formats import Format, find_format
+from svcctl.errors import Declined, ProfileError, Unavailable
+from svcctl.terminal import pager
+from svcctl.terminal.diagnostics import Diagnostics, has_glyphs, wants_color
+from svcctl.terminal.formats import AUTO, Format, find_format
 from svcctl.terminal.output import Output
 from svcctl.terminal.prompt import Prompt, TerminalPrompt
 
@@ -39,6 +40,7 @@ class Flags:
     timeout: float | None = None
     retries: int | None = None
     color: str = "auto"
+    pager: bool = True
 
 
 def _connect(
@@ -84,16 +86,26 @@ class Context:
     def profile(self) -> profiles.Profile:
         from svcctl import local_service
 
-        return profiles.resolve(
+        resolved = profiles.resolve(
             self.store,
             flags=dataclasses.asdict(self.flags),
             environment=self.environment,
             local=lambda name: local_service.profile_fields(self.files, name),
         )
+        self.diagnostics.profile = resolved.name
+        for text in profiles.mistyped(self.environment):
+            self.diagnostics.note(text)
+        return resolved
 
     @cached_property
     def output(self) -> Output:
-        return Output(sys.stdout, self.diagnostics, color=wants_color(self.flags.color, sys.stdout, self.environment))
+        return Output(
+            sys.stdout,
+            self.diagnostics,
+            color=wants_color(self.flags.color, sys.stdout, self.environment),
+            glyphs=has_glyphs(sys.stdout, self.environment),
+            pager=pager.command(self.environment) if self.flags.pager else None,
+        )
 
     @cached_property
     def client(self) -> Client:
@@ -101,7 +113,23 @@ class Context:
         if self.profile.name in profiles.BUILT_IN:
             self.start_local()
         self.closing.enter_context(self.diagnostics.working(lambda: "waiting for the service"))
+        self.closing.push(self._explain)
         return self.connect()
+
+    def _explain(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Lead from a service that does not answer to the command that finds out why."""
+        if isinstance(error, Unavailable):
+            self.explain(error)
+
+    def explain(self, error: Unavailable) -> None:
+        """Give an error of a service that does not answer a hint, if it has none."""
+        from svcctl import local_service
+
+        if error.hint or not error.unanswered:
+            return
+        error.hint = "find out why with 'svcctl profile check'"
+        if self.profile.name in profiles.BUILT_IN and local_service.running(self.files) is None:
+            error.hint = f"the local service has ended: see {self.files.log}, and start it with 'svcctl service start'"
 
     def connect(self, observe: Observe = lambda event: None) -> Client:
         """A client of the profile; nothing is started and nothing sent."""
@@ -112,8 +140,19 @@ class Context:
 
     def format(self, name: str | None, *, lists: bool = False) -> Format:
         """The format asked for: the option, else what the profile or the environment says, else `auto`."""
-        chosen = name or self.profile.format
+        chosen = name or (self._format_of_lists if lists else self.profile.format)
         return find_format(chosen, is_terminal=self.output.is_terminal, lists=lists)
+
+    @cached_property
+    def _format_of_lists(self) -> str:
+        """The profile's format for lists. One that cannot be read is told, and stops nobody who needs no profile."""
+        try:
+            return self.profile.format
+        except ProfileError as error:
+            text = f"{error.message}; without it the default format is used"
+            # A command that fails has more to say.
+            self.closing.push(lambda kind, raised, trace: None if kind else self.diagnostics.note(text))
+            return AUTO
 
     @cached_property
     def _prompt(self) -> Prompt:
@@ -129,10 +168,11 @@ class Context:
         if self._prompt.answer(question, " [y/N]: ").strip().lower() not in ("y", "yes"):
             raise Declined
 
-    def ask_word(self, question: str, expected: str) -> None:
-        """Return only when the answer is the expected word; UsageError otherwise."""
-        if self._prompt.answer(question, ": ").strip() != expected:
-            raise UsageError(f"that was not '{expected}'; nothing was done")
+    def ask_word(self, question: str, expected: str, *others: str) -> None:
+        """Return only when the answer is the expected word, or one of the others; Declined otherwise."""
+        if self._prompt.answer(question, ": ").strip() not in (expected, *others):
+            self.diagnostics.note(f"that was not '{expected}'")
+            raise Declined
 
     def ask_for(self, what: str, *, hidden: bool = False) -> str:
         """The text that a person types, not shown when it is a secret; empty when nothing is typed."""

@@ -48,7 +48,8 @@ class MissingExtra(UsageError):
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(
-            f"{feature} needs packages that are not installed", hint=f"install them with: pip install 'svcctl[{extra}]'"
+            f"{feature} needs packages that are not installed",
+            hint=f"install them with: pip install 'svcctl[{extra}]' (in a clone: pip install '.[{extra}]')",
         )
 
 
@@ -102,6 +103,8 @@ class Unavailable(SvcctlError):
     """
 
     retry_after: float | None = None
+    unanswered = False
+    """Whether no answer came at all, so that the connection is what to look at."""
 
 
 class IncompleteResult(SvcctlError):
@@ -132,6 +135,16 @@ def reason(error: Exception) -> str:
         return f"byte {error.start + 1} is not UTF-8"
     known = os.strerror(code) if isinstance(code, int) and code > 0 else None
     return getattr(error, "strerror", None) or known or str(error)
+
+
+class Terminated(BaseException):
+    """SIGTERM came: whoever runs the process wants it to end, as a person does with Ctrl-C."""
+
+    hint: str | None = None
+
+
+class Interrupted(Terminated):
+    """Ctrl-C, where there is a hint for whoever typed it: Typer takes the hint from a KeyboardInterrupt."""
 
 
 class Declined(Exception):

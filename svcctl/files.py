@@ -45,12 +45,21 @@ def write_all(stream: Unbuffered, data: bytes | memoryview) -> int:
     return size
 
 
+def remove_abandoned(folder: Path) -> None:
+    """Remove the parts in a folder that no process is writing: those of writers that were killed."""
+    for path in folder.glob(f"*{PART_SUFFIX}"):
+        with suppress(FileNotFoundError, BlockingIOError), path.open("rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+
+
 class Part:
     """A file being written: its bytes are in `<name>.part` until `publish` gives them their name.
 
     Use it in `with`: leaving the block without `publish` removes the part. A killed process leaves it behind, and the
     next one to write the file overwrites it. When another process is writing the same file, the constructor raises
-    Locked, or waits for it to finish with `wait`. A `private` file has mode 0600.
+    Locked; it waits for it to finish with `wait`, and takes the file over with `take`: then the other one's `publish`
+    fails. A `private` file has mode 0600.
 
     With `kept`, a path on the same file system, the bytes are there instead and stay until `publish`: whoever opens
     them again appends to them.
@@ -58,13 +67,24 @@ class Part:
     Who does not know of the lock may still change, replace or remove the part: `publish` fails then.
     """
 
-    def __init__(self, path: Path, *, private: bool = False, wait: bool = False, kept: Path | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        private: bool = False,
+        wait: bool = False,
+        take: bool = False,
+        kept: Path | None = None,
+    ) -> None:
         self.path = path
         self._part = kept or path.with_name(path.name + PART_SUFFIX)
         self._kept = kept is not None
         self._published = False
         while (stream := self._open(wait)) is None:
-            pass
+            if take:
+                self._part.unlink(missing_ok=True)
+            elif not wait:
+                raise Locked(f"another run is writing {self.path}")
         self.stream = stream
         if private:
             os.fchmod(stream.fileno(), 0o600)
@@ -73,7 +93,7 @@ class Part:
             self.truncate(0)
 
     def _open(self, wait: bool) -> io.FileIO | None:
-        """The part, locked, new or left behind; None when it got its name before we had the lock."""
+        """The part, locked, new or left behind; None when another process has the lock, or had it until now."""
         stream = self._part.open("a+b", buffering=0)
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -85,8 +105,6 @@ class Part:
             stream.close()
             raise
         stream.close()
-        if not wait:
-            raise Locked(f"another run is writing {self.path}")
         return None
 
     def __enter__(self) -> Self:
@@ -137,7 +155,7 @@ class Part:
             self._part.replace(self.path)
         self._published = True
         if durable:
-            _sync_directory(self.path.parent)
+            sync_directory(self.path.parent)
 
     def _refuse_what_is_not_ours(self) -> None:
         """OSError when the part is not what was written."""
@@ -165,7 +183,7 @@ def write(path: Path, data: bytes, *, overwrite: bool = True, private: bool = Fa
         part.publish(overwrite=overwrite)
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     """Bring a new name to the disk; file systems that cannot do so for a directory do it by themselves."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:

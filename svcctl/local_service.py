@@ -86,6 +86,10 @@ class Files:
         _require_private(short, f"or set {DATA_ENVIRONMENT} to a shorter path")
         return short / f"{name}.sock"
 
+    def size(self) -> int:
+        """The bytes of all files."""
+        return sum(path.stat().st_size for path in self.directory.rglob("*") if path.is_file())
+
     def make(self) -> None:
         """Make the directory, private to the user."""
         with self.within():
@@ -158,6 +162,13 @@ def _make_credentials(files: Files) -> dict[str, dict[str, str]]:
     except FileExistsError:  # another process was first, and both use what it made
         made = _read_credentials(files)
     return made
+
+
+def place(files: Files) -> str:
+    """What names the events in this directory, and in copies of it, among those of other service processes."""
+    import hashlib
+
+    return hashlib.sha256(profile_fields(files, BUILT_IN[0])["api_key"].encode()).hexdigest()[:16]
 
 
 def running(files: Files) -> int | None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from svcctl.api.dates import DATE_FORMATS
-from svcctl.api.typed_dates import named_zone, parse_moment
+from svcctl.api.typed_dates import named_zone, parse_limit, parse_moment
 from svcctl.completion import words
 from svcctl.completion.words import FILES, QUERY, Completes
 
@@ -31,7 +31,12 @@ FromOpt = Annotated[
 ]
 ToOpt = Annotated[
     Any,
-    typer.Option("--to", parser=parse_moment, metavar="DATE", help="End of the range (not included)."),
+    typer.Option(
+        "--to",
+        parser=parse_moment,
+        metavar="DATE",
+        help="End of the range (not included); a query waits for an end in the future.",
+    ),
     Completes(words=words.end_dates),
 ]
 TimeZoneOpt = Annotated[
@@ -75,5 +80,24 @@ OutputOpt = Annotated[
     ),
     Completes(FILES),
 ]
+ColumnsOpt = Annotated[
+    str | None,
+    typer.Option("--columns", metavar="A,B", help="Print only these columns, in this order."),
+    Completes("columns"),
+]
+SortOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--sort", metavar="A[:desc],B", help="Sort by these columns; nulls come last. See 'svcctl help formats'."
+    ),
+    Completes("columns"),
+]
+TopOpt = Annotated[int | None, typer.Option("--top", min=1, metavar="N", help="Print only the first N rows of --sort.")]
+NoHeaderOpt = Annotated[bool, typer.Option("--no-header", help="Leave out the names of the columns (table, csv, tsv).")]
 ForceOpt = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 YesOpt = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+
+
+def max_time_option(about: str, *names: str) -> Any:
+    """The option --max-time of a command, and other names of it; `about` says what happens then."""
+    return typer.Option("--max-time", *names, parser=parse_limit, metavar="LENGTH", help=about)

@@ -67,6 +67,22 @@ class Choice:
         return text.lower()
 
 
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Any text; none by default."""
+
+    environment: str
+    meaning: str
+
+    @property
+    def explained(self) -> str:
+        return self.meaning
+
+    def read(self, environment: Mapping[str, str]) -> str | None:
+        """The variable's text, or None when it is unset or empty."""
+        return environment.get(self.environment) or None
+
+
 _ORIGIN = re.compile(r"https?://[^\s/?#@*]+", re.IGNORECASE)
 
 
@@ -106,10 +122,34 @@ RUNNING_JOBS = Number("SVCCTL_RUNNING_JOBS", 16, "running jobs of one domain", w
 TOTAL_JOBS = Number("SVCCTL_TOTAL_JOBS", 64, "running jobs of all domains", whole=True)
 LINE_END = Choice("SVCCTL_LINE_END", ("lf", "crlf"), "end of the lines that the local service sends")
 CORS_ORIGINS = Origins("SVCCTL_CORS_ORIGINS", "origins of web pages that may use the local service (CORS)")
+STATE = Text("SVCCTL_SERVICE_STATE", "URL of a PostgreSQL database that holds the state of several service processes")
+STATE_PASSWORD_FILE = Text("SVCCTL_SERVICE_STATE_PASSWORD_FILE", "file with the password of that database")
+TABLES = Text("SVCCTL_TABLES", "shared folder of the tables: a path, hdfs://host:port/path or s3://bucket/path")
+TABLES_LOCK = Text("SVCCTL_TABLES_LOCK", "file that writers of that folder lock, for stores without conditional puts")
+ENGINE = Text("SVCCTL_ENGINE", "what queries on that folder run on: duckdb (default) or Spark, as sc://host:port")
+SPARK_TOKEN = Text("SVCCTL_SPARK_TOKEN", "token for Spark; the connection is then encrypted, unless within a machine")
+SPARK_CA_BUNDLE = Text("SVCCTL_SPARK_CA_BUNDLE", "file of certificates to trust for Spark; it makes TLS required")
 
 NUMBERS = (
     *(DEMO_DAYS, QUERY_SECONDS, PADDING_SECONDS),
     *(CONNECTIONS, ACCESS_EVENTS, ACCESS_DAYS),
     *(QUERY_PLACES, OPEN_QUERIES, RUNNING_JOBS, TOTAL_JOBS),
 )
-SERVICE_SETTINGS = (*NUMBERS, LINE_END, CORS_ORIGINS)
+SPARK_SETTINGS = (ENGINE, SPARK_TOKEN, SPARK_CA_BUNDLE)
+SERVICE_SETTINGS = (*NUMBERS, LINE_END, CORS_ORIGINS, STATE, STATE_PASSWORD_FILE, TABLES, TABLES_LOCK, *SPARK_SETTINGS)
+
+EMBEDDED = "duckdb"
+"""What names the embedded engine where another could be named."""
+PLACES = {"folder": TABLES, "state": STATE, "engine": ENGINE}
+"""The settings that say what a service uses outside its own directory."""
+
+
+def places(environment: Mapping[str, str], **given: str | None) -> dict[str, str]:
+    """What a service uses outside its own directory, as `given` on the command line or set, without secrets."""
+    named = {name: given.get(name) or setting.read(environment) for name, setting in PLACES.items()}
+    return {name: _shown(text) for name, text in named.items() if text and text != EMBEDDED}
+
+
+def _shown(text: str) -> str:
+    """An address without user and parameters, where passwords and tokens are."""
+    return re.sub("//[^/]*@", "//", re.split("[;?]", text)[0]) if "://" in text else text

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from inspect import cleandoc
 
-import typer
+from svcctl.app import App
 
 NOUNS = {
     "query": "Run a query over a time range.",
+    "tables": "List the tables, or the columns of one.",
     "export": "Export a long range into files, in windows; resumes.",
     "job": "Manage jobs: queries that run with --dest.",
     "range": "Show what --from and --to resolve to.",
@@ -31,6 +32,6 @@ def page_of(noun: str, command: Callable[..., object]) -> str:
     return f"{NOUNS[noun]}\n\n{cleandoc(command.__doc__ or '')}"
 
 
-def verbs_of(noun: str) -> typer.Typer:
+def verbs_of(noun: str) -> App:
     """The app of a noun to which its module adds verbs."""
-    return typer.Typer(help=NOUNS[noun], rich_markup_mode=None, no_args_is_help=True)
+    return App(help=NOUNS[noun], no_args_is_help=True)

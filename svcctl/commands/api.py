@@ -10,12 +10,13 @@ import typer
 from svcctl.commands import page_of
 from svcctl.completion.words import Completes
 from svcctl.context import Context
-from svcctl.errors import UsageError
+from svcctl.errors import IncompleteResult, SvcctlError, Unavailable, UsageError
 from svcctl.home import expanded
 from svcctl.inputs.text import read_bytes
-from svcctl.options import ForceOpt, OutputOpt
+from svcctl.options import ForceOpt, OutputOpt, max_time_option
 from svcctl.terminal.formats import FORMATS
 from svcctl.terminal.visible import visible
+from svcctl.time_limit import time_limit
 
 METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
 
@@ -37,6 +38,7 @@ DataOpt = Annotated[
 HeaderOpt = Annotated[
     list[str] | None, typer.Option("--header", "-H", metavar="NAME:VALUE", help="Header to send (repeatable).")
 ]
+MaxTimeOpt = Annotated[float | None, max_time_option("Fail after 30s, 5m, …, retries included.")]
 IncludeOpt = Annotated[bool, typer.Option("--include", "-i", help="Print status and headers before the body.")]
 
 
@@ -53,6 +55,7 @@ def api(
     include: IncludeOpt = False,
     output: OutputOpt = None,
     force: ForceOpt = False,
+    max_time: MaxTimeOpt = None,
 ) -> None:
     """The body is printed as it arrives, that of a refusal too; a refusal always goes to standard output, and writes no
     file. The exit code says whether the service refused, even with HTTP 200. Paths of domains go to the provisioning
@@ -81,8 +84,12 @@ def api(
             start.extend(chunk[: MAX_BODY + 1 - len(start)])
             yield chunk
 
+    def late() -> SvcctlError:
+        return (IncompleteResult if start else Unavailable)(f"no whole answer within {max_time:g} s")
+
     with (
         svc.output.target(output, FORMATS["ndjson"], force=force) as target,
+        time_limit(max_time, late),
         svc.client.request(method, path, body, headers) as answer,
     ):
         sink = svc.output.sink if answer.refused else target

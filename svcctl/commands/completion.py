@@ -16,6 +16,7 @@ from svcctl.errors import UsageError
 ShellArg = Annotated[str, typer.Argument(metavar="SHELL", help=", ".join(SHELLS)), Completes(words=SHELLS)]
 InstallOpt = Annotated[bool, typer.Option("--install", help="Install the script where the shell finds it.")]
 KindArg = Annotated[str, typer.Argument(metavar="KIND")]
+OfArg = Annotated[str, typer.Argument(metavar="[OF]")]
 
 
 def register(app: typer.Typer) -> None:
@@ -49,10 +50,10 @@ def completion(ctx: typer.Context, shell: ShellArg, install: InstallOpt = False)
     svc.diagnostics.note(row.afterwards.format(path=path, directory=path.parent))
 
 
-def complete(ctx: typer.Context, kind: KindArg) -> None:
-    """Print the names of a kind and what they are, one per line."""
+def complete(ctx: typer.Context, kind: KindArg, of: OfArg = "") -> None:
+    """Print the names of a kind, such as the columns of a table, and what they are, one per line."""
     from svcctl.completion.names import names
 
     svc: Context = ctx.obj
-    for name, meaning in names(svc, kind):
+    for name, meaning in names(svc, kind, of):
         svc.output.text(f"{name}\t{meaning}")

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
 from svcctl.api.if_needed import already_so, create_domain, done_if, no_domain
 from svcctl.api.models import Domain
+from svcctl.api.suggest import suggesting
 from svcctl.commands import verbs_of
 from svcctl.completion.words import Completes
 from svcctl.context import Context
-from svcctl.options import FormatOpt, YesOpt
+from svcctl.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt
+from svcctl.profiles import BUILT_IN
 from svcctl.terminal.records import DOMAINS
+from svcctl.terminal.selection import selected
 
 _NAME = typer.Argument(metavar="NAME", help="Name of a domain; the @RESELLER part is optional.")
 DomainArg = Annotated[str, _NAME, Completes("domains")]
 NewDomainArg = Annotated[str, _NAME]
-PlanOpt = Annotated[str, typer.Option("--plan", metavar="PLAN", help="One of the reseller's price plans.")]
+PlanOpt = Annotated[
+    str,
+    typer.Option(
+        "--plan",
+        metavar="PLAN",
+        help="One of the reseller's price plans; 'svcctl service accounts list plans' has those of the local service.",
+    ),
+]
 TimeOpt = Annotated[
     float | None, typer.Option("--time", metavar="N", help="Time limit, if the plan allows choosing it.")
 ]
@@ -34,11 +45,18 @@ def register(app: typer.Typer) -> None:
 
 
 @_app.command("list")
-def list_(ctx: typer.Context, format: FormatOpt = None) -> None:
+def list_(
+    ctx: typer.Context,
+    format: FormatOpt = None,
+    columns: ColumnsOpt = None,
+    sort: SortOpt = None,
+    top: TopOpt = None,
+    no_header: NoHeaderOpt = False,
+) -> None:
     """List the domains"""
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)
-    svc.output.records(DOMAINS, svc.client.domains(), chosen)
+    svc.output.records(DOMAINS, svc.client.domains(), chosen, selected(columns, sort, top, no_header))
 
 
 @_app.command()
@@ -46,7 +64,9 @@ def show(ctx: typer.Context, name: DomainArg, format: FormatOpt = None) -> None:
     """Show a domain"""
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)
-    svc.output.records(DOMAINS, [svc.client.domain(name)], chosen)
+    with suggesting(name, lambda: _names(svc)):
+        domain = svc.client.domain(name)
+    svc.output.records(DOMAINS, [domain], chosen, single=True)
 
 
 @_app.command()
@@ -70,6 +90,10 @@ def create(
     else:
         domain = svc.client.create_domain(name, plan, time=time, volume=volume)
     svc.output.records(DOMAINS, [domain], chosen)
+    if not domain.extra.get("users"):
+        assign = f": svcctl service accounts user EMAIL {domain.name} --role OWNER"
+        local = assign if svc.profile.name in BUILT_IN else ""
+        svc.diagnostics.done(f"nobody can use {domain.name} until it has an owner{local}")
 
 
 @_app.command()
@@ -78,6 +102,7 @@ def enable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False) 
     svc: Context = ctx.obj
     with done_if(if_needed, already_so, svc.diagnostics.note):
         svc.client.enable_domain(name)
+        svc.diagnostics.done(f"domain {name} is enabled")
 
 
 @_app.command()
@@ -89,6 +114,7 @@ def disable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False)
     svc: Context = ctx.obj
     with done_if(if_needed, already_so, svc.diagnostics.note):
         svc.client.disable_domain(name)
+        svc.diagnostics.done(f"domain {name} is disabled")
 
 
 @_app.command()
@@ -99,11 +125,20 @@ def rm(ctx: typer.Context, name: DomainArg, yes: YesOpt = False, if_needed: IfNe
     """
     svc: Context = ctx.obj
     with done_if(if_needed, no_domain, svc.diagnostics.note):
-        domain = svc.client.domain(name)
-        svc.diagnostics.note(f"deleting {_about(domain)} deletes {_users(domain)}")
+        with suggesting(name, lambda: _names(svc)):
+            domain = svc.client.domain(name)
+        lost = f"{_about(domain)}{_users(domain)}"
         if not yes:
-            svc.ask_word(f"Delete {domain.name}? (type its name)", domain.name)
+            svc.ask_word(f"Delete {lost}? (type its name)", domain.name, name)
         svc.client.delete_domain(domain.name)
+        svc.diagnostics.done(f"deleted {lost}")
+
+
+def _names(svc: Context) -> Iterator[str]:
+    """The names of all domains, first without what follows the @."""
+    domains = svc.client.domains()
+    yield from (domain.name.partition("@")[0] for domain in domains)
+    yield from (domain.name for domain in domains)
 
 
 def _about(domain: Domain) -> str:
@@ -116,11 +151,11 @@ def _users(domain: Domain) -> str:
     """Describe the users that a deletion removes, by name if the service lists them."""
     users = domain.extra.get("users")
     if not isinstance(users, list):
-        return "its users too, completely when they have no other domain"
+        return " and its users, completely when they have no other domain"
     if not users:
-        return "no users: it has none"
+        return ", which has no users"
     leaving = [str(user.get("email")) for user in users if user.get("lastDomain")]
     staying = [str(user.get("email")) for user in users if not user.get("lastDomain")]
-    parts = [f"the users {', '.join(leaving)}"] if leaving else []
-    parts += [f"the memberships of {', '.join(staying)} (users of other domains)"] if staying else []
-    return " and ".join(parts)
+    parts = [f" and the users {', '.join(leaving)}"] if leaving else []
+    parts += [f" and the memberships of {', '.join(staying)} (users of other domains)"] if staying else []
+    return "".join(parts)

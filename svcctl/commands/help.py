@@ -7,29 +7,45 @@ from typing import Annotated
 import typer
 
 from svcctl import pages
-from svcctl.commands import page_of
+from svcctl.api.suggest import nearest
+from svcctl.app import App
+from svcctl.commands import NOUNS, page_of
 from svcctl.completion.words import Completes
 from svcctl.context import Context
 from svcctl.errors import UsageError
 
 TopicArg = Annotated[
-    str | None, typer.Argument(metavar="[TOPIC]", help="Topic to explain."), Completes(words=pages.TOPICS)
+    str | None,
+    typer.Argument(metavar="[TOPIC|COMMAND]", help="Topic or command to explain."),
+    Completes(words=(*pages.TOPICS, *pages.PARTS, *(noun for noun in NOUNS if noun not in pages.TOPICS))),
 ]
 
 
-def register(app: typer.Typer) -> None:
+def register(app: App) -> None:
     app.command("help", help=page_of("help", help_))(help_)
 
 
 def help_(ctx: typer.Context, topic: TopicArg = None) -> None:
-    """Without a topic, list the topics."""
+    """Without a topic, list the topics. The help of a command is also at 'svcctl COMMAND --help'.
+
+    \b
+    svcctl help dates
+    svcctl help job list
+    """
     svc: Context = ctx.obj
     if topic is None:
         svc.output.text(pages.contents())
         return
-    if topic not in pages.TOPICS:
-        raise UsageError(
-            f"no help topic '{topic}'",
-            hint=f"topics are: {', '.join(pages.TOPICS)}; for the help of a command: svcctl COMMAND --help",
-        )
-    svc.output.text(pages.read(topic))
+    page = pages.read(topic) if topic in (*pages.TOPICS, *pages.PARTS) else pages.of_word(topic)
+    if page is None:
+        raise UsageError(f"no help topic or command '{topic}'", hint=_nearest(topic))
+    svc.output.text(page)
+
+
+def _nearest(topic: str) -> str:
+    near = nearest(topic, [*pages.TOPICS, *pages.PARTS, *NOUNS])
+    return (
+        f"did you mean 'svcctl help {near}'?"
+        if near
+        else "'svcctl help' lists the topics, 'svcctl --help' the commands"
+    )

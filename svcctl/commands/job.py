@@ -9,43 +9,59 @@ from typing import Annotated
 
 import typer
 
-from svcctl.api.jobs import looks, wait_for
+from svcctl.api import job_states
+from svcctl.api.destinations import TYPES
+from svcctl.api.if_needed import change_job
+from svcctl.api.job_ids import ENOUGH, Chosen, choose, shortest
+from svcctl.api.job_states import FAILING
+from svcctl.api.jobs import Watched, at_moment, failing_first, looks, progress, restart, wait_for
 from svcctl.api.models import Job, JobStatus
 from svcctl.commands import verbs_of
 from svcctl.completion import words
 from svcctl.completion.words import Completes
 from svcctl.context import Context
-from svcctl.errors import Unavailable, UsageError
-from svcctl.inputs import text
-from svcctl.options import FormatOpt, YesOpt
-from svcctl.terminal.records import JOBS, WATCHED
+from svcctl.errors import Conflict, NotFound, ServiceError, Unavailable, UsageError
+from svcctl.inputs import job_ids, text
+from svcctl.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt, max_time_option
+from svcctl.terminal.records import JOB, JOBS, WATCHED, Listing
+from svcctl.terminal.selection import selected
+from svcctl.terminal.visible import visible
 from svcctl.time_limit import time_limit
 
-_IDS = typer.Argument(metavar="ID…", help="Job IDs; - reads them from standard input.")
+_HELP = "Job IDs, the beginning of one is enough, or friendly names"
+_IDS = typer.Argument(metavar="ID…", help=f"{_HELP}; - reads them from standard input.")
+_CHANGED = typer.Argument(
+    metavar="ID…",
+    help=f"Job IDs, of which {ENOUGH} characters are enough, or friendly names; - reads them from standard input.",
+)
 IdsArg = Annotated[list[str], _IDS, Completes("jobs")]
-RunningIdsArg = Annotated[list[str], _IDS, Completes("running")]
-StoppedIdsArg = Annotated[list[str], _IDS, Completes("stopped")]
+ChangedIdsArg = Annotated[list[str], _CHANGED, Completes("jobs")]
+RunningIdsArg = Annotated[list[str], _CHANGED, Completes("running")]
+StoppedIdsArg = Annotated[list[str], _CHANGED, Completes("stopped")]
 WatchedIdsArg = Annotated[
-    list[str] | None, typer.Argument(metavar="[ID]…", help="Job IDs (default: all jobs)."), Completes("jobs")
+    list[str] | None, typer.Argument(metavar="[ID]…", help=f"{_HELP} (default: all jobs)."), Completes("jobs")
 ]
 StatusOpt = Annotated[
     str | None,
     typer.Option("--status", metavar="STATE[,STATE]", help="Only jobs in these states."),
-    Completes(words=tuple(JobStatus)),
+    Completes(words=(*JobStatus, FAILING)),
 ]
 TypeOpt = Annotated[
     str | None,
     typer.Option("--type", metavar="TYPE", help="Only jobs with this destination."),
     Completes(words=words.destinations),
 ]
+FailingOpt = Annotated[bool, typer.Option("--failing", help="Only FAILING jobs: they run and have an error.")]
 OnlyIdsOpt = Annotated[bool, typer.Option("--ids", help="Print only IDs, one per line.")]
 ForOpt = Annotated[
     str, typer.Option("--for", metavar="STATE[,STATE]", help="States to wait for."), Completes(words=tuple(JobStatus))
 ]
-WaitOpt = Annotated[
-    float | None, typer.Option("--max-time", "--timeout", metavar="S", min=0, help="Give up after S seconds.")
+WaitOpt = Annotated[float | None, max_time_option("Give up after 30s, 5m, ….", "--timeout")]
+KeepWaitingOpt = Annotated[
+    bool, typer.Option("--keep-waiting", help="Wait on while a job reports an error: it may recover.")
 ]
-WatchOpt = Annotated[float | None, typer.Option("--max-time", metavar="S", min=0, help="Stop after S seconds.")]
+IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if it is already so.")]
+WatchOpt = Annotated[float | None, max_time_option("Stop after 30s, 5m, ….")]
 IntervalOpt = Annotated[float, typer.Option("--interval", metavar="S", min=0.1, help="Seconds between refreshes.")]
 
 LAST_LOOK = 5.0
@@ -63,58 +79,99 @@ def list_(
     ctx: typer.Context,
     status: StatusOpt = None,
     type: TypeOpt = None,
+    failing: FailingOpt = False,
     ids: OnlyIdsOpt = False,
     format: FormatOpt = None,
+    columns: ColumnsOpt = None,
+    sort: SortOpt = None,
+    top: TopOpt = None,
+    no_header: NoHeaderOpt = False,
 ) -> None:
     """List jobs
 
+    A table has the beginning of each ID, which every command takes. It shows jobs with an error first, and a running
+    one of them as FAILING. The lag is the time since lastDatetime, up to which the job has read events. Formats for
+    programs have whole IDs and the fields of the interface.
+
     \b
     svcctl job list --status RUNNING --ids | svcctl job stop -
+    svcctl job list --failing --ids | svcctl job restart -
     """
     svc: Context = ctx.obj
-    wanted = _states(status)
     chosen = svc.format(format, lists=True)
+    for option, value in {"--format": format, "--columns": columns}.items():
+        if ids and value is not None:
+            raise UsageError(f"{option} has no effect on --ids, which prints only IDs", hint="leave out one of the two")
+    every = svc.client.jobs()
+    states, kind = job_states.to_list(status, lambda: every), (type or "").lower()
+    if kind and kind not in {*TYPES, *((job.type or "").lower() for job in every)}:
+        raise UsageError(f"there is no type '{type}'", hint=f"types are {', '.join(TYPES)}")
     jobs = [
         job
-        for job in svc.client.jobs()
-        if (not wanted or job.status.upper() in wanted) and (type is None or (job.type or "").lower() == type.lower())
+        for job in every
+        if (not states or states & {job.status.upper(), job_states.shown(job)})
+        and (not kind or (job.type or "").lower() == kind)
+        and (not failing or job_states.shown(job) == FAILING)
     ]
+    listed = at_moment(jobs, _now(svc), shortest(job.id for job in every))
+    selection = selected(columns, sort, top, no_header)
     if ids:
-        for job in jobs:
-            svc.output.text(job.id)
+        for seen in JOBS.in_order(listed, selection):
+            svc.output.text(seen.job.id)
         return
-    svc.output.records(JOBS, jobs, chosen)
+    svc.output.records(JOBS, listed if chosen.raw else failing_first(listed), chosen, selection)
 
 
 @_app.command()
 def show(ctx: typer.Context, ids: IdsArg, format: FormatOpt = None) -> None:
-    """Show jobs"""
+    """Show all that the service returns about jobs
+
+    In json one job that is named is an object, and several are a list.
+
+    A service returns neither the range that a job was launched with nor the parameters of its destination, so keep the
+    command that launches it.
+    """
     svc: Context = ctx.obj
-    _each(svc, text.words(ids), svc.client.job, format)
+    _each(svc, _chosen(svc, ids), svc.client.job, format, JOB, single=len(ids) == 1 and ids != [text.STDIN])
 
 
 @_app.command()
-def stop(ctx: typer.Context, ids: RunningIdsArg, format: FormatOpt = None) -> None:
+def stop(ctx: typer.Context, ids: RunningIdsArg, if_needed: IfNeededOpt = False, format: FormatOpt = None) -> None:
     """Stop jobs; 'svcctl job start' resumes where they stopped"""
     svc: Context = ctx.obj
-    _each(svc, text.words(ids), svc.client.stop_job, format)
+    _change(svc, _chosen(svc, ids, changes=True), svc.client.stop_job, JobStatus.STOPPED, if_needed, format)
 
 
 @_app.command()
-def start(ctx: typer.Context, ids: StoppedIdsArg, format: FormatOpt = None) -> None:
+def start(ctx: typer.Context, ids: StoppedIdsArg, if_needed: IfNeededOpt = False, format: FormatOpt = None) -> None:
     """Resume stopped jobs where they stopped"""
     svc: Context = ctx.obj
-    _each(svc, text.words(ids), svc.client.start_job, format)
+    _change(svc, _chosen(svc, ids, changes=True), svc.client.start_job, JobStatus.RUNNING, if_needed, format)
+
+
+@_app.command("restart")
+def restart_(ctx: typer.Context, ids: ChangedIdsArg, format: FormatOpt = None) -> None:
+    """Stop jobs and start them again where they stopped
+
+    Prints the error that a job had. Stopped jobs are started.
+
+    \b
+    svcctl job list --failing --ids | svcctl job restart -
+    """
+    svc: Context = ctx.obj
+    _each(
+        svc, _chosen(svc, ids, changes=True), lambda job_id: restart(svc.client, job_id, svc.diagnostics.note), format
+    )
 
 
 @_app.command()
-def rm(ctx: typer.Context, ids: IdsArg, yes: YesOpt = False, format: FormatOpt = None) -> None:
+def rm(ctx: typer.Context, ids: ChangedIdsArg, yes: YesOpt = False, format: FormatOpt = None) -> None:
     """Remove jobs, even running ones; delivered data is kept"""
     svc: Context = ctx.obj
-    named = text.words(ids)
-    if named and not yes:
-        svc.ask(f"Remove {named[0] if len(named) == 1 else f'{len(named)} jobs'}?")
-    _each(svc, named, svc.client.remove_job, format)
+    chosen = _chosen(svc, ids, changes=True)
+    if chosen.ids and not yes:
+        svc.ask(_removal(chosen, svc.is_attended))
+    _each(svc, chosen, svc.client.remove_job, format)
 
 
 @_app.command()
@@ -123,25 +180,41 @@ def wait(
     ids: IdsArg,
     for_: ForOpt = JobStatus.COMPLETED.value,
     max_time: WaitOpt = None,
+    keep_waiting: KeepWaitingOpt = False,
     format: FormatOpt = None,
 ) -> None:
-    """Wait until jobs reach a state; fail if one has an error
+    """Wait until jobs reach a state without an error
 
-    Fails at once when a job cannot reach the state by itself: a stopped job does not complete.
+    Fails as soon as a job reports an error, and when a job cannot reach the state by itself: a stopped job does not
+    complete. A running job may recover, for example when its broker is back: --keep-waiting prints the error and waits
+    on, and --max-time limits how long.
 
     \b
     svcctl job wait "$id" && svcctl job rm --yes "$id"
     """
     svc: Context = ctx.obj
-    wanted = _states(for_)
-    if not wanted:
-        raise UsageError(f"--for '{for_}' contains no state")
     deadline = None if max_time is None else time.monotonic() + max_time
     with time_limit(
         None if max_time is None else max_time + LAST_LOOK,
         lambda: Unavailable(f"the service does not answer, and the {max_time:g} s of --max-time are over"),
     ):
-        _each(svc, text.words(ids), lambda job_id: wait_for(svc.client, job_id, wanted, deadline), format)
+        chosen = _chosen(svc, ids)
+        wanted = job_states.to_wait_for(for_, chosen.jobs)
+        last = "waiting for the service"
+        told: dict[str, tuple[str, ...]] = {}
+
+        def seen(job: Job) -> None:
+            nonlocal last
+            last = progress(job, wanted)
+            if job.error and told.get(job.id) != job.error:
+                told[job.id] = job.error
+                reports = f"job {job.id} is {job.status} and reports: {'; '.join(job.error)}"
+                if not keep_waiting:
+                    raise ServiceError(reports, hint="--keep-waiting waits until it recovers")
+                svc.diagnostics.note(f"{reports} (still waiting)")
+
+        with svc.diagnostics.working(lambda: last):
+            _each(svc, chosen, lambda job_id: wait_for(svc.client, job_id, wanted, deadline, seen=seen), format)
 
 
 @_app.command()
@@ -154,7 +227,8 @@ def watch(
 ) -> None:
     """Show status, events, rate, lag and errors of jobs, live
 
-    Prints a live table on a terminal. Elsewhere prints one row per job and interval, with the time of each.
+    Prints a live table on a terminal, with failing jobs first. Elsewhere prints one row per job and interval, with the
+    time of each and the lag in seconds.
     """
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)
@@ -162,17 +236,91 @@ def watch(
     def read() -> tuple[Job, ...]:
         return svc.client.jobs()  # the client is made here, when the screen is there to show what it waits for
 
-    seen = looks(read, text.words(ids or []), interval=interval, seconds=max_time, clock=svc.clock)
+    seen = looks(read, job_ids.read(ids or []), interval=interval, seconds=max_time, clock=svc.clock)
     svc.output.watch(WATCHED, seen, chosen)
 
 
-def _each(svc: Context, ids: Sequence[str], act: Callable[[str], Job], format: str | None) -> None:
+def _chosen(svc: Context, given: Sequence[str], *, changes: bool = False) -> Chosen:
+    texts = job_ids.read(given)
+    if not texts:
+        svc.diagnostics.done("no IDs: nothing done")
+    return choose(texts, svc.client.jobs, changes=changes)
+
+
+def _each(
+    svc: Context,
+    chosen: Chosen,
+    act: Callable[[str], Job],
+    format: str | None,
+    listing: Listing[Watched] = JOBS,
+    *,
+    single: bool = False,
+) -> None:
     """Print what `act` returns for each job; one that fails is reported, and the next one follows."""
-    chosen = svc.format(format, lists=True)
-    jobs = svc.diagnostics.each(ids, act)
+    printed = svc.format(format, lists=True)
+
+    def acted(job_id: str) -> Watched:
+        try:
+            job = act(job_id)
+        except NotFound as error:
+            error.hint = error.hint or chosen.hint(job_id)
+            raise
+        return at_moment([job], _now(svc), chosen.short(job_id))[0]
+
+    jobs = svc.diagnostics.each(chosen.ids, acted)
     for first in jobs:  # when every one failed there is nothing to print, not even a heading
-        svc.output.records(JOBS, chain([first], jobs), chosen)
+        svc.output.records(listing, chain([first], jobs), printed, single=single)
 
 
-def _states(text: str | None) -> frozenset[str]:
-    return frozenset(word.strip().upper() for word in (text or "").split(",") if word.strip())
+def _change(
+    svc: Context,
+    chosen: Chosen,
+    change: Callable[[str], Job],
+    wanted: JobStatus,
+    if_needed: bool,
+    format: str | None,
+) -> None:
+    """Start or stop jobs; says which of them it left as they were, and how many it changed."""
+    changed = 0
+
+    def leave(text: str) -> None:
+        nonlocal changed
+        changed -= 1
+        svc.diagnostics.note(f"nothing to do: {text}")
+
+    def act(job_id: str) -> Job:
+        nonlocal changed
+        job = change_job(change, svc.client, job_id, wanted, leave) if if_needed else change(job_id)
+        changed += 1
+        if job.status == JobStatus.COMPLETED:
+            if not if_needed:
+                changed -= 1
+                raise Conflict(f"job {job_id} is COMPLETED: nothing is left to do", hint="--if-needed allows that")
+            leave(f"job {job_id} is COMPLETED")
+        return job
+
+    try:
+        _each(svc, chosen, act, format)
+    finally:
+        if len(chosen.ids) > 1:
+            verb = "stopped" if wanted == JobStatus.STOPPED else "started"
+            svc.diagnostics.done(f"{verb} {changed} of {len(chosen.ids)} jobs")
+
+
+def _removal(chosen: Chosen, attended: bool) -> str:
+    """The question before a removal, which names the jobs to the person who is asked."""
+    count = len(chosen.ids)
+    if not attended and count > 1:
+        return f"Remove {count} jobs?"
+    known = {job.id: job for job in chosen.jobs()}
+    size = shortest(known) if attended else None
+    named = [_about(known[one], size) if one in known else visible(one) for one in chosen.ids]
+    return f"Remove job {named[0]}?" if count == 1 else "\n  ".join(["Jobs:", *named]) + f"\nRemove these {count} jobs?"
+
+
+def _about(job: Job, size: int | None) -> str:
+    return visible("  ".join(filter(None, (job.id[:size], job_states.shown(job), job.friendly_name))))
+
+
+def _now(svc: Context) -> int:
+    return int(svc.clock() * 1000)

@@ -8,16 +8,19 @@ from typing import Annotated
 
 import typer
 
+from svcctl.api.addresses import is_loopback
 from svcctl.commands import verbs_of
 from svcctl.completion import words
 from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
 from svcctl.errors import UsageError
 from svcctl.inputs import text
-from svcctl.options import FormatOpt, YesOpt
+from svcctl.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt
 from svcctl.profiles import given
+from svcctl.profiles.resolve import chosen
 from svcctl.terminal.formats import find_format
 from svcctl.terminal.records import PROFILES, SETTINGS, STEPS
+from svcctl.terminal.selection import selected
 
 NameArg = Annotated[str, typer.Argument(metavar="NAME", help="Name of a profile."), Completes("profiles")]
 OptionalNameArg = Annotated[
@@ -48,13 +51,27 @@ def register(app: typer.Typer) -> None:
 
 
 @_app.command("list")
-def list_(ctx: typer.Context, format: FormatOpt = None) -> None:
+def list_(
+    ctx: typer.Context,
+    format: FormatOpt = None,
+    columns: ColumnsOpt = None,
+    sort: SortOpt = None,
+    top: TopOpt = None,
+    no_header: NoHeaderOpt = False,
+) -> None:
     """List the profiles; the one in use is marked"""
     svc: Context = ctx.obj
-    used = svc.profile.name
-    stored = svc.store.load()
-    rows = [[name, name == used, stored.fields(name).get("base_url")] for name in stored.names]
-    svc.output.records(PROFILES, rows, svc.format(format, lists=True))
+    if svc.store.is_missing:
+        svc.diagnostics.note(f"profiles file {svc.store.path} ({svc.store.named}) does not exist")
+    stored = svc.store.before()
+    used, _ = chosen(stored, {"profile": svc.flags.profile}, svc.environment)
+    layout = svc.format(format, lists=True)
+    mark, no_mark = (True, False) if layout.raw else ("*", "")
+    rows = [
+        [name, mark if name == used else no_mark, stored.method(name), stored.fields(name).get("base_url")]
+        for name in stored.names
+    ]
+    svc.output.records(PROFILES, rows, layout, selected(columns, sort, top, no_header))
 
 
 @_app.command()
@@ -63,7 +80,7 @@ def show(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = N
     svc: Context = ctx.obj
     if name is not None:
         svc = svc.with_flags(profile=name)
-    svc.output.records(SETTINGS, svc.profile.shown(), svc.format(format, lists=True))
+    svc.output.records(SETTINGS, svc.profile.shown(), svc.format(format, lists=True), single=True)
 
 
 @_app.command("set")
@@ -90,11 +107,16 @@ def set_(
     changes |= given.in_environment(svc.environment) if from_env else {}
     changes |= given.assigned(fields or [], lambda key: _secret(svc, key))
     typed = {}
-    if svc.is_attended:
+    if svc.is_attended and sys.stdin.isatty():  # otherwise standard input is data, such as a secret
         typed = given.typed(svc.store.before().fields(name), changes, svc.ask_for, svc.diagnostics.note)
     if not changes and not typed:
         raise UsageError("nothing to set", hint="give fields as FIELD=VALUE, for example base_url=https://…")
+    if format := changes.get("format"):
+        find_format(format, is_terminal=False)
     svc.store.set(name, changes | typed)
+    for key in ("base_url", "provisioning_url"):
+        if (url := (changes | typed).get(key, "")).startswith("http://") and not is_loopback(url):
+            svc.diagnostics.note(f"{key} {url} would send secrets unencrypted, so requests are refused: use https://")
     if typed:
         svc.diagnostics.note(f"test it with 'svcctl profile check {name}'")
         svc.diagnostics.note(f"make it the default with 'svcctl profile use {name}'")
@@ -110,9 +132,9 @@ def check(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = 
 
     svc: Context = ctx.obj
     svc = svc.with_flags(profile=name or svc.flags.profile, retries=svc.flags.retries or 0)
-    chosen = find_format(format or "auto", is_terminal=svc.output.is_terminal, lists=True)
+    layout = find_format(format or "auto", is_terminal=svc.output.is_terminal, lists=True)
     subject = diagnosis.Subject(svc.store, lambda: svc.profile, svc.connect, svc.clock)
-    svc.output.records(STEPS, diagnosis.run(subject), chosen)
+    svc.output.records(STEPS, diagnosis.run(subject), layout)
     if subject.failure is not None:
         raise subject.failure
 
@@ -122,6 +144,19 @@ def use(ctx: typer.Context, name: NameArg) -> None:
     """Make a profile the default"""
     svc: Context = ctx.obj
     svc.store.use(name)
+
+
+@_app.command()
+def edit(ctx: typer.Context) -> None:
+    """Open the profiles file in $VISUAL or $EDITOR; a mistake in it leaves it as it was"""
+    from svcctl.terminal import editor
+
+    svc: Context = ctx.obj
+    if not svc.store.edit(
+        lambda text: editor.edited(text, svc.environment, suffix=".yaml"),
+        lambda format: find_format(format, is_terminal=False),
+    ):
+        svc.diagnostics.note(f"{svc.store.path} was not changed")
 
 
 @_app.command()

@@ -10,22 +10,25 @@ from typing import Annotated
 import typer
 
 from svcctl.api.if_needed import done_if, no_role
-from svcctl.api.role_changes import Change, make, plan
+from svcctl.api.role_changes import Change, make, plan, require
+from svcctl.api.suggest import suggesting
 from svcctl.commands import verbs_of
 from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
 from svcctl.errors import UsageError
 from svcctl.inputs import role_files, role_options
 from svcctl.inputs.role_files import WrittenRole
-from svcctl.options import FormatOpt, YesOpt
+from svcctl.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt
 from svcctl.terminal.records import FINDINGS, ROLE, ROLES
+from svcctl.terminal.selection import selected
 from svcctl.terminal.visible import visible
 
 DomainArg = Annotated[str, typer.Argument(metavar="DOMAIN", help="Name of a domain."), Completes("domains")]
-RoleArg = Annotated[str, typer.Argument(metavar="ROLE", help="Name of a role.")]
+RoleArg = Annotated[str, typer.Argument(metavar="ROLE", help="Name of a role."), Completes("roles")]
 OptionalRoleArg = Annotated[
     str | None, typer.Argument(metavar="[ROLE]", help="Name of a role (optional if a file names it).")
 ]
+ExportedRoleArg = Annotated[str | None, typer.Argument(metavar="[ROLE]", help="Name of a role (default: all roles).")]
 FilesArg = Annotated[
     list[Path], typer.Argument(metavar="FILE…", help="Role files; - reads standard input."), Completes(FILES)
 ]
@@ -37,13 +40,11 @@ NewNameOpt = Annotated[str | None, typer.Option("--name", metavar="NAME", help="
 DescriptionOpt = Annotated[str | None, typer.Option("--description", metavar="TEXT", help="What the role is for.")]
 PoliciesOpt = Annotated[
     list[str] | None,
-    typer.Option("--policies", metavar="NAME", help="A policy name; repeat for more; '*' for all, '' for none."),
+    typer.Option("--policies", metavar="NAME[,NAME]", help="Policy names; '*' for all, '' for none."),
 ]
 ApplicationsOpt = Annotated[
     list[str] | None,
-    typer.Option(
-        "--applications", metavar="NAME", help="An application name; repeat for more; '*' for all, '' for none."
-    ),
+    typer.Option("--applications", metavar="NAME[,NAME]", help="Application names; '*' for all, '' for none."),
 ]
 ResourceIdsOpt = Annotated[
     list[str] | None,
@@ -67,11 +68,19 @@ def register(app: typer.Typer) -> None:
 
 
 @_app.command("list")
-def list_(ctx: typer.Context, domain: DomainArg, format: FormatOpt = None) -> None:
+def list_(
+    ctx: typer.Context,
+    domain: DomainArg,
+    format: FormatOpt = None,
+    columns: ColumnsOpt = None,
+    sort: SortOpt = None,
+    top: TopOpt = None,
+    no_header: NoHeaderOpt = False,
+) -> None:
     """List the roles of a domain"""
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)
-    svc.output.records(ROLES, svc.client.roles(domain), chosen)
+    svc.output.records(ROLES, svc.client.roles(domain), chosen, selected(columns, sort, top, no_header))
 
 
 @_app.command()
@@ -79,7 +88,22 @@ def show(ctx: typer.Context, domain: DomainArg, role: RoleArg, format: FormatOpt
     """Show a role, including its read-only fields"""
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)
-    svc.output.records(ROLE, [svc.client.role(domain, role)], chosen)
+    with suggesting(role, lambda: [one.name for one in svc.client.roles(domain)]):
+        found = svc.client.role(domain, role)
+    svc.output.records(ROLE, [found], chosen, single=True)
+
+
+@_app.command()
+def export(ctx: typer.Context, domain: DomainArg, role: ExportedRoleArg = None) -> None:
+    """Print roles as a file for 'svcctl role apply'
+
+    \b
+    svcctl role export acme > exported.yaml
+    svcctl role apply acme -F exported.yaml --dry-run
+    """
+    svc: Context = ctx.obj
+    roles = svc.client.roles(domain) if role is None else [svc.client.role(domain, role)]
+    svc.output.text(role_files.written(roles).rstrip("\n"))
 
 
 @_app.command()
@@ -120,7 +144,7 @@ def create(
     _ask_about_grants(svc, domain, written, yes)
     for one in written:
         svc.client.create_role(domain, one.role)
-        svc.diagnostics.detail(f"{one.label} created in {domain}")
+        svc.diagnostics.done(f"created {one.label} in {domain}")
 
 
 @_app.command()
@@ -155,13 +179,14 @@ def update(
         resource_ids=resource_ids,
         finder_name=finder_name,
         default_application_name=default_application_name,
+        missing="nothing to change: no field is given",
     )
     role_files.require_sound(written, update=True)
     changes = [role_options.change(one, role, len(written)) for one in written]
     _ask_about_grants(svc, domain, written, yes, update=True)
     for target, wanted in changes:
         svc.client.update_role(domain, target, wanted)
-        svc.diagnostics.detail(f"role '{target}' updated in {domain}")
+        svc.diagnostics.done(f"updated role '{target}' in {domain}")
 
 
 @_app.command()
@@ -190,6 +215,7 @@ def apply(
         svc.ask(" ".join([*grants, "Apply these changes?"]))
     for one, change in changes:
         make(svc.client, domain, change, before_creating=partial(role_files.require_sound, [one]))
+        svc.diagnostics.done(f"{'created' if change.creates else 'updated'} role '{change.name}' in {domain}")
 
 
 @_app.command()
@@ -198,10 +224,13 @@ def rm(
 ) -> None:
     """Delete a role"""
     svc: Context = ctx.obj
-    if not yes:
-        svc.ask(f"Delete role '{role}' of {domain}?")
     with done_if(if_needed, no_role, svc.diagnostics.note):
+        if not yes:
+            with suggesting(role, lambda: [one.name for one in svc.client.roles(domain)]):
+                require(svc.client, domain, role)
+            svc.ask(f"Delete role '{role}' of {domain}?")
         svc.client.delete_role(domain, role)
+        svc.diagnostics.done(f"deleted role '{role}' of {domain}")
 
 
 @_app.command("lint")
@@ -223,10 +252,16 @@ def lint_(ctx: typer.Context, files: FilesArg, format: FormatOpt = None) -> None
     """
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)
-    found = [one for file in files for role in role_files.read_roles(file) for one in role.findings()]
-    svc.output.records(FINDINGS, found, chosen)
-    if errors := sum(one.level == "error" for one in found):
-        raise UsageError(f"{errors} error{'s' if errors > 1 else ''} in {', '.join(map(str, files))}")
+    linted = [role_files.linted(file) for file in files]
+    found = [one for file in linted for one in file.findings]
+    if found or chosen.raw:
+        svc.output.records(FINDINGS, found, chosen)
+    for file in linted:
+        if not file.findings and not chosen.raw:
+            svc.output.text(f"{visible(file.source)}: {file.count} role{'s' * (file.count != 1)}, no findings")
+    if wrong := [file.source for file in linted if file.errors]:
+        errors = sum(file.errors for file in linted)
+        raise UsageError(f"{errors} error{'s' * (errors != 1)} in {', '.join(wrong)}")
 
 
 def _ask_about_grants(

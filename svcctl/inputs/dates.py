@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from svcctl.api.dates import DATE_FORMATS, Moment, Range, operator_of, resolve
 from svcctl.api.typed_dates import EVERY, depends_on_zone, is_fixed, named_zone, offset_name
@@ -83,6 +83,15 @@ def choose(
     sent = time_zone and offset_name(time_zone, resolved.start.timestamp())
     note = _change(time_zone, resolved, now) if time_zone and written and not is_fixed(zone) else None
     return Dates(resolved, from_, to, date_format, sent, zone, time_zone or "", plain, note)
+
+
+def shifted(chosen: Dates, every: int) -> str | None:
+    """A note when periods of so many seconds, which a service counts in UTC, do not begin with those of the zone."""
+    start = chosen.range.start.astimezone(chosen.zone)
+    if not int((start.utcoffset() or timedelta()).total_seconds()) % every:
+        return None
+    first = datetime.fromtimestamp(start.timestamp() // every * every, UTC)
+    return f"'group every' counts in UTC: a period begins at {first.astimezone(chosen.zone):%H:%M} {chosen.zone_name}"
 
 
 def length_text(length: timedelta) -> str:

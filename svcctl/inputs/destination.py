@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 def read(
     type_: str | None, assignments: list[str], file: Path | None, note: Callable[[str], None]
 ) -> Destination | None:
-    """The destination, or None without these options. Unknown types and keys are sent too, with a warning to `note`."""
+    """The destination, or None without these options. Unknown keys are sent too, with a warning to `note`.
+
+    A type that --dest names must be known, and have the keys that it needs. What a file names is for services that have
+    other types or needs: it is sent as it is, with a warning.
+    """
     if type_ is None and file is None:
         if assignments:
             raise UsageError("--dest-param needs a destination", hint="name its type with --dest TYPE")
@@ -35,11 +39,20 @@ def read(
     params = dict(given["params"]) if whole else {key: value for key, value in given.items() if key != "type"}
     params |= dict(map(_assignment, assignments))
     destination = destinations.Destination(kind, params)
-    if meant := destinations.suggest_type(kind):
-        note(f"unknown destination type '{kind}' (sent anyway): did you mean '{meant}'?")
+    if destinations.canonical_type(kind) not in destinations.TYPES:
+        types = f"types are {', '.join(destinations.TYPES)}"
+        hint = f"did you mean '{meant}'? {types}" if (meant := destinations.suggest_type(kind)) else types
+        if type_ is not None:
+            raise UsageError(f"unknown destination type '{kind}'", hint=hint)
+        note(f"unknown destination type '{kind}' (sent anyway): {hint}")
     for key in destinations.unknown_keys(destination):
         meant = destinations.suggest_key(kind, key)
         note(f"{kind} has no parameter '{key}' (sent anyway)" + (f": did you mean '{meant}'?" if meant else ""))
+    if type_ is not None and (needed := destinations.missing(destination)):
+        example = " ".join(f"--dest-param {one.key}={one.example}" for one in needed)
+        raise UsageError(
+            f"{kind} needs {' and '.join(one.key for one in needed)}", hint=f"for example: --dest {kind} {example}"
+        )
     return destination
 
 

@@ -14,6 +14,10 @@ from svcctl.inputs.text import STDIN
 from svcctl.inputs.text import read as read_text
 
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}")
+_NAME = re.compile(r"\w+(?:\.\w+)+")
+"""A table's name, which people give alone."""
+_FILE = re.compile(r"@?([\w./~-]{1,200})")
+_QUOTED_VARIABLE = re.compile(rf"""(["']){_VARIABLE.pattern}\1""")
 
 
 def read(text: str | None, file: Path | None) -> str:
@@ -25,6 +29,10 @@ def read(text: str | None, file: Path | None) -> str:
         )
     if file is not None:
         return read_text(file, "the query")
+    if (match := _FILE.fullmatch(str(text))) and Path(match[1]).is_file():
+        raise UsageError(f"'{text}' is a file, not a query", hint=f"read the query from it: -F {match[1]}")
+    if _NAME.fullmatch(str(text)):
+        raise UsageError(f"'{text}' is not a query", hint=f"did you mean 'from {text}'?")
     return read_text(STDIN, "the query") if text == STDIN else str(text)
 
 
@@ -53,6 +61,12 @@ def fill(text: str, assignments: Sequence[str]) -> str:
         raise UsageError(f"the query has no {{{{{min(unused)}}}}}")
     if missing := used - values.keys():
         raise UsageError(f"{{{{{min(missing)}}}}} has no value", hint=f"give it with --var {min(missing)}=…")
+    if values and (literal := _QUOTED_VARIABLE.search(text)):
+        name = literal[2]
+        raise UsageError(
+            f"{{{{{name}}}}} becomes a text in quotes, so it stands in quotes twice",
+            hint=f"leave out the quotes around {{{{{name}}}}}",
+        )
     return _VARIABLE.sub(lambda match: _quoted(values[match[1]]), text) if values else text
 
 

@@ -105,12 +105,49 @@ def require_sound(roles: Sequence[WrittenRole], *, update: bool = False) -> None
 # Files
 
 
+class Misread(UsageError):
+    """A role file that cannot be read, with the line of the mistake if it is known."""
+
+    def __init__(
+        self, source: str, line: int | None, problem: str, *, column: int | None = None, hint: str | None = None
+    ):
+        place = source if line is None else f"{source}, line {line}"
+        place += "" if column is None else f", column {column}"
+        super().__init__(f"{place}: {problem}", hint=hint)
+        self.line = line
+        self.problem = problem if column is None else f"column {column}: {problem}"
+
+
+@dataclass(frozen=True, slots=True)
+class Linted:
+    """What is found in a file with so many roles; a file that cannot be read is a finding too."""
+
+    source: str
+    count: int
+    findings: Sequence[Located]
+
+    @property
+    def errors(self) -> int:
+        return sum(one.level == "error" for one in self.findings)
+
+
+def linted(path: Path) -> Linted:
+    """What the rules find in a file."""
+    source = text.name(path)
+    try:
+        roles = read_roles(path)
+    except UsageError as error:
+        line, problem = (error.line, error.problem) if isinstance(error, Misread) else (None, error.message)
+        return Linted(source, 0, [Located(source, line, None, "error", None, problem)])
+    return Linted(source, len(roles), [one for role in roles for one in role.findings()])
+
+
 def read_roles(path: Path) -> list[WrittenRole]:
     """The roles in a file, or in standard input for `-`. UsageError names the file, and line and key where it can."""
     source = text.name(path)
     roles = parse_roles(text.read(path, "roles"), source)
     if not roles:
-        raise UsageError(f"{source} holds no role", hint="a role is a mapping with a name")
+        raise Misread(source, None, "it holds no role", hint="a role is a mapping with a name")
     return roles
 
 
@@ -124,15 +161,25 @@ def parse_roles(written: str, source: str) -> list[WrittenRole]:
     except yaml.YAMLError as error:
         raise _not_yaml(error, source) from None
     except (RecursionError, ValueError) as error:
-        raise UsageError(f"{source} is not YAML: {error}") from None
+        raise Misread(source, None, f"not YAML: {error}") from None
     finally:
         loader.dispose()
     seen: dict[str, WrittenRole] = {}
     for role in roles:
         name = role.fields.get("name")
         if isinstance(name, str) and seen.setdefault(name, role) is not role:
-            raise UsageError(f"{role.place('name')}: role '{name}' appears twice, first in {seen[name].place('name')}")
+            first = seen[name].place("name")
+            raise Misread(source, role.lines.get("name"), f"role '{name}' appears twice, first in {first}")
     return roles
+
+
+def written(roles: Sequence[Role]) -> str:
+    """Roles as a file that `read_roles` reads: one role alone, several as a list."""
+    import yaml
+
+    bodies = [role.body() for role in roles]
+    whole = bodies[0] if len(bodies) == 1 else bodies
+    return str(yaml.safe_dump(whole, allow_unicode=True, sort_keys=False, default_flow_style=None, width=100))
 
 
 def _documents(loader: yaml.SafeLoader) -> Iterator[yaml.Node]:
@@ -149,7 +196,7 @@ def _roles(loader: yaml.SafeLoader, node: yaml.Node, source: str) -> Iterator[Wr
         node = node.value[0][1]
     for item in node.value if isinstance(node, yaml.SequenceNode) else [node]:
         if not isinstance(item, yaml.MappingNode):
-            raise UsageError(f"{source}, line {_line(item)}: a role must be a mapping of fields")
+            raise Misread(source, _line(item), "a role must be a mapping of fields")
         lines: dict[str, int] = {}
         fields = _mapping(loader, item, source, "", lines)
         yield WrittenRole(fields, source, _line(item), lines)
@@ -166,10 +213,10 @@ def _mapping(
     fields: dict[str, Any] = {}
     for key, value in node.value:
         if not isinstance(key, yaml.ScalarNode):
-            raise UsageError(f"{source}, line {_line(key)}: a key must be text")
+            raise Misread(source, _line(key), "a key must be text")
         name = f"{prefix}{key.value}"
         if own.count(key.value) > 1:
-            raise UsageError(f"{source}, line {_line(key)}: key '{name}' appears twice")
+            raise Misread(source, _line(key), f"key '{name}' appears twice")
         lines[name] = _line(key)
         if name == "resourceIds" and isinstance(value, yaml.MappingNode):
             fields[key.value] = _mapping(loader, value, source, "resourceIds.", lines)
@@ -184,10 +231,12 @@ def _line(node: yaml.Node) -> int:
 
 def _not_yaml(error: yaml.YAMLError, source: str) -> UsageError:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    where = f"{source}, line {mark.line + 1}, column {mark.column + 1}" if mark else source
     problem = getattr(error, "problem", None) or "it cannot be read"
     alias = "alias" in str(getattr(error, "context", ""))
-    return UsageError(
-        f"{where}: not YAML: {problem}",
+    return Misread(
+        source,
+        mark.line + 1 if mark else None,
+        f"not YAML: {problem}",
+        column=mark.column + 1 if mark else None,
         hint="write '*' in quotes: YAML gives a bare * another meaning" if alias else None,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +20,13 @@ def read(
     policies: Sequence[str] | None,
     applications: Sequence[str] | None,
     resource_ids: Sequence[str] | None,
+    missing: str = "no role given",
     **others: str | None,
 ) -> list[WrittenRole]:
-    """The roles in the file, or the one that the options describe; `others` are fields that take one text."""
+    """The roles in the file, or the one that the options describe; `others` are fields that take one text.
+
+    `missing` is the error when neither is given.
+    """
     given: dict[str, Any] = {
         "name": others.get("name"),
         "description": others.get("description"),
@@ -37,7 +42,7 @@ def read(
     if file is not None:
         return role_files.read_roles(file)
     if not fields:
-        raise UsageError("no role given", hint="describe it with options or with --file")
+        raise UsageError(missing, hint="describe it with options or with --file")
     return [WrittenRole(fields)]
 
 
@@ -58,9 +63,11 @@ def change(written: WrittenRole, named: str | None, count: int) -> tuple[str, Ro
 
 
 def _names(given: Sequence[str] | None) -> str | list[str] | None:
+    """The names in the values of an option, separated by commas; a name that holds one is put in double quotes."""
     if given is None:
         return None
-    return ALL if list(given) == [ALL] else [] if list(given) == [""] else list(given)
+    names = [name for text in given if text for name in next(csv.reader([text], skipinitialspace=True), [])]
+    return ALL if names == [ALL] else names
 
 
 def _resources(given: Sequence[str] | None) -> dict[str, list[int]] | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from typing import IO
 
 from svcctl import encoding
 from svcctl.errors import UsageError, reason
@@ -26,7 +27,11 @@ def read(source: Path | str, what: str) -> str:
 def read_bytes(source: Path | str, what: str) -> bytes:
     """The bytes of a file or of standard input. UsageError says that `what` cannot be read, and why."""
     try:
-        return sys.stdin.buffer.read() if str(source) == STDIN else Path(source).read_bytes()
+        if str(source) != STDIN:
+            return Path(source).read_bytes()
+        if sys.stdin.isatty():
+            print(f"svcctl: reading {what} from the terminal; Ctrl-D ends it", file=sys.stderr)
+        return sys.stdin.buffer.read()
     except OSError as error:
         raise _unreadable(source, what, error) from None
 
@@ -44,33 +49,40 @@ def line(what: str) -> str:
 
 @contextmanager
 def as_file(source: Path, directory: Path) -> Iterator[Path]:
-    """The file itself, or a temporary one in `directory` with what standard input holds. UsageError when it is none."""
-    if str(source) != STDIN:
-        if not source.is_file():
-            raise UsageError(f"no file {source}")
+    """The file itself, or a temporary one in `directory` with what standard input, a pipe or a device holds.
+
+    UsageError when there is no such file.
+    """
+    if source.is_file() and str(source) != STDIN:
         yield source.absolute()
         return
     import tempfile
 
-    with tempfile.NamedTemporaryFile(dir=directory) as spool:
-        while block := _block():
+    with _opened(source) as stream, tempfile.NamedTemporaryFile(dir=directory) as spool:
+        while block := _block(stream, source):
             spool.write(block)
         spool.flush()
         yield Path(spool.name)
 
 
-def _block() -> bytes:
-    """The next bytes of standard input."""
+def _opened(source: Path) -> AbstractContextManager[IO[bytes]]:
+    if str(source) == STDIN:
+        return nullcontext(sys.stdin.buffer)
+    if source.is_dir():
+        raise UsageError(f"{source} is a directory", hint=f"name the files in it, such as {source}/*.log")
+    if not source.exists():
+        raise UsageError(f"no file {source}")
     try:
-        return sys.stdin.buffer.read(1 << 20)
+        return source.open("rb")
     except OSError as error:
-        raise _unreadable(STDIN, "the file", error) from None
+        raise _unreadable(source, "the file", error) from None
 
 
-def words(given: Iterable[str]) -> list[str]:
-    """The given words, each once; the words of standard input replace `-`."""
-    expanded = [word for one in given for word in (read(one, "the list").split() if one == STDIN else [one])]
-    return list(dict.fromkeys(expanded))
+def _block(stream: IO[bytes], source: Path) -> bytes:
+    try:
+        return stream.read(1 << 20)
+    except OSError as error:
+        raise _unreadable(source, "the file", error) from None
 
 
 def name(source: Path | str) -> str:

@@ -3,8 +3,8 @@
 A setting is looked up in one order: flag, environment, profile, default. Each value remembers where it came from.
 """
 
-from svcctl.profiles.resolve import Profile, resolve
+from svcctl.profiles.resolve import Profile, mistyped, resolve
 from svcctl.profiles.settings import BUILT_IN, LOCAL, SETTINGS
 from svcctl.profiles.store import ProfileStore, default_store
 
-__all__ = ["BUILT_IN", "LOCAL", "SETTINGS", "Profile", "ProfileStore", "default_store", "resolve"]
+__all__ = ["BUILT_IN", "LOCAL", "SETTINGS", "Profile", "ProfileStore", "default_store", "mistyped", "resolve"]

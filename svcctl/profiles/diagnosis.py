@@ -18,7 +18,8 @@ from functools import cached_property
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from svcctl.api.addresses import trust
+from svcctl.api import tls
+from svcctl.api.addresses import checked_url, trust
 from svcctl.api.client import Client
 from svcctl.api.query import QueryRequest
 from svcctl.api.transport import SKEW, Exchange, Retry
@@ -153,6 +154,9 @@ def _profile(subject: Subject) -> Found:
 def _settings(subject: Subject) -> Found:
     profile = subject.profile
     profile.check_complete()
+    for url in (profile.base_url, profile.provisioning_url):
+        if url:
+            checked_url(url)
     by_source: dict[str, list[str]] = {}
     for value in profile.values.values():
         if value.setting.connection and value.value is not None:
@@ -229,16 +233,9 @@ def _tls(subject: Subject) -> Found | None:
             trusted.wrap_socket(connection, server_hostname=host) as secured,
         ):
             version, certificate = secured.version(), secured.getpeercert() or {}
-    except ssl.SSLCertVerificationError as error:
-        raise Unavailable(
-            f"the certificate of {host} is not accepted: {error.verify_message.rstrip('.')}",
-            hint=_certificate_hint(error, subject.profile),
-        ) from None
     except OSError as error:
-        raise Unavailable(
-            f"{host} port {port} does not speak TLS as expected: {reason(error)}",
-            hint="check the port in base_url; if you need a proxy, set the environment variable HTTPS_PROXY",
-        ) from None
+        meaning, hint = tls.explained(error) or (reason(error), "check the port in base_url")
+        raise Unavailable(f"no TLS with {host} port {port}: {meaning}", hint=hint) from None
     end = ssl.cert_time_to_seconds(str(certificate["notAfter"]))
     days = int((end - subject.clock()) // 86400)
     text = (
@@ -381,15 +378,6 @@ def _next_hop(subject: Subject) -> tuple[str, int, str]:
         return host, port, ""
     parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
     return parts.hostname or "", parts.port or 80, " (the proxy from the environment)"
-
-
-def _certificate_hint(error: ssl.SSLCertVerificationError, profile: Profile) -> str:
-    message = error.verify_message.lower()
-    if "expired" in message or "not yet valid" in message:
-        return "the service must renew it, unless this machine's clock is wrong"
-    if "mismatch" in message or "not valid for" in message:
-        return "check the host in base_url: the certificate is for another name"
-    return f"trust its CA: 'svcctl profile set {profile.name or 'NAME'} ca_bundle=FILE'"
 
 
 def _part(certificate: Mapping[str, object], whose: str) -> str:

@@ -91,9 +91,11 @@ def typed(stored: Fields, changes: Mapping[str, str], ask: Ask, note: Callable[[
         setting = SETTINGS[key]
         while text := ask(f"{key} ({about})", hidden=setting.secret) or default:
             try:
-                answers[key] = str(setting.parse(text))
+                value = str(setting.parse(text))
+                setting.check(text)
+                answers[key] = value
                 break
-            except ValueError as error:
+            except (ValueError, UsageError) as error:
                 note(f"that cannot be used: {error}")
         return text
 
@@ -101,8 +103,8 @@ def typed(stored: Fields, changes: Mapping[str, str], ask: Ask, note: Callable[[
         if key not in known:
             answer(key, SETTINGS[key].meaning)
 
-    if not known & {"socket", "base_url"}:
-        answer("base_url", "https://…")
+    while not known & {"socket", "base_url"} and not answer("base_url", "https://…"):
+        note("base_url is needed: it is where requests go (Ctrl-C to stop)")
     if "auth" in known:
         method = changes.get("auth") or str(stored.get("auth"))
     elif known & {"api_key", "api_secret"}:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from svcctl import home
+from svcctl.api.suggest import nearest
 from svcctl.errors import ProfileError
 from svcctl.profiles.secrets import SecretCommand, SecretFile, mask
-from svcctl.profiles.settings import BUILT_IN, LOCAL, MAPPINGS, PROFILE_ENVIRONMENT, SETTINGS, Setting
+from svcctl.profiles.settings import (
+    BUILT_IN,
+    CONFIG_ENVIRONMENT,
+    LOCAL,
+    MAPPINGS,
+    PROFILE_ENVIRONMENT,
+    SETTINGS,
+    Setting,
+)
 from svcctl.profiles.store import Document, Fields, ProfileStore
 
 
@@ -167,7 +176,7 @@ def resolve(
     alone = environment.get("SVCCTL_BASE_URL") and not (flags.get("profile") or environment.get(PROFILE_ENVIRONMENT))
     # A file that is named in the environment may be missing where the environment gives the connection, too.
     document = store.before() if alone and flags.get("config") is None else store.load()
-    name, source = _choose(document, flags, environment)
+    name, source = chosen(document, flags, environment)
     fields: Fields = {}
     if name is not None and name in BUILT_IN:
         fields = local(name)
@@ -187,7 +196,28 @@ def resolve(
     return Profile(name, source, values, mappings)
 
 
-def _choose(document: Document, flags: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[str | None, str]:
+def mistyped(environment: Mapping[str, str]) -> Iterator[str]:
+    """A sentence about each variable that is almost the name of one that svcctl reads here."""
+    known = [
+        PROFILE_ENVIRONMENT,
+        CONFIG_ENVIRONMENT,
+        *(row.environment for row in SETTINGS.values() if row.environment),
+    ]
+    for name in environment:
+        if name.startswith(_PREFIX) and name not in known:
+            alike = [one.removeprefix(_PREFIX) for one in known if one[:_FIRST] == name[:_FIRST]]
+            near = nearest(name.removeprefix(_PREFIX), alike) if alike else None
+            if near is not None:
+                yield f"the variable {name} means nothing; did you mean {_PREFIX}{near}?"
+
+
+_PREFIX = "SVCCTL_"
+_FIRST = len(_PREFIX) + 1
+"""Characters that must be right: most other variables are told apart without loading more."""
+
+
+def chosen(document: Document, flags: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[str | None, str]:
+    """The name of the profile in use, None where the environment alone gives the connection; and what chose it."""
     if name := flags.get("profile"):
         return name, "flag --profile"
     if name := environment.get(PROFILE_ENVIRONMENT):

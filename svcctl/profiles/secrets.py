@@ -46,6 +46,8 @@ class SecretCommand:
             )
         except subprocess.TimeoutExpired:
             raise ProfileError(f"secret command '{self.command}' did not end in {COMMAND_SECONDS} s") from None
+        if done.returncode == 127:  # so a shell says it
+            raise ProfileError(f"secret command '{self.command}' was not found", hint="check its name, and PATH")
         if done.returncode != 0 or not done.stdout.strip():
             what = f"exited {done.returncode}" if done.returncode else "printed nothing"
             raise ProfileError(f"secret command '{self.command}' {what}")

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from svcctl.api.addresses import checked_form
+from svcctl.api.dates import DATE_FORMATS
 from svcctl.api.suggest import did_you_mean
-from svcctl.errors import ProfileError
+from svcctl.errors import ProfileError, UsageError
 from svcctl.profiles.secrets import mask
 
 LOCAL = "local"
@@ -34,6 +36,9 @@ class Setting:
     """The values to complete, where there are only a few."""
     connection: bool = False
     """Whether it decides where requests go and with which credentials: `--profile` keeps the environment out of it."""
+    check: Callable[[str], object] = str
+    """Raises UsageError for a new value that would fail at its use. Stored ones are not checked: one bad value in a
+    profile must not stop the others."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -48,11 +53,31 @@ class Setting:
             shown = mask(text) if self.secret else text
             raise ProfileError(f"{self.name} '{shown}' ({source}) cannot be used: {error}") from None
 
+    def new_value_of(self, text: str, source: str) -> Any:
+        """The value of a text that is to be stored; ProfileError when it cannot be used."""
+        value = self.value_of(text, source)
+        try:
+            self.check(text)
+        except UsageError as error:
+            raise ProfileError(f"{self.name} cannot be used: {error.message}", hint=error.hint) from None
+        return value
+
 
 def _url(text: str) -> str:
     if not text.startswith(("http://", "https://")):
         raise ValueError("it must begin with https:// or http://")
     return text.rstrip("/")
+
+
+def _zone(text: str) -> None:
+    from svcctl.api.typed_dates import named_zone
+
+    named_zone(text)
+
+
+def _date_format(text: str) -> None:
+    if text not in DATE_FORMATS:
+        raise UsageError(f"unknown date format '{text}'", hint=f"date formats are: {', '.join(DATE_FORMATS)}")
 
 
 def _seconds(text: str) -> float:
@@ -82,19 +107,21 @@ AUTH_METHODS = ("signature", "token", "jwt")
 SETTINGS = {
     setting.name: setting
     for setting in (
-        Setting("base_url", "URL of the service", _url, "SVCCTL_BASE_URL", connection=True),
+        Setting("base_url", "URL of the service", _url, "SVCCTL_BASE_URL", connection=True, check=checked_form),
         Setting("socket", "path of a Unix socket to use instead of the host", connection=True),
         Setting("auth", "signature, token or jwt", _method, "SVCCTL_AUTH", choices=AUTH_METHODS, connection=True),
         Setting("api_key", "API key of the domain", environment="SVCCTL_API_KEY", connection=True),
         Setting("api_secret", "API secret", environment="SVCCTL_API_SECRET", secret=True, connection=True),
         Setting("token", "token, for auth token or jwt", environment="SVCCTL_TOKEN", secret=True, connection=True),
-        Setting("provisioning_url", "URL for domains and roles, if different", _url, connection=True),
+        Setting(
+            "provisioning_url", "URL for domains and roles, if different", _url, connection=True, check=checked_form
+        ),
         Setting("ca_bundle", "file of CA certificates to trust", connection=True),
         Setting("timeout", "seconds to wait for the network", _seconds, "SVCCTL_TIMEOUT", default=60.0),
         Setting("retries", "times a failed request is retried", _count, "SVCCTL_RETRIES", default=4),
         Setting("format", "output format", environment="SVCCTL_FORMAT", default="auto"),
-        Setting("time_zone", "time zone of dates, such as GMT+2"),
-        Setting("date_format", "date format of csv and tsv: default, sql or iso"),
+        Setting("time_zone", "time zone of dates, such as GMT+2", check=_zone),
+        Setting("date_format", "date format of csv and tsv: default, sql or iso", check=_date_format),
     )
 }
 MAPPINGS = {

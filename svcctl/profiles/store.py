@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from svcctl import home
 from svcctl.errors import ProfileError, UsageError, reason
-from svcctl.files import write
+from svcctl.files import lock, write
 from svcctl.profiles.settings import (
     BUILT_IN,
     CONFIG_ENVIRONMENT,
@@ -42,6 +44,12 @@ class Document:
         """A profile's fields; none for one that is new or built in."""
         return self.profiles.get(name, {})
 
+    def method(self, name: str) -> str:
+        """How a profile authorizes: as it says, else by the credentials that it has."""
+        fields = self.fields(name)
+        only_token = any(key.startswith("token") for key in fields) and "api_key" not in fields
+        return str(fields.get("auth") or ("token" if only_token else "signature"))
+
     def stored(self, name: str) -> Fields:
         """The fields of a profile in the file; ProfileError for a name that is unknown or built in."""
         if name in BUILT_IN:
@@ -49,6 +57,13 @@ class Document:
         if name not in self.profiles:
             raise self.unknown(name)
         return self.profiles[name]
+
+    def changed_since(self, before: Document) -> Iterator[tuple[str, str, str]]:
+        """Profile, setting and text of each value that differs from the one before."""
+        for name, fields in self.profiles.items():
+            for key, value in fields.items():
+                if key in SETTINGS and before.profiles.get(name, {}).get(key) != value:
+                    yield name, key, str(value)
 
     def unknown(self, name: str) -> ProfileError:
         return ProfileError(
@@ -62,7 +77,19 @@ class ProfileStore:
     """The profiles file at a path; one that the user names must exist before it is read."""
 
     path: Path
-    named: bool = False
+    named: str | None = None
+    """What names the path: --config or a variable of the environment. None for the usual one."""
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the user names a file that does not exist."""
+        try:
+            self.path.stat()
+        except FileNotFoundError:
+            return self.named is not None
+        except OSError:
+            pass
+        return False
 
     def load(self) -> Document:
         """The file's content, empty without a file; ProfileError when it cannot be trusted or understood."""
@@ -72,7 +99,8 @@ class ProfileStore:
         except FileNotFoundError:
             if self.named:
                 raise ProfileError(
-                    f"profiles file {self.path} does not exist", hint="'svcctl profile set NAME' creates it"
+                    f"profiles file {self.path} does not exist",
+                    hint=f"{self.named} names it; 'svcctl profile set NAME' creates it",
                 ) from None
             return Document()
         except (OSError, UnicodeDecodeError) as error:
@@ -86,7 +114,20 @@ class ProfileStore:
 
     def before(self) -> Document:
         """The content that a new profile is added to: the file may not exist yet."""
-        return replace(self, named=False).load()
+        return replace(self, named=None).load()
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """The file for this process alone, from reading to writing it. Locked while somebody edits it."""
+        directory = home.expanded(self.path, CONFIG_ENVIRONMENT).parent
+        if not os.access(directory, os.W_OK):  # there is no file yet, or writing it will fail and say why
+            yield
+            return
+        handle = lock(directory / f".{self.path.name}.lock", f"profiles file {self.path} is being edited", patience=2)
+        try:
+            yield
+        finally:
+            os.close(handle)
 
     def set(self, name: str, changes: Mapping[str, str]) -> None:
         """Change fields of a profile, or make a new one; an empty value removes its field."""
@@ -94,27 +135,60 @@ class ProfileStore:
             raise ProfileError(f"profile {name} is built in and cannot be changed", hint="choose another name")
         if not name or not name.isprintable() or "/" in name:
             raise ProfileError(f"'{name}' is not a valid profile name", hint="choose another name")
-        document = self.before()
-        fields = dict(document.fields(name))
-        for key, text in changes.items():
-            _change(fields, key, text)
-        _check_fields(fields, f"profile {name}")
-        self._save(replace(document, profiles={**document.profiles, name: fields}))
+        with self._locked():
+            document = self.before()
+            fields = dict(document.fields(name))
+            for key, text in changes.items():
+                _change(fields, key, text)
+            _check_fields(fields, f"profile {name}")
+            self._save(replace(document, profiles={**document.profiles, name: fields}))
 
     def use(self, name: str) -> None:
         """Make a profile the default one."""
-        document = self.load()
-        if name not in document.names:
-            raise document.unknown(name)
-        self._save(replace(document, default=name))
+        with self._locked():
+            document = self.load()
+            if name not in document.names:
+                raise document.unknown(name)
+            self._save(replace(document, default=name))
 
     def remove(self, name: str) -> None:
         """Delete a profile."""
-        document = self.load()
-        document.stored(name)
-        left = {other: fields for other, fields in document.profiles.items() if other != name}
-        default = None if document.default == name else document.default
-        self._save(replace(document, profiles=left, default=default))
+        with self._locked():
+            document = self.load()
+            document.stored(name)
+            left = {other: fields for other, fields in document.profiles.items() if other != name}
+            default = None if document.default == name else document.default
+            self._save(replace(document, profiles=left, default=default))
+
+    def edit(self, change: Callable[[str], str], check_format: Callable[[str], object]) -> bool:
+        """Replace the file's text by what `change` makes of it, once that is a profiles file; whether it changed.
+
+        When it is none, or has a new value that cannot be used, UsageError says why: the file is as it was, and the
+        text is kept in a file beside it until the next edit. `check_format` raises one for the name of no format.
+        """
+        with self._locked():
+            before = self.load()
+            text = self.path.read_text(encoding="utf-8") if self.path.exists() else "profiles: {}\n"
+            changed = change(text)
+            if changed == text:
+                return False
+            kept = self.path.with_name(f"{self.path.name}.edited")
+            try:
+                document = _parsed(changed, kept)
+                if document.default is not None and document.default not in document.names:
+                    raise document.unknown(document.default)
+                for name, key, text in document.changed_since(before):
+                    SETTINGS[key].new_value_of(text, f"profile {name}")
+                    if key == "format":
+                        check_format(text)
+            except UsageError as error:
+                replace(self, path=kept)._write(changed)
+                unchanged = f"{self.path} is unchanged; your text is kept in {kept}"
+                error.hint = f"{error.hint} {unchanged}" if error.hint else unchanged
+                raise
+            self._write(changed)
+            kept.unlink(missing_ok=True)
+            return True
 
     def _save(self, document: Document) -> None:
         import yaml
@@ -124,7 +198,9 @@ class ProfileStore:
             **({} if document.default is None else {"default": document.default}),
             "profiles": dict(document.profiles),
         }
-        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+        self._write(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+
+    def _write(self, text: str) -> None:
         try:
             home.expanded(self.path, CONFIG_ENVIRONMENT).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write(self.path, text.encode(), private=True)
@@ -134,10 +210,11 @@ class ProfileStore:
 
 def default_store(environment: Mapping[str, str], config: Path | None) -> ProfileStore:
     """The store at `--config`, else SVCCTL_CONFIG, else the platform's config directory."""
+    origin = "--config"
     if config is None and (named := environment.get(CONFIG_ENVIRONMENT)):
-        config = Path(named)
+        config, origin = Path(named), CONFIG_ENVIRONMENT
     if config is not None:
-        return ProfileStore(home.expanded(config), named=True)
+        return ProfileStore(home.expanded(config), named=origin)
     try:
         return ProfileStore(home.directory("config") / "config.yaml")
     except UsageError:  # without a home there is no file, and the environment may have all settings
@@ -198,7 +275,7 @@ def _change(fields: dict[str, Any], key: str, text: str) -> None:
                 for field_ in setting.fields:
                     fields.pop(field_, None)
         setting = SETTINGS.get(key, Setting(key, ""))
-        target[inner or key] = setting.value_of(text, f"{key}={text}" if not setting.secret else key)
+        target[inner or key] = setting.new_value_of(text, f"{key}={text}" if not setting.secret else key)
     else:
         target.pop(inner or key, None)
         if inner and not target:

@@ -30,16 +30,14 @@ def test_a_domain_is_created_listed_and_shown(reseller: Any, machine: Any) -> No
         "acme@demo  basic  14.5    10.0  Active  ann@acme.example (owner)",
         "",
     ]
-    assert json.loads(reseller("domain", "show", "acme@demo", "-f", "json").stdout) == [
-        {
-            "name": "acme@demo",
-            "plan": "basic",
-            "time": 14.5,
-            "volume": 10.0,
-            "status": "Active",
-            "users": [{"email": "ann@acme.example", "role": "ADMIN", "owner": True, "lastDomain": True}],
-        }
-    ]
+    assert json.loads(reseller("domain", "show", "acme@demo", "-f", "json").stdout) == {
+        "name": "acme@demo",
+        "plan": "basic",
+        "time": 14.5,
+        "volume": 10.0,
+        "status": "Active",
+        "users": [{"email": "ann@acme.example", "role": "ADMIN", "owner": True, "lastDomain": True}],
+    }
 
 
 @pytest.mark.parametrize(("time", "volume"), [*itertools.product([None, 0.0, 14.0, 0.25], [None, 0.0, 1e3])])
@@ -82,11 +80,16 @@ def test_paths_that_differ_come_from_the_profile(reseller: Any) -> None:
 
 
 REFUSALS = [
-    (("show", "nemo"), 4, "svcctl: error: invalid domain: there is no nemo@demo (code 106)\n"),
+    (("show", "nemo"), 4, "svcctl: error: no domain nemo@demo (code 106)\n"),
+    (("show", "acmee"), 4, "svcctl: error: no domain acmee@demo (code 106)\nhint: did you mean 'acme'?\n"),
     (("enable", "acme"), 5, "svcctl: error: domain acme@demo is already enabled (code 117)\n"),
     (("enable", "waiting"), 5, "svcctl: error: domain waiting@demo is pending and cannot be enabled (code 118)\n"),
     (("create", "acme", "--plan", "basic"), 5, "svcctl: error: domain acme@demo already exists (code 122)\n"),
-    (("create", "b", "--plan", "x"), 1, "svcctl: error: reseller 'demo' has no plan 'x' (code 123)\n"),
+    (
+        ("create", "b", "--plan", "x"),
+        1,
+        "svcctl: error: reseller 'demo' has no plan 'x'; its plans are basic, full, trial (code 123)\n",
+    ),
     (
         ("create", "b", "--plan", "trial", "--time", "1"),
         1,
@@ -142,7 +145,7 @@ def test_if_needed_makes_each_change_idempotent(reseller: Any) -> None:
     ("arguments", "code", "stderr"),
     [
         (("enable", "acme"), 0, "svcctl: nothing to do: domain acme@demo is already enabled\n"),
-        (("rm", "nemo"), 0, "svcctl: nothing to do: invalid domain: there is no nemo@demo\n"),
+        (("rm", "nemo"), 0, "svcctl: nothing to do: no domain nemo@demo\n"),
         (("create", "acme", "--plan", "basic"), 0, "svcctl: nothing to do: domain acme@demo already exists\n"),
         (
             ("create", "acme", "--plan", "full"),
@@ -154,8 +157,12 @@ def test_if_needed_makes_each_change_idempotent(reseller: Any) -> None:
             5,
             "svcctl: error: domain acme@demo already exists with time 30.0, not 3.0\n",
         ),
-        (("create", "b", "--plan", "x"), 1, "svcctl: error: reseller 'demo' has no plan 'x' (code 123)\n"),
-        (("enable", "nemo"), 4, "svcctl: error: invalid domain: there is no nemo@demo (code 106)\n"),
+        (
+            ("create", "b", "--plan", "x"),
+            1,
+            "svcctl: error: reseller 'demo' has no plan 'x'; its plans are basic, full, trial (code 123)\n",
+        ),
+        (("enable", "nemo"), 4, "svcctl: error: no domain nemo@demo (code 106)\n"),
         (("enable", "waiting"), 5, "svcctl: error: domain waiting@demo is pending and cannot be enabled (code 118)\n"),
     ],
 )
@@ -167,40 +174,63 @@ def test_if_needed_forgives_only_what_is_so_already(
 
 
 GOING = (
-    "svcctl: deleting acme@demo (plan basic, Active) deletes the users bob@acme.example"
-    " and the memberships of ann@acme.example (users of other domains)\n"
+    "acme@demo (plan basic, Active) and the users bob@acme.example"
+    " and the memberships of ann@acme.example (users of other domains)"
 )
 
 
 @pytest.mark.usefixtures("two")
-def test_a_deletion_shows_who_goes_and_wants_the_name_typed(reseller: Any) -> None:
+@pytest.mark.parametrize("typed_name", ["acme@demo", "acme"])
+def test_a_deletion_shows_who_goes_and_wants_the_name_typed(reseller: Any, typed_name: str) -> None:
     refused = reseller("domain", "rm", "acme")
     assert (refused.code, refused.stderr) == (
         2,
-        GOING + "svcctl: error: this needs confirmation: Delete acme@demo? (type its name)\nhint: add --yes\n",
+        f"svcctl: error: this needs confirmation: Delete {GOING}? (type its name)\nhint: add --yes\n",
     )
-    wrong = reseller("domain", "rm", "acme", answers=["acme"])
+    wrong = reseller("domain", "rm", "acme", answers=["acne"])
     assert (wrong.code, wrong.stderr, wrong.questions) == (
-        2,
-        GOING + "svcctl: error: that was not 'acme@demo'; nothing was done\n",
-        ["Delete acme@demo? (type its name)"],
+        130,
+        "svcctl: that was not 'acme@demo'\nsvcctl: nothing was done\n",
+        [f"Delete {GOING}? (type its name)"],
     )
     assert reseller("domain", "show", "acme").code == 0
-    typed = reseller("domain", "rm", "acme", answers=["acme@demo"])
-    assert (typed.code, typed.stdout, typed.stderr) == (0, "", GOING)
+    typed = reseller("domain", "rm", "acme", answers=[typed_name], terminal=True)
+    assert (typed.code, typed.stdout, typed.stderr) == (0, "", f"svcctl: deleted {GOING}\n")
     assert reseller("domain", "show", "acme").code == 4
 
 
 @pytest.mark.parametrize(
     ("extra", "note"),
     [
-        ({}, "its users too, completely when they have no other domain"),
-        ({"users": []}, "no users: it has none"),
-        ({"users": [{"email": "a@x"}]}, "the memberships of a@x (users of other domains)"),
+        ({}, " and its users, completely when they have no other domain"),
+        ({"users": []}, ", which has no users"),
+        ({"users": [{"email": "a@x"}]}, " and the memberships of a@x (users of other domains)"),
     ],
 )
 def test_a_deletion_says_what_it_knows_of_the_users(reseller: Any, extra: dict[str, Any], note: str) -> None:
-    done = reseller(
-        "domain", "rm", "a", "--yes", answer=lambda request: httpx.Response(200, json={"name": "a@r"} | extra)
-    )
-    assert done.stderr == f"svcctl: deleting a@r deletes {note}\n"
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json={"name": "a@r"} | extra)
+
+    assert reseller("domain", "rm", "a", "--yes", answer=answer, terminal=True).stderr == f"svcctl: deleted a@r{note}\n"
+    assert reseller("domain", "rm", "a", "--yes", answer=answer).stderr == ""
+
+
+def test_on_a_terminal_each_change_says_what_it_did_unless_it_is_to_be_quiet(reseller: Any) -> None:
+    changes = {
+        ("domain", "create", "acme", "--plan", "full"): "nobody can use acme@demo until it has an owner",
+        ("domain", "disable", "acme"): "domain acme is disabled",
+        ("domain", "enable", "acme"): "domain acme is enabled",
+        ("role", "create", "acme", "--name", "R", "--policies", "Search,Alerts"): "created role 'R' in acme",
+        ("role", "update", "acme", "R", "--policies", "Search"): "updated role 'R' in acme",
+        ("role", "rm", "acme", "R", "--yes"): "deleted role 'R' of acme",
+    }
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json={"name": "acme@demo"})
+
+    for words, said in changes.items():
+        told = [reseller(*words, *more, answer=answer, terminal=terminal).stderr for more, terminal in QUIET]
+        assert told == [f"svcctl: {said}\n", "", ""], words
+
+
+QUIET: list[tuple[list[str], bool]] = [([], True), (["-q"], True), ([], False)]

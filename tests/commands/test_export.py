@@ -106,15 +106,30 @@ def test_a_pattern_makes_a_file_a_window(home: Shell) -> None:
     assert text == home("query", QUERY, "--from", "2024-01-31T03:00:00Z", "--to", "3h", "-f", "csv").stdout
 
 
-def test_a_dry_run_prints_the_windows_and_asks_nobody(shell: Shell) -> None:
+def test_a_dry_run_prints_the_windows_and_leaves_nothing(home: Shell) -> None:
     query = "from timed.events group every 2h select count()"
-    done = shell("export", query, *HOURS, "-o", "{start:%H}.csv", "--window", "3h", "--dry-run")
+    done = home("export", query, *HOURS, "-o", "{start:%H}.csv", "--window", "3h", "--dry-run")
     assert (done.returncode, done.stdout, done.stderr) == (
         0,
         "from,to,file\n2024-01-31T00:00:00Z,2024-01-31T06:00:00Z,00.csv\n",
         "svcctl: windows are 6h long: the query's periods do not divide 3h\n",
     )
-    assert left(shell.home) == ["data/credentials.json"]
+    assert [path.name for path in home.home.iterdir()] == []
+
+
+@pytest.mark.parametrize(("query", "code"), [(QUERY, 2), (f"{QUERY} select m", 1)])
+def test_a_dry_run_fails_as_the_run_does(home: Shell, query: str, code: int) -> None:
+    target = "all.csv" if code == 2 else "other.csv"
+    (home.home / "all.csv").write_text("mine")
+    command = ("export", query, *HOURS, "-o", target)
+    run, rehearsal = home(*command), home(*command, "--dry-run", "--metrics", "a.prom")
+    assert re.sub(r"cid \w+", "", run.stderr) == re.sub(r"cid \w+", "", rehearsal.stderr)
+    assert (run.returncode, rehearsal.returncode, left(home.home)) == (code, code, ["all.csv"])
+
+
+def test_a_dry_run_for_a_cluster_asks_nobody_since_its_workers_have_their_own_credentials(shell: Shell) -> None:
+    done = shell("export", QUERY, *HOURS, "-o", "{start:%H}.csv", "--dry-run", "--scheduler", "tcp://127.0.0.1:1")
+    assert (done.returncode, done.stdout.count("\n"), left(shell.home)) == (0, 7, ["data/credentials.json"])
 
 
 def test_a_query_from_standard_input_with_its_variables(home: Shell) -> None:
@@ -130,7 +145,8 @@ def test_a_failure_leaves_no_file_and_the_next_run_completes_it(proxied: tuple[S
     assert (done.returncode, done.stderr) == (
         6,
         "svcctl: error: window 2024-01-31 05:00:00 to 2024-01-31 06:00:00 UTC: "
-        "the service answered HTTP 503: not now\n",
+        "the service answered HTTP 503: not now\n"
+        "hint: the same command again fetches only what is missing\n",
     )
     assert left(shell.home) == []
     asked = proxy.asked.total()
@@ -205,12 +221,51 @@ def test_status_misses_a_file_that_was_removed(home: Shell) -> None:
     assert counts(home, "{start:%H}.csv") == told
 
 
+def test_status_counts_a_file_of_another_size_as_missing_and_names_verify(home: Shell) -> None:
+    assert home("export", QUERY, *HOURS, "-o", "{start:%H}.csv").returncode == 0
+    (home.home / "04.csv").write_text("eventdate,n\n")
+    status = home("export", "status", "{start:%H}.csv")
+    assert status.stdout.splitlines()[-2:] == ["missing,1", "damaged,04.csv"]
+    assert status.stderr == "svcctl: files were removed or changed: svcctl export verify '{start:%H}.csv'\n"
+
+
+def test_a_file_that_is_replaced_is_named(home: Shell) -> None:
+    assert home("export", QUERY, "--from", "2024-01-31", "--to", "3h", "-o", "all.csv").returncode == 0
+    done = home("export", QUERY, *HOURS, "-o", "all.csv")
+    assert timeless(done.stderr).splitlines()[1:] == [
+        "svcctl: replaced all.csv, which held 2024-01-31 00:00:00 to 2024-01-31 03:00:00 UTC"
+    ]
+
+
+def test_names_are_in_utc_and_may_be_written_as_in_a_crontab(home: Shell) -> None:
+    given = ("--from", "2024-01-31T02:00:00Z", "--to", "1h", "--time-zone", "GMT+2")
+    done = home("export", QUERY, *given, "-o", r"{from:\%H}.csv")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (0, "svcctl: the names of files are in UTC, not in GMT+2")
+    assert left(home.home) == ["02.csv"]
+
+
+def test_an_end_that_reads_as_days_before_now_is_told(moved: Moved) -> None:
+    moved.now = START + 6 * 3600
+    target = f"{moved.shell.home}/all.csv"
+    assert moved("export", QUERY, "--from", "3ad", "--to", "2ad", "-o", target, "--window", "1d") == (
+        0,
+        "svcctl: 2024-01-28 00:00 … 2024-01-30 00:00 UTC (2d)\nsvcctl: rows=0 bytes=12 windows=2 retries=0 seconds=…\n",
+    )
+
+
 def test_verify_names_what_is_damaged_or_missing(home: Shell) -> None:
     assert home("export", QUERY, *HOURS, "-o", "{start:%H}.csv").returncode == 0
     fine = home("export", "verify", "{start:%H}.csv")
     assert (fine.returncode, fine.stderr) == (0, "svcctl: 6 files, 2006 bytes: all as they were exported\n")
     (home.home / "01.csv").write_text("eventdate,n\n")
+    one = home("export", "verify", "01.csv")
+    assert (one.returncode, one.stderr.splitlines()[0]) == (7, "svcctl: error: 01.csv is damaged")
+    other = home("export", "verify", f"{home.home}/02.csv")
+    assert (other.returncode, other.stderr) == (0, "svcctl: 1 file, 336 bytes: all as they were exported\n")
     (home.home / "04.csv").unlink()
+    gone = home("export", "verify", "04.csv")
+    assert (gone.returncode, gone.stderr.splitlines()[0]) == (7, "svcctl: error: 04.csv is missing")
+    assert home("export", "status", "04.csv").stdout.splitlines()[-2:] == ["missing,1", "no file,04.csv"]
     done = home("export", "verify", "{start:%H}.csv")
     assert (done.returncode, done.stderr) == (
         7,
@@ -221,6 +276,19 @@ def test_verify_names_what_is_damaged_or_missing(home: Shell) -> None:
     )
     assert home("export", QUERY, *HOURS, "-o", "{start:%H}.csv").returncode == 0
     assert home("export", "verify", "{start:%H}.csv").returncode == 0
+
+
+def test_an_export_that_is_whole_without_its_metrics_exits_7(home: Shell) -> None:
+    (home.home / "a.prom").mkdir()
+    done = home("export", QUERY, *HOURS, "-o", "all.csv", "--metrics", "a.prom")
+    assert (done.returncode, done.stderr.splitlines()[1:]) == (
+        7,
+        [
+            "svcctl: error: the metrics file a.prom cannot be written: Is a directory",
+            "hint: the export itself is whole",
+        ],
+    )
+    assert home("export", "verify", "all.csv").returncode == 0
 
 
 def test_every_event_is_logged_as_json_for_collectors(proxied: tuple[Shell, FaultyProxy]) -> None:
@@ -247,7 +315,7 @@ def test_every_event_is_logged_as_json_for_collectors(proxied: tuple[Shell, Faul
     assert error == {
         "event": "error",
         "message": "window 2024-01-31 03:00:00 to 2024-01-31 06:00:00 UTC: the service answered HTTP 503: not now",
-        "hint": None,
+        "hint": "the same command again fetches only what is missing",
         "exit": 6,
     }
 
@@ -286,7 +354,8 @@ def test_runs_of_a_state_export_each_window_once_when_it_is_old_enough(moved: Mo
     assert hourly(moved) == (0, "svcctl: nothing to export yet: no window has ended since 2024-01-31T00:00:00Z\n")
     moved.now = START + 3600 + 600
     assert hourly(moved) == (0, "svcctl: rows=12 bytes=326 windows=1 retries=0 seconds=…\n")
-    assert hourly(moved) == (0, "svcctl: nothing to export yet: no window has ended since 2024-01-31T01:00:00Z\n")
+    nothing = (0, "svcctl: nothing to export yet: no window has ended since 2024-01-31T01:00:00Z\n")
+    assert hourly(moved) == hourly(moved, "--dry-run") == nothing
     moved.now = START + 4 * 3600 + 1800  # two runs were missed
     assert hourly(moved) == (0, "svcctl: rows=36 bytes=1008 windows=3 retries=0 seconds=…\n")
     moved.now = START  # the clock goes back
@@ -330,7 +399,10 @@ def test_a_run_with_a_file_of_its_own_moves_the_state_only_when_the_file_is_ther
     moved.now = START + 3 * 3600
     proxied[1].choose = broken(1)
     assert moved(*every, "--on-error", "continue")[0] == 7
-    assert (States(moved.shell.home / "states").load("runs"), left(moved.shell.home)) == (None, ["states/runs.lock"])
+    state = States(moved.shell.home / "states").load("runs")
+    # The state of a first run that failed is where it began, so that its status can be asked for.
+    assert (state and state.until, left(moved.shell.home)) == (START, ["states/runs.json", "states/runs.lock"])
+    assert "\nwindows,1\n" in moved.shell("export", "status", "runs").stdout
     proxied[1].choose = lambda body: None
     moved.now += 3600
     assert moved(*every)[0] == 0
@@ -386,6 +458,25 @@ def test_each_file_of_a_run_comes_back_as_verify_says(moved: Moved) -> None:
     assert moved("export", "verify", "runs")[0] == 0
 
 
+def test_a_file_that_names_its_run_comes_back_as_verify_says(moved: Moved) -> None:
+    target = f"{moved.shell.home}/{{from:%FT%H}}/{{start:%H}}.csv"
+    moved.now = START + 3 * 3600
+    for _ in range(2):
+        assert moved("export", QUERY, "--from", "2024-01-31", "--state", "runs", "-o", target)[0] == 0
+        moved.now += 2 * 3600
+    lost = moved.shell.home / "2024-01-31T02" / "03.csv"
+    lost.unlink()
+    given = ("--from", "2024-01-31T02:00:00Z", "--to", "2024-01-31T04:00:00Z")
+    assert moved("export", "verify", "runs") == (
+        7,
+        f"svcctl: error: {lost} is missing\n"
+        f"hint: the same command with {' '.join(given)} and without --state fetches only what is missing\n"
+        f"svcctl: error: the export to {target} is not whole\n",
+    )
+    assert moved("export", QUERY, *given, "-o", target)[0] == 0
+    assert (moved("export", "verify", "runs")[0], lost.is_file()) == (0, True)
+
+
 def test_a_second_run_of_a_state_ends_at_once(moved: Moved) -> None:
     moved.now = START + 3 * 3600
     with States(moved.shell.home / "states").locked("timed"):
@@ -430,6 +521,21 @@ def test_an_end_before_the_start_that_a_state_gives_is_refused(moved: Moved) -> 
     )
 
 
+def test_a_length_as_the_end_counts_from_where_each_run_of_a_state_starts(moved: Moved) -> None:
+    moved.now = START + 5 * 3600
+    for _ in range(2):
+        code, said = hourly(moved, "--to", "2h")
+        assert (code, said.split(" bytes")[0]) == (0, "svcctl: rows=24")
+    assert left(moved.shell.home / "out") == [f"2024-01-31T0{hour}.csv" for hour in range(4)]
+
+
+def test_an_export_whose_service_is_gone_says_how_it_goes_on(moved: Moved, proxied: tuple[Shell, FaultyProxy]) -> None:
+    moved.now = START + 3 * 3600
+    proxied[1].choose = broken(0, 1)
+    code, said = hourly(moved, "--retries", "0")
+    assert (code, said.splitlines()[1:]) == (6, ["hint: the same command again fetches only what is missing"])
+
+
 def test_the_figures_of_a_run_are_written_after_a_failure_too(
     moved: Moved, proxied: tuple[Shell, FaultyProxy], tmp_path: Path
 ) -> None:
@@ -442,11 +548,21 @@ def test_the_figures_of_a_run_are_written_after_a_failure_too(
 
     proxied[1].choose = broken(1)
     assert hourly(moved, "--metrics", str(file), "--retries", "0")[0] == 6
-    failed = {"success": "0", "retries": "0", "timestamp_seconds": "1706670000", "duration_seconds": "0"}
-    assert figures() == failed
+    ended = {"timestamp_seconds": "1706670000", "duration_seconds": "0", "retries": "0"}
+    failed = figures()
+    fetched = int(failed["windows_fetched"])  # the other worker may have been at its window still
+    assert failed == ended | {
+        "success": "0",
+        "until_seconds": "1706659200",
+        "rows": str(12 * fetched),
+        "bytes": failed["bytes"],
+        "windows": "2",
+        "windows_fetched": str(fetched),
+        "windows_missing": str(2 - fetched),
+    }
     proxied[1].choose = lambda body: None
     assert hourly(moved, "--metrics", str(file))[0] == 0
-    assert figures() == failed | {
+    assert figures() == ended | {
         "success": "1",
         "until_seconds": "1706666400",
         "rows": "24",
@@ -455,6 +571,67 @@ def test_the_figures_of_a_run_are_written_after_a_failure_too(
         "windows_fetched": figures()["windows_fetched"],
         "windows_missing": "0",
     }
+    nothing = ("rows", "bytes", "windows", "windows_fetched", "windows_missing")
+    nothing_yet = ended | {"success": "1", "until_seconds": "1706666400", **dict.fromkeys(nothing, "0")}
+    assert (hourly(moved, "--metrics", str(file))[0], figures()) == (0, nothing_yet)
+    assert hourly(moved, "--metrics", str(file), "--to", "today")[0] == 2
+    assert figures() == nothing_yet | {"success": "0"}
+    assert hourly(moved, "--metrics", str(file))[0] == 0
+    assert hourly(moved, "--metrics", str(file), "--window", "1x")[0] == 2
+    assert figures() == nothing_yet | {"success": "0", "until_seconds": "0"}
+    assert hourly(moved, "--metrics", str(file))[0] == 0
+    with States(moved.shell.home / "states").locked("timed"):
+        assert hourly(moved, "--metrics", str(file))[0] == 9
+    assert figures() == nothing_yet
+
+
+def test_a_state_belongs_to_a_directory_and_is_found_from_another_one(
+    moved: Moved, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved.now = START + 3 * 3600
+    one, other = moved.shell.home / "a", moved.shell.home / "b"
+    command = ("export", QUERY, "--from", "2024-01-31", "--state", "there", "-o", "{start:%FT%H}.csv")
+    for folder in (one, other):
+        folder.mkdir()
+    monkeypatch.chdir(one)
+    assert moved(*command)[0] == 0
+    monkeypatch.chdir(other)
+    assert moved(*command) == (
+        2,
+        f"svcctl: error: the state belongs to the export to {one}/{{start:%FT%H}}.csv\n"
+        f"hint: run it in {one}, or give another name to --state\n",
+    )
+    assert moved("export", "verify", "there") == (0, "svcctl: 2 files, 662 bytes: all as they were exported\n")
+    path = States(moved.shell.home / "states").path("there")
+    document = json.loads(path.read_text())
+    del document["directory"]  # as an earlier version wrote it
+    path.write_text(json.dumps(document))
+    assert moved("export", "status", "there") == (
+        4,
+        "svcctl: error: the state 'there' writes to '{start:%FT%H}.csv', where nothing is exported\n"
+        "hint: its path is relative: ask in the directory in which its export runs\n",
+    )
+    monkeypatch.chdir(one)
+    moved.now += 3600
+    assert moved(*command)[0] == 0
+
+
+def test_a_first_run_that_goes_on_or_was_killed_has_a_status(proxied: tuple[Shell, FaultyProxy]) -> None:
+    shell, proxy = proxied
+    proxy.choose = broken(1, fault="stall")
+    process = shell.start(
+        "export", QUERY, *HOURS, "--state", "first", "-o", "{start:%FT%H}.csv", stderr=subprocess.PIPE
+    )
+    try:
+        deadline = time.monotonic() + 30
+        while proxy.asked.total() < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert "next run from,2024-01-31T00:00:00Z" in shell("export", "status", "first").stdout
+    finally:
+        process.kill()
+        process.communicate()
+    assert "next run from,2024-01-31T00:00:00Z" in shell("export", "status", "first").stdout
 
 
 def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
@@ -476,6 +653,41 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
         (
             ("export", QUERY, *HOURS, "-o", "-", "-f", "csv"),
             "svcctl: error: an export is written to files\nhint: to print rows: svcctl query\n",
+        ),
+        (
+            ("export", QUERY, *HOURS, "-o", ""),
+            "svcctl: error: --output is empty\nhint: name a file, as in -o events.csv\n",
+        ),
+        (
+            ("export", QUERY, *HOURS, "-o", "."),
+            "svcctl: error: . is a directory\nhint: name a file in it, as in -o events.csv\n",
+        ),
+        (
+            ("export", QUERY, *HOURS, "-o", "~/all.csv"),
+            "svcctl: error: ~/all.csv begins with ~, which the shell replaces outside quotes only\n"
+            'hint: write "$HOME/all.csv"\n',
+        ),
+        (
+            ("export", "--status", "auth"),
+            "svcctl: error: no such option: --status\n"
+            "hint: use: svcctl export status NAME; see 'svcctl export --help'\n",
+        ),
+        (
+            ("export", QUERY, *HOURS, "-o", "all.json"),
+            "svcctl: error: the ending of 'all.json' is not that of an export format\n"
+            "hint: endings are .csv, .tsv, .ndjson, .parquet; another one needs --format\n",
+        ),
+        (
+            ("export", QUERY, *HOURS, "-o", "nowhere/all.csv"),
+            "svcctl: error: the directory nowhere does not exist\nhint: make it with: mkdir -p nowhere\n",
+        ),
+        (
+            ("export", QUERY, *HOURS, "-o", "/proc/all.csv"),
+            "svcctl: error: cannot write /proc/all.csv: No such file or directory\n",
+        ),
+        (
+            ("export", QUERY, *HOURS, "-o", "all.csv", "--max-time", "soon"),
+            "svcctl: error: 'soon' is not a time limit\nhint: write seconds such as 30, or a length such as 5m\n",
         ),
         (
             ("export", QUERY, *HOURS, "-o", "all.csv", "--metrics", "nowhere/a.prom"),
@@ -500,6 +712,17 @@ def test_impossible_exports_are_refused_with_a_hint(home: Shell, arguments: tupl
     assert (done.returncode, done.stderr, left(home.home)) == (2, told, [])
 
 
+def test_a_mistake_in_the_query_is_shown_once_and_not_as_that_of_a_window(home: Shell) -> None:
+    done = home("export", f"{QUERY} select m", *HOURS, "-o", "all.csv", "--on-error", "continue")
+    assert (done.returncode, re.sub(r"cid \w+", "cid …", done.stderr), left(home.home)) == (
+        1,
+        "svcctl: error: line 1, column 26: no column 'm' (columns are eventdate, n) (code 1, cid …)\n"
+        "  from timed.events select m\n"
+        "                           ^\n",
+        [],
+    )
+
+
 def test_what_never_ran_has_no_status(home: Shell) -> None:
     done = home("export", "status", "nothing")
     assert (done.returncode, done.stderr) == (
@@ -520,12 +743,37 @@ def test_ctrl_c_leaves_no_file_and_the_next_run_completes_it(proxied: tuple[Shel
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=20)[1] == (
-        b"svcctl: the same command again fetches only what is missing\nsvcctl: interrupted\n"
+        b"svcctl: interrupted\nhint: the same command again fetches only what is missing\n"
     )
     assert (process.returncode, left(shell.home)) == (130, [])
     proxy.choose = lambda body: None
     assert shell(*command).returncode == 0
     assert (shell.home / "all.csv").read_text() == shell("query", QUERY, *HOURS, "-f", "csv").stdout
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "said"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended by SIGTERM")]
+)
+def test_collectors_learn_that_a_signal_ended_the_export(
+    proxied: tuple[Shell, FaultyProxy], sent: signal.Signals, code: int, said: str
+) -> None:
+    shell, proxy = proxied
+    proxy.choose = broken(4, fault="stall")
+    collected = ("--metrics", "a.prom", "--log-format", "json")
+    process = shell.start(
+        "export", QUERY, *HOURS, "-o", "all.csv", "--workers", "1", *collected, stderr=subprocess.PIPE
+    )
+    deadline = time.monotonic() + 30
+    while proxy.asked.total() < 5:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(sent)
+    events = [json.loads(line) for line in process.communicate(timeout=20)[1].splitlines()]
+    resumes = "the same command again fetches only what is missing"
+    told = {"event": "error", "message": said, "hint": resumes, "exit": code}
+    assert events[-1] == told
+    assert (process.returncode, left(shell.home)) == (code, ["a.prom"])
+    assert 'svcctl_export_success{export="all.csv"} 0\n' in (shell.home / "a.prom").read_text()
 
 
 def test_a_job_with_an_empty_environment_exports(home: Shell) -> None:

@@ -85,25 +85,10 @@ def test_several_jobs_are_all_tried_and_the_worst_code_is_the_commands(jobs: She
     assert [json.loads(line)["id"] for line in done.stdout.split("\n")[:-1]] == [running]
     assert [re.sub(r"cid \w+", "cid", line) for line in done.stderr.split("\n")] == [
         f"svcctl: error: no job {NOWHERE} (code 100, cid)",
+        "hint: list the jobs with 'svcctl job list'",
         f"svcctl: error: job {stopped} is STOPPED: only a running job can be stopped (code 108, cid)",
         "",
     ]
-
-
-def test_nothing_on_standard_input_is_nothing_to_do(jobs: Shell) -> None:
-    done = jobs("job", "stop", "-", stdin="")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
-@pytest.mark.parametrize("verb", ["show", "stop", "start", "wait"])
-def test_an_unknown_job_exits_4(jobs: Shell, verb: str) -> None:
-    done = jobs("job", verb, NOWHERE)
-    assert (done.returncode, done.stdout) == (4, "")
-    assert done.stderr.startswith(f"svcctl: error: no job {NOWHERE} (code 100, cid ")
-
-
-def test_removing_an_unknown_job_exits_4(jobs: Shell) -> None:
-    assert jobs("job", "rm", "--yes", NOWHERE).returncode == 4
 
 
 def test_stopping_a_stopped_job_and_starting_a_running_one_exit_5(jobs: Shell) -> None:
@@ -112,16 +97,6 @@ def test_stopping_a_stopped_job_and_starting_a_running_one_exit_5(jobs: Shell) -
     assert jobs("job", "stop", job_id).returncode == 0
     assert jobs("job", "stop", job_id).returncode == 5
     assert jobs("job", "start", job_id).returncode == 0
-
-
-def test_removing_asks_and_without_a_terminal_removes_nothing(jobs: Shell) -> None:
-    job_id = launch(jobs)
-    done = jobs("job", "rm", job_id)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (f"svcctl: error: this needs confirmation: Remove {job_id}?\nhint: add --yes\n")
-    done = jobs("job", "rm", "-", stdin=f"{job_id}\n{launch(jobs)}\n")
-    assert (done.returncode, done.stderr.split("?")[0]) == (2, "svcctl: error: this needs confirmation: Remove 2 jobs")
-    assert jobs("job", "show", job_id).returncode == 0
 
 
 @pytest.mark.parametrize(("answer", "code", "left"), [("n", 130, 1), ("", 130, 1), ("y", 0, 0)])
@@ -194,7 +169,7 @@ def test_watching_on_a_terminal_leaves_the_last_frame(jobs: Shell) -> None:
     assert other.count("\x1b[H\x1b[2J") >= 2
     lines = after.split("\r\n")
     assert lines[0].startswith("id")
-    assert lines[2].startswith(job_id.partition("-")[0] + "  RUNNING")
+    assert lines[2].startswith(job_id.partition("-")[0] + "  RUNNING  donothing_")
     assert lines[3].startswith("1 job, 20")
     assert all(len(line) <= 100 for line in lines)
 
@@ -260,13 +235,6 @@ def test_what_looks_like_a_mistake_is_noted_and_sent(jobs: Shell) -> None:
         "svcctl: donothing has no parameter 'friendlyname' (sent anyway): did you mean 'friendlyName'?\n"
         "svcctl: donothing has no parameter 'colour' (sent anyway)\n"
     )
-    done = jobs("query", "from sample", "--from", "1h", "--dest", "kafak")
-    assert done.returncode == 1
-    note, error, *_ = done.stderr.split("\n")
-    assert note == "svcctl: unknown destination type 'kafak' (sent anyway): did you mean 'kafka'?"
-    assert re.sub(r"cid \w+", "cid", error) == (
-        "svcctl: error: unknown destination.type 'kafak' (did you mean 'kafka'?) (code 1, cid)"
-    )
 
 
 @pytest.mark.parametrize(
@@ -277,6 +245,8 @@ def test_what_looks_like_a_mistake_is_noted_and_sent(jobs: Shell) -> None:
         (["--dest", "donothing", "--output", "x"], "--output cannot be used with --dest: no rows come back"),
         (["--dest", "donothing", "--fail-on-empty"], "--fail-on-empty cannot be used with --dest: no rows come back"),
         (["--dest", "donothing", "--follow", "--to", "now"], "--follow and --to exclude each other"),
+        (["--dest", "nosuch"], "unknown destination type 'nosuch'"),
+        (["--dest", "kafka"], "kafka needs topic and bootstrap.servers"),
         (["--dest-json", "absent"], "the destination cannot be read from absent: No such file or directory"),
         (["--dest-json", "/dev/null"], "/dev/null is not a destination in JSON"),
         (["--dest", "donothing", "--to", "1"], "the range ends before it starts: from "),
@@ -300,7 +270,7 @@ def test_no_secret_is_in_the_log_or_the_list(jobs: Shell) -> None:
         )
     )
     job_id = launch(jobs, "--follow", "--dest", "s3", "--dest-json", "dest.json")
-    done = jobs("-v", "job", "wait", job_id, "--for", "COMPLETED", "--max-time", "5")
+    done = jobs("-v", "job", "wait", job_id, "--for", "COMPLETED", "--max-time", "5", "--keep-waiting")
     assert done.returncode == 6
     assert "127.0.0.1:1" in done.stderr
     shown = done.stdout + done.stderr + jobs("-v", "job", "list", "-f", "json").stdout

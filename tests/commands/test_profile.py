@@ -111,6 +111,118 @@ def test_without_a_terminal_nobody_is_asked(shell: Shell) -> None:
     )
 
 
+def test_a_list_marks_the_profile_in_use_and_says_how_each_authorizes(shell: Shell) -> None:
+    shell("profile", "set", "prod", "base_url=https://events.example.com", "token_file=t")
+    shell("profile", "use", "prod")
+    assert shell("profile", "list").stdout == (
+        "name,used,auth,base_url\n"
+        "prod,true,token,https://events.example.com\n"
+        "local,false,signature,\n"
+        "local-reseller,false,signature,\n"
+    )
+    assert shell("profile", "list", "-f", "table").stdout.split("\n")[2:4] == [
+        "prod            *     token      https://events.example.com",
+        "local                 signature  -",
+    ]
+
+
+def test_a_profiles_file_that_is_not_there_stops_only_what_needs_a_profile(shell: Shell) -> None:
+    missing = str(shell.home / "none.yaml")
+    listed = shell("profile", "list", SVCCTL_CONFIG=missing)
+    note = f"svcctl: profiles file {missing} (SVCCTL_CONFIG) does not exist\n"
+    assert (listed.returncode, listed.stdout.split("\n")[1]) == (0, "local,true,signature,")
+    assert listed.stderr.startswith(note)
+    (shell.home / "roles.yaml").write_text("{name: Watch, policies: [Search]}\n")
+    linted = shell("role", "lint", "roles.yaml", SVCCTL_CONFIG=missing)
+    assert (linted.returncode, "does not exist" in linted.stderr) == (0, True)
+    asked = shell("--config", missing, "job", "list")
+    assert (asked.returncode, asked.stderr) == (
+        2,
+        f"svcctl: error: profiles file {missing} does not exist\n"
+        "hint: --config names it; 'svcctl profile set NAME' creates it\n",
+    )
+
+
+def test_plain_http_to_another_machine_is_told_at_once(shell: Shell) -> None:
+    done = shell("profile", "set", "prod", "base_url=http://events.example.com")
+    assert (done.returncode, done.stderr) == (
+        0,
+        "svcctl: base_url http://events.example.com would send secrets unencrypted, so requests are refused: "
+        "use https://\n",
+    )
+    assert shell("profile", "set", "prod", "base_url=http://127.0.0.1:8080").stderr == ""
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        *("base_url=https://a.example:99999", "base_url=https://[::1", "base_url=https://a..b", "base_url=https://a b"),
+        *("format=yaml", "time_zone=Mars", "date_format=us"),
+    ],
+)
+def test_a_value_that_would_fail_at_its_use_is_refused(field: str, shell: Shell) -> None:
+    done = shell("profile", "set", "prod", field)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert not (shell.home / ".config" / "svcctl" / "config.yaml").exists()
+
+
+def test_service_refuses_the_profile_of_another_service(shell: Shell) -> None:
+    shell("profile", "set", "prod", "base_url=https://events.example.com")
+    done = shell("-p", "prod", "service", "reset", "--yes")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "svcctl: error: 'svcctl service' is about the service on this machine, and not about profile prod\n"
+        "hint: leave out --profile\n",
+    )
+
+
+def test_an_editor_changes_the_file_which_stays_whole_and_closed_to_others(shell: Shell) -> None:
+    shell("profile", "set", "prod", "base_url=https://a.example.com")
+    path = shell.home / ".config" / "svcctl" / "config.yaml"
+    before = path.read_text()
+    changed = shell("profile", "edit", VISUAL="sed -i s/a.example/b.example/")
+    assert (changed.returncode, changed.stderr) == (0, "")
+    assert stored(shell) == {"base_url": "https://b.example.com"}
+    assert path.stat().st_mode & 0o777 == 0o600
+    after = path.read_text()
+    assert after != before
+    for editor, error in (
+        (
+            "sed -i s/base_url/base_ulr/",
+            f"unknown field 'base_ulr' in profile prod in {path}.edited\n"
+            f"hint: did you mean 'base_url'? {path} is unchanged",
+        ),
+        (
+            "sed -i '$a\\    format: yaml'",
+            "unknown format 'yaml'\nhint: formats are: auto, table, vertical, chart, csv",
+        ),
+        ("sed -i s/b.example.com/b.example.com:99999/", "base_url cannot be used: 'https://b.example.com:99999' is"),
+        ("sed -i 1i\\{", f"profiles file {path}.edited, line"),
+        ("false", "the editor 'false' ended with 1: nothing was changed\n"),
+        ("nosuch-editor", "the editor 'nosuch-editor' cannot be used: No such file or directory\nhint: set VISUAL"),
+    ):
+        done = shell("profile", "edit", EDITOR=editor)
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"svcctl: error: {error}")
+        assert path.read_text() == after
+    kept = path.with_name("config.yaml.edited")
+    assert (kept.read_text()[:2], kept.stat().st_mode & 0o777) == ("{\n", 0o600)
+    unchanged = shell("profile", "edit", EDITOR="true")
+    assert (unchanged.returncode, unchanged.stderr) == (0, f"svcctl: {path} was not changed\n")
+    assert shell("profile", "edit", EDITOR="sed -i s/b.example/c.example/").returncode == 0
+    assert not kept.exists()
+
+
+def test_nobody_changes_the_file_while_it_is_edited(shell: Shell) -> None:
+    shell("profile", "set", "prod", "base_url=https://a.example.com")
+    inner = f"{COMMAND} profile set other base_url=https://c.example.com 2>seen; echo $? >>seen"
+    (shell.home / "editor").write_text(f"#!/bin/sh\n{inner}\n")
+    (shell.home / "editor").chmod(0o755)
+    shell("profile", "edit", EDITOR=str(shell.home / "editor"))
+    path = shell.home / ".config" / "svcctl" / "config.yaml"
+    assert (shell.home / "seen").read_text() == f"svcctl: error: profiles file {path} is being edited\n9\n"
+
+
 # A person
 
 
@@ -163,8 +275,9 @@ def test_a_terminal_is_as_it_was_after_a_secret_was_interrupted(shell: Shell, te
     terminal.wait_for("api_secret (API secret) (not shown):")
     terminal.type("C-c")
     terminal.wait_for("svcctl: interrupted")
+    terminal.clear()  # or the question of before would be taken for the next one
     # readline sets the terminal anew for its own line, so a program looks at what svcctl left.
-    terminal.type(f"clear; {COMMAND} profile set prod base_url=https://events.example.com api_key=k; stty -a", "Enter")
+    terminal.type(f"{COMMAND} profile set prod base_url=https://events.example.com api_key=k; stty -a", "Enter")
     terminal.wait_for("api_secret (API secret) (not shown):")
     terminal.type("C-c")
     screen = terminal.wait_for("svcctl: interrupted", "icanon")

@@ -22,12 +22,12 @@ FIRST = ("from sample limit 1", *DAY)
 
 PRINTED = {
     "table": """\
-eventdate                name                               n              x  ok
------------------------  ------------------  ----------------  -------------  -----
-2024-01-31 10:00:00.000  plain                              1            0.5  true
-2024-01-31 10:00:01.000  comma, "quote"      9007199254740993           null  false
-2024-01-31 10:00:02.007  [brackets] 漢字 😀                -3  10000000000.0  null
-2024-01-31 10:00:03.000  two\\nlines                      null           2.25  true
+eventdate (UTC)          name                               n               x  ok
+-----------------------  ------------------  ----------------  --------------  -----
+2024-01-31 10:00:00.000  plain                              1            0.5   true
+2024-01-31 10:00:01.000  comma, "quote"      9007199254740993            null  false
+2024-01-31 10:00:02.007  [brackets] 漢字 😀                -3  10000000000.0   null
+2024-01-31 10:00:03.000  two\\nlines                      null            2.25  true
 """,
     "csv": SAMPLE.replace("1e10", "10000000000.0"),
     "tsv": """\
@@ -117,7 +117,7 @@ def test_dates_are_printed_in_the_format_and_zone_asked_for(service: Shell) -> N
         "eventdate\n2024-01-31T12:00:00.000+0200\n"
     )
     assert service("query", "from sample select eventdate limit 1", *DAY, *options, "-f", "table").stdout == (
-        "eventdate (GMT+2)\n-------------------------\n2024-01-31T12:00:00+02:00\n"
+        "eventdate (GMT+2)\n------------------------\n2024-01-31T12:00:00+0200\n"
     )
 
 
@@ -185,7 +185,7 @@ def test_an_empty_answer_is_a_success_unless_told_otherwise(service: Shell, tmp_
         done = service(*query, "--fail-on-empty", "-f", name, "-o", str(tmp_path / "rows"))
         assert (done.returncode, done.stderr) == (
             8,
-            "svcctl: error: the query has no rows\nhint: without --fail-on-empty this succeeds\n",
+            "svcctl: error: no rows from 2024-01-31 00:00:00 to 2024-02-01 00:00:00 (UTC)\n",
         )
     assert list(tmp_path.iterdir()) == []
 
@@ -196,8 +196,7 @@ def test_an_empty_answer_is_a_success_unless_told_otherwise(service: Shell, tmp_
         (
             ["from sample"],
             2,
-            "svcctl: error: missing option '--from'\n"
-            "hint: Start of the range; 1h means one hour ago (see 'svcctl help dates'); see 'svcctl query --help'\n",
+            "svcctl: error: missing --from\nhint: add --from DATE, such as --from 1h; see 'svcctl query --help'\n",
         ),
         (
             ["--from", "1d"],
@@ -215,13 +214,13 @@ def test_an_empty_answer_is_a_success_unless_told_otherwise(service: Shell, tmp_
             2,
             "svcctl: error: unknown format 'cvs'\n"
             "hint: formats are: auto, table, vertical, chart, csv, tsv, ndjson, json, json/compact, json/simple, "
-            "json/simple/compact, msgpack, xml, xls\n",
+            "json/simple/compact, msgpack, xml, xls, parquet\n",
         ),
         (
             ["from sample", "--from", "1d", "-f", "ndjson", "--time-zone", "GMT+2"],
             2,
             "svcctl: error: --time-zone does not apply to ndjson: its timestamps are epoch milliseconds\n"
-            "hint: use it with csv, tsv, xml, xls, table or vertical\n",
+            "hint: use it with csv, tsv, xml, xls, table or vertical; in jq: (.eventdate/1000|todate)\n",
         ),
         (
             ["from sample where {{x}}", "--from", "1d", "--var", "y=1"],
@@ -231,7 +230,7 @@ def test_an_empty_answer_is_a_success_unless_told_otherwise(service: Shell, tmp_
         (
             ["from sample", "--from", "1d", "--limit", "-1"],
             2,
-            "svcctl: error: invalid value for '--limit': -1 is less than 0\nhint: see 'svcctl query --help'\n",
+            "svcctl: error: --limit -1 is less than 0\nhint: see 'svcctl query --help'\n",
         ),
         (
             ["from sample", "--from", "1d", "-F", "/none"],
@@ -350,12 +349,14 @@ def test_a_killed_query_leaves_at_most_the_part_file(service: Shell, tmp_path: P
         (
             {"SVCCTL_BASE_URL": "http://127.0.0.1:1", "SVCCTL_TOKEN": "x"},
             6,
-            "svcctl: error: no answer from 127.0.0.1:1: Connection refused\n",
+            "svcctl: error: no answer from 127.0.0.1:1: Connection refused\n"
+            "hint: find out why with 'svcctl profile check'\n",
         ),
         (
             {"SVCCTL_BASE_URL": "https://nowhere.invalid", "SVCCTL_TOKEN": "x"},
             6,
-            "svcctl: error: no answer from nowhere.invalid: Name or service not known\n",
+            "svcctl: error: no answer from nowhere.invalid: Name or service not known\n"
+            "hint: find out why with 'svcctl profile check'\n",
         ),
         (
             {"SVCCTL_BASE_URL": "http://192.0.2.1", "SVCCTL_TOKEN": "x"},

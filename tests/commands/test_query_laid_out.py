@@ -34,24 +34,13 @@ def test_a_column_whose_name_holds_a_comma_is_quoted(service: Shell) -> None:
 
 
 def test_an_unknown_column_is_reported_with_the_nearest_first(service: Shell) -> None:
-    done = service("query", "from sample", *DAY, "-f", "table", "--columns", "ok,nmae")
-    assert (done.returncode, done.stdout) == (2, "")
-    message, hint, _ = done.stderr.split("\n")
-    assert message == "svcctl: error: no column 'nmae'"
-    assert hint.startswith("hint: columns are: name, ")
-    assert sorted(hint.removeprefix("hint: columns are: ").split(", ")) == ["eventdate", "n", "name", "ok", "x"]
-
-
-@pytest.mark.parametrize("format", ["csv", "ndjson", "json/compact", "xls", "auto"])
-def test_other_formats_have_the_querys_columns(shell: Shell, format: str) -> None:
-    done = shell("query", "from sample", *DAY, "-f", format, "--columns", "n")
-    name = "csv" if format == "auto" else format
-    assert (done.returncode, done.stdout, done.stderr) == (
-        2,
-        "",
-        f"svcctl: error: --columns does not apply to {name}\n"
-        "hint: select the columns in the query, or use one of: table, vertical, chart\n",
-    )
+    for option in ("--columns", "--sort"):
+        done = service("query", "from sample", *DAY, "-f", "table", option, "ok,nmae")
+        assert (done.returncode, done.stdout, done.stderr) == (
+            2,
+            "",
+            "svcctl: error: no column 'nmae'\nhint: did you mean 'name'? columns are: eventdate, name, n, x, ok\n",
+        )
 
 
 @pytest.mark.parametrize("columns", ["", "a,", ",", "a,,b"])
@@ -98,12 +87,14 @@ def test_buckets_are_charted_over_time(service: Shell) -> None:
     query = ("query", "from sample group every 1s select count() as n", *DAY, "--chart", "--time-zone", "GMT+2")
     assert service(*query).stdout.split("\n") == [
         "n by eventdate (GMT+2)",
+        "(no rows in 36000 periods)",
         *(f"2024-01-31 12:00:0{second}  1  " + "#" * 56 for second in range(4)),
+        "(no rows in 50396 periods)",
         "",
     ]
     colored = service(*query, "--color", "always").stdout
-    assert "\x1b[36m⠉" in colored
-    assert "12:00:00" in colored
+    assert "\x1b[36m⠈\x1b[0m" in colored
+    assert "00:00" in colored
 
 
 @pytest.mark.parametrize(
@@ -133,5 +124,5 @@ def test_rows_that_cannot_be_charted_end_in_a_usage_error(service: Shell) -> Non
 
 
 def test_a_chart_asks_for_the_same_as_a_table(shell: Shell) -> None:
-    done = shell("query", "from sample", *DAY, "--chart", "--dry-run")
+    done = shell("query", "from sample select n", *DAY, "--chart", "--dry-run")
     assert json.loads(done.stdout[done.stdout.index("{") :])["mode"] == {"type": "json/simple/compact"}

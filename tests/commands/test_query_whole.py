@@ -39,8 +39,18 @@ def waits(process: int) -> bool:
     return Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(") ")[2][0] == "S"
 
 
-@pytest.mark.parametrize("name", ["csv", "json", "xls"])
-def test_ctrl_c_while_a_file_is_being_written_leaves_none(service: Shell, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "sent", "code", "said"),
+    [
+        ("csv", signal.SIGINT, 130, b"svcctl: interrupted\n"),
+        ("json", signal.SIGINT, 130, b"svcctl: interrupted\n"),
+        ("xls", signal.SIGINT, 130, b"svcctl: interrupted\n"),
+        ("csv", signal.SIGTERM, 143, b"svcctl: ended by SIGTERM\n"),
+    ],
+)
+def test_a_signal_while_a_file_is_being_written_leaves_none(
+    service: Shell, tmp_path: Path, name: str, sent: signal.Signals, code: int, said: bytes
+) -> None:
     target = tmp_path / "rows"
     process = service.start(
         "query", "from demo.ecommerce.data", "--from", "30d", "-f", name, "-o", str(target), stderr=subprocess.PIPE
@@ -50,9 +60,9 @@ def test_ctrl_c_while_a_file_is_being_written_leaves_none(service: Shell, tmp_pa
     while not (part.exists() and (part.stat().st_size > 0 or waits(process.pid))):
         assert time.monotonic() < deadline
         time.sleep(0.005)
-    process.send_signal(signal.SIGINT)
-    assert process.communicate()[1] == b"svcctl: interrupted\n"
-    assert (process.returncode, list(tmp_path.iterdir())) == (130, [])
+    process.send_signal(sent)
+    assert process.communicate()[1] == said
+    assert (process.returncode, list(tmp_path.iterdir())) == (code, [])
 
 
 def test_a_service_with_a_limit_that_is_no_time_does_not_start_and_says_why(shell: Shell) -> None:

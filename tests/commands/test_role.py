@@ -17,7 +17,7 @@ OPTIONS: dict[str, list[tuple[list[str], dict[str, Any]]]] = {
     "policies": [
         ([], {}),
         (["--policies", "Search"], {"policies": ["Search"]}),
-        (["--policies", "Search", "--policies", "A, B"], {"policies": ["Search", "A, B"]}),
+        (["--policies", "Search,Alerts", "--policies", '"A, B"'], {"policies": ["Search", "Alerts", "A, B"]}),
         (["--policies", "*"], {"policies": "*"}),
         (["--policies", ""], {"policies": []}),
     ],
@@ -97,7 +97,10 @@ def test_an_update_may_rename_and_remove_the_default(reseller: Any) -> None:
             "a role is given by --file and by options\nhint: change the file, or leave out --file",
         ),
         (("update", "acme", "--policies", "x"), "the options: no role is named\nhint: put its name after the domain"),
-        (("update", "acme", "r"), "no role given\nhint: describe it with options or with --file"),
+        (
+            ("update", "acme", "r"),
+            "nothing to change: no field is given\nhint: describe it with options or with --file",
+        ),
     ],
 )
 def test_what_cannot_be_sent_is_not(reseller: Any, arguments: tuple[str, ...], message: str) -> None:
@@ -208,6 +211,39 @@ def test_an_error_in_a_file_stops_everything_before_it_begins(reseller: Any, fil
             f"svcctl: error: {file}, line 12: unknown field 'polices' (did you mean 'policies'?)\n"
             f"hint: see it with 'svcctl role lint {file}'\n",
         )
+
+
+def test_lint_goes_on_past_a_file_that_it_cannot_read_and_says_which_files_are_clean(
+    reseller: Any, file: Path, tmp_path: Path
+) -> None:
+    twice, empty, torn = tmp_path / "twice.yaml", tmp_path / "empty.yaml", tmp_path / "torn.yaml"
+    twice.write_text("- name: A\n  policies: Search\n- name: A\n")
+    empty.write_text("")
+    torn.write_text("name: [\n")
+    absent = tmp_path / "absent.yaml"
+    done = reseller("role", "lint", *map(str, (twice, file, empty, torn, absent)), "-f", "ndjson")
+    assert [(one["file"], one["line"], one["message"]) for one in map(json.loads, done.stdout.splitlines())] == [
+        (str(twice), 3, f"role 'A' appears twice, first in {twice}, line 1"),
+        (str(empty), None, "it holds no role"),
+        (str(torn), 2, "column 1: not YAML: expected the node content, but found '<stream end>'"),
+        (str(absent), None, f"roles cannot be read from {absent}: No such file or directory"),
+    ]
+    assert (done.code, done.stderr) == (2, f"svcctl: error: 4 errors in {twice}, {empty}, {torn}, {absent}\n")
+    people = reseller("role", "lint", str(file), str(empty), "-f", "table").stdout.split("\n")
+    assert [" ".join(line.split()) for line in people[2:]] == [
+        f"{empty} - - error - it holds no role",
+        f"{file}: 2 roles, no findings",
+        "",
+    ]
+    people = reseller("role", "lint", str(file), "-f", "table")
+    assert (people.code, people.stdout, people.stderr) == (0, f"{file}: 2 roles, no findings\n", "")
+
+
+def test_a_dry_run_shows_what_a_role_with_only_a_name_grants(reseller: Any, acme: None, file: Path) -> None:
+    file.write_text("name: Everything\n")
+    assert reseller("role", "apply", "acme", "-F", str(file), "--dry-run").stdout == (
+        "new role 'Everything' in acme\n+ policies: all\n+ applications: all\n+ resourceIds: all\n"
+    )
 
 
 def test_lint_says_where_what_is_wrong_and_exits_2_for_errors(reseller: Any, file: Path) -> None:
@@ -346,7 +382,7 @@ def test_an_unknown_domain_is_not_taken_for_an_unknown_role(reseller: Any, file:
     done = reseller("role", command, "nemo", "-F", str(file), "--yes")
     assert (done.code, done.stderr, len(done.sent)) == (
         4,
-        "svcctl: error: invalid domain: there is no nemo@demo (code 106)\n",
+        "svcctl: error: no domain nemo@demo (code 106)\n",
         1,
     )
 
@@ -365,24 +401,30 @@ def test_roles_are_listed_shown_and_removed(reseller: Any, file: Path) -> None:
         "Readers      Search          -             -            -                       -",
     ]
     shown = reseller("role", "show", "acme", "Readers", "-f", "json")
-    assert json.loads(shown.stdout) == [
-        {
-            "name": "Readers",
-            "policies": ["Search"],
-            "applications": [],
-            "resourceIds": {"ids": []},
-            "defaultApplicationName": None,
-            "description": None,
-            "finderName": None,
-            "alertPermissions": [],
-            "defVault": 1,
-            "maxVault": 1,
-        }
-    ]
+    assert json.loads(shown.stdout) == {
+        "name": "Readers",
+        "policies": ["Search"],
+        "applications": [],
+        "resourceIds": {"ids": []},
+        "defaultApplicationName": None,
+        "description": None,
+        "finderName": None,
+        "alertPermissions": [],
+        "defVault": 1,
+        "maxVault": 1,
+    }
+    mistyped = reseller("role", "show", "acme", "readrs")
+    assert (mistyped.code, mistyped.stderr.split("\n")[1]) == (4, "hint: did you mean 'Readers'?")
     alone = reseller("role", "rm", "acme", "Readers")
     assert (alone.code, alone.stderr) == (
         2,
         "svcctl: error: this needs confirmation: Delete role 'Readers' of acme?\nhint: add --yes\n",
+    )
+    mistyped = reseller("role", "rm", "acme", "readrs", answers=["y"])
+    assert (mistyped.code, mistyped.questions, mistyped.stderr.split("\n")[1]) == (
+        4,
+        [],
+        "hint: did you mean 'Readers'?",
     )
     assert reseller("role", "rm", "acme", "Readers", answers=["y"]).code == 0
     gone = reseller("role", "rm", "acme", "Readers", "--yes")
@@ -393,3 +435,23 @@ def test_roles_are_listed_shown_and_removed(reseller: Any, file: Path) -> None:
     needed = reseller("role", "rm", "acme", "Readers", "--yes", "--if-needed")
     assert (needed.code, needed.stderr) == (0, "svcctl: nothing to do: domain acme@demo has no role 'Readers'\n")
     assert reseller("role", "rm", "nemo", "Readers", "--yes", "--if-needed").code == 4
+
+
+@pytest.mark.usefixtures("acme")
+def test_exported_roles_are_a_file_that_changes_nothing(reseller: Any, file: Path, tmp_path: Path) -> None:
+    file.write_text(
+        "- name: Readers\n  policies: '*'\n  applications: []\n"
+        "- {name: 'yes', description: 'a: ü', policies: Search, resourceIds: {t: [2, 1]}, applications: explorer}\n"
+    )
+    assert reseller("role", "apply", "acme", "-F", str(file), "--yes").code == 0
+    for role in ([], ["yes"]):
+        exported = reseller("role", "export", "acme", *role)
+        assert (exported.code, exported.stderr) == (0, "")
+        copy = tmp_path / "copy.yaml"
+        copy.write_text(exported.stdout)
+        again = reseller("role", "apply", "acme", "-F", str(copy), "--yes")
+        assert (again.code, again.stdout) == (0, "")
+        assert again.stderr == f"svcctl: nothing to do: the roles of acme are already as in {copy}\n"
+    assert exported.stdout == (
+        "name: 'yes'\ndescription: 'a: ü'\npolicies: [Search]\napplications: [explorer]\nresourceIds:\n  ids: [1, 2]\n"
+    )

@@ -33,20 +33,63 @@ def test_parameters_are_text_or_the_content_of_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        {"type": "kafka", "params": {"topic": "t", "maxBytesPerCommit": 1000}},
-        {"type": "kafka", "topic": "t", "maxBytesPerCommit": 1000},
+        {"type": "kafka", "params": {"topic": "t", "maxBytesPerCommit": 1000, "bootstrap.servers": "b"}},
+        {"type": "kafka", "topic": "t", "maxBytesPerCommit": 1000, "bootstrap.servers": "b"},
     ],
 )
 def test_a_file_has_the_parameters_beside_the_type_or_below_params(given: dict[str, object], tmp_path: Path) -> None:
     file = tmp_path / "destination.json"
     file.write_text(json.dumps(given), encoding="utf-8")
-    assert read_all(None, ["topic=u"], file) == (Destination("kafka", {"topic": "u", "maxBytesPerCommit": 1000}), [])
-    assert read_all("Kafka", [], file) == (Destination("Kafka", {"topic": "t", "maxBytesPerCommit": 1000}), [])
+    rest = {"maxBytesPerCommit": 1000, "bootstrap.servers": "b"}
+    assert read_all(None, ["topic=u"], file) == (Destination("kafka", {"topic": "u", **rest}), [])
+    assert read_all("Kafka", [], file) == (Destination("Kafka", {"topic": "t", **rest}), [])
 
 
-def test_unknown_types_and_keys_are_sent_with_a_warning() -> None:
-    assert read_all("ftp", ["host=h"]) == (Destination("ftp", {"host": "h"}), [])
-    assert read_all("hfds", ["file=/f"])[1] == ["unknown destination type 'hfds' (sent anyway): did you mean 'hdfs'?"]
+def test_a_file_may_name_another_type_or_lack_keys_for_a_service_that_differs(tmp_path: Path) -> None:
+    file = tmp_path / "destination.json"
+    file.write_text('{"type": "ftp", "host": "h"}', encoding="utf-8")
+    assert read_all(None, [], file) == (
+        Destination("ftp", {"host": "h"}),
+        ["unknown destination type 'ftp' (sent anyway): types are kafka, s3, hdfs, donothing"],
+    )
+    file.write_text('{"type": "kafka", "topic": "t"}', encoding="utf-8")
+    assert read_all(None, [], file) == (Destination("kafka", {"topic": "t"}), [])
+
+
+@pytest.mark.parametrize(
+    ("type_", "assignments", "message", "hint"),
+    [
+        ("nosuch", ["a=b"], "unknown destination type 'nosuch'", "types are kafka, s3, hdfs, donothing"),
+        (
+            "hfds",
+            [],
+            "unknown destination type 'hfds'",
+            "did you mean 'hdfs'? types are kafka, s3, hdfs, donothing",
+        ),
+        (
+            "kafka",
+            [],
+            "kafka needs topic and bootstrap.servers",
+            "for example: --dest kafka --dest-param topic=web --dest-param bootstrap.servers=host:9092",
+        ),
+        ("S3", ["format=zip"], "S3 needs aws.bucket", "for example: --dest S3 --dest-param aws.bucket=my-bucket"),
+        (
+            "hdfs",
+            ["file=/f"],
+            "hdfs needs fs.defaultFS",
+            "for example: --dest hdfs --dest-param fs.defaultFS=hdfs://host:8020",
+        ),
+    ],
+)
+def test_a_type_of_the_command_line_must_be_known_and_have_what_it_needs(
+    type_: str, assignments: list[str], message: str, hint: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_all(type_, assignments)
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+def test_unknown_keys_are_sent_with_a_warning() -> None:
     assert read_all("donothing", ["friendlyname=x", "colour=red"])[1] == [
         "donothing has no parameter 'friendlyname' (sent anyway): did you mean 'friendlyName'?",
         "donothing has no parameter 'colour' (sent anyway)",

@@ -38,11 +38,6 @@ def test_what_cannot_be_read_is_named_with_the_reason(tmp_path: Path, monkeypatc
     assert caught.value.message == "roles cannot be read from standard input: byte 1 is not UTF-8"
 
 
-def test_words_of_standard_input_replace_a_dash_and_each_word_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    type_in(monkeypatch, b"b c\n a\n")
-    assert text.words(["a", "-", "d"]) == ["a", "b", "c", "d"]
-
-
 def test_a_line_of_standard_input_may_not_be_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     type_in(monkeypatch, b"secret\r\nmore\n")
     assert text.line("api_secret") == "secret"
@@ -65,3 +60,12 @@ def test_standard_input_becomes_a_file_for_as_long_as_it_is_needed(
     with pytest.raises(UsageError) as caught, text.as_file(tmp_path / "none.csv", tmp_path):
         pass
     assert caught.value.message == f"no file {tmp_path}/none.csv"
+
+
+def test_who_types_at_a_terminal_is_told_what_is_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    type_in(monkeypatch, b"from a\n")
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    assert text.read("-", "the query") == "from a\n"
+    assert capsys.readouterr().err == "svcctl: reading the query from the terminal; Ctrl-D ends it\n"

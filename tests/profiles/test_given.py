@@ -43,7 +43,7 @@ class Person:
 
 
 def test_a_person_types_what_a_connection_needs() -> None:
-    person = Person("api.example.com", "https://api.example.com/", "", "KEY", "SECRET")
+    person = Person("api.example.com", "", "https://api.example.com/", "", "KEY", "SECRET")
     assert typed({}, {}, person.ask, person.notes.append) == {
         "base_url": "https://api.example.com",
         "auth": "signature",
@@ -51,13 +51,15 @@ def test_a_person_types_what_a_connection_needs() -> None:
         "api_secret": "SECRET",
     }
     assert person.prompts == [
-        "base_url (https://…)",
-        "base_url (https://…)",
+        *("base_url (https://…)",) * 3,
         "auth (signature, token or jwt; default signature)",
         "api_key (API key of the domain)",
         "api_secret (API secret) (hidden)",
     ]
-    assert person.notes == ["that cannot be used: it must begin with https:// or http://"]
+    assert person.notes == [
+        "that cannot be used: it must begin with https:// or http://",
+        "base_url is needed: it is where requests go (Ctrl-C to stop)",
+    ]
 
 
 @pytest.mark.parametrize(

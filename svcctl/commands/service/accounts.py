@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from svcctl.api.models import DomainStatus
+from svcctl.app import App
 from svcctl.commands.service.state import open_state
 from svcctl.completion.words import Completes
 from svcctl.context import Context
 from svcctl.errors import UsageError
-from svcctl.options import FormatOpt, YesOpt
+from svcctl.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt
 from svcctl.terminal import records
 from svcctl.terminal.records import Listing
+from svcctl.terminal.selection import selected
 
 if TYPE_CHECKING:
     from svcctl.service.store import Store
@@ -61,22 +63,27 @@ ApplicationsOpt = Annotated[
 GenericOpt = Annotated[bool, typer.Option("--generic", help="Include it in every domain, whatever its plan.")]
 RoleOpt = Annotated[str, typer.Option("--role", metavar="ROLE", help="OWNER makes the user an ADMIN and the owner.")]
 
-app = typer.Typer(
-    help="Manage keys, resellers, plans and users of the service.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-)
+app = App(help="Manage keys, resellers, plans and users of the service.", no_args_is_help=True)
 
 
 @app.command("list")
-def list_(ctx: typer.Context, kind: KindArg, format: FormatOpt = None) -> None:
+def list_(
+    ctx: typer.Context,
+    kind: KindArg,
+    format: FormatOpt = None,
+    columns: ColumnsOpt = None,
+    sort: SortOpt = None,
+    top: TopOpt = None,
+    no_header: NoHeaderOpt = False,
+) -> None:
     """List keys, resellers, plans, domains or users
 
     Policies and applications, too. Secrets are not shown.
     """
     svc: Context = ctx.obj
     found = _kind(kind)
-    svc.output.records(found.listing, found.every(open_state(svc)), svc.format(format, lists=True))
+    chosen = svc.format(format, lists=True)
+    svc.output.records(found.listing, found.every(open_state(svc)), chosen, selected(columns, sort, top, no_header))
 
 
 @app.command()

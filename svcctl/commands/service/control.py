@@ -1,41 +1,39 @@
-"""`svcctl service`: start, stop and fill the local service."""
+"""`svcctl service`: start and stop the local service, and show how it is."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from svcctl.commands import verbs_of
-from svcctl.completion.words import FILES, Completes
+from svcctl.commands.service.state import open_state
 from svcctl.context import Context
-from svcctl.errors import NotFound, UsageError
-from svcctl.inputs import text
+from svcctl.errors import NotFound
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.profiles import LOCAL
-from svcctl.service.events.readers import FILE_KINDS
-from svcctl.terminal.records import STATUS
+from svcctl.service_settings import PLACES, STATE, places
+from svcctl.terminal.records import SERVICE, TABLES, counted
+
+if TYPE_CHECKING:
+    from svcctl.api.own_service import Status
 
 ListenOpt = Annotated[
     str | None, typer.Option("--listen", metavar="HOST:PORT", help="Listen on TCP too, besides the Unix socket.")
 ]
+StateOpt = Annotated[
+    str | None,
+    typer.Option("--state", metavar="URL", help="PostgreSQL database of the state, for several service processes."),
+]
+TablesOpt = Annotated[
+    str | None,
+    typer.Option("--tables", metavar="URI", help="Shared folder of tables: a path, hdfs://… or s3://…."),
+]
+EngineOpt = Annotated[
+    str | None,
+    typer.Option("--engine", metavar="ENGINE", help="With --tables: run queries on Spark, at sc://HOST:PORT."),
+]
 ReadyFdOpt = Annotated[int | None, typer.Option("--ready-fd", hidden=True)]
-FileArg = Annotated[
-    Path, typer.Argument(metavar="FILE", help="File to load; - reads standard input."), Completes(FILES)
-]
-TableOpt = Annotated[
-    str, typer.Option("--table", "-t", metavar="NAME", help="Table to load into, such as a.b.c."), Completes("tables")
-]
-TimeFieldOpt = Annotated[
-    str | None,
-    typer.Option("--time-field", metavar="F", help="Field with the date of each event (detected if not given)."),
-]
-LoadFormatOpt = Annotated[
-    str | None,
-    typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(FILE_KINDS)}; detected if not given."),
-    Completes(words=FILE_KINDS),
-]
 
 app = verbs_of("service")
 
@@ -56,13 +54,36 @@ def stop(ctx: typer.Context) -> None:
     svc: Context = ctx.obj
     if not local_service.stop(svc.files):
         svc.diagnostics.note("the local service is not running")
+    elif svc.diagnostics.is_terminal:
+        svc.diagnostics.note("the local service has stopped; its jobs continue when it is started again")
+
+
+@app.command()
+def restart(ctx: typer.Context) -> None:
+    """Stop the local service and start it in the background"""
+    from svcctl import local_service
+
+    svc: Context = ctx.obj
+    before = _status(svc) if local_service.answers(svc.files) else None
+    local_service.stop(svc.files)
+    svc.start_local()
+    if before is None:
+        return
+    if address := before.address:
+        svc.diagnostics.note(f"it no longer listens on {address}: 'svcctl service serve --listen {address}' does")
+    now = places(svc.environment)
+    for name, setting in PLACES.items():
+        one, other = now.get(name, "none"), before.uses.get(name, "none")
+        if one != other:
+            svc.diagnostics.note(f"its {name} is {one} now, and was {other}: {setting.environment} sets it")
 
 
 @app.command()
 def status(ctx: typer.Context, format: FormatOpt = None) -> None:
     """Show whether the local service is running, and its tables
 
-    The exit code is 4 when it is not running.
+    The exit code is 4 when it is not running. In the formats for programs the tables are left out: 'svcctl tables'
+    lists them.
     """
     from svcctl import local_service
     from svcctl.api import own_service
@@ -71,21 +92,40 @@ def status(ctx: typer.Context, format: FormatOpt = None) -> None:
     pid = local_service.running(svc.files)
     if pid is None or not local_service.answers(svc.files):
         raise NotFound("the local service is not running", hint="start it with 'svcctl service start'")
-    found = own_service.status(svc.with_flags(profile=LOCAL).client)
-    rows: list[list[object]] = [
-        ["service", f"runs on {found.address or svc.files.socket}, pid {pid}"],
-        ["pid", pid],
-        ["version", found.version],
-        ["socket", str(svc.files.socket)],
-        ["log", str(svc.files.log)],
-        ["data", str(svc.files.directory)],
+    found, chosen = _status(svc), svc.format(format, lists=True)
+    files = svc.files
+    facts = [
+        found.address,
+        str(files.socket),
+        pid,
+        found.started,
+        found.version,
+        files.size(),
+        files.directory,
+        files.log,
+        *(found.uses.get(name) for name in PLACES),
     ]
-    rows += [[f"table {table.name}", ", ".join(table.columns)] for table in found.tables]
-    svc.output.records(STATUS, rows, svc.format(format, lists=True))
+    svc.output.records(SERVICE, [facts], chosen, single=True)
+    if not chosen.raw:
+        svc.output.text("")
+        svc.output.records(TABLES, own_service.tables(svc.with_flags(profile=LOCAL).client), chosen)
+
+
+def _status(svc: Context) -> Status:
+    from svcctl.api import own_service
+
+    return own_service.status(svc.with_flags(profile=LOCAL).client)
 
 
 @app.command()
-def serve(ctx: typer.Context, listen: ListenOpt = None, ready_fd: ReadyFdOpt = None) -> None:
+def serve(
+    ctx: typer.Context,
+    listen: ListenOpt = None,
+    state: StateOpt = None,
+    tables: TablesOpt = None,
+    engine: EngineOpt = None,
+    ready_fd: ReadyFdOpt = None,
+) -> None:
     """Run the service in the foreground until Ctrl-C or SIGTERM"""
     from svcctl import extras
 
@@ -93,44 +133,7 @@ def serve(ctx: typer.Context, listen: ListenOpt = None, ready_fd: ReadyFdOpt = N
     extras.need("service", "the local service")
     from svcctl.service.server import serve as run
 
-    run(svc.files, listen=listen, ready_fd=ready_fd)
-
-
-@app.command()
-def load(
-    ctx: typer.Context,
-    file: FileArg,
-    table: TableOpt,
-    time_field: TimeFieldOpt = None,
-    format: LoadFormatOpt = None,
-) -> None:
-    """Load a file of events into a table of the local service
-
-    Reads csv, tsv, ndjson and parquet, plain or compressed with gzip or zstd, access logs (common and combined), and
-    logs whose lines begin with a date. Nothing is loaded from a file that is damaged or cut off.
-
-    \b
-    svcctl service load /var/log/dpkg.log --table debian.dpkg
-    zcat old.csv.gz | svcctl service load - -t shop.orders --time-field created
-    """
-    from svcctl.api import own_service
-
-    svc: Context = ctx.obj
-    if format not in (None, *FILE_KINDS):
-        raise UsageError(f"unknown format '{format}'", hint=f"formats are: {', '.join(FILE_KINDS)}")
-    svc.files.make()
-    with text.as_file(file, svc.files.directory) as path:
-        loaded = own_service.load(
-            svc.with_flags(profile=LOCAL).client, str(path), table, time_field=time_field, format=format
-        )
-    svc.diagnostics.note(f"loaded {_count(loaded.rows, 'event')} into {loaded.table}")
-    if loaded.skipped:
-        lines = _count(loaded.skipped, "line")
-        svc.diagnostics.note(f"skipped {lines} that could not be read; the first: {loaded.first_skipped}")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    run(svc.files, listen=listen, state=state, tables=tables, engine=engine, ready_fd=ready_fd)
 
 
 @app.command()
@@ -143,6 +146,24 @@ def reset(ctx: typer.Context, yes: YesOpt = False) -> None:
 
     svc: Context = ctx.obj
     if not yes:
-        svc.ask(f"Delete all events and state in {svc.files.directory}?")
+        svc.ask(f"Delete all events and state in {svc.files.directory}{_held(svc)}?")
     local_service.stop(svc.files)
     local_service.reset(svc.files)
+
+
+def _held(svc: Context) -> str:
+    """What a reset deletes, as far as it is soon known: the running service tells its tables."""
+    from svcctl import local_service
+    from svcctl.api import own_service
+
+    facts = []
+    if local_service.answers(svc.files):
+        tables = own_service.tables(svc.with_flags(profile=LOCAL).client)
+        facts = [counted(sum(not table.live for table in tables), "table") + " of your own"]
+    if svc.files.state.exists() and STATE.read(svc.environment) is None:  # a reset leaves a database alone
+        store = open_state(svc)
+        from svcctl.service.jobs import stored
+        from svcctl.service.queries import saved
+
+        facts += [counted(len(stored.every(store)), "job"), counted(len(saved.listed(store)), "saved query")]
+    return f": {', '.join(facts)}" if facts else ""

@@ -6,25 +6,45 @@ from typing import Annotated
 
 import typer
 
+from svcctl.app import App
 from svcctl.commands.service.state import open_state
+from svcctl.completion.words import Completes
 from svcctl.context import Context
 from svcctl.inputs import query_text
-from svcctl.options import FormatOpt, QueryFileOpt, QueryTextArg, YesOpt
+from svcctl.options import (
+    ColumnsOpt,
+    FormatOpt,
+    NoHeaderOpt,
+    QueryFileOpt,
+    QueryTextArg,
+    SortOpt,
+    TopOpt,
+    YesOpt,
+)
 from svcctl.terminal.records import SAVED_QUERIES
+from svcctl.terminal.selection import selected
 
-IdArg = Annotated[str, typer.Argument(metavar="ID", help="ID of a saved query.")]
+IdArg = Annotated[str, typer.Argument(metavar="ID", help="ID of a saved query."), Completes("queries")]
 
-app = typer.Typer(help="Manage the saved queries of the local service.", rich_markup_mode=None, no_args_is_help=True)
+app = App(help="Manage the saved queries of the local service.", no_args_is_help=True)
 
 
 @app.command("list")
-def list_(ctx: typer.Context, format: FormatOpt = None) -> None:
+def list_(
+    ctx: typer.Context,
+    format: FormatOpt = None,
+    columns: ColumnsOpt = None,
+    sort: SortOpt = None,
+    top: TopOpt = None,
+    no_header: NoHeaderOpt = False,
+) -> None:
     """List the saved queries"""
     svc: Context = ctx.obj
     store = open_state(svc)
     from svcctl.service.queries import saved
 
-    svc.output.records(SAVED_QUERIES, saved.listed(store), svc.format(format, lists=True))
+    chosen = svc.format(format, lists=True)
+    svc.output.records(SAVED_QUERIES, saved.listed(store), chosen, selected(columns, sort, top, no_header))
 
 
 @app.command()

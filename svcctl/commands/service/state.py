@@ -17,4 +17,4 @@ def open_state(svc: Context) -> Store:
     extras.need("service", "the local service")
     from svcctl.service.provisioning.seed import open_store
 
-    return svc.closing.enter_context(closing(open_store(svc.files)))
+    return svc.closing.enter_context(closing(open_store(svc.files, svc.environment)))

@@ -1,0 +1,21 @@
+"""`svcctl export`: a long range in windows, into files that are whole.
+
+run.py      the export itself
+told.py     what a run says
+kept.py     `status` and `verify`: what earlier runs left
+options.py  the options of the first
+moments.py  how both write times
+"""
+
+from __future__ import annotations
+
+import typer
+
+from svcctl.commands import page_of
+from svcctl.commands.export import kept, run
+
+
+def register(app: typer.Typer) -> None:
+    app.command("export", help=page_of("export", run.export))(run.export)
+    app.command("export status")(kept.status)
+    app.command("export verify")(kept.verify)

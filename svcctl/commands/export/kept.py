@@ -1,0 +1,108 @@
+"""`svcctl export status` and `svcctl export verify`: what is there, and whether it still is."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from svcctl.commands.export.moments import moment
+from svcctl.completion.words import Completes
+from svcctl.context import Context
+from svcctl.errors import IncompleteResult
+from svcctl.options import FormatOpt
+from svcctl.terminal.records import STATUS
+
+if TYPE_CHECKING:
+    from svcctl.exports.manifest import Entry
+    from svcctl.exports.status import Found
+    from svcctl.exports.windows import Window
+
+NameArg = Annotated[
+    str, typer.Argument(metavar="NAME|PATH", help="A state, or PATH as given to -o."), Completes("states")
+]
+
+
+def status(ctx: typer.Context, name: NameArg, format: FormatOpt = None) -> None:
+    """Show what an export has, what is missing, and where the next run starts; 'verify' finds all damage
+
+    \b
+    svcctl export status auth
+    svcctl export status 'out/{start:%F/%H}.csv.gz'
+    """
+    svc: Context = ctx.obj
+    found = _found(svc, name)
+    holdings = found.holdings()
+    svc.output.records(STATUS, _rows(found, *holdings), svc.format(format, lists=True))
+    if holdings[1]:
+        svc.diagnostics.note(f"files were removed or changed: svcctl export verify {shlex.quote(name)}")
+
+
+def verify(ctx: typer.Context, name: NameArg) -> None:
+    """Hash the files of an export again; exit 7 when one is damaged or missing
+
+    \b
+    svcctl export verify auth && tar -cf auth.tar out
+    """
+    from svcctl.exports.status import damage
+
+    svc: Context = ctx.obj
+    found = _found(svc, name)
+    alone = found.per_run or not found.per_window  # each file has a range of its own
+    lost: list[Window] = []
+    for text, window in damage(found):
+        repair = _repair([window]) if found.is_past(window) and alone else None
+        svc.diagnostics.report(IncompleteResult(text, hint=repair))
+        lost.append(window)
+    if lost:
+        past = [window for window in lost if found.is_past(window)]
+        repair = _repair(past) if past and not alone else None
+        if not past:
+            repair = "run the export again: it fetches only what is missing"
+        raise IncompleteResult(f"the export to {found.target} is not whole", hint=repair)
+    files = found.files()
+    counted = "1 file" if len(files) == 1 else f"{len(files)} files"
+    svc.diagnostics.note(f"{counted}, {sum(entry.bytes for entry in files)} bytes: all as they were exported")
+
+
+def _repair(windows: list[Window]) -> str:
+    """What fetches windows again that a state has moved past; it fetches nothing else."""
+    start, end = min(window.start for window in windows), max(window.end for window in windows)
+    return (
+        f"the same command with --from {moment(start)} --to {moment(end)} and without --state "
+        "fetches only what is missing"
+    )
+
+
+def _found(svc: Context, name: str) -> Found:
+    from svcctl.exports.state import default_states
+    from svcctl.exports.status import find
+
+    return find(name, default_states(svc.environment), svc.environment)
+
+
+def _rows(found: Found, there: Sequence[Entry], lost: Sequence[tuple[str, Entry]]) -> Iterator[list[Any]]:
+    """The status of an export, as rows of what and value."""
+    from svcctl.exports.windows import length_text
+
+    manifest, gaps = found.manifest, found.gaps()
+    length = manifest.about.window
+    yield ["target", found.target]
+    yield ["query", " ".join(manifest.about.query.split())]
+    yield ["format", manifest.about.format]
+    yield ["service", manifest.about.service]
+    yield ["window", length_text(length)]
+    for start, end in manifest.claimed:
+        yield ["range", f"{moment(start)} to {moment(end)}"]
+    yield ["windows", sum(entry.window.count(length) for entry in there)]
+    yield ["rows", sum(entry.rows for entry in there)]
+    yield ["bytes", sum(entry.bytes for entry in there)]
+    yield ["missing", sum(window.count(length) for window in [*gaps, *(entry.window for _, entry in lost)])]
+    for gap in gaps:
+        yield ["gap", f"{moment(gap.start)} to {moment(gap.end)}"]
+    for what, entry in lost:
+        yield [what, found.storage.address(entry.path)]
+    if found.state is not None:
+        yield ["next run from", moment(found.state.until)]

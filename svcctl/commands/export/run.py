@@ -1,0 +1,334 @@
+"""`svcctl export`: a long range in windows, into files that are whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from svcctl.api.dates import operator_of
+from svcctl.api.typed_dates import EVERY
+from svcctl.commands.export import told
+from svcctl.commands.export.options import (
+    LAG,
+    LOG_FORMATS,
+    ON_ERROR,
+    DryRunOpt,
+    ExportFormatOpt,
+    LagOpt,
+    LogFormatOpt,
+    MaxTimeOpt,
+    MetricsOpt,
+    MostOpt,
+    OnErrorOpt,
+    PaceOpt,
+    SchedulerOpt,
+    StateOpt,
+    TargetOpt,
+    WindowOpt,
+    WorkersOpt,
+)
+from svcctl.context import Context, Flags
+from svcctl.errors import IncompleteResult, Interrupted, ProfileError, SvcctlError, Terminated, Unavailable, UsageError
+from svcctl.inputs import dates, query_text
+from svcctl.options import (
+    DateFormatOpt,
+    ForceOpt,
+    FromOpt,
+    QueryFileOpt,
+    QueryTextArg,
+    TimeZoneOpt,
+    ToOpt,
+    VarOpt,
+)
+from svcctl.time_limit import time_limit
+
+if TYPE_CHECKING:
+    from svcctl.api.client import Client
+    from svcctl.exports.export import Export
+    from svcctl.exports.perform import Workers
+    from svcctl.exports.plan import Asked
+    from svcctl.exports.state import State, States
+
+NO_LAG = ("0", "0s", "0m", "0h", "0d")
+
+
+def export(
+    ctx: typer.Context,
+    target: TargetOpt,
+    text: QueryTextArg = None,
+    from_: FromOpt = None,
+    to: ToOpt = "now",
+    window: WindowOpt = "1h",
+    workers: WorkersOpt = None,
+    format: ExportFormatOpt = None,
+    file: QueryFileOpt = None,
+    var: VarOpt = None,
+    state: StateOpt = None,
+    lag: LagOpt = None,
+    on_error: OnErrorOpt = "stop",
+    max_requests_per_second: PaceOpt = None,
+    limit_per_window: MostOpt = None,
+    date_format: DateFormatOpt = None,
+    time_zone: TimeZoneOpt = None,
+    force: ForceOpt = False,
+    metrics: MetricsOpt = None,
+    log_format: LogFormatOpt = "text",
+    scheduler: SchedulerOpt = None,
+    max_time: MaxTimeOpt = None,
+    dry_run: DryRunOpt = False,
+) -> None:
+    """A run that fails leaves no file under its final name; the same command again fetches only what is missing.
+    'svcctl help export' explains it and has recipes for cron, systemd and Kubernetes.
+
+    \b
+    svcctl export 'from auth.all' --from 7ad --to today -o week.csv.gz
+    svcctl export -F auth.q --from 1ad --state auth -o 'out/{start:%F/%H}.csv.gz'
+    svcctl export status auth       what is there, and where the next run starts
+    svcctl export verify auth       hashes all files again
+    """
+    from svcctl.exports.state import default_states
+
+    svc: Context = ctx.obj
+    svc.diagnostics.structured = _one_of("--log-format", log_format, LOG_FORMATS) == "json"
+    target = target.replace("\\%", "%")  # as in a crontab
+    with told.measured(svc, None if dry_run else metrics, state or target) as figures:
+        asked = _asked(
+            svc,
+            query_text.fill(query_text.read(text, file), var or []),
+            _target(target, everywhere=scheduler is not None),
+            window,
+            lag or (LAG if state is not None else None),
+            format=format,
+            date_format=date_format,
+            time_zone=time_zone,
+            most=limit_per_window,
+            overwrite=force,
+            incremental=state is not None,
+        )
+        keep_going = _one_of("--on-error", on_error, ON_ERROR) == "continue"
+        crew = _workers(svc, asked.target, workers, max_requests_per_second, scheduler)
+        states = default_states(svc.environment)
+        if dry_run:
+            planned, _ = _planned(svc, asked, None if state is None else states.load(state), from_, to)
+            _rehearse(svc, planned, asks=scheduler is None)
+            return
+        with nullcontext() if state is None else states.locked(state):
+            found = None if state is None else states.load(state)
+            figures["until_seconds"] = 0 if found is None else found.until
+            planned, after = _planned(svc, asked, found, from_, to)
+            figures["until_seconds"] = planned.whole.start
+            if not planned.windows:
+                told.tell_nothing(svc, planned)
+                figures["success"] = 1.0
+                return
+            with (
+                _moving(svc, states, state, found, after, planned) as moving,
+                time_limit(max_time, lambda: _late(max_time)),
+            ):
+                summary = told.report(svc, planned, crew, figures, keep_going=keep_going)
+                moving.reached = summary.until
+            told.tell_replaced(svc, summary)
+            told.tell_gaps(svc, summary)
+
+
+def _target(text: str, *, everywhere: bool) -> str:
+    """The path as it is used; that of a cluster's workers, which have directories of their own, is absolute."""
+    from svcctl.exports.plan import check_target
+
+    if text == "-":
+        raise UsageError("an export is written to files", hint="to print rows: svcctl query")
+    check_target(text)
+    return str(Path(text).absolute()) if everywhere and "://" not in text else text
+
+
+def _asked(svc: Context, query: str, target: str, window: str, waits: str | None, **options: Any) -> Asked:
+    """The export before its range is known."""
+    from svcctl.exports.plan import Asked
+    from svcctl.exports.windows import parse_length
+
+    return Asked(
+        query=query,
+        target=target,
+        start=None,
+        end=0,
+        window=parse_length(window),
+        service=svc.profile.base_url,
+        retries=svc.profile.retries,
+        settled=None if waits is None else math.floor(svc.clock()) - (0 if waits in NO_LAG else parse_length(waits)),
+        **options,
+    )
+
+
+def _workers(svc: Context, target: str, count: int | None, per_second: float | None, scheduler: str | None) -> Workers:
+    from svcctl.exports.perform import Workers
+
+    here = svc.with_flags(retries=0)
+    there = Elsewhere(replace(svc.flags, profile=svc.profile.name, retries=0), svc.profile.base_url)
+    return Workers(lambda: here.client, there, target, count, per_second, scheduler)
+
+
+@dataclass
+class _Moving:
+    """How far a run has come, in epoch seconds."""
+
+    reached: int
+
+
+@contextmanager
+def _moving(
+    svc: Context, states: States, name: str | None, found: State | None, after: State, planned: Export
+) -> Iterator[_Moving]:
+    """Move the state of a run to where it comes, however it ends; and say that it can be resumed."""
+    start = planned.whole.start
+    moving = _Moving(start)
+    if name is not None and found is None:  # a first run that is killed has a status, and is resumed as it began
+        states.save(name, replace(after, until=start))
+    try:
+        yield moving
+    except KeyboardInterrupt:
+        error = Interrupted()
+        error.hint = told.RESUMES
+        raise error from None
+    except Terminated as error:  # whoever reads the log of a job was not there
+        error.hint = told.RESUMES
+        raise
+    except Unavailable as error:
+        svc.explain(error)
+        error.hint = f"{error.hint}; {told.RESUMES}" if error.hint else told.RESUMES
+        raise
+    finally:
+        if name is not None and moving.reached > start:
+            states.save(name, replace(after, until=moving.reached))
+        elif name is not None and found is None and not _has_begun(planned):
+            states.remove(name)  # a first run that came to nothing may be given another start
+
+
+def _has_begun(export: Export) -> bool:
+    """Whether runs of this export have left anything."""
+    from svcctl.exports.manifest import stored
+
+    with suppress(SvcctlError):  # the run says what is wrong
+        found = stored(export.storage, export.folder)
+        return found is not None and found.about.key == export.about.key
+    return False
+
+
+def _late(seconds: float | None) -> SvcctlError:
+    return IncompleteResult(
+        f"the export is not complete after {seconds:g} s",
+        hint=told.RESUMES,
+    )
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Makes the client of a cluster's worker from the profile that has this name where the worker runs."""
+
+    flags: Flags
+    service: str
+
+    def __call__(self) -> Client:
+        svc = Context(self.flags)
+        if svc.profile.base_url != self.service:
+            raise ProfileError(
+                f"a worker would ask {svc.profile.base_url}, not {self.service}",
+                hint="give the workers the same profile, or the same SVCCTL_… environment",
+            )
+        return svc.connect()
+
+
+def _one_of(option: str, value: str, known: tuple[str, ...]) -> str:
+    if value not in known:
+        raise UsageError(f"unknown {option} '{value}'", hint=f"it is one of: {', '.join(known)}")
+    return value
+
+
+def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: Any) -> tuple[Export, State]:
+    """The export over the range that is asked for: from where the state ends, if it has one."""
+    from svcctl.exports.formats import format_of
+    from svcctl.exports.plan import plan
+    from svcctl.exports.windows import Target
+
+    if state is None and from_ is None:
+        raise UsageError(
+            "the range has no start", hint="give it with --from" + ", on the first run at least" * asked.incremental
+        )
+    writes_dates = format_of(asked.target, asked.format)[0].heading  # the interface takes a date format in csv and tsv
+    now = svc.now()
+    if state is not None and now.timestamp() < state.until:
+        now = datetime.fromtimestamp(state.until, UTC)  # a clock that went back has no windows to export
+    zone = asked.time_zone or svc.profile.time_zone
+    if state is not None:
+        _refuse_an_end_before(state.until, to, now, zone)
+    chosen = dates.choose(
+        from_ if state is None else state.until,
+        to,
+        asked.date_format or (svc.profile.date_format if writes_dates else None),
+        zone,
+        now=now,
+        written=writes_dates,
+    )
+    if (svc.diagnostics.is_terminal and not chosen.plain) or _looks_back(to):
+        svc.diagnostics.note(chosen.summary)
+    start, end = chosen.range.start, chosen.range.end
+    assert end is not None
+    if start.astimezone(chosen.zone).utcoffset() and not Target(asked.target).is_one_file:
+        svc.diagnostics.note(f"the names of files are in UTC, not in {zone}")
+    if end > now and asked.settled is None:
+        raise UsageError(
+            f"the range ends in the future, at {end:%Y-%m-%d %H:%M:%S} UTC",
+            hint="give --to now, or add --lag 10m to leave out the windows that have not ended",
+        )
+    asked = replace(
+        asked,
+        start=int(start.timestamp()),
+        end=int(end.timestamp()),
+        date_format=chosen.date_format,
+        time_zone=chosen.zone_name or None if writes_dates else None,  # each window has its own offset
+    )
+    return plan(asked, state, svc.environment, svc.diagnostics.note)
+
+
+def _refuse_an_end_before(start: int, to: Any, now: datetime, zone: str | None) -> None:
+    """UsageError when --to lies before the start that a state gives, which a person does not see in the command."""
+    operator = operator_of(to, EVERY)
+    if operator is not None and not operator.plain:
+        return  # it counts from the start, as it does in a range without a state
+    end = dates.choose(0, to, None, zone, now=now, written=False).range.end
+    if end is not None and end.timestamp() < start:
+        raise UsageError(
+            f"--to is {end:%Y-%m-%d %H:%M:%S} UTC, before the start that comes from the state: "
+            f"{datetime.fromtimestamp(start, UTC):%Y-%m-%d %H:%M:%S} UTC",
+            hint="leave out --to to go on from there, or leave out --state to export another range",
+        )
+
+
+def _looks_back(to: Any) -> bool:
+    """Whether --to counts from --from, though it is written as days before now are: 2ad."""
+    operator = operator_of(to, EVERY)
+    return operator is not None and operator.name in ("<N>ad", "<N>ah")
+
+
+def _rehearse(svc: Context, export: Export, *, asks: bool) -> None:
+    """Print the windows, or fail as the run would: of a mistake in the query, or a file that is not this export's.
+
+    Nobody `asks` for the workers of a cluster, which have credentials of their own.
+    """
+    from svcctl.exports.fetch import check
+    from svcctl.exports.journal import Journal
+
+    if not export.windows:
+        told.tell_nothing(svc, export)
+    else:
+        if not export.overwrite:
+            Journal(export).check()
+        if asks:
+            check(export.request, export.format, svc.connect())
+    told.print_windows(svc, export)

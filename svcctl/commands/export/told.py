@@ -1,0 +1,145 @@
+"""What a run of an export says: its windows, its line at the end, its gaps, and its figures for collectors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from svcctl.commands.export.moments import ends, moment
+from svcctl.context import Context
+from svcctl.errors import IncompleteResult, Locked, SvcctlError, UsageError
+from svcctl.terminal.records import WINDOWS
+
+if TYPE_CHECKING:
+    from svcctl.exports.export import Export, Summary
+    from svcctl.exports.manifest import Entry
+    from svcctl.exports.perform import Workers
+    from svcctl.exports.windows import Window
+
+RESUMES = "the same command again fetches only what is missing"
+
+
+def print_windows(svc: Context, export: Export) -> None:
+    tasks = export.tasks() if export.target.per_window else {}
+    rows = (
+        [moment(window.start), moment(window.end), tasks[window].path if tasks else export.path]
+        for window in export.windows
+    )
+    svc.output.records(WINDOWS, rows, svc.format(None, lists=True))
+
+
+def tell_nothing(svc: Context, export: Export) -> None:
+    svc.diagnostics.note(f"nothing to export yet: no window has ended since {moment(export.whole.start)}")
+
+
+def report(svc: Context, export: Export, workers: Workers, figures: dict[str, float], *, keep_going: bool) -> Summary:
+    """Run an export and report it; `figures` are those for collectors."""
+    from svcctl.exports.perform import Going, perform
+
+    if workers.scheduler is None:
+        workers.connect()  # a local service starts before the line of progress does
+    going = Going()
+
+    def told(entry: Entry) -> None:
+        figures["rows"] += entry.rows
+        figures["bytes"] += entry.bytes
+        svc.diagnostics.event("window", **ends(entry.window), **{name: getattr(entry, name) for name in _TOLD})
+
+    svc.diagnostics.event("start", **ends(export.whole), windows=len(export.windows))
+    try:
+        with svc.diagnostics.working(going.line):
+            summary = perform(export, workers, going, told, keep_going=keep_going)
+    finally:
+        figures |= {
+            "retries": going.progress.retries,
+            "windows": len(export.windows),
+            "windows_fetched": going.fetched,
+            "windows_missing": len(export.windows) - going.done,
+        }
+    figures |= {
+        "success": float(not summary.gaps),
+        "until_seconds": summary.until,
+        "rows": summary.rows,
+        "bytes": summary.bytes,
+        "windows_fetched": summary.fetched,
+        "windows_missing": len(summary.gaps),
+    }
+    counts = {
+        "rows": summary.rows,
+        "bytes": summary.bytes,
+        "windows": summary.windows,
+        **({"missing": len(summary.gaps)} if summary.gaps else {}),
+        "retries": going.progress.retries,
+        "seconds": round(going.seconds, 1),
+    }
+    if svc.diagnostics.structured:
+        svc.diagnostics.event("summary", **counts)
+    elif summary.idle:
+        svc.diagnostics.note(f"nothing to do: {workers.target} is already whole")
+    else:
+        svc.diagnostics.note(" ".join(f"{name}={value}" for name, value in counts.items()))
+    return summary
+
+
+_TOLD = ("rows", "bytes", "seconds", "attempts")
+"""The facts of a window that are reported."""
+
+
+def tell_replaced(svc: Context, summary: Summary) -> None:
+    """Say which finished files are others now."""
+    if summary.replaced:
+        more = len(summary.replaced) - 1
+        others = "" if not more else " and 1 other file" if more == 1 else f" and {more} other files"
+        svc.diagnostics.note(f"replaced {summary.replaced[0]}{others}")
+
+
+def tell_gaps(svc: Context, summary: Summary) -> None:
+    """List the gaps, and fail if there are any. Windows beside each other that failed alike are one gap."""
+    if not summary.gaps:
+        return
+    ranges: list[tuple[Window, SvcctlError]] = []
+    for window, error in summary.gaps:
+        if ranges and ranges[-1][0].end == window.start and ranges[-1][1].message == error.message:
+            ranges[-1] = replace(ranges[-1][0], end=window.end), error
+        else:
+            ranges.append((window, error))
+    for window, error in ranges:
+        svc.diagnostics.report(IncompleteResult(f"{window} is missing: {error.message}", hint=error.hint))
+    windows = "1 window is" if len(summary.gaps) == 1 else f"{len(summary.gaps)} windows are"
+    raise IncompleteResult(f"{windows} missing of {summary.windows}", hint=RESUMES)
+
+
+@contextmanager
+def measured(svc: Context, path: Path | None, name: str) -> Iterator[dict[str, float]]:
+    """The figures of a run, written when it ends, however it ends, unless another run holds the lock."""
+    from svcctl.exports import metrics
+
+    if path is not None and not os.access(path.parent, os.W_OK):
+        raise UsageError(f"the metrics file {path} cannot be written: no such directory, or no permission")
+    figures = dict.fromkeys(metrics.METRICS, 0.0)  # an alert about a series that is not there would never fire
+    started = svc.clock()
+
+    def write() -> None:
+        if path is not None:
+            ended = svc.clock()
+            metrics.write(path, name, figures | {"timestamp_seconds": ended, "duration_seconds": ended - started})
+
+    try:
+        yield figures
+    except Locked:
+        raise  # the figures are those of the run that holds it
+    except BaseException:
+        try:
+            write()
+        except SvcctlError as error:
+            svc.diagnostics.report(error)  # what failed first is raised
+        raise
+    try:
+        write()
+    except IncompleteResult as error:
+        error.hint = "the export itself is whole"
+        raise

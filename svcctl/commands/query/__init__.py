@@ -1,0 +1,205 @@
+"""`svcctl query`: run a query; its rows go to stdout, to a file or, as a job, to a destination.
+
+`asking` makes the request, `printing` prints one answer or follows it, `repeating` asks again and again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from svcctl.api.destinations import TYPES
+from svcctl.api.typed_dates import seconds_of
+from svcctl.commands import page_of
+from svcctl.commands.query import asking, printing, repeating
+from svcctl.completion import words
+from svcctl.completion.words import FILES, Completes
+from svcctl.context import Context
+from svcctl.errors import UsageError
+from svcctl.inputs import destination, query_text
+from svcctl.options import (
+    ColumnsOpt,
+    DateFormatOpt,
+    ForceOpt,
+    FromOpt,
+    NoHeaderOpt,
+    OutputOpt,
+    QueryFileOpt,
+    QueryFormatOpt,
+    QueryTextArg,
+    SortOpt,
+    TimeZoneOpt,
+    ToOpt,
+    TopOpt,
+    VarOpt,
+    max_time_option,
+)
+from svcctl.terminal.selection import selected
+
+
+def _interval(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = seconds_of(text) or 0
+    if not 0.1 <= seconds < LONGEST:
+        raise UsageError(f"'{text}' is not a time between refreshes", hint="write 10s, 5m or 1h")
+    return seconds
+
+
+LONGEST = 86_400 * 366
+"""Seconds between two refreshes."""
+
+
+QueryIdOpt = Annotated[
+    str | None, typer.Option("--query-id", metavar="ID", help="Run a saved query."), Completes("queries")
+]
+LimitOpt = Annotated[
+    int | None,
+    typer.Option("--limit", min=0, metavar="N", help="Stop after N rows; with --sort, after the first N of it."),
+]
+SkipOpt = Annotated[int | None, typer.Option("--skip", min=0, metavar="N", help="Skip the first N rows.")]
+ChartOpt = Annotated[bool, typer.Option("--chart", help="The same as --format chart: bars, or a line over time.")]
+FailOnEmptyOpt = Annotated[bool, typer.Option("--fail-on-empty", help="Exit 8 when there are no rows.")]
+FollowOpt = Annotated[
+    bool,
+    typer.Option(
+        "--follow", help="Keep running and print new events as they arrive (like tail -f); see 'svcctl help formats'."
+    ),
+]
+MaxTimeOpt = Annotated[float | None, max_time_option("Fail after 30s, 5m, …, retries included; --follow stops then.")]
+EveryOpt = Annotated[
+    float | None,
+    typer.Option(
+        "--every", parser=_interval, metavar="LENGTH", help="Run the query again every 10s, 5m, … until Ctrl-C."
+    ),
+]
+DestOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--dest",
+        metavar="TYPE",
+        help=f"Send the rows to a destination: {', '.join(TYPES)} (see 'svcctl help destinations').",
+    ),
+    Completes(words=words.destinations),
+]
+DestParamOpt = Annotated[
+    list[str] | None,
+    typer.Option("--dest-param", metavar="K=V", help="Parameter of --dest; K=@FILE reads its value."),
+    Completes(words=words.destination_parameters, by_destination=words.parameters_by_destination),
+]
+DestJsonOpt = Annotated[
+    Path | None,
+    typer.Option("--dest-json", metavar="FILE", help="Destination, or its parameters, as JSON."),
+    Completes(FILES),
+]
+DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Print the request (secrets masked) instead of sending it.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("query", help=page_of("query", query))(query)
+
+
+def query(
+    ctx: typer.Context,
+    from_: FromOpt,
+    text: QueryTextArg = None,
+    to: ToOpt = None,
+    follow: FollowOpt = False,
+    every: EveryOpt = None,
+    max_time: MaxTimeOpt = None,
+    file: QueryFileOpt = None,
+    query_id: QueryIdOpt = None,
+    var: VarOpt = None,
+    limit: LimitOpt = None,
+    skip: SkipOpt = None,
+    format: QueryFormatOpt = None,
+    chart: ChartOpt = False,
+    columns: ColumnsOpt = None,
+    sort: SortOpt = None,
+    top: TopOpt = None,
+    no_header: NoHeaderOpt = False,
+    date_format: DateFormatOpt = None,
+    time_zone: TimeZoneOpt = None,
+    output: OutputOpt = None,
+    force: ForceOpt = False,
+    fail_on_empty: FailOnEmptyOpt = False,
+    dest: DestOpt = None,
+    dest_param: DestParamOpt = None,
+    dest_json: DestJsonOpt = None,
+    dry_run: DryRunOpt = False,
+) -> None:
+    """Examples:
+
+    \b
+    svcctl query 'from demo.ecommerce.data where statusCode >= 500' --from 2h
+    svcctl query 'from auth.all group every 10m select count()' --from 1d --chart
+    svcctl query 'from auth.all group by user' --from 1h --sort user:desc --top 5
+    svcctl query -F errors.q --from 7ad --to today -o errors.csv.gz
+    echo 'from auth.all select user' | svcctl query - --from today -f ndjson
+    svcctl query 'from auth.all' --from 1ad --to 1d -o yesterday.parquet
+    svcctl query 'from auth.all' --from 1h --dest donothing
+    """
+    from svcctl.api.query import QueryRequest
+
+    svc: Context = ctx.obj
+    target = destination.read(dest, dest_param or [], dest_json, svc.diagnostics.note)
+    request = QueryRequest(
+        from_=from_,
+        to=asking.end(follow, to),
+        query=query_text.given(text, file, query_id, var or []),
+        query_id=query_id,
+        skip=skip,
+        limit=limit,
+    )
+    dates = asking.DateOptions(date_format, time_zone)
+    if target is not None:
+        _refuse_reading(
+            output=output,
+            fail_on_empty=fail_on_empty,
+            columns=columns,
+            sort=sort,
+            top=top,
+            no_header=no_header,
+            chart=chart,
+            every=every,
+            max_time=max_time,
+        )
+        printing.launch(svc, asking.job(svc, replace(request, destination=target), dates), format, dry_run=dry_run)
+        return
+    if every is not None:
+        _refuse_with("--every", output=output, follow=follow, fail_on_empty=fail_on_empty)
+    chosen = asking.format_for(svc, format, output, chart=chart)
+    request, selection = asking.cut_where_sorted(request, selected(columns, sort, top, no_header))
+    asking.check(request, chosen, selection, follow=follow, fail_on_empty=fail_on_empty)
+    question = asking.question(svc, request, chosen, selection, dates)
+    if dry_run:
+        svc.output.text(svc.connect().preview(question.request))
+        return
+    if every is not None:
+        repeating.repeat(
+            svc,
+            lambda first: question if first else asking.question(svc, request, chosen, selection, dates, says=False),
+            every,
+            max_time,
+        )
+    elif follow:
+        printing.follow(svc, question, output, force=force, max_time=max_time, fail_on_empty=fail_on_empty)
+    else:
+        printing.once(svc, question, output, force=force, max_time=max_time, fail_on_empty=fail_on_empty)
+
+
+def _refuse_with(option: str, **others: object) -> None:
+    for name, value in others.items():
+        if value not in (None, False):
+            raise UsageError(f"{option} and --{name.replace('_', '-')} exclude each other")
+
+
+def _refuse_reading(**options: object) -> None:
+    """Refuse options that only make sense when rows come back."""
+    for name, value in options.items():
+        if value not in (None, False):
+            raise UsageError(f"--{name.replace('_', '-')} cannot be used with --dest: no rows come back")

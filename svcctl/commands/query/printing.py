@@ -1,0 +1,124 @@
+"""How a query's answer is printed: once, as it is followed, or as the job that was launched."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from svcctl.api import jobs
+from svcctl.commands.query.asking import Question
+from svcctl.context import Context
+from svcctl.errors import EmptyResult, IncompleteResult, SvcctlError, Unavailable
+from svcctl.terminal.records import LAUNCHED
+from svcctl.terminal.tables import size_text
+from svcctl.time_limit import time_limit
+
+if TYPE_CHECKING:
+    from svcctl.api.events import QueryResponse
+    from svcctl.api.query import QueryRequest
+    from svcctl.terminal.output import Sink
+
+
+def launch(svc: Context, request: QueryRequest, format: str | None, *, dry_run: bool) -> None:
+    """Launch a job and print it."""
+    chosen = svc.format(format, lists=True)
+    if dry_run:
+        svc.output.text(svc.connect().preview(request))
+        return
+    svc.output.records(LAUNCHED, [jobs.launch(svc.client, request, svc.diagnostics.note)], chosen)
+
+
+def once(
+    svc: Context,
+    question: Question,
+    output: Path | None,
+    *,
+    force: bool,
+    max_time: float | None,
+    fail_on_empty: bool,
+) -> None:
+    """Print the answer, whole; on a terminal, say when it has no rows and what was written to a file."""
+    with svc.output.target(output, question.format, force=force) as sink:
+        rows = _print(svc, question, sink, max_time)
+        _check_empty(question, rows, fail_on_empty=fail_on_empty)
+    shown = rows if rows is None or question.selection.top is None else min(rows, question.selection.top)
+    if svc.diagnostics.is_terminal:
+        if rows == 0:
+            svc.diagnostics.note(f"no rows from {question.dates.label}")
+        if output is not None and output.is_file():
+            count = "" if shown is None else f"{rows_text(shown)}, "
+            svc.diagnostics.note(f"wrote {output}: {count}{size_text(output.stat().st_size)}")
+    _note_limit(svc, question, rows)
+
+
+def follow(
+    svc: Context,
+    question: Question,
+    output: Path | None,
+    *,
+    force: bool,
+    max_time: float | None,
+    fail_on_empty: bool,
+) -> None:
+    """Print rows as they arrive, until the time is up, the limit is reached or somebody interrupts."""
+    from svcctl.api.follow import Follow
+
+    request = replace(question.request, mode="json/simple/compact", date_format=None, time_zone=None)
+    with svc.output.target(output, question.format, force=force) as sink:
+        with (
+            time_limit(max_time),
+            Follow(svc.client, request, notify=svc.diagnostics.note) as following,
+            svc.diagnostics.working(lambda: f"following, {rows_text(following.row_count)} so far (Ctrl-C stops)"),
+        ):
+            svc.output.live(following, question.format, sink, question.selection, question.style)
+        _check_empty(question, following.row_count, fail_on_empty=fail_on_empty)
+    _note_limit(svc, question, following.row_count)
+
+
+def _print(svc: Context, question: Question, sink: Sink, max_time: float | None) -> int | None:
+    """Print the answer; returns the number of its rows where the format shows them."""
+    started = svc.clock()
+    begun = False
+
+    def late() -> SvcctlError:
+        if begun:
+            return IncompleteResult(f"the result is incomplete after {max_time:g} s", hint=_LATER)
+        return Unavailable(f"no answer within {max_time:g} s", hint=_LATER)
+
+    with (
+        time_limit(max_time, late),
+        svc.client.query(question.request) as answer,
+        svc.diagnostics.working(lambda: _so_far(answer, svc.clock() - started)),
+    ):
+        begun = True
+        svc.output.query(answer, question.format, sink, question.selection, question.style)
+    svc.diagnostics.detail(
+        f"cid {answer.cid or '-'}, {'-' if answer.row_count is None else answer.row_count} rows, {answer.bytes} bytes, "
+        f"{svc.clock() - started:.3f} s"
+    )
+    return answer.row_count
+
+
+_LATER = "give it longer with --max-time, or ask for less"
+
+
+def _so_far(answer: QueryResponse, seconds: float) -> str:
+    if not answer.bytes:
+        return f"waiting for the service, {seconds:.0f} s"
+    rows = "" if answer.row_count is None else f"{rows_text(answer.row_count)}, "
+    return f"{rows}{answer.bytes / 1e6:.1f} MB in {seconds:.0f} s"
+
+
+def _check_empty(question: Question, rows: int | None, *, fail_on_empty: bool) -> None:
+    if fail_on_empty and not rows:
+        raise EmptyResult(f"no rows from {question.dates.label}")
+
+
+def _note_limit(svc: Context, question: Question, rows: int | None) -> None:
+    if rows and rows == question.request.limit:
+        svc.diagnostics.note(f"stopped at the limit of {rows_text(rows)}: there may be more")
+
+
+def rows_text(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"

@@ -1,0 +1,115 @@
+"""`svcctl service compact` and `copy`: tables in a shared folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from svcctl import extras
+from svcctl.api.typed_dates import seconds_of
+from svcctl.completion.words import Completes
+from svcctl.context import Context
+from svcctl.errors import UsageError
+from svcctl.profiles import LOCAL
+from svcctl.terminal.records import counted
+
+if TYPE_CHECKING:
+    from svcctl.api import own_service
+
+TablesOpt = Annotated[
+    str | None,
+    typer.Option("--tables", metavar="URI", help="Shared folder of tables: a path, hdfs://… or s3://…."),
+]
+TableArg = Annotated[
+    str | None, typer.Argument(metavar="[TABLE]", help="Table to compact (default: all tables)."), Completes("tables")
+]
+MovedArg = Annotated[str, typer.Argument(metavar="TABLE", help="Table to move."), Completes("tables")]
+
+
+def _seconds(text: str) -> int:
+    found = seconds_of(text)
+    if found is None:
+        raise UsageError(f"--keep '{text}' is not a length of time", hint="write it as 12h or 7d")
+    return found
+
+
+KeepOpt = Annotated[
+    int,
+    typer.Option(
+        "--keep", parser=_seconds, metavar="LENGTH", help="How long files stay that running queries may need."
+    ),
+]
+ToOpt = Annotated[
+    str,
+    typer.Option("--to", metavar="PLACE", help="folder (the shared one) or file (that of the local service)."),
+    Completes(words=("folder", "file")),
+]
+
+
+def shared_folder(uri: str | None) -> str:
+    """The folder that was given or is set in the environment. UsageError when there is none."""
+    from svcctl.service_settings import TABLES
+
+    found = uri or TABLES.read(os.environ)
+    if found is None:
+        raise UsageError("no shared folder of tables was named", hint=f"name it with --tables or {TABLES.environment}")
+    return found
+
+
+def load(
+    uri: str, files: Sequence[tuple[str, str]], table: str, wishes: own_service.Wishes, load_id: str | None
+) -> own_service.Loaded | None:
+    """Load files, given by path and name, into a table of a shared folder; None when it has a load of this ID."""
+    extras.need("service", "the local service")
+    from svcctl.api import own_service
+    from svcctl.service.events import shared
+    from svcctl.service.events.load import Source, Wishes
+
+    sources = [Source(Path(path), name) for path, name in files]
+    asked = Wishes(wishes.time_field, wishes.time_format, wishes.format, wishes.types, wishes.replace, wishes.time_zone)
+    loaded = shared.load_into(uri, os.environ, sources, table, asked, load_id)
+    return None if loaded is None else own_service.Loaded.from_json(asdict(loaded))
+
+
+def compact(
+    ctx: typer.Context,
+    table: TableArg = None,
+    tables: TablesOpt = None,
+    keep: KeepOpt = "7d",  # type: ignore[assignment]  # Typer parses it
+) -> None:
+    """Make large files of the small ones that loads leave in a shared folder
+
+    Queries and loads go on meanwhile. Files that are no longer part of a table are removed after --keep; with a day
+    or more, those of loads that were killed, too, so no load may take longer than that.
+
+    \b
+    svcctl service compact --tables tables
+    svcctl service compact shop.o --tables tables --keep 2d
+    """
+    svc: Context = ctx.obj
+    extras.need("service", "the local service")
+    from svcctl.service.events import shared
+
+    for done in shared.compact(shared_folder(tables), os.environ, table, timedelta(seconds=keep)):
+        made = f"{counted(done.small, 'small file')} made into {done.made}, " if done.small else ""
+        svc.diagnostics.note(f"{done.table}: {made}{counted(done.removed, 'old file')} removed")
+
+
+def copy(ctx: typer.Context, table: MovedArg, to: ToOpt = "folder") -> None:
+    """Move a table of the local service to the shared folder, or back
+
+    The service must run with --tables. Queries that begin afterwards read the table where it is then; jobs on it stop
+    with an error.
+    """
+    from svcctl.api import own_service
+
+    svc: Context = ctx.obj
+    events = own_service.copy(svc.with_flags(profile=LOCAL).client, table, to)
+    place = "shared folder" if to == "folder" else to
+    svc.diagnostics.note(f"moved {table} to the {place}: {counted(events, 'event')}")

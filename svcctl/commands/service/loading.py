@@ -1,0 +1,204 @@
+"""`svcctl service load` and `drop`: what the tables of the local service hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from svcctl.api.typed_dates import zone_name
+from svcctl.commands.service import folder
+from svcctl.completion import words
+from svcctl.completion.words import FILES, Completes
+from svcctl.context import Context
+from svcctl.errors import UsageError
+from svcctl.inputs import text
+from svcctl.options import YesOpt
+from svcctl.profiles import LOCAL
+from svcctl.service.events.readers import FILE_KINDS
+from svcctl.service_settings import TABLES
+from svcctl.terminal.records import counted, second
+
+if TYPE_CHECKING:
+    from svcctl.api.own_service import Extent, Loaded
+
+FilesArg = Annotated[
+    list[Path], typer.Argument(metavar="FILE...", help="Files to load; - reads standard input."), Completes(FILES)
+]
+TableOpt = Annotated[
+    str, typer.Option("--table", "-t", metavar="NAME", help="Table to load into, such as a.b.c."), Completes("loaded")
+]
+TimeFieldOpt = Annotated[
+    str | None,
+    typer.Option("--time-field", metavar="F", help="Field with the date of each event (detected if not given)."),
+]
+TimeFormatOpt = Annotated[
+    str | None,
+    typer.Option("--time-format", metavar="PATTERN", help="How that date is written, such as 'MM/dd/yyyy hh:mm a'."),
+]
+LoadZoneOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--time-zone",
+        parser=zone_name,
+        metavar="ZONE",
+        help="Time zone of dates that have none, such as GMT+2 or Europe/Berlin (default: UTC).",
+    ),
+    Completes(words=words.time_zones),
+]
+LoadFormatOpt = Annotated[
+    str | None,
+    typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(FILE_KINDS)}; detected if not given."),
+    Completes(words=FILE_KINDS),
+]
+TypesOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--types", metavar="F=TYPE,...", help="Types of fields: str, int4, int8, float8, bool, ip4, timestamp."
+    ),
+]
+ReplaceOpt = Annotated[bool, typer.Option("--replace", help="Replace the events and columns of the table.")]
+IntoOpt = Annotated[
+    str | None,
+    typer.Option("--tables", metavar="URI", help="Shared folder to load into, without a service (help cluster)."),
+]
+IdOpt = Annotated[
+    str | None, typer.Option("--id", metavar="ID", help="With --tables: load nothing if the table has this load.")
+]
+TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="Table to drop."), Completes("loaded")]
+
+OLD = int(datetime(1990, 1, 1, tzinfo=UTC).timestamp() * 1000)
+"""Epoch milliseconds; earlier dates are more often numbers read as dates than events."""
+
+
+def load(
+    ctx: typer.Context,
+    files: FilesArg,
+    table: TableOpt,
+    time_field: TimeFieldOpt = None,
+    time_format: TimeFormatOpt = None,
+    time_zone: LoadZoneOpt = None,
+    format: LoadFormatOpt = None,
+    types: TypesOpt = None,
+    replace: ReplaceOpt = False,
+    tables: IntoOpt = None,
+    load_id: IdOpt = None,
+) -> None:
+    """Load files of events into a table of the local service
+
+    Reads csv, tsv, ndjson, JSON arrays and parquet, plain or compressed with gzip or zstd, access logs (common and
+    combined), syslog (RFC 3164 and 5424), and logs whose lines begin with a date. All files are loaded or none: nothing
+    is loaded when one is damaged or cut off. 'svcctl help service' has the details.
+
+    \b
+    svcctl service load /var/log/dpkg.log* --table debian.dpkg
+    svcctl service load orders.csv -t shop.orders --types srcIp=ip4 --replace
+    zcat old.csv.gz | svcctl service load - -t shop.old --time-field created
+    svcctl service load orders.csv -t shop.o --tables tables --id d31
+    """
+    from svcctl.api import own_service
+
+    svc: Context = ctx.obj
+    if format not in (None, *FILE_KINDS):
+        raise UsageError(f"unknown format '{format}'", hint=f"formats are: {', '.join(FILE_KINDS)}")
+    if load_id is not None and (tables := tables or TABLES.read(svc.environment)) is None:
+        raise UsageError(
+            f"--id needs --tables or {TABLES.environment}", hint="only loads into a shared folder have IDs"
+        )
+    svc.files.make()
+    with ExitStack() as spooled:
+        given = [
+            (str(spooled.enter_context(text.as_file(file, svc.files.directory))), text.name(file))
+            for file in dict.fromkeys(files)
+        ]
+        wishes = own_service.Wishes(time_field, time_format, format, _types(types), replace, time_zone)
+        if tables is None:
+            loaded = own_service.load(svc.with_flags(profile=LOCAL).client, given, table, wishes)
+        else:
+            found = folder.load(tables, given, table, wishes, load_id)
+            if found is None:
+                svc.diagnostics.note(f"{table} has the load {load_id} already: nothing was loaded")
+                return
+            loaded = found
+    _tell(svc, loaded, replace=replace)
+
+
+def _types(text: str | None) -> dict[str, str]:
+    """The types of `a=ip4,b=str`."""
+    found = {}
+    for pair in (text or "").split(","):
+        name, equals, type_ = pair.rpartition("=")
+        if pair and not (equals and name):
+            raise UsageError(f"--types '{pair}' is not of the form FIELD=TYPE", hint="such as --types srcIp=ip4,n=int8")
+        if pair:
+            found[name.strip()] = type_.strip()
+    return found
+
+
+def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
+    note = svc.diagnostics.note
+    for name in loaded.empty:
+        note(f"{name} has no events")
+    if loaded.before and replace:
+        note(f"replaced the {counted(loaded.before, 'event')} of {loaded.table}")
+    note(f"loaded {counted(loaded.rows, 'event')} into {loaded.table}, {_range(loaded.oldest, loaded.newest)}")
+    if loaded.oldest < OLD:
+        note("there are events before 1990; if they are younger, name another --time-field, or give --time-format")
+    if loaded.before and not replace:
+        note(f"{loaded.table} already held {counted(loaded.before, 'event')}; --replace would have replaced them")
+    if loaded.skipped:
+        note(f"skipped {counted(loaded.skipped, 'line')} that could not be read; the first: {loaded.first_skipped}")
+    if svc.diagnostics.is_terminal:
+        note(f"query them with: {_query(svc, loaded)}")
+
+
+def _query(svc: Context, loaded: Loaded) -> str:
+    """A command that finds the events that were loaded: over whole days, but for one that is not over."""
+    oldest = datetime.fromtimestamp(loaded.oldest // 1000, UTC)
+    after = datetime.fromtimestamp(loaded.newest // 1000, UTC) + timedelta(seconds=1)
+    tomorrow = after.replace(hour=0, minute=0, second=0) + timedelta(days=1)
+    to = f"{tomorrow:%Y-%m-%d}" if tomorrow <= svc.now() else f"{after:%Y-%m-%dT%H:%M:%SZ}"
+    profile = "" if svc.profile.name == LOCAL else f"-p {LOCAL} "
+    return f"svcctl {profile}query 'from {loaded.table}' --from {oldest:%Y-%m-%d} --to {to}"
+
+
+def drop(ctx: typer.Context, table: TableArg, yes: YesOpt = False) -> None:
+    """Drop a table of the local service and its events
+
+    Jobs on the table stop with an error; other jobs and queries are not affected.
+    """
+    from svcctl.api import own_service
+
+    svc: Context = ctx.obj
+    client = svc.with_flags(profile=LOCAL).client
+    found = own_service.table(client, table)
+    if not yes and not found.live:  # the service refuses to drop what it writes itself
+        svc.ask(f"Drop {_described(found)}?")
+    dropped = own_service.drop(client, table)
+    svc.diagnostics.note(f"dropped {_described(dropped)}")
+
+
+def _described(table: Extent) -> str:
+    """A table with what it holds and who reads it."""
+    facts = [counted(table.events, "event")]
+    if table.oldest is not None:
+        facts.append(_range(table.oldest, table.newest))
+    if table.jobs:
+        facts.append(f"read by {_named('job', [job.friendly_name for job in table.jobs])}")
+    if table.queries:
+        facts.append(f"in {_named('saved query', table.queries)}")
+    return f"{table.name}: {', '.join(facts)}"
+
+
+def _range(oldest: int | None, newest: int | None) -> str:
+    first, last = second(oldest), second(newest)
+    return f"at {first} (UTC)" if first == last else f"from {first} to {last} (UTC)"
+
+
+def _named(noun: str, names: Sequence[str]) -> str:
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return f"{counted(len(names), noun)} ({shown})"

@@ -1,0 +1,71 @@
+"""`svcctl service` with tables in a shared folder: loading with and without a service, compacting, moving."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.shells import Shell
+
+EVENTS = "eventdate,n\n2024-01-01T00:00:00Z,1\n2024-01-02T00:00:00Z,2\n"
+LOADED = "svcctl: loaded 2 events into web.a, from 2024-01-01 00:00:00 to 2024-01-02 00:00:00 (UTC)\n"
+QUERY = ("query", "from web.a select n", "--from", "2024-01-01", "--to", "2024-02-01", "-f", "csv", "--no-header")
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Shell:
+    """A shell whose service, once it starts, has its tables in a folder."""
+    shell = Shell(tmp_path, {"SVCCTL_TABLES": str(tmp_path / "tables"), "SVCCTL_DEMO_DAYS": "0"})
+    (shell.home / "a.csv").write_text(EVENTS, encoding="utf-8")
+    return shell
+
+
+def test_tables_of_a_folder_are_loaded_with_and_without_a_service_compacted_and_moved(shared: Shell) -> None:
+    folder = shared.environment["SVCCTL_TABLES"]
+    direct = ("service", "load", "a.csv", "-t", "web.a", "--tables", folder, "--id", "one")
+    assert shared(*direct).stderr == LOADED
+    assert shared(*direct).stderr == "svcctl: web.a has the load one already: nothing was loaded\n"
+    assert shared(*direct[:5], *direct[7:]).stderr == "svcctl: web.a has the load one already: nothing was loaded\n"
+    assert shared("service", "start").returncode == 0
+    try:
+        assert f"\nfolder   {folder}\n" in shared("service", "status", "-f", "table").stdout
+        held = "svcctl: web.a already held 2 events; --replace would have replaced them\n"
+        assert shared("service", "load", "a.csv", "-t", "web.a").stderr == LOADED + held
+        assert shared(*QUERY).stdout == "1\n1\n2\n2\n"
+        compacted = "svcctl: web.a: 4 small files made into 2, 4 old files removed\n"
+        assert shared("service", "compact", "--keep", "0s").stderr == compacted
+        for place, told in (("file", "file"), ("folder", "shared folder")):
+            moved = shared("service", "copy", "web.a", "--to", place)
+            assert moved.stderr == f"svcctl: moved web.a to the {told}: 4 events\n"
+            assert shared(*QUERY).stdout == "1\n1\n2\n2\n"
+        again = shared("service", "copy", "web.a")
+        assert (again.returncode, again.stderr.partition(" (")[0]) == (
+            1,
+            "svcctl: error: table 'web.a' is in the shared folder already",
+        )
+        restarted = shared("service", "restart", SVCCTL_TABLES="")
+        dropped = f"svcctl: its folder is none now, and was {folder}: SVCCTL_TABLES sets it"
+        assert (restarted.returncode, restarted.stderr.splitlines()[1:]) == (0, [dropped])
+    finally:
+        shared("service", "stop")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("compact", "--tables", "nowhere"), "there is no folder nowhere"),
+        (("compact", "web.a", "--tables", "nowhere"), "there is no folder nowhere"),
+        (("compact", "--tables", "."), "no tables in ."),
+        (("compact",), "no shared folder of tables was named"),
+        (("compact", "--tables", "x", "--keep", "soon"), "--keep 'soon' is not a length of time"),
+        (("load", "a.csv", "-t", "t", "--id", "x"), "--id needs --tables or SVCCTL_TABLES"),
+        (("load", "a.csv", "-t", "t", "--tables", "ftp://x/y"), "'ftp://x/y' cannot hold tables"),
+    ],
+)
+def test_what_cannot_be_done_with_a_folder_is_refused(shell: Shell, arguments: tuple[str, ...], message: str) -> None:
+    (shell.home / "a.csv").write_text(EVENTS, encoding="utf-8")
+    refused = shell("service", *arguments)
+    assert (refused.returncode, refused.stderr.splitlines()[0]) == (
+        4 if message.startswith(("no tables", "there is no")) else 2,
+        f"svcctl: error: {message}",
+    )

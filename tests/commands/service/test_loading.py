@@ -1,0 +1,352 @@
+"""`svcctl service load` and `drop`: what they say of files, of the table before and of what could not be read."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from support.own import Own
+from support.reseller import Done
+
+from svcctl.service.queries import saved
+
+CSV = "time,n\n2024-01-31 10:00:00,1\n2024-01-31 10:00:09,2\n"
+RANGE = "from 2024-01-31 10:00:00 to 2024-01-31 10:00:09 (UTC)"
+
+
+def rows(own: Own, query: str) -> list[str]:
+    done = own("query", query, "--from", "1970-01-01", "-f", "tsv")
+    assert done.code == 0, done.stderr
+    return done.stdout.splitlines()[1:]
+
+
+def loaded(own: Own, *arguments: str, table: str = "t") -> Done:
+    return own("service", "load", *arguments, "--table", table)
+
+
+def test_a_load_says_what_it_added_and_what_was_there_and_replace_takes_its_place(own: Own) -> None:
+    file = own.file("a.csv", CSV)
+    assert loaded(own, file).stderr == f"svcctl: loaded 2 events into t, {RANGE}\n"
+    assert loaded(own, file).stderr == (
+        f"svcctl: loaded 2 events into t, {RANGE}\n"
+        "svcctl: t already held 2 events; --replace would have replaced them\n"
+    )
+    other = own.file("b.csv", "time,text\n2024-02-01,x\n")
+    again = loaded(own, other, "--replace")
+    assert again.stderr == (
+        "svcctl: replaced the 4 events of t\nsvcctl: loaded 1 event into t, at 2024-02-01 00:00:00 (UTC)\n"
+    )
+    assert rows(own, "from t") == ["2024-02-01 00:00:00.000\tx"]
+    bad = loaded(own, own.file("c.csv", "time,n\nsoon,1\n"), "--replace")
+    assert (bad.code, bad.stderr.split(" (code")[0]) == (
+        1,
+        "svcctl: error: c.csv could not be read: line 2: time 'soon' is not a time",
+    )
+    assert bad.stderr.splitlines()[1:] == [
+        "hint: name the field of the time with --time-field, and how it is written with --time-format"
+    ]
+    assert rows(own, "from t") == ["2024-02-01 00:00:00.000\tx"]
+
+
+def test_several_files_are_loaded_together_or_not_at_all(own: Own) -> None:
+    one, two = own.file("a.csv", CSV), own.file("b.ndjson", '{"time":"2024-02-01","n":2.5,"new":"x"}\n')
+    empty = own.file("empty.log", "")
+    done = loaded(own, one, empty, two)
+    assert (done.code, done.stderr) == (
+        0,
+        "svcctl: empty.log has no events\n"
+        "svcctl: loaded 3 events into t, from 2024-01-31 10:00:00 to 2024-02-01 00:00:00 (UTC)\n",
+    )
+    assert rows(own, "from t select n, new") == ["1.0\t", "2.0\t", "2.5\tx"]
+    bad = own.file("bad.csv", "time,n\n2024-01-31,1\n2024-01-31,y\nsoon,2\n")
+    partly = loaded(own, one, bad)
+    assert partly.stderr.splitlines()[-1] == (
+        "svcctl: skipped 2 lines that could not be read; the first: bad.csv, line 3: n 'y' is not float8"
+    )
+    refused = loaded(own, one, own.file("worse.csv", "time,n\nsoon,2\n"))
+    assert (refused.code, refused.stderr.split(" (code")[0]) == (
+        1,
+        "svcctl: error: worse.csv could not be read: line 2: time 'soon' is not a time",
+    )
+    assert len(rows(own, "from t")) == 6
+
+
+# By what is asked: the file's name and content, options, and what is said; or the error.
+READ: dict[str, tuple[str, str | bytes, list[str], list[str]]] = {
+    "JSON array": (
+        "a.json",
+        '[{"time":"2024-01-31","n":1},\n {"time":"2024-02-01", "n":2}, 5]',
+        [],
+        [
+            "loaded 2 events into t, from 2024-01-31 00:00:00 to 2024-02-01 00:00:00 (UTC)",
+            "skipped 1 line that could not be read; the first: element 3: '5' is not a JSON object",
+        ],
+    ),
+    "objects of several lines": (
+        "a.json",
+        '{\n "time": "2024-01-31"\n}\n{\n "time": "2024-02-01"\n}\n',
+        [],
+        ["loaded 2 events into t, from 2024-01-31 00:00:00 to 2024-02-01 00:00:00 (UTC)"],
+    ),
+    "the interface's dates": (
+        "a.csv",
+        "when,n\n20/11/2023 10:00:00,1\n20/11/2023 10:00,2\n20/11/2023,3\n",
+        [],
+        ["loaded 3 events into t, from 2023-11-20 00:00:00 to 2023-11-20 10:00:00 (UTC)"],
+    ),
+    "dates of a format": (
+        "a.csv",
+        "n,when\n1,11/20/2023 10:05 PM\n2,20/11/2023 1:00 AM\n",
+        ["--time-field", "when", "--time-format", "MM/dd/yyyy hh:mm a"],
+        [
+            "loaded 1 event into t, at 2023-11-20 22:05:00 (UTC)",
+            "skipped 1 line that could not be read; the first: line 3: when '20/11/2023 1:00 AM' is not a time",
+        ],
+    ),
+    "numbers of a format": (
+        "a.csv",
+        "when\n20231120\n",
+        ["--time-field", "when", "--time-format", "yyyyMMdd"],
+        ["loaded 1 event into t, at 2023-11-20 00:00:00 (UTC)"],
+    ),
+    "dates before 1990": (
+        "a.csv",
+        "time,n\n2024-01-31,1\n1970-01-01,2\n",
+        [],
+        [
+            "loaded 2 events into t, from 1970-01-01 00:00:00 to 2024-01-31 00:00:00 (UTC)",
+            "there are events before 1990; if they are younger, name another --time-field, or give --time-format",
+        ],
+    ),
+    "csv with every kind of mistake": (
+        "a.csv",
+        b'time,n\n2024-01-31,1\n2024-01-31\n2024-01-31,1,2\n2024-01-31,caf\xe9\n\n,3\n2024-01-31,"open\n2024-01-31,4\n',
+        [],
+        [
+            "loaded 2 events into t, at 2024-01-31 00:00:00 (UTC)",
+            "skipped 5 lines that could not be read; the first: line 3: it has too few cells: '2024-01-31'",
+        ],
+    ),
+    "a row without a time": (
+        "a.csv",
+        'time,n\n"2024-01-31","1\n1"\n,2\n',
+        [],
+        [
+            "loaded 1 event into t, at 2024-01-31 00:00:00 (UTC)",
+            "skipped 1 line that could not be read; the first: line 4: it has no time",
+        ],
+    ),
+    "names that repeat": (
+        "a.csv",
+        "\ufefftime,a,A,,a\n2024-01-31,1,2,3,4\n",
+        ["--types", "A_1=str"],
+        ["loaded 1 event into t, at 2024-01-31 00:00:00 (UTC)"],
+    ),
+    "types": (
+        "a.csv",
+        "time,ip,n\n2024-01-31,10.0.0.1,1\n2024-01-31,x,2\n",
+        ["--types", "ip=ip4,n=str"],
+        [
+            "loaded 1 event into t, at 2024-01-31 00:00:00 (UTC)",
+            "skipped 1 line that could not be read; the first: line 3: ip 'x' is not ip4",
+        ],
+    ),
+    "entries of several lines": (
+        "app.log",
+        "\n2024-01-31 10:00:00 boom\r\n\tat x\r\n\r\nCaused by: y\r\n2024-01-31 10:00:01 ok\r\n",
+        [],
+        ["loaded 2 events into t, from 2024-01-31 10:00:00 to 2024-01-31 10:00:01 (UTC)"],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", READ)
+def test_what_can_be_read_is_loaded_and_the_first_line_that_cannot_is_named(own: Own, what: str) -> None:
+    name, content, options, said = READ[what]
+    done = loaded(own, own.file(name, content), *options)
+    assert (done.code, done.stderr) == (0, "".join(f"svcctl: {line}\n" for line in said))
+
+
+def test_an_entry_has_the_lines_that_continue_it(own: Own) -> None:
+    loaded(own, own.file("app.log", str(READ["entries of several lines"][1])))
+    assert rows(own, "from t select message") == ['"boom', "\tat x", "", 'Caused by: y"', "ok"]
+
+
+SYSLOG = """\
+<34>1 2026-10-11T22:14:15.003Z mymachine su - ID47 [ex@1 a="b\\]c"] \ufeff'su root' failed
+<165>1 2003-08-24T05:14:15.000003-07:00 192.0.2.1 myproc 8710 - - %% It's time.
+Nov 20 10:00:00 myhost sshd[123]: Failed password for root
+Dec  5 10:00:01 myhost kernel: [ 12.3] oops
+  continued
+<13>Feb 29 01:02:03 h last message repeated 2 times
+2026-11-20T10:00:00.123456+01:00 web1 nginx[77]: hi
+noise
+"""
+
+
+def test_syslog_of_both_kinds_is_recognized_and_gets_the_year_before_the_file_was_written(own: Own) -> None:
+    file = own.file("messages", SYSLOG)
+    written = datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp()
+    os.utime(file, (written, written))
+    done = loaded(own, file)
+    assert done.stderr.splitlines()[1:] == [
+        "svcctl: skipped 1 line that could not be read; the first: line 8: 'noise' is not a line of syslog"
+    ]
+    assert rows(own, "from t select eventdate, host, app, pid, facility, severity, msgId, structuredData") == [
+        "2003-08-24 12:14:15.000\t192.0.2.1\tmyproc\t8710\tlocal4\tnotice\t\t",
+        "2024-02-29 01:02:03.000\th\t\t\tuser\tnotice\t\t",
+        "2025-12-05 10:00:01.000\tmyhost\tkernel\t\t\t\t\t",
+        '2026-10-11 22:14:15.003\tmymachine\tsu\t\tauth\tcrit\tID47\t"[ex@1 a=""b\\]c""]"',
+        "2026-11-20 09:00:00.123\tweb1\tnginx\t77\t\t\t\t",
+        "2026-11-20 10:00:00.000\tmyhost\tsshd\t123\t\t\t\t",
+    ]
+
+
+# What cannot be loaded: the arguments, and what is said up to the cid.
+REFUSED: dict[str, tuple[list[str], int, str]] = {
+    "a directory": (["."], 2, ". is a directory\nhint: name the files in it, such as ./*.log\n"),
+    "no file": (["nosuch"], 2, "no file nosuch\n"),
+    "a device without content": (["/dev/null"], 1, "no events in /dev/null; nothing was changed"),
+    "an empty array": (["empty.json"], 1, "no events in empty.json; nothing was changed"),
+    "an array that is cut": (["cut.json"], 1, "cannot read cut.json as json: Malformed JSON"),
+    "a type that is none": (
+        ["a.csv", "--types", "n=int"],
+        1,
+        "column 'n' has no type 'int'; types are timestamp, str, int4, int8, float8, bool, ip4",
+    ),
+    "a type of no column": (["a.csv", "--types", "m=str"], 1, "--types names no column 'm'; the columns are n"),
+    "types without =": (
+        ["a.csv", "--types", "n"],
+        2,
+        "--types 'n' is not of the form FIELD=TYPE\nhint: such as --types srcIp=ip4,n=int8\n",
+    ),
+    "another type than the table's": (
+        ["a.csv", "--types", "n=str", "-t", "there"],
+        1,
+        "column 'n' of table 'there' is int8 already, not str; load into another table, or replace this one with "
+        "--replace",
+    ),
+    "a value that does not fit the table": (
+        ["text.csv", "-t", "there"],
+        1,
+        "text.csv could not be read: line 2: n 'hello' is not int8; nothing was changed",
+    ),
+    "another case": (
+        ["a.csv", "-t", "There"],
+        1,
+        "table 'There' differs from table 'there' only in case; use 'there'",
+    ),
+    "a format of times that is none": (
+        ["a.csv", "--time-format", "soon"],
+        1,
+        "'soon' is not a format of times; write it as in dd/MM/yyyy HH:mm:ss, with text in '…'",
+    ),
+    "a format of times for a log": (
+        ["a.log", "--time-format", "HH:mm"],
+        1,
+        "--time-format does not apply to a.log: its format has its own",
+    ),
+    "rows inside an object": (
+        ["wrap.json"],
+        1,
+        "wrap.json is one object, and its rows are inside 'items'; jq .items FILE | svcctl service load - -t …",
+    ),
+    "a table of the service": (
+        ["a.csv", "-t", "auth.all"],
+        1,
+        "table 'auth.all' belongs to the service, which writes its events; load into another table",
+    ),
+}
+
+
+WRAPPED = '{"total": 2, "items": [{"time": "2024-01-31"}, {"time": "2024-02-01"}]}\n'
+
+
+def test_what_cannot_be_loaded_is_refused_in_one_line_and_leaves_everything_as_it_was(own: Own) -> None:
+    own.live = frozenset({"auth.all"})
+    files = {"a.csv": CSV, "text.csv": "time,n\n2024-01-31,hello\n", "a.log": "2024-01-31 10:00:00 x\n"}
+    for name, content in {
+        **files,
+        "empty.json": "[]\n",
+        "cut.json": '[{"time":1},\n{"time"',
+        "wrap.json": WRAPPED,
+    }.items():
+        own.file(name, content)
+    assert loaded(own, "a.csv", table="there").code == 0
+    for what, (arguments, code, said) in REFUSED.items():
+        done = own("service", "load", *arguments, *([] if "-t" in arguments else ["-t", "t"]))
+        assert (done.code, done.stderr.replace(" (code 1)\nhint: ", "; ").startswith(f"svcctl: error: {said}")) == (
+            code,
+            True,
+        ), (what, done.stderr)
+    assert (list(own.engine.tables()), len(rows(own, "from there"))) == (["there"], 2)
+
+
+JOB = ("query", "from t select n", "--from", "2024-01-31", "--follow", "--dest", "donothing")
+GONE = "table 't' was dropped or replaced, so the query cannot continue; a new query or job reads its new events"
+
+
+def shown(own: Own, job: str, until: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """A job as soon as it is as it should be."""
+    deadline = time.monotonic() + 30
+    while not until(found := json.loads(own("job", "show", job, "-f", "ndjson").stdout)):
+        assert time.monotonic() < deadline, found
+        time.sleep(0.05)
+    return dict(found)
+
+
+def test_a_job_goes_on_after_a_load_and_stops_with_the_reason_when_its_table_is_replaced(own: Own) -> None:
+    file = own.file("a.csv", CSV)
+    loaded(own, file)
+    job = own(*JOB, "-f", "csv").stdout.splitlines()[1].partition(",")[0]
+    shown(own, job, lambda job: job["eventsSent"] == 2)
+    loaded(own, file)
+    shown(own, job, lambda job: job["eventsSent"] == 4)
+    loaded(own, file, file, "--replace")
+    stopped = shown(own, job, lambda job: job["status"] == "STOPPED")
+    assert (stopped["error"], stopped["eventsSent"]) == ([GONE], 4)
+    own("job", "start", job)
+    assert shown(own, job, lambda job: job["status"] == "STOPPED")["error"] == [GONE]
+
+
+def test_drop_says_what_goes_and_asks(own: Own) -> None:
+    loaded(own, own.file("a.csv", CSV))
+    saved.put(own.store, saved.SavedQuery("mine", "from t where n = 1"))
+    saved.put(own.store, saved.SavedQuery("other", "from u"))
+    launched = own(*JOB, "--dest-param", "friendlyName=night")
+    assert launched.code == 0, launched.stderr
+    about = f"t: 2 events, {RANGE}, read by 1 job (night), in 1 saved query (mine)"
+    declined = own("service", "drop", "t", answers=["n"])
+    assert (declined.code, declined.stderr, declined.questions) == (
+        130,
+        "svcctl: nothing was done\n",
+        [f"Drop {about}?"],
+    )
+    unattended = own("service", "drop", "t")
+    assert unattended.stderr == f"svcctl: error: this needs confirmation: Drop {about}?\nhint: add --yes\n"
+    assert own("service", "drop", "t", "--yes").stderr == f"svcctl: dropped {about}\n"
+    assert dict(own.engine.tables()) == {}
+    gone = own("service", "drop", "t", "-y")
+    assert (gone.code, gone.stderr.split(" (code")[0]) == (4, "svcctl: error: no table 't'")
+
+
+@pytest.mark.parametrize(
+    ("table", "hint"),
+    [
+        ("auth.all", "SVCCTL_DEMO_DAYS=0 makes no demo events"),
+        ("service.access", "SVCCTL_ACCESS_EVENTS and SVCCTL_ACCESS_DAYS set how much it keeps"),
+    ],
+)
+def test_a_table_of_the_service_is_not_dropped_and_nothing_is_asked(own: Own, table: str, hint: str) -> None:
+    loaded(own, own.file("a.csv", CSV), table=table)
+    own.live = frozenset({table})
+    said = f"svcctl: error: table '{table}' belongs to the service, which writes its events"
+    for arguments in ([], ["--yes"]):
+        done = own("service", "drop", table, *arguments, answers=["y"])
+        assert (done.code, done.stderr.split(" (code")[0], done.questions) == (1, said, [])
+        assert done.stderr.splitlines()[1:] == [f"hint: {hint}"]

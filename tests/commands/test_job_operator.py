@@ -1,0 +1,325 @@
+"""`svcctl job` as an operator uses it: names and beginnings of IDs, failing jobs, restarts, questions.
+
+The service and its jobs run in this process. What is scripted is the delivery: a kafka job never reaches its broker,
+and a job named `done` has delivered all.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+from support.reseller import KEY, SECRET, Done, Machine, Reseller, command_line
+
+from svcctl.api.models import JobStatus
+from svcctl.service.jobs import stored
+from svcctl.service.jobs.jobs import Jobs
+from svcctl.service.jobs.run import Run
+from svcctl.service.jobs.stored import StoredJob
+from svcctl.service.provisioning import accounts, seed
+from svcctl.service.provisioning.accounts import Account
+from svcctl.service.store import Store
+
+NIGHTLY, OTHER = "3f2a41c0-0000-4000-8000-000000000001", "3f2a41c0-0000-4000-8000-000000000002"
+STOPPED, COMPLETED = "beef0000-0000-4000-8000-000000000003", "cafe0000-0000-4000-8000-000000000004"
+ACCOUNT = Account(KEY, SECRET, None, "", reseller=seed.RESELLER)
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
+REFUSED = "kafka: Connection refused"
+VERBS = ("show", "stop", "start", "restart", "rm", "wait", "watch")
+STOPS = f"GET /search/job/stop/{NIGHTLY}"
+
+
+class Deliveries:
+    def __init__(self) -> None:
+        self.begun = threading.Semaphore(0)
+
+    def __call__(self, job: StoredJob, run: Run) -> bool:
+        done = job.friendly_name == "done"
+        if done:
+            run.save(4, 1_706_745_600_000, {})
+        elif job.type == "kafka":
+            run.trouble(REFUSED)
+        self.begun.release()
+        return done or not run.stopping.wait()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    directory = tmp_path_factory.mktemp("jobs")
+    store = Store(directory / "state.db")
+    accounts.put(store, ACCOUNT)
+    yield Machine(store, directory)
+    store.close()
+
+
+@pytest.fixture
+def job(place: Machine, capsys: pytest.CaptureFixture[str]) -> Iterator[Reseller]:
+    """Runs `svcctl job` where one job is failing, one runs, one is stopped and one is complete."""
+    for job_id, status, type_, name in (
+        (COMPLETED, JobStatus.COMPLETED, "donothing", "done"),
+        (OTHER, JobStatus.RUNNING, "donothing", "other"),
+        (STOPPED, JobStatus.STOPPED, "donothing", "resting"),
+        (NIGHTLY, JobStatus.RUNNING, "kafka", "nightly"),
+    ):
+        stored.add(place.store, StoredJob(job_id, ACCOUNT.owner, status, type_, name, "from t", {}, {}))
+    deliveries = Deliveries()
+    jobs = Jobs(place.store, deliveries)
+    jobs.settle()
+    for _ in range(2):
+        assert deliveries.begun.acquire(timeout=10)
+    run = command_line(place, capsys, jobs)
+    yield lambda *arguments, **options: run("job", *arguments, **options)
+    jobs.close()
+    for one in stored.owned(place.store, ACCOUNT.owner):
+        stored.remove(place.store, one.id)
+
+
+def requests(done: Done) -> list[str]:
+    return [f"{method} {path}" for method, path, _ in done.sent]
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        (NIGHTLY, [STOPS]),
+        ("nightly", ["GET /search/jobs", STOPS]),
+        (NIGHTLY[:-5], ["GET /search/jobs"]),
+        (NIGHTLY[:-5].upper(), ["GET /search/jobs"]),
+        ("3f", ["GET /search/jobs"]),
+        ("cafe", ["GET /search/jobs", f"GET /search/job/stop/{COMPLETED}"]),
+        ("nope", ["GET /search/jobs", "GET /search/job/stop/nope"]),
+    ],
+)
+def test_the_list_is_requested_only_for_what_is_no_whole_id(job: Reseller, given: str, sent: list[str]) -> None:
+    assert requests(job("stop", given)) == sent
+
+
+def test_what_may_mean_several_jobs_is_refused_before_anything_is_done(job: Reseller) -> None:
+    for verb in VERBS:
+        done = job(verb, "resting", "3f2a", answers=["y"])
+        assert (done.code, done.stdout, requests(done)) == (2, "", ["GET /search/jobs"]), verb
+        assert done.stderr == (
+            f"svcctl: error: 2 job IDs begin with '3f2a': {OTHER} other, {NIGHTLY} nightly\nhint: give more of the ID\n"
+        )
+
+
+def test_an_unknown_job_exits_4_and_the_hint_says_where_jobs_are(job: Reseller) -> None:
+    for verb in VERBS:
+        for given in ("nope", UNKNOWN):
+            done = job(verb, given, *(["--yes"] if verb == "rm" else []))
+            code = "" if verb == "watch" else " (code 100)"
+            hint = "hint: list the jobs with 'svcctl job list'"
+            assert (done.code, done.stdout) == (4, ""), verb
+            assert done.stderr == f"svcctl: error: no job {given}{code}\n{hint}\n", verb
+
+
+def test_a_name_that_is_mistyped_is_suggested(job: Reseller) -> None:
+    for verb in VERBS:
+        done = job(verb, "nightley", *(["--yes"] if verb == "rm" else []))
+        assert (done.code, done.stderr.split("\n")[1]) == (4, "hint: did you mean 'nightly'?"), verb
+
+
+def test_a_table_has_failing_jobs_first_and_short_ids_that_every_command_takes(job: Reseller) -> None:
+    listed = job("list", "-f", "tsv")
+    assert [line.split("\t")[0] for line in listed.stdout.split("\n")] == ["id", COMPLETED, OTHER, STOPPED, NIGHTLY, ""]
+    listed = job("list", "-f", "table")
+    rows = [line.split() for line in listed.stdout.split("\n")[2:-1]]
+    assert [row[1:3] for row in rows] == [
+        ["FAILING", "nightly"],
+        ["COMPLETED", "done"],
+        ["RUNNING", "other"],
+        ["STOPPED", "resting"],
+    ]
+    shown = job("show", *(row[0] for row in rows), "-f", "ndjson")
+    assert [json.loads(line)["id"] for line in shown.stdout.split("\n")[:-1]] == [NIGHTLY, COMPLETED, OTHER, STOPPED]
+
+
+@pytest.mark.parametrize(
+    ("options", "ids"),
+    [
+        (["--failing"], [NIGHTLY]),
+        (["--status", "failing"], [NIGHTLY]),
+        (["--status", "running"], [OTHER, NIGHTLY]),
+        (["--status", "STOPPED,completed"], [COMPLETED, STOPPED]),
+        (["--type", "Kafka"], [NIGHTLY]),
+        (["--type", "s3"], []),
+        (["--sort", "friendlyName:desc", "--top", "2"], [STOPPED, OTHER]),
+        (["--sort", "status,friendlyName"], [COMPLETED, NIGHTLY, OTHER, STOPPED]),
+    ],
+)
+def test_a_list_is_narrowed_and_sorted(job: Reseller, options: list[str], ids: list[str]) -> None:
+    done = job("list", "--ids", *options)
+    assert (done.code, done.stdout.split(), done.stderr) == (0, ids, "")
+
+
+@pytest.mark.parametrize(
+    ("option", "stderr"),
+    [
+        (("--status", "STOPED"), "there is no state 'STOPED'\nhint: did you mean 'STOPPED'?\n"),
+        (
+            ("--status", "stopped,nonsense"),
+            "there is no state 'NONSENSE'\nhint: states are RUNNING, STOPPED, COMPLETED, REMOVED, FAILING\n",
+        ),
+        (
+            ("--sort", "name"),
+            "no column 'name'\nhint: columns are: id, status, type, friendlyName, eventGenerated, eventsSent, "
+            "lastDatetime, error, query, lag\n",
+        ),
+        (
+            ("--columns", "id"),
+            "--columns has no effect on --ids, which prints only IDs\nhint: leave out one of the two\n",
+        ),
+        (("-f", "json"), "--format has no effect on --ids, which prints only IDs\nhint: leave out one of the two\n"),
+        (("--type", "nope"), "there is no type 'nope'\nhint: types are kafka, s3, hdfs, donothing\n"),
+    ],
+)
+def test_a_list_of_a_state_or_type_that_is_none_is_refused(job: Reseller, option: tuple[str, str], stderr: str) -> None:
+    done = job("list", "--ids", *option)
+    assert (done.code, done.stdout, done.stderr) == (2, "", f"svcctl: error: {stderr}")
+
+
+def test_a_job_that_a_person_stopped_is_not_failing_even_with_an_error(place: Machine, job: Reseller) -> None:
+    stored.change(place.store, STOPPED, error=(REFUSED,))
+    assert job("list", "--ids", "--failing").stdout.split() == [NIGHTLY]
+
+
+def test_a_command_that_changes_a_job_wants_more_than_a_few_characters_of_its_id(job: Reseller) -> None:
+    for verb in ("stop", "start", "restart", "rm"):
+        done = job(verb, "caf", *(["--yes"] if verb == "rm" else []))
+        assert (done.code, done.stdout, requests(done)) == (2, "", ["GET /search/jobs"]), verb
+        assert done.stderr == (
+            f"svcctl: error: 'caf' is too short for a command that changes a job: {COMPLETED[:8]} done\n"
+            f"hint: give at least 4 characters, or the ID: {COMPLETED}\n"
+        )
+    assert job("show", "caf").code == 0
+
+
+def test_a_restart_tells_the_error_that_it_clears(job: Reseller) -> None:
+    done = job("restart", "nightly", STOPPED, COMPLETED, "-f", "csv")
+    assert [line.split(",")[:2] for line in done.stdout.split("\n")[1:-1]] == [
+        [NIGHTLY, "RUNNING"],
+        [STOPPED, "RUNNING"],
+        [COMPLETED, "COMPLETED"],
+    ]
+    assert (done.code, done.stderr) == (
+        0,
+        f"svcctl: job {NIGHTLY} was RUNNING with the error: {REFUSED}\n"
+        f"svcctl: nothing to do: job {COMPLETED} is COMPLETED\n",
+    )
+    assert requests(done)[1:] == [
+        f"GET /search/job/{NIGHTLY}",
+        STOPS,
+        f"GET /search/job/start/{NIGHTLY}",
+        f"GET /search/job/{STOPPED}",
+        f"GET /search/job/start/{STOPPED}",
+        f"GET /search/job/{COMPLETED}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "stderr"),
+    [
+        (("stop", STOPPED), 0, f"nothing to do: job {STOPPED} is STOPPED: only a running job can be stopped"),
+        (("start", OTHER), 0, f"nothing to do: job {OTHER} is already running"),
+        (("start", COMPLETED), 0, f"nothing to do: job {COMPLETED} is COMPLETED"),
+        (("stop", COMPLETED), 0, f"nothing to do: job {COMPLETED} is COMPLETED"),
+    ],
+)
+def test_if_needed_makes_a_change_of_a_job_idempotent(
+    job: Reseller, arguments: tuple[str, ...], code: int, stderr: str
+) -> None:
+    done = job(*arguments, "--if-needed", "-f", "csv")
+    assert (done.code, done.stderr, arguments[1] in done.stdout) == (code, f"svcctl: {stderr}\n", True)
+
+
+def test_a_change_of_several_jobs_says_on_a_terminal_how_many_it_made(job: Reseller) -> None:
+    done = job("stop", "nightly", "resting", "done", terminal=True)
+    assert done.code == 5
+    assert done.stderr.split("\n") == [
+        f"svcctl: error: job {STOPPED} is STOPPED: only a running job can be stopped (code 108)",
+        f"svcctl: error: job {COMPLETED} is COMPLETED: nothing is left to do",
+        "hint: --if-needed allows that",
+        "svcctl: stopped 1 of 3 jobs",
+        "",
+    ]
+
+
+def test_quiet_silences_the_note_that_there_is_nothing_to_do(job: Reseller) -> None:
+    for arguments in (("restart", COMPLETED), ("stop", COMPLETED, "--if-needed"), ("stop", STOPPED, "--if-needed")):
+        done = job(*arguments, "-q", terminal=True)
+        assert (done.code, done.stderr) == (0, ""), arguments
+
+
+@pytest.mark.parametrize(("terminal", "stderr"), [(True, "svcctl: no IDs: nothing done\n"), (False, "")])
+def test_a_list_without_jobs_is_nothing_to_do(
+    job: Reseller, monkeypatch: pytest.MonkeyPatch, terminal: bool, stderr: str
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"id,status\n")))
+    done = job("stop", "-", terminal=terminal)
+    assert (done.code, done.stdout, done.stderr, done.sent) == (0, "", stderr, [])
+
+
+def test_the_question_before_a_removal_names_the_jobs(job: Reseller) -> None:
+    done = job("rm", "nightly", answers=["n"])
+    assert (done.code, done.questions) == (130, [f"Remove job {NIGHTLY}  FAILING  nightly?"])
+    done = job("rm", "nightly", UNKNOWN, COMPLETED, answers=["n"])
+    assert done.questions == [
+        f"Jobs:\n  {NIGHTLY}  FAILING  nightly\n  {UNKNOWN}\n  {COMPLETED}  COMPLETED  done\nRemove these 3 jobs?"
+    ]
+    done = job("rm", STOPPED, "-f", "csv", answers=["y"])
+    assert (done.code, done.stdout.split("\n")[1].split(",")[:2]) == (0, [STOPPED, "REMOVED"])
+
+
+def test_without_a_terminal_a_removal_is_refused_before_anything_changes(job: Reseller) -> None:
+    done = job("rm", "nightly")
+    assert (done.code, requests(done)) == (2, ["GET /search/jobs"])
+    assert done.stderr == (
+        f"svcctl: error: this needs confirmation: Remove job {NIGHTLY}  FAILING  nightly?\nhint: add --yes\n"
+    )
+    done = job("rm", NIGHTLY, OTHER)
+    assert (done.code, done.sent) == (2, [])
+    assert done.stderr == "svcctl: error: this needs confirmation: Remove 2 jobs?\nhint: add --yes\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "stderr"),
+    [
+        (
+            ["other", "--for", "nonsense"],
+            2,
+            "svcctl: error: there is no state 'NONSENSE'\nhint: states are RUNNING, STOPPED, COMPLETED, REMOVED\n",
+        ),
+        (["other", "--for", "runing"], 2, "svcctl: error: there is no state 'RUNING'\nhint: did you mean 'RUNNING'?\n"),
+        (
+            ["other", "--for", ","],
+            2,
+            "svcctl: error: ',' names no state\nhint: states are RUNNING, STOPPED, COMPLETED, REMOVED\n",
+        ),
+        (["other", "--for", "paused,running"], 0, ""),
+        (
+            ["nightly", "--for", "RUNNING", "--max-time", "0", "--keep-waiting"],
+            6,
+            f"svcctl: job {NIGHTLY} is RUNNING and reports: {REFUSED} (still waiting)\n"
+            f"svcctl: error: job {NIGHTLY} is RUNNING but reports: {REFUSED}, and the time is up\n",
+        ),
+        (
+            ["nightly"],
+            1,
+            f"svcctl: error: job {NIGHTLY} is RUNNING and reports: {REFUSED}\n"
+            "hint: --keep-waiting waits until it recovers\n",
+        ),
+    ],
+)
+def test_waiting_knows_its_states_and_tells_errors(job: Reseller, arguments: list[str], code: int, stderr: str) -> None:
+    done = job("wait", *arguments)
+    assert (done.code, done.stderr) == (code, stderr)
+
+
+def test_a_job_that_is_shown_alone_is_one_json_object(job: Reseller) -> None:
+    assert json.loads(job("show", "other", "-f", "json").stdout)["id"] == OTHER
+    several = json.loads(job("show", "other", "resting", "-f", "json").stdout)
+    assert [one["id"] for one in several] == [OTHER, STOPPED]

@@ -1,0 +1,80 @@
+"""A query that is run again and again: in a pipe one answer after the other, on a terminal in one place."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.pseudo_terminal import on_terminal
+from support.scripted import Script, Serve, http, ok
+from support.shells import Shell
+
+QUERY = ("query", "from t select n", "--from", "1h", "--every", "0.1")
+REFUSAL = ok('{"msg":"no more","code":624,"timestamp":1,"cid":"c","context":{}}')
+BUSY = http("503 Service Unavailable", "busy")
+
+
+def access(script: Script) -> dict[str, str]:
+    return {
+        "SVCCTL_BASE_URL": script.url,
+        "SVCCTL_API_KEY": "k",
+        "SVCCTL_API_SECRET": "s",
+        "SVCCTL_RETRIES": "0",
+    }
+
+
+def rows(*numbers: int) -> bytes:
+    lines = [{"m": {"n": {"type": "int4", "index": 0}}}, *({"d": [number]} for number in numbers)]
+    return ok("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_in_a_pipe_answers_follow_one_another_with_one_heading_until_a_refusal(serve: Serve, shell: Shell) -> None:
+    script = serve(ok("n\n1\n"), BUSY, ok("n\n2\n"), REFUSAL)
+    done = shell(*QUERY, **access(script))
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "n\n1\n2\n",
+        "svcctl: cannot refresh: the service answered HTTP 503: busy\nsvcctl: error: no more (code 624, cid c)\n",
+    )
+    sent = [json.loads(body) for _, _, body in script.requests]
+    assert [one["from"] for one in sent] == ["1h"] * 4
+
+
+def test_a_table_in_a_pipe_is_printed_whole_each_time(serve: Serve, shell: Shell) -> None:
+    done = shell(*QUERY, "-f", "table", "--sort", "n:desc", **access(serve(rows(1, 2), rows(3), REFUSAL)))
+    assert (done.returncode, done.stdout) == (1, "n\n-\n2\n1\n\nn\n-\n3\n\n")
+
+
+def test_a_terminal_shows_each_answer_in_one_place_and_is_restored(serve: Serve, shell: Shell) -> None:
+    script = serve(rows(1), BUSY, rows(2), REFUSAL)
+    seen = on_terminal(shell, *QUERY, "--no-header", typed=b"", **access(script))
+    frames = seen.text.split("\x1b[H\x1b[2J")
+    assert (seen.code, frames[0], len(frames)) == (1, "\x1b[?1049h\x1b[?25l", 4)
+    assert frames[1].startswith("1\nevery 0.1s: 1 row, 20")
+    assert frames[2].startswith("1\ncannot refresh: the service answered HTTP 503: busy; every 0.1s: ")
+    last, rest = frames[3].split("\x1b[?25h\x1b[?1049l")
+    assert last.startswith("2\nevery 0.1s: 1 row, 20")
+    assert rest == last + "svcctl: \x1b[31merror:\x1b[0m no more (code 624, cid c)\n"
+
+
+def test_the_first_failure_ends_it_and_max_time_is_a_success(serve: Serve, shell: Shell) -> None:
+    done = shell(*QUERY, **access(serve(BUSY)))
+    assert (done.returncode, done.stderr) == (6, "svcctl: error: the service answered HTTP 503: busy\n")
+    done = shell(*QUERY, "--every", "1h", "--max-time", "0.5", **access(serve(ok("n\n1\n"))))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "n\n1\n", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--follow",), "--every and --follow exclude each other"),
+        (("-o", "x.csv"), "--every and --output exclude each other"),
+        (("--dest", "donothing"), "--every cannot be used with --dest: no rows come back"),
+        (("-f", "xls"), "--every cannot be combined with format xls, of which a file holds one"),
+        (("--every", "soon"), "'soon' is not a time between refreshes"),
+        (("--every", "0"), "'0' is not a time between refreshes"),
+    ],
+)
+def test_what_cannot_be_repeated_is_refused(shell: Shell, options: tuple[str, ...], message: str) -> None:
+    done = shell(*QUERY, *options)
+    assert (done.returncode, done.stdout, done.stderr.splitlines()[0]) == (2, "", f"svcctl: error: {message}")

@@ -1,0 +1,43 @@
+"""Variables that are filled into the text of a query."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from svcctl.errors import UsageError
+from svcctl.inputs.query_text import fill, read
+
+
+def test_a_table_alone_is_answered_with_the_query_of_it() -> None:
+    with pytest.raises(UsageError) as caught:
+        read("auth.all", None)
+    assert (caught.value.message, caught.value.hint) == ("'auth.all' is not a query", "did you mean 'from auth.all'?")
+
+
+@pytest.mark.parametrize("sign", ["", "@"])
+def test_the_name_of_a_file_is_answered_with_the_option_that_reads_it(tmp_path: Path, sign: str) -> None:
+    path = tmp_path / "auth.q"
+    path.write_text("from auth.all")
+    with pytest.raises(UsageError) as caught:
+        read(f"{sign}{path}", None)
+    assert (caught.value.message, caught.value.hint) == (
+        f"'{sign}{path}' is a file, not a query",
+        f"read the query from it: -F {path}",
+    )
+
+
+def test_a_variable_becomes_a_text_in_quotes() -> None:
+    assert fill('where user = {{u}} or n = "a"', ["u=x"]) == 'where user = "x" or n = "a"'
+
+
+@pytest.mark.parametrize("quoted", ['"{{u}}"', "'{{ u }}'"])
+def test_quotes_around_a_variable_are_refused(quoted: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        fill(f"where user = {quoted}", ["u=x"])
+    assert (caught.value.message, caught.value.hint) == (
+        "{{u}} becomes a text in quotes, so it stands in quotes twice",
+        "leave out the quotes around {{u}}",
+    )
+    assert fill(f"where user = {quoted}", []) == f"where user = {quoted}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +11,16 @@ import pytest
 from hypothesis import HealthCheck, settings
 from support.shells import SAMPLE, Shell
 
-pytest_plugins = ["peers.fixtures", "support.reseller", "support.scripted"]
+pytest_plugins = ["peers.fixtures", "support.reseller", "support.own", "support.scripted"]
 
 # How long an example takes depends on what else the machine does.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Of `-n auto`: tests wait for servers and clocks half of the time, so there are more workers than cores."""
+    return max(2, len(os.sched_getaffinity(0)) * 3 // 2)
 
 
 @pytest.fixture

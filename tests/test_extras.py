@@ -33,4 +33,4 @@ def test_a_missing_extra_names_the_feature_and_what_to_install(monkeypatch: pyte
     with pytest.raises(MissingExtra) as caught:
         extras.need("s3", "the destination s3")
     assert caught.value.message == "the destination s3 needs packages that are not installed"
-    assert caught.value.hint == "install them with: pip install 'svcctl[s3]'"
+    assert caught.value.hint == "install them with: pip install 'svcctl[s3]' (in a clone: pip install '.[s3]')"

@@ -57,6 +57,18 @@ def test_a_second_writer_is_refused_or_waits_for_the_first(tmp_path: Path) -> No
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("config.yaml", b"second")]
 
 
+def test_a_second_writer_may_take_the_file_over_and_the_first_cannot_publish_it(tmp_path: Path) -> None:
+    target = tmp_path / "rows.csv"
+    with Part(target, take=True) as first:
+        first.write(b"first")
+        with Part(target, take=True) as second:
+            second.write(b"second")
+            with pytest.raises(OSError, match=r"another program removed or replaced rows\.csv\.part meanwhile"):
+                first.publish()
+            second.publish()
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("rows.csv", b"second")]
+
+
 def test_many_writers_at_once_leave_one_whole_file(tmp_path: Path) -> None:
     target = tmp_path / "config.yaml"
     contents = [bytes([65 + number]) * 100_000 for number in range(8)]

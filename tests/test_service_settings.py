@@ -17,6 +17,7 @@ from svcctl.service_settings import (
     RUNNING_JOBS,
     TOTAL_JOBS,
     Number,
+    places,
 )
 
 
@@ -90,3 +91,17 @@ def test_what_no_browser_sends_as_an_origin_is_refused(text: str) -> None:
     assert caught.value.hint == (
         "an origin is a scheme and a host, with the port if it has one: https://app.example:8443"
     )
+
+
+def test_what_a_service_uses_is_told_without_secrets() -> None:
+    environment = {
+        "SVCCTL_TABLES": "/srv/a;b",
+        "SVCCTL_SERVICE_STATE": "postgresql://me:p@ss@db:5432/svcctl?password=p",
+        "SVCCTL_ENGINE": "sc://spark:15002/;token=t",
+    }
+    assert places(environment) == {
+        "folder": "/srv/a;b",
+        "state": "postgresql://db:5432/svcctl",
+        "engine": "sc://spark:15002/",
+    }
+    assert places({"SVCCTL_ENGINE": "duckdb"}, folder="s3://events/a", state=None) == {"folder": "s3://events/a"}

@@ -25,6 +25,8 @@ from pathlib import Path
 ROWS = 5_000_000
 SVCCTL = str(Path(sys.executable).parent / "svcctl")
 FROM = "2026-10-01"
+FIRST_SECOND = 1_790_812_800
+"""The same in epoch seconds."""
 DAYS = "24d"
 """The length of the time in which the events are."""
 
@@ -59,17 +61,27 @@ def startup(environment: dict[str, str]) -> None:
         compare(name, partial(seconds, peer, environment), partial(seconds, command, environment), 20, reach)
 
 
+def headers(data: Path) -> dict[str, str]:
+    """The headers of a request to a service with this data."""
+    token = json.loads((data / "credentials.json").read_text())["local"]["token"]
+    return {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+
+
+def curl(data: Path, mode: str) -> list[str]:
+    """The command for all rows of a service."""
+    body = json.dumps({"query": "from bench", "from": FIRST_SECOND, "to": "now", "mode": {"type": mode}})
+    fields = [part for name, value in headers(data).items() for part in ("-H", f"{name}: {value}")]
+    request = ["--unix-socket", str(data / "service.sock"), "http://localhost/search/query", "--data-binary", body]
+    return ["curl", "-sS", "--fail", *fields, *request]
+
+
 def stream(environment: dict[str, str], data: Path) -> None:
     """Compare a gigabyte through the client with curl on the same request and socket."""
     for mode, format_ in (("csv", "csv"), ("json/simple", "ndjson")):
-        body = json.dumps({"query": "from bench", "from": 1790812800, "to": "now", "mode": {"type": mode}})
-        token = json.loads((data / "credentials.json").read_text())["local"]["token"]
-        curl = ["curl", "-sS", "--fail", "--unix-socket", str(data / "service.sock"), "http://localhost/search/query"]
-        curl += ["-H", "Content-Type: application/json", "-H", f"Authorization: Bearer {token}", "--data-binary", body]
         ours = [SVCCTL, "query", "from bench", "--from", FROM, "-f", format_]
         compare(
             f"query -f {format_} / curl, {ROWS} rows",
-            partial(seconds, curl, environment),
+            partial(seconds, curl(data, mode), environment),
             partial(seconds, ours, environment),
             5,
             1.5,
@@ -173,8 +185,25 @@ def limited(environment: dict[str, str], out: Path) -> None:
         server.wait()
 
 
-def export(environment: dict[str, str], out: Path, rows: int) -> None:
-    """Compare an export with a query of the same range."""
+def curl_windows(data: Path, out: Path) -> list[str]:
+    """curl, fetching the same windows as an export, four at a time, each to a file."""
+    token = json.loads((data / "credentials.json").read_text())["local"]["token"]
+    blocks = []
+    for start in range(1790812800, 1790812800 + int(DAYS[:-1]) * 86_400, 3600):
+        body = json.dumps({"query": "from bench", "from": start, "to": start + 3600, "mode": {"type": "csv"}})
+        blocks.append(
+            f'url = "http://localhost/search/query"\nunix-socket = "{data}/service.sock"\n'
+            f'header = "Content-Type: application/json"\nheader = "Authorization: Bearer {token}"\n'
+            f'data-binary = {json.dumps(body)}\noutput = "{out}/curl/{start}.csv"\nfail\n'
+        )
+    config = out / "curl.config"
+    config.write_text("next\n".join(blocks))
+    (out / "curl").mkdir(exist_ok=True)
+    return ["curl", "-sS", "--parallel", "--parallel-max", "4", "-K", str(config)]
+
+
+def export(environment: dict[str, str], data: Path, out: Path, rows: int) -> None:
+    """Compare an export with a query of the same range, and with curl on the same windows."""
     query = [
         SVCCTL,
         "query",
@@ -190,18 +219,21 @@ def export(environment: dict[str, str], out: Path, rows: int) -> None:
         f"{out}/query.csv",
     ]
     ours = [SVCCTL, "export", "from bench", "--from", FROM, "--to", DAYS, "--force", "-o", f"{out}/export.csv"]
-    measured(query, environment)
-    pairs = [(measured(query, environment), measured(ours, environment)) for _ in range(3)]
-    (theirs, their_cpu), (wall, cpu) = (
-        [statistics.median(one[at] for one in side) for at in range(2)] for side in zip(*pairs, strict=True)
+    curl = curl_windows(data, out)
+    measured(query, environment), measured(curl, environment)
+    runs = [[measured(command, environment) for command in (query, ours, curl)] for _ in range(3)]
+    (theirs, their_cpu), (wall, cpu), (of_curl, _) = (
+        [statistics.median(one[at] for one in side) for at in range(2)] for side in zip(*runs, strict=True)
     )
     print(f"export / query -o, {rows} rows, csv: {wall:.1f} s / {theirs:.1f} s, {wall / theirs:.2f}x  (to reach: 1.3x)")
     print(f"  CPU of the client: {cpu:.1f} s / {their_cpu:.1f} s, {cpu / their_cpu:.2f}x", flush=True)
+    print(f"export / curl --parallel, 4 at a time, {rows} rows, csv: {wall:.1f} s / {of_curl:.1f} s, ", end="")
+    print(f"{wall / of_curl:.2f}x  (to reach: 1.2x)", flush=True)
 
 
 def memory(environment: dict[str, str], out: Path) -> None:
     """Print the largest peak of an export with eight workers, in each format."""
-    for name in ("all.csv", "all.csv.gz", "all.ndjson.zst", "all.parquet", "{start:%Y%m%d}.parquet"):
+    for name in ("all.csv", "all.csv.gz", "all.ndjson", "all.ndjson.zst", "all.parquet", "{start:%Y%m%d}.parquet"):
         command = [SVCCTL, "export", "from bench", "--from", FROM, "--to", DAYS, "--force"]
         _, _, peak = measured([*command, "--window", "1d", "--workers", "8", "-o", f"{out}/{name}"], environment)
         print(f"export to {name}, 8 workers: peak {peak:.0f} MiB  (to reach: 160 MiB)", flush=True)
@@ -249,7 +281,7 @@ def main() -> None:
         if "limited" in chosen:
             limited(environment, data.parent)
         if "export" in chosen:
-            export(environment, data.parent, given.rows)
+            export(environment, data, data.parent, given.rows)
         if "memory" in chosen:
             memory(environment, data.parent)
 

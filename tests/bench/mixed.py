@@ -1,6 +1,6 @@
 """Measures how long small queries take beside large ones, as a ratio to the same small queries alone.
 
-    cd tests && python -m bench.mixed [ROWS]
+    python tests/bench/mixed.py [ROWS]
 
 Reach: at the 99th percentile 5 times their time alone, with 28 small clients and 4 large ones.
 """
@@ -15,16 +15,28 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
-from bench.bench import ROWS, service
+sys.path[0] = str(Path(__file__).parents[1])
+from bench.bench import FIRST_SECOND, ROWS, headers, service  # noqa: E402
 
-FIRST_SECOND = 1_790_812_800
-"""2026-10-01, when the events begin, in epoch seconds."""
 SMALL_CLIENTS, LARGE_CLIENTS = 28, 4
 PAUSE = 3.0
 """Seconds between two queries of a small client, so that the small ones alone leave the machine half idle."""
 MEASURED_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Seconds that small queries took at the 99th percentile and at the median, beside large ones and alone."""
+
+    beside: float
+    alone: float
+    beside_median: float
+    alone_median: float
+    large: float
+    """The median of the large ones."""
 
 
 class _OverSocket(http.client.HTTPConnection):
@@ -39,15 +51,14 @@ class _OverSocket(http.client.HTTPConnection):
         self.sock.connect(str(self._path))
 
 
-def mixed(data: Path) -> None:
+def mixed(data: Path) -> Mixed:
     """Compare small queries beside large ones with the same small queries alone."""
-    token = json.loads((data / "credentials.json").read_text())["local"]["token"]
-    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    fields = headers(data)
 
     def ask(client: _OverSocket, query: str, start: int, end: int) -> float:
         body = {"query": query, "from": start, "to": end, "mode": {"type": "csv"}}
         started = time.perf_counter()
-        client.request("POST", "/search/query", json.dumps(body).encode(), headers)
+        client.request("POST", "/search/query", json.dumps(body).encode(), fields)
         answer = client.getresponse()
         assert answer.read()
         assert answer.status == 200
@@ -83,16 +94,18 @@ def mixed(data: Path) -> None:
         beside = small_ones()
         over.set()
     lasted = statistics.median(took for work in working for took in work.result())
-    theirs, ours = (times[int(len(times) * 0.99)] for times in (alone, beside))
+    at_99, at_99_alone = (times[int(len(times) * 0.99)] for times in (beside, alone))
+    return Mixed(at_99, at_99_alone, statistics.median(beside), statistics.median(alone), lasted)
+
+
+def main(rows: int) -> None:
+    with service(rows) as (_environment, data, _parquet):
+        found = mixed(data)
     name = f"{SMALL_CLIENTS} small clients, p99: beside {LARGE_CLIENTS} large / alone"
-    print(f"{name:<52} {ours * 1000:9.0f} ms {theirs * 1000:9.0f} ms {ours / theirs:6.2f}x  (to reach: 5x)")
-    theirs, ours = (statistics.median(times) for times in (alone, beside))
-    print(
-        f"  their medians: {ours * 1000:.0f} ms and {theirs * 1000:.0f} ms; a large query took {lasted:.1f} s",
-        flush=True,
-    )
+    ms = [seconds * 1000 for seconds in (found.beside, found.alone, found.beside_median, found.alone_median)]
+    print(f"{name:<52} {ms[0]:9.0f} ms {ms[1]:9.0f} ms {ms[0] / ms[1]:6.2f}x  (to reach: 5x)")
+    print(f"  their medians: {ms[2]:.0f} ms and {ms[3]:.0f} ms; a large query took {found.large:.1f} s", flush=True)
 
 
 if __name__ == "__main__":
-    with service(int(sys.argv[1]) if sys.argv[1:] else ROWS) as (_environment, data, _parquet):
-        mixed(data)
+    main(int(sys.argv[1]) if sys.argv[1:] else ROWS)

@@ -1,83 +1,48 @@
-"""Compares the command line with public tools, and prints one Markdown table.
+"""Compares svcctl with public tools, and prints one Markdown table.
 
-    python tests/bench/peers.py [--rows 5000000] [--runs 5] [--only TEXT] [--output FILE.md]
+    python tests/bench/peers.py [--rows 10000000] [--runs 5] [--only TEXT] [--skip TEXT] [--output FILE.md]
 
-Answers come from a process of their own that sends ready bytes in chunks of one size, plain or over TLS. Each figure is
-the median, minimum and maximum of runs that alternate with the peer's. CPU time (user and system) is what to compare on
-a busy machine; wall times say more on an idle one. Peers that are not installed are left out.
+Each figure is the median, minimum and maximum of runs that alternate with the peer's, so that both meet the same noise.
+Wall times say most on an idle machine, CPU times (user and system) on a busy one. Answers come from a process that
+sends ready bytes (`static_server.py`), and where the table says so from a local service. Peers that are not installed
+are left out. On an idle machine with two cores the whole table takes about a quarter of an hour.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
 
+sys.path[0] = str(Path(__file__).parents[1])
+from bench import bench, mixed  # noqa: E402
+from bench.static_server import serving  # noqa: E402
+
 SVCCTL = [sys.executable, "-m", "svcctl"]
-SERVER = """
-import socket, ssl, sys, threading
-mode, chunk, rows, certificate = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-LINES = 20_000
-CELLS = [(1790812800000 + i * 400, f"10.0.{i % 250}.1", i * 7919 % 65535, ("GET", "POST")[i % 2], f"/a/b/{i % 1000}",
-          200 + i % 4 * 100, i * 104729 % 100000, i % 1000 / 7, "Browser/5.0 (X11; Linux, x86_64)", f"u{i % 77}")
-         for i in range(LINES)]
-NAMES = ["eventdate", "ip", "port", "method", "uri", "statusCode", "bytes", "timeTaken", "userAgent", "userId"]
-if mode == "csv":
-    import csv, io
-    texts = []
-    for lines in ([NAMES], CELLS):
-        file = io.StringIO()
-        csv.writer(file, lineterminator="\\n").writerows(lines)
-        texts.append(file.getvalue())
-    head, block = texts
-elif mode == "jobs":
-    head, block = "", '{"status":0,"object":[]}'
-else:
-    import json
-    compact = lambda value: json.dumps(value, separators=(",", ":")) + "\\n"
-    named = mode == "json/simple"
-    kinds = ["timestamp", "str", "int4", "str", "str", "int4", "int8", "float8", "str", "str"]
-    m = {name: {"type": kind, "index": at} for at, (name, kind) in enumerate(zip(NAMES, kinds))}
-    head = "" if named else compact({"m": m})
-    block = "".join(compact(dict(zip(NAMES, row)) if named else {"d": row}) for row in CELLS)
-def framed(data):
-    pieces = (data[at : at + chunk] for at in range(0, len(data), chunk))
-    return b"".join(b"%x\\r\\n%b\\r\\n" % (len(piece), piece) for piece in pieces)
-start = b"HTTP/1.1 200 OK\\r\\ntransfer-encoding: chunked\\r\\nconnection: close\\r\\n\\r\\n" + framed(head.encode())
-repeated = framed(block.encode())
-tls = None
-if certificate:
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(certificate)
-listener = socket.create_server(("127.0.0.1", 0), backlog=16)
-print(listener.getsockname()[1], flush=True)
-def serve(connection):
-    try:
-        with tls.wrap_socket(connection, server_side=True) if tls else connection as connection:
-            data = b""
-            while b"\\r\\n\\r\\n" not in data:
-                data += connection.recv(65536) or b"\\r\\n\\r\\n"
-            connection.sendall(start)
-            for _ in range(max(1, rows // LINES)):
-                connection.sendall(repeated)
-            connection.sendall(b"0\\r\\n\\r\\n")
-            connection.shutdown(socket.SHUT_WR)
-            while connection.recv(65536):
-                pass
-    except OSError:
-        pass
-while True:
-    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
-"""
+PYTHON = [sys.executable, "-c"]
+STARTS = (
+    (["--version"], "import typer", 1.0),
+    (["--help"], "import typer", 1.0),
+    (["help", "dates"], "import typer", 1.0),
+    (["range", "--from", "2h"], "import typer, httpx", 0.85),
+    (["profile", "list"], "import typer, httpx", 0.85),
+    (["job", "list"], "import typer, httpx", 0.85),
+)
+CHUNKS = ((64, False, 1.5), (8, False, 2.5), (1, False, 8.0), (16, True, 1.5))
+"""The chunks of an answer in KiB, whether it comes over TLS, and the ratio to reach."""
+STREAMED = ("csv", "tsv", "json/simple", "json/simple/compact", "json", "json/compact", "xml", "msgpack")
 PLAIN_CLIENT = """
 import json, sys, httpx
 with httpx.stream("POST", sys.argv[1] + "/search/query", timeout=60) as answer:
@@ -92,6 +57,41 @@ request = QueryRequest(query="from t", from_="1h", to="now", mode="json/simple/c
 with Client(sys.argv[1], Bearer("t")) as client, client.query(request) as answer:
     print(sum(1 for _ in answer.rows()))
 """
+DUCKDB_LINES = """
+import duckdb
+lines = "read_csv('/dev/stdin', delim='\\x01', quote='', header=false, columns={'line': 'varchar'})"
+duckdb.sql(f"select count(line->'d') from {lines}").fetchall()
+"""
+COPY = """
+import duckdb, subprocess, sys, time
+con = duckdb.connect(sys.argv[1], read_only=True)
+con.execute("SET enable_progress_bar=false")
+for line in sys.stdin:
+    sink = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    used, started = time.process_time(), time.perf_counter()
+    out = f"/dev/fd/{sink.stdin.fileno()}"
+    con.execute(f"copy (select * from bench where eventdate >= '2026-10-01') to '{out}' (format {line.strip()})")
+    sink.stdin.close()
+    sink.wait()
+    print(time.process_time() - used, time.perf_counter() - started, flush=True)
+"""
+FIRST_ROW = """
+import duckdb, sys, time
+con = duckdb.connect(sys.argv[1], read_only=True)
+con.execute("SET enable_progress_bar=false")
+for _ in sys.stdin:
+    used, started = time.process_time(), time.perf_counter()
+    rows = con.cursor().sql("select * from bench where eventdate >= '2026-10-01'").to_arrow_reader(8192)
+    rows.read_next_batch()
+    print(time.process_time() - used, time.perf_counter() - started, flush=True)
+    rows.close()
+"""
+SORTED = """
+import duckdb, sys
+con = duckdb.connect(sys.argv[2])
+con.execute("SET enable_progress_bar=false; SET memory_limit='1GB'")
+con.execute(f"create or replace table bench as from '{sys.argv[1]}' order by eventdate")
+"""
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,13 @@ class Run:
 
     cpu: float
     wall: float
-    peak: int
+    peak: int = 0
 
 
-def run(command: Sequence[str], environment: dict[str, str]) -> Run:
+Measure = Callable[[], Run]
+
+
+def run(command: Sequence[str], environment: Mapping[str, str]) -> Run:
     started = time.perf_counter()
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
@@ -117,113 +120,233 @@ def spread(values: Sequence[float]) -> str:
     return f"{statistics.median(values):.3f} ({min(values):.3f}-{max(values):.3f})"
 
 
-def row(
-    what: str, peer: str, ours: Sequence[str], theirs: Sequence[str], environment: dict[str, str], runs: int
-) -> str:
-    """A row of the table: `ours` against `theirs`, in turns, after one run of each that is not counted."""
-    run(theirs, environment), run(ours, environment)
-    pairs = [(run(ours, environment), run(theirs, environment)) for _ in range(runs)]
-    mine, others = zip(*pairs, strict=True)
-    cpu = statistics.median(one.cpu for one in mine) / statistics.median(one.cpu for one in others)
-    wall = statistics.median(one.wall for one in mine) / statistics.median(one.wall for one in others)
-    times = f"{spread([one.cpu for one in mine])} | {spread([one.cpu for one in others])}"
-    return f"| {what} | {peer} | {times} | {cpu:.2f} | {wall:.2f} | {max(one.peak for one in mine)} |"
+@dataclass(frozen=True)
+class Table:
+    """Which rows are measured, how often, and where; each method below gives lines of the table."""
+
+    rows: int
+    service_rows: int
+    runs: int
+    only: str
+    skip: str
+    home: Path
+    environment: Mapping[str, str]
+
+    def wanted(self, what: str) -> bool:
+        return self.only in what and not (self.skip and self.skip in what)
+
+    def row(self, what: str, peer: str, ours: Measure, theirs: Measure, reach: str, runs: int | None = None) -> str:
+        """A row: `ours` against `theirs`, in turns, after one run of each that is not counted."""
+        theirs(), ours()
+        pairs = [(ours(), theirs()) for _ in range(runs or self.runs)]
+        mine, others = zip(*pairs, strict=True)
+        sides = []
+        for times in (
+            [[one.cpu for one in side] for side in (mine, others)],
+            [[o.wall for o in s] for s in (mine, others)],
+        ):
+            ratio = statistics.median(times[0]) / max(statistics.median(times[1]), 1e-6)
+            sides.append(f"{spread(times[0])} | {spread(times[1])} | {ratio:.2f}")
+        peak = max(one.peak for one in mine)
+        return f"| {what} | {peer} | {' | '.join(sides)} | {reach} | {peak or '-'} |"
+
+    def command(
+        self, what: str, peer: str, ours: Sequence[str], theirs: Sequence[str], reach: str, url: str = ""
+    ) -> str:
+        served = {**self.environment, **({"SVCCTL_BASE_URL": url} if url else {})}
+        return self.row(what, peer, lambda: run(ours, served), lambda: run(theirs, served), reach)
+
+    def starts(self) -> Iterator[str]:
+        """Small commands against the imports that a program of their kind has."""
+        with serving("jobs", 1024, 1) as url:
+            for arguments, code, reach in STARTS:
+                what = f"svcctl {' '.join(arguments)}"
+                if self.wanted(what):
+                    theirs = [*PYTHON, code]
+                    yield self.command(what, f"python -c '{code}'", [*SVCCTL, *arguments], theirs, f"{reach}", url)
+
+    def streams(self, certificate: Path) -> Iterator[str]:
+        """Answers of a gigabyte in chunks of several sizes, then csv of other sizes."""
+        for format_, mode in (("csv", "csv"), ("ndjson", "json/simple")):
+            size = self.rows if format_ == "csv" else self.rows * 4 // 7  # a line of ndjson is longer
+            for kib, secure, reach in CHUNKS:
+                yield from self._stream(format_, mode, kib, size, certificate if secure else None, f"{reach}")
+        for size in (1_000, 100_000, 1_000_000, 50_000_000):
+            if size <= self.rows * 5:
+                yield from self._stream("csv", "csv", 64, size, None, "")
+
+    def _stream(self, format_: str, mode: str, kib: int, rows: int, trust: Path | None, reach: str) -> Iterator[str]:
+        what = f"query -f {format_}, {rows} rows, chunks of {kib} KiB{' over TLS' if trust else ''}"
+        if self.wanted(what):
+            with serving(mode, kib * 1024, rows, str(trust or "")) as url:
+                ours = [*SVCCTL, "query", "from t", "--from", "1h", "-f", format_]
+                curl = ["curl", "-sS", "-d", "x", f"{url}/search/query"] + (["--cacert", str(trust)] if trust else [])
+                yield self.command(what, "curl", ours, curl, reach, url)
+
+    def decoding(self) -> Iterator[str]:
+        """Rows as Python's values, for tables, charts and parquet."""
+        few = max(1, self.rows // 10)
+        what = f"{few} rows decoded"
+        if not self.wanted(what):
+            return
+        with serving("json/simple/compact", 64 * 1024, few) as url:
+            yield self.command(
+                what, "httpx, iter_lines and json.loads", [*PYTHON, OUR_ROWS, url], [*PYTHON, PLAIN_CLIENT, url], "0.2"
+            )
+            pipe = f"curl -sS -d x {url}/search/query"
+            if shutil.which("jq"):
+                yield self.command(
+                    what, "curl and jq -c .d", [*PYTHON, OUR_ROWS, url], ["sh", "-c", f"{pipe} | jq -c .d"], ""
+                )
+            theirs = ["sh", "-c", f'{pipe} | {sys.executable} -c "$0"', DUCKDB_LINES]
+            yield self.command(what, "curl and DuckDB", [*PYTHON, OUR_ROWS, url], theirs, "")
+
+    def memory(self) -> Iterator[str]:
+        """The peak of memory in each format that streams; one run each, there is no peer."""
+        for mode in STREAMED:
+            size = self.rows * 5 if mode in ("csv", "tsv", "json/simple") else self.rows
+            name = "ndjson" if mode == "json/simple" else mode
+            what = f"memory of query -f {name}, {size} rows"
+            if self.wanted(what):
+                with serving(mode, 64 * 1024, size) as url:
+                    ours = [*SVCCTL, "query", "from t", "--from", "1h", "-f", name]
+                    one = run(ours, {**self.environment, "SVCCTL_BASE_URL": url})
+                yield f"| {what} | - | {one.cpu:.3f} | - | - | {one.wall:.3f} | - | - | <= 64 MiB | {one.peak} |"
+
+    def service(self) -> Iterator[str]:
+        """Queries of a local service against the same request by curl, and against DuckDB alone."""
+        names = [
+            f"service, {self.service_rows} rows: {what}" for what in ("csv", "ndjson", "first row", "load", "mixed")
+        ]
+        if not any(map(self.wanted, names)):
+            return
+        csv, ndjson, first, load, together = names
+        with bench.service(self.service_rows) as (given, data, parquet):
+            environment = {**self.environment, **given}
+            alone = self.home / "alone.duckdb"
+            subprocess.run([*PYTHON, SORTED, str(parquet), str(alone)], check=True)
+            yield from self._queries(csv, "csv", "csv", "csv", data, alone, environment)
+            yield from self._queries(ndjson, "json/simple", "ndjson", "json", data, alone, environment)
+            if self.wanted(first):
+                with asking(FIRST_ROW, str(alone)) as ask:
+                    yield self.row(first, "DuckDB", lambda: first_row(data), lambda: ask(""), "+50 ms", self.runs * 4)
+            if self.wanted(load):
+                numbers = iter(range(1000))
+                yield self.row(
+                    load,
+                    "CREATE TABLE AS … ORDER BY",
+                    lambda: run(
+                        [*SVCCTL, "service", "load", str(parquet), "--table", f"t{next(numbers)}"], environment
+                    ),
+                    lambda: run([*PYTHON, SORTED, str(parquet), str(self.home / "load.duckdb")], environment),
+                    "1.2",
+                    min(self.runs, 3),
+                )
+            if self.wanted(together):
+                found = mixed.mixed(data)
+                ratio = found.beside / found.alone
+                what = f"{together}: p99 of {mixed.SMALL_CLIENTS} small beside {mixed.LARGE_CLIENTS} large"
+                times = f"{found.beside:.3f} | {found.alone:.3f} | {ratio:.2f}"
+                yield f"| {what} | the small alone | - | - | - | {times} | 5 | - |"
+
+    def _queries(
+        self, what: str, mode: str, format_: str, kind: str, data: Path, alone: Path, environment: Mapping[str, str]
+    ) -> Iterator[str]:
+        """All rows in one format, against curl and against DuckDB's COPY, whose CPU time is all of its work."""
+        if not self.wanted(what):
+            return
+        ours = [*SVCCTL, "query", "from bench", "--from", bench.FROM, "-f", format_]
+        curl = bench.curl(data, mode)
+        yield self.row(what, "curl", lambda: run(ours, environment), lambda: run(curl, environment), "1.2")
+        with asking(COPY, str(alone)) as ask:
+            peer = f"COPY TO a pipe (format {kind})"
+            yield self.row(what, peer, lambda: run(ours, environment), lambda: ask(kind), "1.15")
 
 
 @contextmanager
-def serving(mode: str, chunk: int, rows: int, certificate: str = "") -> Iterator[str]:
-    """A static server; yields its base URL."""
-    command = [sys.executable, "-c", SERVER, mode, str(chunk), str(rows), certificate]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+def asking(script: str, path: str) -> Iterator[Callable[[str], Run]]:
+    """A process that does something for each line it is sent, and answers with its CPU and wall seconds."""
+    process = subprocess.Popen([*PYTHON, script, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    told, answers = process.stdin, process.stdout
+
+    def ask(line: str) -> Run:
+        told.write(f"{line}\n")
+        told.flush()
+        cpu, wall = map(float, answers.readline().split())
+        return Run(cpu, wall)
+
     try:
-        assert server.stdout is not None
-        yield f"{'https' if certificate else 'http'}://localhost:{server.stdout.readline().strip()}"
+        yield ask
     finally:
-        server.kill()
-        server.wait()
+        told.close()
+        process.wait()
 
 
-def table(rows: int, runs: int, only: str, home: Path) -> Iterator[str]:
-    """The lines of the table."""
-    environment = {"HOME": str(home), "PATH": os.environ["PATH"], "SVCCTL_API_KEY": "k", "SVCCTL_API_SECRET": "s"}
-    python = [sys.executable, "-c"]
-    yield f"{rows} rows, {runs} paired runs. Times in seconds: median (minimum-maximum)."
-    yield ""
-    yield "| what | peer | CPU | CPU of the peer | CPU ratio | wall ratio | peak MiB |"
-    yield "|---|---|---|---|---|---|---|"
-    for arguments, code in (
-        (["--version"], "import typer"),
-        (["--version"], "pass"),
-        (["--help"], "import typer"),
-        (["help", "dates"], "import typer"),
-        (["range", "--from", "2h"], "import typer, httpx"),
-        (["profile", "list"], "import typer, httpx"),
-    ):
-        what = " ".join(arguments)
-        if only in what:
-            yield row(what, f"python -c '{code}'", [*SVCCTL, *arguments], [*python, code], environment, runs)
-    with serving("jobs", 1024, 1) as url:
-        if only in "job list":
-            served = environment | {"SVCCTL_BASE_URL": url}
-            ours = [*SVCCTL, "job", "list"]
-            yield row(
-                "job list", "python -c 'import typer, httpx'", ours, [*python, "import typer, httpx"], served, runs
-            )
-    certificate = home / "localhost.pem"
+def first_row(data: Path) -> Run:
+    """How long the first row of all rows takes, to a client that is connected already and then leaves."""
+    client = HTTPConnection("localhost", timeout=60)
+    client.sock = socket.socket(socket.AF_UNIX)
+    client.sock.connect(str(data / "service.sock"))
+    body = {"query": "from bench", "from": bench.FIRST_SECOND, "to": "now", "mode": {"type": "json/simple"}}
+    used, started = time.process_time(), time.perf_counter()
+    client.request("POST", "/search/query", json.dumps(body).encode(), bench.headers(data))
+    answer = client.getresponse()
+    assert answer.status == 200
+    assert answer.read(1)
+    took = Run(time.process_time() - used, time.perf_counter() - started)
+    client.close()
+    time.sleep(0.2)  # until the service has noticed
+    return took
+
+
+def certified(home: Path) -> Path:
+    """A certificate for localhost and its key, in one file."""
+    path = home / "localhost.pem"
     name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    made = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "2",
-        *name,
-        "-keyout",
-        str(certificate),
-    ]
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *name, "-keyout", str(path)]
     subprocess.run([*made, "-out", str(home / "crt")], check=True, capture_output=True)
-    certificate.write_text(certificate.read_text() + (home / "crt").read_text())
-    environment["SSL_CERT_FILE"] = str(certificate)
-    for format_, mode in (("csv", "csv"), ("ndjson", "json/simple")):
-        for kib, tls in ((64, ""), (8, ""), (1, ""), (16, str(certificate))):
-            what = f"query -f {format_}, chunks of {kib} KiB{' over TLS' if tls else ''}"
-            if only not in what:
-                continue
-            with serving(mode, kib * 1024, rows, tls) as url:
-                ours = [*SVCCTL, "query", "from t", "--from", "1h", "-f", format_]
-                curl = ["curl", "-sS", "--cacert", str(certificate), "-d", "x", f"{url}/search/query"]
-                yield row(what, "curl", ours, curl, environment | {"SVCCTL_BASE_URL": url}, runs)
-    few = max(1, rows // 10)
-    with serving("json/simple/compact", 64 * 1024, few) as url:
-        peers = {"httpx, iter_lines and json.loads": [*python, PLAIN_CLIENT, url]}
-        if shutil.which("jq"):
-            peers["curl and jq -c .d"] = ["sh", "-c", f"curl -sS -d x {url}/search/query | jq -c .d"]
-        read = "read_csv('/dev/stdin', delim='\\x01', quote='', header=false, columns={'line': 'varchar'})"
-        script = f"import duckdb; duckdb.sql(\"select count(line->'d') from {read}\").fetchall()"
-        peers["curl and DuckDB"] = ["sh", "-c", f'curl -sS -d x {url}/search/query | {sys.executable} -c "$0"', script]
-        for peer, command in peers.items():
-            if only in "rows decoded":
-                what = f"rows decoded ({few} rows)"
-                yield row(what, peer, [*python, OUR_ROWS, url], command, environment, runs)
+    path.write_text(path.read_text() + (home / "crt").read_text())
+    return path
+
+
+def lines(given: argparse.Namespace, home: Path) -> Iterator[str]:
+    """The lines of the table."""
+    certificate = certified(home)
+    environment = {"HOME": str(home), "PATH": os.environ["PATH"], "SSL_CERT_FILE": str(certificate)}
+    keys = {"SVCCTL_API_KEY": "k", "SVCCTL_API_SECRET": "s"}
+    table = Table(given.rows, given.service_rows, given.runs, given.only, given.skip, home, environment | keys)
+    yield f"{given.runs} paired runs on {os.cpu_count()} cores. Seconds: median (minimum-maximum)."
+    yield ""
+    yield "| what | peer | CPU | CPU of the peer | ratio | wall | wall of the peer | ratio | reach | peak MiB |"
+    yield "|---|---|---|---|---|---|---|---|---|---|"
+    yield from table.starts()
+    yield from table.streams(certificate)
+    yield from table.decoding()
+    own = Table(given.rows, given.service_rows, given.runs, given.only, given.skip, home, environment)
+    yield from own.service()
+    yield from table.memory()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=5_000_000, help="rows of each answer, up to 50 million and more")
+    parser.add_argument(
+        "--rows", type=int, default=10_000_000, help="rows of an answer; memory is measured up to 5 times"
+    )
+    parser.add_argument("--service-rows", type=int, default=5_000_000, help="rows of the local service's table")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--only", default="", help="only the figures whose name has this text")
+    parser.add_argument("--skip", default="", help="not the figures whose name has this text")
     parser.add_argument("--output", type=Path, help="write the table to this file, too")
     given = parser.parse_args()
-    lines = []
+    printed = []
     with tempfile.TemporaryDirectory(prefix="svcctl-bench-") as home:
-        for line in table(given.rows, given.runs, given.only, Path(home)):
+        for line in lines(given, Path(home)):
             print(line, flush=True)
-            lines.append(line)
+            printed.append(line)
     if given.output:
-        given.output.write_text("\n".join([*lines, ""]))
+        given.output.write_text("\n".join([*printed, ""]))
 
 
 if __name__ == "__main__":

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from peers import ceph, hdfs, installed, kafka, old_kafka, s3
+from peers import ceph, hdfs, installed, kafka, old_kafka, postgresql, s3
 
 SLOW = {"ceph_peer", "hdfs_peer", "old_kafka_peer"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that use a slow peer as slow."""
+    """Mark tests that use a slow peer as slow, and keep them on one worker (`--dist loadgroup`) as those of a file."""
     for item in items:
-        if SLOW & set(getattr(item, "fixturenames", ())):
+        peers = sorted(SLOW & set(getattr(item, "fixturenames", ())))
+        if peers:
             item.add_marker(pytest.mark.slow)
+        item.add_marker(pytest.mark.xdist_group(peers[0] if peers else item.nodeid.partition("::")[0]))
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +49,19 @@ def old_kafka_peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.K
 def s3_peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3.S3Peer]:
     """An S3 server that checks signatures."""
     with s3.rclone(tmp_path_factory.mktemp("rclone")) as peer:
+        yield peer
+
+
+@pytest.fixture(scope="session")
+def postgresql_peer() -> Iterator[postgresql.PostgreSQLPeer]:
+    """A PostgreSQL server."""
+    commands = postgresql.programs()
+    if commands is None:
+        installed.need("PostgreSQL", "postgres")
+    with (
+        tempfile.TemporaryDirectory(prefix="svcctl-postgresql-") as directory,  # where another user may come
+        postgresql.postgresql(Path(directory), commands or Path()) as peer,
+    ):
         yield peer
 
 

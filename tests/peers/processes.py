@@ -106,6 +106,13 @@ class Process:
         self._child.wait()
         self._child = None
 
+    def kill(self) -> None:
+        """End the server as a crash would."""
+        self._signal(signal.SIGKILL)
+        if self._child is not None:
+            self._child.wait()
+            self._child = None
+
     def _signal(self, number: signal.Signals) -> None:
         if self._child is not None:
             with suppress(ProcessLookupError):

@@ -306,7 +306,7 @@ COMMANDS: dict[str, tuple[tuple[str | bytes, ...], bytes]] = {
     "a query of no UTF-8": (("service", "queries", "set", "x", b"from \xff"), b""),
     "everything long": (("query", "x" * 100_000, "--from", "y" * 100_000), b""),
 }
-KNOWN_CODES = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 130, 141}
+KNOWN_CODES = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 130, 141, 143}
 
 
 def complaint(environment: Environment, command: str, ended: Ended) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 import duckdb
 import pyarrow as pa
@@ -17,8 +18,14 @@ def batches(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> pa.R
     return pa.RecordBatchReader.from_batches(schema, [batch])
 
 
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """Made once in a process: each new one costs more than most selects."""
+    return duckdb.connect()
+
+
 def selected(select: str) -> pa.RecordBatchReader:
-    with duckdb.connect() as connection:
+    with _database().cursor() as connection:
         return connection.sql(select).to_arrow_table().to_reader()
 
 

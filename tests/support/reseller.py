@@ -20,6 +20,7 @@ from svcctl.api.auth import Signature
 from svcctl.api.client import Client
 from svcctl.context import Context
 from svcctl.service.http import app as service_app
+from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.provisioning import accounts, seed
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.service import Service
@@ -89,6 +90,13 @@ class Done:
     questions: list[str] = field(default_factory=list)
 
 
+class Terminal(io.StringIO):
+    """A text that passes for a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 Reseller = Callable[..., Done]
 
 
@@ -111,28 +119,38 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 @pytest.fixture
 def reseller(machine: Machine, capsys: pytest.CaptureFixture[str]) -> Reseller:
-    """Runs a command as the demo reseller; `answer` takes the place of the service, `paths` of its paths."""
+    """Runs a command as the demo reseller; `answer` takes the place of the service, `paths` of its paths.
+
+    With `terminal` stderr is one; stdout never is.
+    """
+    return command_line(machine, capsys)
+
+
+def command_line(machine: Machine, capsys: pytest.CaptureFixture[str], jobs: Jobs | None = None) -> Reseller:
+    """The same with a service that runs these jobs."""
     # A base URL keeps the context from starting the local service; the client is the test's own.
     environment = {
         "SVCCTL_DATA": str(machine.directory),
         "SVCCTL_CONFIG": str(machine.directory / "none.yaml"),
         "SVCCTL_BASE_URL": "http://localhost",
+        "NO_COLOR": "1",
     }
-    in_process = InProcess(service_app.build(Service(cast(Any, None), machine.store, cast(Any, None))))
+    in_process = InProcess(service_app.build(Service(cast(Any, None), machine.store, cast(Any, None)), jobs))
 
     def run(
         *arguments: str,
         answers: Sequence[str] = (),
         answer: Callable[[httpx.Request], httpx.Response] | None = None,
         paths: Mapping[str, str] | None = None,
+        terminal: bool = False,
     ) -> Done:
-        stderr, prompt = io.StringIO(), Scripted(answers)
+        stderr, prompt = Terminal() if terminal else io.StringIO(), Scripted(answers)
         transport = Recording(answer or in_process.handle_request)
         client = Client(
             "http://localhost", Signature(KEY, SECRET), transport=transport, paths=Paths(**(paths or {})), retries=0
         )
         context = Context(
-            diagnostics=Diagnostics(stderr),
+            diagnostics=Diagnostics(stderr, moving=False),
             environment=environment,
             client_factory=lambda *_: client,
             prompt=prompt,

@@ -36,6 +36,15 @@ class Prompt:
         self.terminal.wait_for(f"{PROMPT} {line}")
         self.terminal.clear()
 
+    def typed_on(self, typed: str, line: str) -> None:
+        """Tab completes what was typed to this line, whose quotes stay open for what follows."""
+        self.terminal.type(typed, "Tab")
+        self.terminal.wait_for(f"{PROMPT} {line}")
+        self.terminal.type("|'")
+        screen = self.terminal.wait_for("|'")
+        assert screen.split("\n")[0].replace(" |", "|") == f"{PROMPT} {line}|'"
+        self.terminal.clear()
+
     def offered(self, typed: str, *words: str) -> None:
         """Tab lists these words."""
         self.terminal.type(typed, "Tab", "Tab", "Tab")
@@ -100,7 +109,9 @@ def test_fixed_words_are_completed_without_python(prompt: Prompt) -> None:
     prompt.completed("svcctl query --dest kaf", "svcctl query --dest kafka")
     prompt.completed("svcctl query --dest s3 --dest-param aws.b", "svcctl query --dest s3 --dest-param aws.bucket=")
     prompt.completed("svcctl query --dest hdfs --dest-param fi", "svcctl query --dest hdfs --dest-param file=")
+    prompt.completed("svcctl query --output-format ver", "svcctl query --output-format vertical")
     prompt.completed("svcctl help exit", "svcctl help exit-codes")
+    prompt.completed("svcctl help job sto", "svcctl help job stop")
     prompt.completed("svcctl profile set prod auth=sig", "svcctl profile set prod auth=signature")
     prompt.completed("svcctl service load --format parq", "svcctl service load --format parquet")
     prompt.offered("svcctl job ", "list", "show", "stop", "start", "watch")
@@ -158,11 +169,28 @@ def test_an_installed_script_works_in_a_new_shell(name: str, shell: Shell, tmp_p
 
 def test_tables_are_completed_inside_the_quotes_of_a_query(prompt_with_service: Prompt) -> None:
     prompt_with_service.know("tables")
-    prompt_with_service.completed("svcctl query 'from fire", "svcctl query 'from firewall.all")
-    prompt_with_service.completed('svcctl query "from fire', 'svcctl query "from firewall.all')
-    prompt_with_service.completed(
+    prompt_with_service.typed_on("svcctl query 'from fire", "svcctl query 'from firewall.all")
+    prompt_with_service.typed_on('svcctl query "from fire', 'svcctl query "from firewall.all')
+    prompt_with_service.typed_on(
         "svcctl query --from 1h 'from demo.", "svcctl query --from 1h 'from demo.ecommerce.data"
     )
+
+
+def test_columns_are_completed_where_a_query_names_them(prompt_with_service: Prompt) -> None:
+    prompt_with_service.know("tables")
+    for typed, line in (
+        ("'from firewall.all where dstP", "'from firewall.all where dstPort"),
+        ("'from firewall.all where dstPort = 22 group by srcI", "'from firewall.all where dstPort = 22 group by srcIp"),
+        ("'from firewall.all select proto, bytesI", "'from firewall.all select proto, bytesIn"),
+    ):
+        prompt_with_service.typed_on(f"svcctl query {typed}", f"svcctl query {line}")
+
+
+def test_columns_to_print_and_to_sort_by_are_completed(prompt_with_service: Prompt) -> None:
+    prompt_with_service.know("tables")
+    line = "svcctl query 'from firewall.all where dstPort = 22' --from 1h --sort"
+    prompt_with_service.completed(f"{line} bytesI", f"{line} bytesIn")
+    prompt_with_service.completed("svcctl job list --columns fri", "svcctl job list --columns friendlyName")
 
 
 def test_jobs_are_completed_by_id_with_their_friendly_names(prompt_with_service: Prompt, service: Shell) -> None:
@@ -179,5 +207,6 @@ def test_jobs_are_completed_by_id_with_their_friendly_names(prompt_with_service:
         prompt_with_service.know("jobs")
         prompt_with_service.offered("svcctl job show ", *launched, "night_1", "night_2")
         prompt_with_service.completed(f"svcctl job show {launched[0][:13]}", f"svcctl job show {launched[0]}")
+        prompt_with_service.offered("svcctl job show nigh", "night_1", "night_2")
     finally:
         service("job", "rm", "--yes", *launched)

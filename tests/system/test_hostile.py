@@ -115,7 +115,9 @@ def routes(attacked: Attacked, seed: int, count: int) -> None:
             case = f"{seed}/{number}"
             hostile, random = Hostile(case), Random(case)
             name, role = hostile.path(), random.choice(("ops", hostile.path()))
-            load = hostile.nearly(path=str(attacked.file), table="loaded", timeField="eventdate", format="parquet")
+            load = hostile.nearly(
+                files=[{"path": str(attacked.file)}], table="loaded", timeField="eventdate", format="parquet"
+            )
             domain = hostile.nearly(name="acme", plan="basic", time=3, volume=1.5)
             fields = hostile.nearly(
                 name=role, description="x", policies=["*"], applications="*", resourceIds={"a": [1]}, finderName="f"

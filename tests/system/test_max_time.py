@@ -103,6 +103,12 @@ def test_an_answer_that_does_not_end_is_incomplete_and_leaves_no_file(
     assert list(tmp_path.glob("rows*")) == []
 
 
+def test_a_request_of_any_kind_has_a_limit(serve: Serve, svcctl: Svcctl, tmp_path: Path, trickle: list[bytes]) -> None:
+    done = svcctl(serve(trickle).url, "api", "GET", "/x", "--max-time", "1", "-o", str(tmp_path / "rows.csv"))
+    assert (done.code, done.stdout, done.stderr) == (7, "", "svcctl: error: no whole answer within 1 s\n")
+    assert list(tmp_path.glob("rows*")) == []
+
+
 def test_an_answer_in_time_is_not_disturbed(serve: Serve, svcctl: Svcctl, tmp_path: Path) -> None:
     done = svcctl(serve(http("200 OK", "a,b\n1,2\n")).url, *QUERY, "--max-time", "30")
     assert (done.code, done.stdout, done.stderr) == (0, "a,b\n1,2\n", "")

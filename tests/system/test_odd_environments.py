@@ -55,22 +55,34 @@ def test_many_commands_in_many_environments_end_in_words(tmp_path: Path) -> None
         ),
         (
             "closed stdin",
-            ("job", "rm", "x"),
+            ("service", "reset"),
             2,
-            ["svcctl: error: this needs confirmation: Remove x?", "hint: add --yes"],
+            [
+                "svcctl: error: this needs confirmation: "
+                "Delete all events and state in {home}/.local/share/svcctl/service?",
+                "hint: add --yes",
+            ],
         ),
         ("closed stdin, stdout, stderr", QUERY, 6, []),
         ("closed stderr", ("--help",), 0, []),
         (
             "no home and no user",
-            ("profile", "set", "x", "base_url=http://x"),
+            ("profile", "set", "x", "base_url=https://x"),
             2,
             [
                 "svcctl: error: the home directory is not known: HOME is not set, and the user 54321 has no account",
                 "hint: set HOME, or SVCCTL_CONFIG",
             ],
         ),
-        ("no home and no user", QUERY, 6, ["svcctl: error: no answer from 127.0.0.1:1: Connection refused"]),
+        (
+            "no home and no user",
+            QUERY,
+            6,
+            [
+                "svcctl: error: no answer from 127.0.0.1:1: Connection refused",
+                "hint: find out why with 'svcctl profile check'",
+            ],
+        ),
         (
             "no home, local",
             QUERY,
@@ -101,11 +113,11 @@ def test_many_commands_in_many_environments_end_in_words(tmp_path: Path) -> None
         ),
         (
             "config is not there",
-            ("profile", "list"),
+            ("profile", "use", "prod"),
             2,
             [
                 "svcctl: error: profiles file {home}/none.yaml does not exist",
-                "hint: 'svcctl profile set NAME' creates it",
+                "hint: SVCCTL_CONFIG names it; 'svcctl profile set NAME' creates it",
             ],
         ),
         (
@@ -140,11 +152,11 @@ def test_many_commands_in_many_environments_end_in_words(tmp_path: Path) -> None
         ),
         (
             "C",
-            ("profile", "set", b"x\xff", "base_url=http://x"),
+            ("profile", "set", b"x\xff", "base_url=https://x"),
             2,
             ["svcctl: error: 'x\\xff' is not a valid profile name", "hint: choose another name"],
         ),
-        ("C", ("job", "show", b"\xff"), 2, ["svcctl: error: '\\xff' holds bytes that are not UTF-8"]),
+        ("C", ("domain", "show", b"\xff"), 2, ["svcctl: error: '\\xff' holds bytes that are not UTF-8"]),
         (
             "ascii streams",
             ("é",),
@@ -215,7 +227,7 @@ def _likened(text: str) -> str:
 
 def test_a_new_profiles_file_may_be_named_to_create_it(tmp_path: Path) -> None:
     plain = Environment()
-    assert run(plain, ("--config", "new.yaml", "profile", "set", "x", "base_url=http://x"), tmp_path).code == 0
+    assert run(plain, ("--config", "new.yaml", "profile", "set", "x", "base_url=https://x"), tmp_path).code == 0
     assert run(plain, ("--config", "new.yaml", "profile", "list", "-f", "ndjson"), tmp_path).lines == []
 
 
@@ -224,14 +236,17 @@ def test_a_file_is_loaded_from_standard_input_before_the_first_start(shell: Shel
         done = shell(
             "service", "load", "-", "-t", "a.b", stdin="eventdate,n\n2024-01-31 10:00:00,1\n", SVCCTL_DEMO_DAYS="0"
         )
-        assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "svcctl: loaded 1 event into a.b")
+        assert (done.returncode, done.stderr.splitlines()[-1]) == (
+            0,
+            "svcctl: loaded 1 event into a.b, at 2024-01-31 10:00:00 (UTC)",
+        )
     finally:
         shell("service", "stop")
 
 
 def test_no_file_takes_the_place_of_a_stream_that_is_closed(tmp_path: Path) -> None:
     """Without stdout, the next file that is opened would get its number, and with it what is written to stdout."""
-    ended = run(ENVIRONMENTS["closed stdout"], ("profile", "set", "x", "base_url=http://x"), tmp_path)
+    ended = run(ENVIRONMENTS["closed stdout"], ("profile", "set", "x", "base_url=https://x"), tmp_path)
     assert (ended.code, ended.lines) == (0, [])
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert sorted(path.name for path in files) == ["config.yaml", "file"]

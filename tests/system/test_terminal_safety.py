@@ -116,7 +116,7 @@ class Case:
 
 
 def query(*arguments: str) -> tuple[str, ...]:
-    return ("query", "from t", "--from", "1h", *arguments)
+    return ("query", "from t select c", "--from", "1h", *arguments)
 
 
 CASES = {
@@ -223,8 +223,8 @@ def test_colours_and_movements_of_svcctls_own_still_work(serve: Serve, shell: Sh
     script = serve(ok(rows), ok(rows), refusal("no"), jobs("x"))
     access = {"SVCCTL_BASE_URL": script.url, "SVCCTL_API_KEY": "k", "SVCCTL_API_SECRET": "s", "SVCCTL_RETRIES": "0"}
     shown = [
-        (query(), "\x1b[1mt                    n\x1b[0m"),
-        (query("--chart"), "\x1b[1mn by t\x1b[0m"),
+        (query(), "\x1b[1mt (UTC)              n\x1b[0m"),
+        (query("--chart"), "\x1b[1mn by t (UTC)\x1b[0m"),
         (query(), "svcctl: \x1b[31merror:\x1b[0m no (code 624, cid no)"),
         (("job", "watch", "--max-time", "0.5"), "\x1b[H\x1b[2J\x1b[1mid"),
     ]

@@ -1,0 +1,91 @@
+"""A command line whose local service is in the same process, with tables in memory."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.clients import without_cid
+from support.reseller import Done, InProcess, Recording, Scripted
+from svcctl import cli
+from svcctl.api.auth import Bearer
+from svcctl.api.client import Client
+from svcctl.context import Context
+from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.http import app as service_app
+from svcctl.service.jobs import delivery
+from svcctl.service.jobs.jobs import Jobs
+from svcctl.service.provisioning import accounts, seed
+from svcctl.service.provisioning.accounts import Account
+from svcctl.service.service import Service
+from svcctl.service.store import Store
+from svcctl.terminal.diagnostics import Diagnostics
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+class Running(Context):
+    """A context whose local service already runs."""
+
+    def start_local(self) -> bool:
+        return False
+
+
+@dataclass
+class Own:
+    """Runs a command as the administrator of the service; `answer` takes the place of the service."""
+
+    engine: DuckDBEngine
+    store: Store
+    directory: Path
+    jobs: Jobs
+    _executor: ThreadPoolExecutor
+    _capsys: pytest.CaptureFixture[str]
+    live: frozenset[str] = frozenset()
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, *arguments: str, answers: Sequence[str] = (), answer: Callable[..., Any] | None = None) -> Done:
+        stderr, prompt = io.StringIO(), Scripted(answers)
+        service = Service(self.engine, self.store, self._executor, clock=NOW.timestamp, live=self.live)
+        transport = Recording(answer or InProcess(service_app.build(service, self.jobs)).handle_request)
+        client = Client("http://localhost", Bearer("token"), transport=transport, retries=0, clock=NOW.timestamp)
+        context = Running(
+            diagnostics=Diagnostics(stderr),
+            environment=self.environment,
+            clock=NOW.timestamp,
+            client_factory=lambda *_: client,
+            prompt=prompt,
+        )
+        code = cli.run(arguments, context)
+        return Done(
+            code, self._capsys.readouterr().out, without_cid(stderr.getvalue()), transport.sent, prompt.questions
+        )
+
+    def file(self, name: str, text: str | bytes) -> str:
+        """Write a file into the working directory and return its name."""
+        (self.directory / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+        return name
+
+
+@pytest.fixture
+def own(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Own]:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    monkeypatch.chdir(tmp_path)
+    store = Store(data / "state.db")
+    seed.catalog(store)
+    accounts.put(store, Account("key", "secret", "token", seed.LOCAL_DOMAIN, administrator=True))
+    environment = {"SVCCTL_DATA": str(data), "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    with DuckDBEngine() as engine, ThreadPoolExecutor(2) as executor:
+        jobs = Jobs(store, partial(delivery.deliver, engine, lambda: NOW))
+        yield Own(engine, store, tmp_path, jobs, executor, capsys, environment=environment)
+        jobs.close()
+    store.close()

@@ -1,0 +1,129 @@
+"""What svcctl answers to mistakes on the command line."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from svcctl import cli
+from svcctl.context import Context
+from svcctl.terminal.diagnostics import Diagnostics
+
+
+def answered(*arguments: str) -> str:
+    """What a wrong command line prints, without `svcctl: error: ` at its beginning."""
+    seen = io.StringIO()
+    assert cli.run(arguments, Context(diagnostics=Diagnostics(seen))) == 2
+    return seen.getvalue().removeprefix("svcctl: error: ").rstrip("\n")
+
+
+SEE = "see 'svcctl query --help'"
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [
+        # Commands of other tools, and the one to type
+        ("range yesterday", "missing --from\nhint: write --from yesterday; see 'svcctl range --help'"),
+        ("service tables", "no such command 'tables'\nhint: use: svcctl tables"),
+        ("job status x", "no such command 'status'\nhint: use: svcctl job show x"),
+        ("job delete x", "no such command 'delete'\nhint: use: svcctl job rm x"),
+        ("job kill x y", "no such command 'kill'\nhint: use: svcctl job stop x y"),
+        ("job resume x", "no such command 'resume'\nhint: use: svcctl job start x"),
+        ("job logs x", "no such command 'logs'\nhint: use: svcctl job show x"),
+        ("job new", "no such command 'new'\nhint: use: svcctl query 'from …' --from 1h --dest TYPE"),
+        ("domain remove acme", "no such command 'remove'\nhint: use: svcctl domain rm acme"),
+        ("-p prod domain delete acme", "no such command 'delete'\nhint: use: svcctl --profile prod domain rm acme"),
+        ("profile delete prod", "no such command 'delete'\nhint: use: svcctl profile rm prod"),
+        ("profile unset p2 api_key", "no such command 'unset'\nhint: use: svcctl profile set p2 api_key="),
+        ("job ps nightly -f csv", "no such command 'ps'\nhint: use: svcctl job list -f csv"),
+        ("role search acme", "no such command 'search'\nhint: use: svcctl role list acme"),
+        ("profile test", "no such command 'test'\nhint: use: svcctl profile check"),
+        ("role edit acme", "no such command 'edit'\nhint: use: svcctl role update acme"),
+        ("service ls", "no such command 'ls'\nhint: use: svcctl tables"),
+        ("service delete t.x", "no such command 'delete'\nhint: use: svcctl service drop t.x"),
+        ("jobs", "no such command 'jobs'\nhint: use: svcctl job list"),
+        ("login", "no such command 'login'\nhint: use: svcctl profile set NAME"),
+        # Options
+        (
+            "query x --form 1h",
+            f"no such option: --form\nhint: did you mean --from, or --format?; {SEE}",
+        ),
+        (
+            "query x --from 1h --where y",
+            "no such option: --where\nhint: that is part of the query: 'from TABLE where … group by … select …'; "
+            + SEE,
+        ),
+        (
+            "query x --from 1h --max-time soon",
+            "'soon' is not a time limit\nhint: write seconds such as 30, or a length such as 5m",
+        ),
+        # Letters
+        ("qury", "no such command 'qury'. Did you mean 'query'?\nhint: see 'svcctl --help'"),
+        ("job lst", "no such command 'lst'. Did you mean 'list'?\nhint: see 'svcctl job --help'"),
+        ("job strat x", "no such command 'strat'\nhint: see 'svcctl job --help'"),
+        ("service rest", "no such command 'rest'\nhint: see 'svcctl service --help'"),
+        ("help job nope", "no such command 'nope'\nhint: see 'svcctl job --help'"),
+        ("help date", "no help topic or command 'date'\nhint: did you mean 'svcctl help dates'?"),
+        (
+            "help nonsense",
+            "no help topic or command 'nonsense'\nhint: 'svcctl help' lists the topics, 'svcctl --help' the commands",
+        ),
+        # A noun that takes a query
+        (
+            "export stats auth",
+            "'stats' is neither a query nor a verb of 'export'\nhint: use: svcctl export status auth",
+        ),
+        (
+            "export verfy auth",
+            "'verfy' is neither a query nor a verb of 'export'\nhint: use: svcctl export verify auth",
+        ),
+        ("export auth.all", "'auth.all' is not a query\nhint: put the query in single quotes: svcctl export 'from …'"),
+        ("export from t", "'from' is not a query\nhint: put the query in single quotes: svcctl export 'from …'"),
+        (
+            "query from auth.all --from 1h",
+            f"unexpected argument: auth.all\nhint: put the query in single quotes: svcctl query 'from …'; {SEE}",
+        ),
+        # Options
+        ("query Q --frm 1h", f"no such option: --frm. Did you mean --from?\nhint: {SEE}"),
+        ("query Q --json", f"no such option: --json\nhint: use -f ndjson, or -f json for one document; {SEE}"),
+        ("profile use x --json", "no such option: --json\nhint: see 'svcctl profile use --help'"),
+        ("query Q --forced", f"no such option: --forced\nhint: {SEE}"),
+        (
+            "query Q -k",
+            f"no such option: -k\nhint: to trust the service's CA: svcctl profile set NAME ca_bundle=FILE; {SEE}",
+        ),
+        # Values
+        ("query Q --from", f"--from needs a value: DATE\nhint: such as 1h, 7d or 2024-01-31; {SEE}"),
+        ("query Q --since", f"--since needs a value: DATE\nhint: such as 1h, 7d or 2024-01-31; {SEE}"),
+        (
+            "domain create acme",
+            "missing --plan\nhint: add --plan PLAN: One of the reseller's price plans; 'svcctl service accounts list "
+            "plans' has those of the local service; see 'svcctl domain create --help'",
+        ),
+        ("query Q", f"missing --from\nhint: add --from DATE, such as --from 1h; {SEE}"),
+        ("query Q --dest", f"--dest needs a value: TYPE\nhint: one of kafka, s3, hdfs, donothing; {SEE}"),
+        ("query Q -o", f"-o needs a value: FILE\nhint: {SEE}"),
+        ("query Q --color", "--color needs a value: WHEN\nhint: one of auto, always, never; see 'svcctl --help'"),
+        ("query Q --limit abc", f"--limit 'abc' is not a whole number\nhint: {SEE}"),
+        ("query Q --skip -1", f"--skip -1 is less than 0\nhint: {SEE}"),
+        ("query Q --timeout x", "--timeout 'x' is not a number\nhint: see 'svcctl --help'"),
+        ("export Q --workers 99", "--workers 99 is not between 1 and 64\nhint: see 'svcctl export --help'"),
+        ("query --chart=1 Q", f"--chart takes no value\nhint: {SEE}"),
+        ("job list a", "unexpected argument: a\nhint: see 'svcctl job list --help'"),
+        (
+            "api GET",
+            "missing PATH\nhint: usage: svcctl api METHOD PATH (PATH: Path below the base URL, with any query string); "
+            "see 'svcctl api --help'",
+        ),
+    ],
+)
+def test_a_mistake_is_answered_with_what_to_type(typed: str, answer: str) -> None:
+    assert answered(*("from t" if word == "Q" else word for word in typed.split())) == answer
+
+
+def test_what_follows_a_command_is_quoted_in_the_answer() -> None:
+    assert answered("role", "delete", "acme", "Night shift") == (
+        "no such command 'delete'\nhint: use: svcctl role rm acme 'Night shift'"
+    )

@@ -170,8 +170,11 @@ class Output:
         if self._pager is None or not isinstance(self._stdout, Terminal):
             yield
             return
-        with self._diagnostics.held(), self._stdout.paged(self._pager):
-            yield
+        with self._diagnostics.held() as notes:
+            with self._stdout.paged(self._pager) as paged:
+                yield
+            if paged.failed:
+                notes.append(f"the pager '{self._pager}' failed (exit code {paged.failed}); this is printed without it")
 
     @contextmanager
     def target(self, path: Path | None, format: Format, *, force: bool) -> Iterator[Sink]:

@@ -1,14 +1,15 @@
 """A pager for what is longer than the screen, as git has it: $SVCCTL_PAGER, else $PAGER, else less.
 
 The first screen is held back for a moment, so that a short result is printed as it is, and so is one that comes slowly.
-A pager that cannot be started, or that fails
-before it has read much, is no failure: what it was given is printed without it.
+A pager that cannot be started, or that fails before it has read much, is no failure: what it was given is printed
+without it.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import signal
 import threading
@@ -28,6 +29,7 @@ _OPTIONS = {"LESS": "FRX", "LV": "-c"}
 _MOST_REPEATED = 1 << 17
 """Bytes that are kept to print them again; a pager that has read more is at work."""
 _SIGNALLED = 128
+_COLORS = re.compile(r"\x1b\[\d*m")
 PATIENCE = 1.0
 """Seconds for which the first screen is held back."""
 
@@ -49,7 +51,6 @@ class Paged(io.RawIOBase):
         self.terminal = terminal
         self._pager = pager
         self._size = shutil.get_terminal_size()
-        self._rows = 0
         self._given = bytearray()
         """What is held back, and then what the pager was given first."""
         self._process: subprocess.Popen[bytes] | None = None
@@ -77,13 +78,22 @@ class Paged(io.RawIOBase):
                 self._keep(block)
                 self._send(block)
             else:
-                if not self._given:
+                if block and not self._given:
                     self._slow.start()
                 self._given += block
-                self._rows += sum(1 + len(line) // self._size.columns for line in block.split(b"\n")[1:])
-                if self._rows >= self._size.lines:
+                if self._rows() > self._size.lines:
                     self._start()
         return len(block)
+
+    @property
+    def failed(self) -> int:
+        """The exit code of a pager that has failed; 0 otherwise."""
+        return self._process.returncode if self._process is not None and self._direct else 0
+
+    def _rows(self) -> int:
+        """The rows of the screen that are taken by what is held back, and by the prompt below."""
+        lines = _COLORS.sub("", self._given.decode("utf-8", "replace")).split("\n")
+        return sum(1 + max(0, len(line) - 1) // self._size.columns for line in lines)
 
     def _release(self) -> None:
         """Print what was held back, and what follows, without a pager: rows that come slowly are seen as they come."""

@@ -141,12 +141,12 @@ class Terminal(Text):
         self.buffer.flush()
 
     @contextmanager
-    def paged(self, pager: str) -> Iterator[None]:
+    def paged(self, pager: str) -> Iterator[Paged]:
         """Show what is longer than the screen in a pager; the block ends when it is left."""
         paged = Paged(self.stream, pager)
         self.stream = paged
         try:
-            yield
+            yield paged
         finally:
             try:
                 self.flush()

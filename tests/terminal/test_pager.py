@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 from pathlib import Path
 
 import pytest
+from support.pseudo_terminal import on_terminal
+from support.shells import Shell
 
 from svcctl.errors import ReaderClosed
 from svcctl.terminal.pager import Paged, command
@@ -40,6 +43,26 @@ def shown(pager: str, lines: int) -> list[str]:
     return terminal.getvalue().decode().splitlines()
 
 
+def is_paged(*blocks: str) -> bool:
+    """Whether blocks are given to a pager at the end."""
+    terminal = io.BytesIO()
+    paged = Paged(terminal, "cat > /dev/null")  # type: ignore[arg-type]
+    for block in blocks:
+        paged.write(block.encode())
+    paged.finish()
+    return not terminal.getvalue()
+
+
+def test_what_fits_the_screen_is_counted_in_rows_as_the_terminal_shows_them() -> None:
+    width = shutil.get_terminal_size().columns
+    whole = "é" * width + "\n"
+    assert not is_paged("", "", *[whole] * (SCREEN - 1))
+    assert is_paged("", "", *[whole] * SCREEN)
+    assert is_paged(*["é" * (width + 1) + "\n"] * (SCREEN - 1))
+    assert is_paged("x" * width * SCREEN, "x")
+    assert not is_paged(*[f"\x1b[31m{'x' * width}\x1b[0m\n"] * (SCREEN - 1))
+
+
 def test_a_short_text_is_printed_and_a_long_one_is_the_pagers(tmp_path: Path) -> None:
     pager = f"cat > {tmp_path}/seen"
     assert shown(pager, SCREEN - 2) == [f"line {number}" for number in range(SCREEN - 2)]
@@ -56,3 +79,15 @@ def test_a_pager_that_does_not_work_is_no_failure(pager: str) -> None:
 def test_a_pager_that_is_left_closes_the_pipe() -> None:
     with pytest.raises(ReaderClosed):
         shown("head -n 1 > /dev/null", 100_000)
+
+
+@pytest.mark.parametrize("command", [["help", "functions"], ["-v", "query", "--help"]])
+def test_a_page_that_is_longer_than_the_screen_goes_to_the_pager(tmp_path: Path, command: list[str]) -> None:
+    shell = Shell(tmp_path)
+    page = shell(*command).stdout
+    paged = on_terminal(shell, *command, SVCCTL_PAGER=f"cat > {tmp_path}/seen", LINES="10")
+    assert (paged.code, paged.text) == (0, "")
+    assert (tmp_path / "seen").read_text() == page
+    unpaged = on_terminal(shell, *command, SVCCTL_PAGER="exit 3", LINES="10")
+    note = "svcctl: the pager 'exit 3' failed (exit code 3); this is printed without it\n"
+    assert (unpaged.code, unpaged.text) == (0, page + note)

@@ -17,7 +17,7 @@ from svcctl.api.suggest import did_you_mean
 from svcctl.service.language import tree
 from svcctl.service.language.errors import QueryError, Refused, one_of
 from svcctl.service.language.functions import FUNCTIONS, Function, common
-from svcctl.service.language.habits import comparison_answer, function_answer, network_answer, text_answer
+from svcctl.service.language.habits import COMMENT, comparison_answer, function_answer, network_answer, text_answer
 from svcctl.service.language.sql import (
     INTEGERS,
     NUMBERS,
@@ -134,6 +134,13 @@ class Scope:
             raise QueryError(f"no column '{expr.name}'", expr.at, hint=hint)
         return self.value(expr)
 
+    def _subtracted(self, expr: tree.Expr) -> Value:
+        """What is behind a minus: an unknown name behind two is most often a comment."""
+        match expr:
+            case tree.Minus(operand=tree.Column(name)) if name not in self.columns and name not in self.gone:
+                raise QueryError(f"no column '{name}'", expr.operand.at, hint=COMMENT)
+        return self.value(expr)
+
     def _call(self, call: tree.Call) -> Value:
         function = FUNCTIONS.get(call.name)
         if function is None:
@@ -160,7 +167,7 @@ class Scope:
         raise QueryError(f"{call.name} takes {takes}, not ({given})", call.at, hint=f"for example {function.example}")
 
     def _minus(self, expr: tree.Minus) -> Value:
-        value = self.value(expr.operand)
+        value = self._subtracted(expr.operand)
         if value.type in INTEGERS:
             with _placed(expr):
                 return Value(self.context.attempt(exp.Neg(this=paren(_as(self.context, value, Type.INT8)))), Type.INT8)
@@ -175,7 +182,8 @@ class Scope:
         left = Value(paren(first.sql), first.type)
         for operator, operand in expr.rest:
             with _placed(operand):
-                left = _calculate(self.context, left, operator, self.value(operand), operand)
+                right = self._subtracted(operand) if operator == "-" else self.value(operand)
+                left = _calculate(self.context, left, operator, right, operand)
         return left
 
     def _comparison(self, expr: tree.Comparison) -> Value:

@@ -57,7 +57,7 @@ _SORTED = (
     "a query does not sort: groups come in the order of their keys, other rows by date; sort what is printed: "
     "query … --sort n:desc"
 )
-_COMMENT = "a comment begins with //"
+COMMENT = "a comment begins with //"
 _IN = r"(\S{1,60})\s+(?P<at>(?:not\s+)?in)\s*"
 
 HABITS = (
@@ -115,9 +115,9 @@ HABITS = (
     # text, names and comments
     _row("[\u201c-\u201f\u2018-\u201b\u00ab\u00bb]", 'write straight quotes: "…"'),
     _row(r"\bas\s+(?P<at>[\"'] *[\"'])", lambda name: f"a name is not in quotes: as `{name[1:-1]}`"),
-    _row(r"#", _COMMENT),
-    _row(r"/\*", _COMMENT),
-    _row(r"(?<!\S)--(?!\d)[^\n]*", _COMMENT),
+    _row(r"#", COMMENT),
+    _row(r"/\*", COMMENT),
+    _row(r"(?<!\S)--(?!\d)[^\n]*(?:\s+\S+)?", COMMENT),  # what reads like an expression fails on the next line
     _row(r";", "a query is one statement without a semicolon"),
     # tables
     _row(r"\b(?:(?:left|right|full|inner|outer|cross)\s+)*join\b", _ONE_TABLE),

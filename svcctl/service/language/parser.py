@@ -95,7 +95,8 @@ def _habit(text: str, index: int | None, read: str) -> QueryError | None:
     if index is None or answer is None:
         return None
     at, hint = answer
-    return QueryError(f"unexpected '{text[at : max(index, at) + len(read)]}'", _place(text, at), hint=hint)
+    written = text[at : max(index, at) + len(read)].partition("\n")[0]
+    return QueryError(f"unexpected '{written}'", _place(text, at), hint=hint)
 
 
 def _unexpected(error: UnexpectedToken, text: str) -> QueryError:

@@ -147,6 +147,10 @@ ERRORS = {
     " in a shell, put the query in single quotes)",
     "from web.data where user = usr": "line 1, column 28: no column 'usr' (did you mean 'user'?)",
     "from web.data where user = NULL": "line 1, column 28: no column 'NULL' (write null: keywords are in lower case)",
+    "from web.data where status >= 500 -- server": "line 1, column 38: no column 'server' (a comment begins with //)",
+    "from web.data select status --server, user": "line 1, column 31: no column 'server' (a comment begins with //)",
+    "from web.data select -- all": "line 1, column 25: no column 'all' (a comment begins with //)",
+    "from web.data select status - usr": "line 1, column 31: no column 'usr' (did you mean 'user'?)",
     "from web.data where ip <- '10.0.0.0/8'": "line 1, column 25: <- takes a network, not str"
     " (a network is written without quotes: <- 10.0.0.0/8)",
     "from other": "line 1, column 6: no table 'other' (tables are web.data)",

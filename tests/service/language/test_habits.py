@@ -70,6 +70,9 @@ ANSWERS = {
     "from t -- all of it": ("-", COMMENT),
     "from t where a = 1 -- all of it": ("-- all of", COMMENT),
     "from t where a = 1 --all of it": ("--all of", COMMENT),
+    "from t select a, -- the first\nb": ("-- the first", COMMENT),
+    "from t select a, -- first\nb": ("-- first", COMMENT),
+    "from t where a -- 2 of them\n = 1": ("-- 2 of", COMMENT),
     "from t;": (";", "a query is one statement without a semicolon"),
     "from t join u": ("join", ONE_TABLE),
     "from t left outer join u": ("left", ONE_TABLE),
@@ -164,7 +167,9 @@ def test_an_answer_is_at_a_place_of_the_text(text: str, index: int) -> None:
     assert found is None or 0 <= found[0] < len(text)
 
 
-@pytest.mark.parametrize("part", ["a in ", "'", '"\\', "select distinct ", "count ( ", "x between ", "- ", "//"])
+@pytest.mark.parametrize(
+    "part", ["a in ", "'", '"\\', "select distinct ", "count ( ", "x between ", "- ", "//", "--", "-- \n"]
+)
 def test_an_answer_costs_no_more_than_the_text_is_long(part: str) -> None:
     text = part * (250_000 // len(part))
     began = time.process_time()

@@ -127,18 +127,27 @@ MEANT: Mapping[str, tuple[str, ...]] = {
 }
 """What people mean by the verbs of other tools: the first of these verbs that the noun has."""
 
+_READING = ("list", "ls", "show", "get", "describe", "desc")
+_LISTED = {
+    "tables": "tables",
+    **dict.fromkeys(("table", "columns"), "tables TABLE"),
+    "jobs": "job list",
+    "domains": "domain list",
+    "roles": "role list DOMAIN",
+    "profiles": "profile list",
+}
 COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("search", "select", "sql", "run", "grep", "from"), "query 'from …' --from 1h"),
     **dict.fromkeys(("tail", "follow"), "query 'from …' --from now --follow"),
     **dict.fromkeys(("download", "dump", "backup"), "export 'from …' --from 7ad --to today -o week.csv.gz"),
-    **dict.fromkeys(("jobs", "ps"), "job list"),
+    "ps": "job list",
     "watch": "job watch",
-    **dict.fromkeys(("describe", "desc", "schema", "columns"), "tables NAME"),
-    **dict.fromkeys(("table", "ls"), "tables"),
-    "domains": "domain list",
-    "roles": "role list DOMAIN",
+    **dict.fromkeys(("describe", "desc", "schema", "fields"), "tables TABLE"),
+    **dict.fromkeys(("list", "ls", "show", "schemas", "databases"), "tables"),
+    **_LISTED,
+    **{f"{verb} {noun}": command for verb in _READING for noun, command in _LISTED.items()},
     "lint": "role lint FILE",
-    **dict.fromkeys(("profiles", "configs"), "profile list"),
+    "configs": "profile list",
     **dict.fromkeys(("login", "auth", "connect", "config", "configure", "init", "setup"), "profile set NAME"),
     **dict.fromkeys(("check", "ping", "doctor", "test", "whoami"), "profile check"),
     **dict.fromkeys(("use", "switch"), "profile use NAME"),
@@ -155,10 +164,9 @@ COMMANDS: Mapping[str, str] = {
     **{f"service {word}": "service load FILE --table NAME" for word in ("add", "create")},
     **{f"profile {word}": "profile edit" for word in ("copy", "cp", "clone", "rename", "mv", "move")},
     "role import": "role apply DOMAIN --file FILE",
-    **dict.fromkeys(("service list", "service ls", "service tables", "table", "schemas", "databases"), "tables"),
-    **dict.fromkeys(("describe", "schema", "columns"), "tables TABLE"),
+    **dict.fromkeys(("service list", "service ls", "service tables"), "tables"),
 }
-"""Whole commands that are meant by words that no noun has, by those words."""
+"""Whole commands that are meant by words that no noun has, by those words. TABLE is the name typed after them."""
 
 READ = frozenset(
     (
@@ -190,8 +198,10 @@ def meant(noun: str, words: Sequence[str], known: Collection[str]) -> str | None
         return shlex.join(("profile", "set", rest[0], *(f"{key}=" for key in rest[1:])))
     if not noun and typed.startswith("from "):
         return COMMANDS["from"]
-    if (whole := COMMANDS.get(f"{noun} {typed}".strip())) is not None:
-        return whole
+    for count in (2, 1):
+        if (whole := COMMANDS.get(" ".join([noun, *words[:count]]).strip())) is not None:
+            name = next((word for word in words[count:] if word not in ("from", "in")), "-")
+            return whole if name.startswith("-") else whole.replace("TABLE", shlex.quote(name))
     for one in MEANT.get(typed, ()) if noun else ():
         if one in known:
             if one == "list" and noun != "role":  # the other lists take no words, only options

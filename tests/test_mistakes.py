@@ -44,6 +44,13 @@ SEE = "see 'svcctl query --help'"
         ("service ls", "no such command 'ls'\nhint: use: svcctl tables"),
         ("service delete t.x", "no such command 'delete'\nhint: use: svcctl service drop t.x"),
         ("jobs", "no such command 'jobs'\nhint: use: svcctl job list"),
+        ("show tables", "no such command 'show'\nhint: use: svcctl tables"),
+        ("list tables -f csv", "no such command 'list'\nhint: use: svcctl tables"),
+        ("-p prod describe auth.all", "no such command 'describe'\nhint: use: svcctl --profile prod tables auth.all"),
+        ("show columns from auth.all", "no such command 'show'\nhint: use: svcctl tables auth.all"),
+        ("schema", "no such command 'schema'\nhint: use: svcctl tables TABLE"),
+        ("get jobs", "no such command 'get'\nhint: use: svcctl job list"),
+        ("get /search/jobs", "no such command 'get'\nhint: use: svcctl api GET /search/jobs"),
         ("login", "no such command 'login'\nhint: use: svcctl profile set NAME"),
         # Options
         (

@@ -124,7 +124,10 @@ HABITS = (
     _row(r"\bunion\b", _ONE_TABLE),
     _row(r"\bfrom\s+[\w.]+\s*(?P<at>,)", lambda _: _ONE_TABLE),
     _row(r"\bfrom\s+[\w.]+\s+(?P<at>as)\b", lambda _: "a table has no other name: leave it out"),
-    _row(r"^\s*(?P<at>show|describe)\b", "'svcctl tables' lists the tables, 'svcctl tables NAME' the columns of one"),
+    _row(
+        r"^\s*(?P<at>show|list|desc(?:ribe)?)\b",
+        "'svcctl tables' lists the tables, 'svcctl tables NAME' the columns of one",
+    ),
     # commands of pipes
     _row(
         r"^\s*(?P<at>(?:search\s+)?(?:index|source|sourcetype)\s*=\s*([\w.*-]+))",

@@ -104,6 +104,7 @@ ANSWERS = {
     "from t where a ~ re(^zoe)": ("^", f'text is in quotes: "^zoe"{QUOTES}'),
     "from t where a ~ nameglob(adm*)": ("adm*)", f'text is in quotes: "adm*"{QUOTES}'),
     "show tables": ("show", "'svcctl tables' lists the tables, 'svcctl tables NAME' the columns of one"),
+    "list tables": ("list", "'svcctl tables' lists the tables, 'svcctl tables NAME' the columns of one"),
     "from t where a = /index.html": ("/", f'text is in quotes: "/index.html"{QUOTES}'),
     "from t where a = ann.2": ("ann.", f'text is in quotes: "ann.2"{QUOTES}'),
 }

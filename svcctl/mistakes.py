@@ -71,6 +71,8 @@ def explained(error: typer.TyperException) -> UsageError:
     hints = [page]
     if message.startswith("unexpected argument") and context.command_path in TAKE_A_QUERY:
         hints.insert(0, f"put the query in single quotes: {context.command_path} 'from …'")
+    if message.startswith("unexpected argument") and context.command_path == "svcctl service accounts key":
+        hints.insert(0, "give --domain NAME or --reseller NAME")
     if message.startswith("missing ") and (parameter := getattr(error, "param", None)) is not None:
         typed = context.meta.get(spellings.WORDS) or ("-",)
         if context.command_path == "svcctl range" and not typed[0].startswith("-"):

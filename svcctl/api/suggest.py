@@ -12,6 +12,8 @@ from svcctl.errors import NotFound, SvcctlError
 
 LIKENESS = 0.7
 """The share of two names that must be alike."""
+MOST = 10
+"""Names that a hint lists."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -34,13 +36,19 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
 
 
 @contextmanager
-def suggesting(name: str, known: Callable[[], Iterable[str | None]]) -> Iterator[None]:
-    """When `name` is not found, the error leads to the most similar of the known names, which are requested then."""
+def suggesting(name: str, known: Callable[[], Iterable[str | None]], what: str = "") -> Iterator[None]:
+    """When `name` is not found, the error leads to the most similar of the known names, which are requested then.
+
+    When none is similar, the error lists some of them, if it is said what they are.
+    """
     try:
         yield
     except NotFound as error:
         with suppress(SvcctlError):
-            error.hint = did_you_mean(name, filter(None, known())) or error.hint
+            names = [one for one in known() if one]
+            error.hint = did_you_mean(name, names) or error.hint
+            if what and names and not error.hint:
+                error.hint = f"{what} are: {', '.join(names[:MOST])}{', …' if len(names) > MOST else ''}"
         raise
 
 

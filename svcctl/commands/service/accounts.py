@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from svcctl.api.models import DomainStatus
+from svcctl.api.suggest import suggesting
 from svcctl.app import App
 from svcctl.commands.service.state import open_state
 from svcctl.completion.words import Completes
@@ -102,7 +105,8 @@ def key(
     store = open_state(svc)
     from svcctl.service.provisioning import accounts
 
-    made = accounts.issue(store, domain=domain, reseller=reseller, administrator=admin)
+    with _among("domains", domain, store) if reseller is None else _among("resellers", reseller, store):
+        made = accounts.issue(store, domain=domain, reseller=reseller, administrator=admin)
     svc.output.records(records.KEY, [made], svc.format(format, lists=True))
 
 
@@ -160,7 +164,8 @@ def user(ctx: typer.Context, email: EmailArg, domain: DomainArg, role: RoleOpt =
     store = open_state(ctx.obj)
     from svcctl.service.provisioning import domains
 
-    domains.assign(store, domain, email, role)
+    with _among("domains", domain, store):
+        domains.assign(store, domain, email, role)
 
 
 @app.command()
@@ -174,7 +179,8 @@ def status(ctx: typer.Context, domain: DomainArg, status: StatusArg) -> None:
     store = open_state(ctx.obj)
     from svcctl.service.provisioning import domains
 
-    domains.set_status(store, domain, DomainStatus(status))
+    with _among("domains", domain, store):
+        domains.set_status(store, domain, DomainStatus(status))
 
 
 @app.command()
@@ -186,7 +192,9 @@ def rm(ctx: typer.Context, kind: RemovableKindArg, name: KindNameArg, yes: YesOp
         raise UsageError(f"{kind} cannot be deleted here", hint="see 'svcctl domain rm'")
     if not yes:
         svc.ask(f"Delete {name} from the {kind}?")
-    remove(open_state(svc), name)
+    store = open_state(svc)
+    with _among(kind, name, store):
+        remove(store, name)
 
 
 # The kinds to list and delete. Their functions import the service: their names are needed without its packages.
@@ -197,6 +205,8 @@ class _Kind:
     listing: Listing[Any]
     every: Callable[[Store], Iterable[Any]]
     remove: Callable[[Store, str], None] | None = None
+    name: Callable[[Any], str] = attrgetter("name")
+    """The name of one of them, as it is typed."""
 
 
 def _keys(store: Store) -> Iterable[Any]:
@@ -273,12 +283,12 @@ def _users(store: Store) -> Iterable[Any]:
 
 
 KINDS = {
-    "keys": _Kind(records.KEYS, _keys, _remove_key),
+    "keys": _Kind(records.KEYS, _keys, _remove_key, attrgetter("api_key")),
     "resellers": _Kind(records.RESELLERS, _resellers, _remove_reseller),
-    "plans": _Kind(records.PLANS, _plans, _remove_plan),
+    "plans": _Kind(records.PLANS, _plans, _remove_plan, lambda plan: f"{plan.reseller}/{plan.name}"),
     "policies": _Kind(records.FEATURES, _policies, _remove_policy),
     "applications": _Kind(records.FEATURES, _applications, _remove_application),
-    "domains": _Kind(records.OWNED_DOMAINS, _domains),
+    "domains": _Kind(records.OWNED_DOMAINS, _domains, name=lambda domain_and_users: str(domain_and_users[0].name)),
     "users": _Kind(records.USERS, _users),
 }
 
@@ -287,3 +297,10 @@ def _kind(name: str) -> _Kind:
     if name not in KINDS:
         raise UsageError(f"unknown kind '{name}'", hint=f"kinds are: {', '.join(KINDS)}")
     return KINDS[name]
+
+
+def _among(kind: str, name: str | None, store: Store) -> AbstractContextManager[None]:
+    """When there is no `name` of a kind, the error leads to those that there are."""
+    known = KINDS[kind]
+    what = "" if kind == "keys" else kind  # a list of random numbers helps nobody
+    return suggesting(name or "", lambda: map(known.name, known.every(store)), what)

@@ -103,8 +103,15 @@ def test_users_and_states_are_the_providers_to_set(reseller: Any, machine: Any) 
             "unknown kind 'things'\nhint: kinds are: keys, resellers, plans, policies, applications, domains, users",
         ),
         (("key",), 2, "a key belongs to a domain or to a reseller\nhint: give --domain NAME or --reseller NAME"),
-        (("key", "--domain", "nemo"), 4, "no domain nemo (code 106)"),
-        (("key", "--reseller", "nemo"), 4, "no reseller 'nemo'"),
+        (
+            ("key", "nemo"),
+            2,
+            "unexpected argument: nemo\n"
+            "hint: give --domain NAME or --reseller NAME; see 'svcctl service accounts key --help'",
+        ),
+        (("key", "--domain", "nemo"), 4, "no domain nemo (code 106)\nhint: domains are: local"),
+        (("key", "--domain", "locla"), 4, "no domain locla (code 106)\nhint: did you mean 'local'?"),
+        (("key", "--reseller", "west"), 4, "no reseller 'west'\nhint: resellers are: demo"),
         (("reseller", "a@b"), 2, "invalid reseller name 'a@b'\nhint: use any text without '@'"),
         (("policy", "*"), 2, "invalid policy name '*'\nhint: use any text but '*'"),
         (
@@ -117,12 +124,26 @@ def test_users_and_states_are_the_providers_to_set(reseller: Any, machine: Any) 
             2,
             "no policy 'x'\nhint: create it with 'svcctl service accounts policy'",
         ),
-        (("user", "a@x", "nemo"), 4, "no domain nemo (code 106)"),
+        (("user", "a@x", "nemo"), 4, "no domain nemo (code 106)\nhint: domains are: local"),
+        (("status", "locla", "Active"), 4, "no domain locla (code 106)\nhint: did you mean 'local'?"),
         (("status", "local", "Gone"), 2, "unknown status 'Gone'\nhint: a domain can be Active, Disabled, Pending"),
         (("rm", "domains", "local", "--yes"), 2, "domains cannot be deleted here\nhint: see 'svcctl domain rm'"),
         (("rm", "keys", "x", "--yes"), 4, "no key 'x'"),
-        (("rm", "policies", "x", "--yes"), 4, "no policy 'x'"),
-        (("rm", "plans", "demo/x", "--yes"), 4, "no plan 'x' of reseller 'demo'"),
+        (
+            ("rm", "policies", "x", "--yes"),
+            4,
+            "no policy 'x'\nhint: policies are: Administration, Alerts, Lookups, Search",
+        ),
+        (
+            ("rm", "plans", "demo/x", "--yes"),
+            4,
+            "no plan 'x' of reseller 'demo'\nhint: plans are: demo/basic, demo/full, demo/trial",
+        ),
+        (
+            ("rm", "plans", "demo/tril", "--yes"),
+            4,
+            "no plan 'tril' of reseller 'demo'\nhint: did you mean 'demo/trial'?",
+        ),
         (("rm", "resellers", "demo", "--yes"), 2, "reseller 'demo' still has plans"),
         (
             ("rm", "policies", "Search"),

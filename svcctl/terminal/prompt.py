@@ -79,7 +79,13 @@ class TerminalPrompt:
         if self._source is None:
             raise unattended(question)
         self._diagnostics.prompt(question + ending)
-        if not (line := self._source.readline()):
+        line = ""
+        try:
+            line = self._source.readline()
+        finally:
+            if not line:  # Ctrl-D or Ctrl-C left the cursor behind the question
+                self._diagnostics.prompt("\n")
+        if not line:
             raise Declined
         return line
 

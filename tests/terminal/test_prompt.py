@@ -63,9 +63,19 @@ def test_a_process_has_the_terminal_that_controls_it_or_none(controlled: bool, a
     assert done.stdout == f"{answer}\n"
 
 
-def test_the_end_of_the_input_declines() -> None:
-    with pytest.raises(Declined):
-        TerminalPrompt(Terminal(""), Diagnostics(Terminal())).answer("Remove it?", ": ")
+class Interrupted(Terminal):
+    def readline(self, *_: object) -> str:  # type: ignore[override]
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("stdin", "raised"), [(Terminal(""), Declined), (Interrupted(), KeyboardInterrupt)])
+def test_ctrl_d_and_ctrl_c_decline_and_end_the_line_of_the_question(
+    stdin: Terminal, raised: type[BaseException]
+) -> None:
+    stderr = Terminal()
+    with pytest.raises(raised):
+        TerminalPrompt(stdin, Diagnostics(stderr)).answer("Remove it?", ": ")
+    assert stderr.getvalue() == "Remove it?: \n"
 
 
 @pytest.mark.parametrize(("stdin", "stderr"), [(io.StringIO("yes\n"), Terminal()), (Terminal("yes\n"), io.StringIO())])

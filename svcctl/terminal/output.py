@@ -350,7 +350,7 @@ def _frame(listing: Listing[Watched], look: Look, style: Style) -> str:
 
     columns, rows = listing.laid_out(failing_first(look.jobs), shown=True)
     count = "1 job" if len(look.jobs) == 1 else f"{len(look.jobs)} jobs"
-    footer = f"{look.failure or count}, {tables.format_moment(look.at, style, fraction=False)}"
+    footer = f"{look.failure or count}, {tables.format_moment(look.at, style, fraction=False)} (UTC)"
     return screen.frame(columns, rows, footer, style)
 
 

@@ -170,7 +170,7 @@ def test_watching_on_a_terminal_leaves_the_last_frame(jobs: Shell) -> None:
     lines = after.split("\r\n")
     assert lines[0].startswith("id")
     assert lines[2].startswith(job_id.partition("-")[0] + "  RUNNING  donothing_")
-    assert lines[3].startswith("1 job, 20")
+    assert re.fullmatch(r"1 job, 20[-0-9]{8} [:0-9]{8} \(UTC\)", lines[3])
     assert all(len(line) <= 100 for line in lines)
 
 

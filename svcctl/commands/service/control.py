@@ -90,8 +90,10 @@ def status(ctx: typer.Context, format: FormatOpt = None) -> None:
 
     svc: Context = ctx.obj
     pid = local_service.running(svc.files)
-    if pid is None or not local_service.answers(svc.files):
+    if pid is None:
         raise NotFound("the local service is not running", hint="start it with 'svcctl service start'")
+    if not local_service.answers(svc.files):
+        raise NotFound("the local service is starting or stopping", hint="'svcctl service start' waits for it")
     found, chosen = _status(svc), svc.format(format, lists=True)
     files = svc.files
     facts = [

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from support.shells import Shell
 
+from svcctl import local_service
+
 STARTING = "svcctl: starting the local service (stop it with 'svcctl service stop')\n"
 
 
@@ -57,6 +59,17 @@ def test_a_service_is_started_found_and_stopped(shell: Shell) -> None:
     assert shell("service", "status").returncode == 4
     stopped = shell("service", "stop")
     assert (stopped.returncode, stopped.stderr) == (0, "svcctl: the local service is not running\n")
+
+
+def test_a_service_that_does_not_listen_yet_is_not_said_to_be_down(shell: Shell) -> None:
+    lock = local_service.hold_lock(local_service.Files(shell.home / "data"))
+    done = shell("service", "status")
+    os.close(lock)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        4,
+        "",
+        "svcctl: error: the local service is starting or stopping\nhint: 'svcctl service start' waits for it\n",
+    )
 
 
 def test_what_it_keeps_is_private(service: Shell) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from support.shells import SVCCTL, Shell
-from support.terminal import Terminal, need, open_terminal
+from support.terminal import Terminal, open_shell
 
 COMMAND = " ".join(SVCCTL)
 
@@ -228,13 +228,9 @@ def test_nobody_changes_the_file_while_it_is_edited(shell: Shell) -> None:
 
 @pytest.fixture
 def terminal(shell: Shell, tmp_path: Path) -> Iterator[Terminal]:
-    need("tmux")
-    opened = open_terminal(tmp_path, ["bash", "--norc", "--noprofile", "-i"], shell.environment)
-    try:
-        opened.type("PS1='$ '", "Enter")
-        yield opened
-    finally:
-        opened.close()
+    opened = open_shell("bash", tmp_path, shell.environment)
+    yield opened
+    opened.close()
 
 
 def test_a_person_is_asked_for_what_is_missing_and_secrets_are_not_seen(shell: Shell, terminal: Terminal) -> None:

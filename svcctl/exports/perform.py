@@ -17,7 +17,7 @@ from svcctl.exports.fetch import Fetch, Progress, fetch
 from svcctl.exports.manifest import Entry
 from svcctl.exports.pace import Pace
 from svcctl.exports.run import Run
-from svcctl.exports.spool import HELD_BYTES, Memory
+from svcctl.exports.spool import Memory, held_bytes
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
@@ -110,7 +110,7 @@ class Workers:
                 pace=Pace(self.per_second),
                 progress=progress,
                 stopping=stopping,
-                memory=Memory(HELD_BYTES),
+                memory=Memory(held_bytes(count)),
             )
             pool = ThreadPoolExecutor(count, "window")
             try:

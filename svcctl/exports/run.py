@@ -27,7 +27,7 @@ from svcctl.exports.formats import Part
 from svcctl.exports.journal import Journal
 from svcctl.exports.manifest import Entry
 from svcctl.exports.merge import Damaged, Merging, checked, heading_of, merging
-from svcctl.exports.spool import HELD_BYTES, Unstored
+from svcctl.exports.spool import Unstored, held_bytes
 from svcctl.exports.stride import Stride
 from svcctl.exports.windows import Window
 
@@ -125,7 +125,7 @@ class Run:
     def _fetching(self, tasks: Sequence[Task]) -> Iterator[Window]:
         """Fetch windows; yields each when its entry is in the manifest, or when it failed and the run keeps going."""
         part = self._export.part if self._export.joins_windows else None
-        stride = Stride(tasks, self._workers, part, HELD_BYTES // (self._workers + 2))
+        stride = Stride(tasks, self._workers, part, held_bytes(self._workers) // (self._workers + 2))
         ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]] = SimpleQueue()
         handing = threading.Lock()
         working = 0

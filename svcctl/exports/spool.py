@@ -13,11 +13,17 @@ from typing import IO
 from svcctl.errors import IncompleteResult, reason
 from svcctl.storage import Sink
 
-HELD_BYTES = 48 << 20
-"""Bytes of windows that wait in memory for their turn in the merged file; more go to parts."""
 MEMORY_BYTES = 1 << 22
 """Bytes that are held in memory; more go to a file."""
 PIECE_BYTES = 1 << 18
+
+
+def held_bytes(workers: int) -> int:
+    """Bytes of windows that wait in memory for their turn in the merged file; more go to parts.
+
+    A worker needs memory of its own, so few workers may hold more: their requests can then be larger, and fewer.
+    """
+    return (120 - 9 * min(workers, 8)) << 20
 
 
 class Unstored(IncompleteResult):

@@ -48,8 +48,12 @@ _EXPECTED = (
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 
 
+@lru_cache(maxsize=16)
 def parse(text: str) -> tree.Query:
-    """The tree of a query. QueryError with line and column when the text is not a query, or too large."""
+    """The tree of a query. QueryError with line and column when the text is not a query, or too large.
+
+    The last trees are kept: an export asks the same query for each of its windows.
+    """
     _check_text(text)
     try:
         query: tree.Query = _lark().parse(text)  # type: ignore[assignment]

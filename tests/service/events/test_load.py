@@ -343,6 +343,19 @@ def test_access_logs_common_and_combined(engine: DuckDBEngine, tmp_path: Path) -
     ]
 
 
+@pytest.mark.parametrize("rest", ["", ' "-" "curl/8"'])
+def test_the_address_of_an_access_log_has_no_brackets_and_no_port(
+    engine: DuckDBEngine, tmp_path: Path, rest: str
+) -> None:
+    hosts = ("[::1]:54321", "[2001:db8::1]", "::ffff:192.0.2.1", "192.0.2.1:8080", "192.0.2.1", "web-1.example:80", "-")
+    request = '- - [10/Oct/2025:20:55:37 +0000] "GET / HTTP/1.1" 200 -'
+    text = "".join(f"{host} {request}{rest}\n" for host in hosts)
+    assert load(engine, written(tmp_path, "access.log", text), "web.access").rows == len(hosts)
+    assert [row[1] for row in rows(engine, "web.access")] == [
+        *("::1", "2001:db8::1", "::ffff:192.0.2.1", "192.0.2.1", "192.0.2.1", "web-1.example:80", "-"),
+    ]
+
+
 def test_log_lines_that_begin_with_a_time(engine: DuckDBEngine, tmp_path: Path) -> None:
     text = "no time\n2026-01-02 10:11:12 status installed foo:amd64 1.2\n2026-01-02T10:11:13,250+01:00 ünïcode\r\n"
     result = load(engine, written(tmp_path, "dpkg.log.gz", text), "dpkg", format="log")

@@ -24,6 +24,8 @@ HEAD = 1 << 16
 MOST_FIELDS = 2000
 """Names of members in a file of JSON; more of them are values, not names."""
 
+_PEER = r"^(?:\[([0-9A-Fa-f:.]+)\]|(\d+\.\d+\.\d+\.\d+))(?::\d+)?$"
+"""An address as some servers write it: in brackets, or with a port, or both."""
 _REQUEST = r"^(\S+) (.*?)(?: (HTTP/\S+))?$"
 
 
@@ -155,7 +157,8 @@ def _access(file: Source, pattern: str) -> str:
     names = "['host', 'user', 'time', 'request', 'status', 'bytes', 'referrer', 'agent']"
     return f"""
         SELECT {in_utc("try_strptime(hit.time, '%d/%b/%Y:%H:%M:%S %z')", file.zone)} AS eventdate,
-            hit.host AS "clientIp", nullif(hit.user, '-') AS "user", nullif(request.method, '') AS method,
+            regexp_replace(hit.host, {literal(_PEER)}, '\\1\\2') AS "clientIp",
+            nullif(hit.user, '-') AS "user", nullif(request.method, '') AS method,
             coalesce(nullif(request.uri, ''), nullif(hit.request, '-')) AS uri,
             nullif(request.protocol, '') AS protocol, TRY_CAST(hit.status AS INTEGER) AS "statusCode",
             TRY_CAST(hit.bytes AS BIGINT) AS bytes, nullif(nullif(hit.referrer, '-'), '') AS "referralUri",

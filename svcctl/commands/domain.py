@@ -30,10 +30,10 @@ PlanOpt = Annotated[
     ),
 ]
 TimeOpt = Annotated[
-    float | None, typer.Option("--time", metavar="N", help="Time limit, if the plan allows choosing it.")
+    float | None, typer.Option("--time", metavar="N", help="Time, in the service's unit, if the plan accepts one.")
 ]
 VolumeOpt = Annotated[
-    float | None, typer.Option("--volume", metavar="N", help="Volume limit, if the plan allows choosing it.")
+    float | None, typer.Option("--volume", metavar="N", help="Volume, in the service's unit, if the plan accepts one.")
 ]
 IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if it is already so.")]
 
@@ -82,6 +82,9 @@ def create(
     """Create a domain and print it with its full name
 
     Nobody can use the domain until it has an owner.
+
+    The service decides what the numbers of --time and --volume mean. The local service refuses more than the plan's,
+    takes the plan's if none is given, and limits nothing by them.
     """
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)

@@ -129,7 +129,10 @@ def plan(
     policies: PoliciesOpt = None,
     applications: ApplicationsOpt = None,
 ) -> None:
-    """Create a reseller's price plan, or replace it"""
+    """Create a reseller's price plan, or replace it
+
+    The numbers of --time and --volume have no unit: the service compares those of domains with them, and no more.
+    """
     store = open_state(ctx.obj)
     from svcctl.service.provisioning import offers
 

@@ -155,6 +155,20 @@ def test_a_sort_larger_than_the_memory_goes_through_the_disk(tmp_path: Path) -> 
         assert numbers(engine, f"SELECT count(s) FROM ({ordered})") == [1_400_000]
 
 
+@pytest.mark.parametrize(("rows", "length"), [(1000, 100_000), (100, 2_000_000)])
+def test_a_load_that_needs_too_much_memory_says_so_and_changes_nothing(tmp_path: Path, rows: int, length: int) -> None:
+    columns = (COLUMNS[0], Column("s", Type.STR))
+    text = f"SELECT TIMESTAMP '2024-01-01' AS eventdate, repeat('x', {length}) AS s FROM range({rows})"
+    with DuckDBEngine(tmp_path / "events.duckdb", memory_limit="10MB") as engine:
+        with pytest.raises(ServiceError) as caught:
+            engine.append("t", selected(text), create=columns)
+        assert (caught.value.message, caught.value.hint) == (
+            "the load needs more memory than the service may use",
+            "nothing was changed; load fewer events at a time",
+        )
+        assert engine.tables() == {}
+
+
 def test_an_interrupt_from_another_thread_ends_a_stream(engine: DuckDBEngine) -> None:
     with engine.statement("SELECT i FROM range(1000000000000) r(i)", 1000) as stream:
         batches = iter(stream)

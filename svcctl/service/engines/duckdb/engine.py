@@ -252,10 +252,10 @@ class DuckDBEngine(Reading):
         return cursor
 
     @contextmanager
-    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def _cursor(self, work: str = "query") -> Iterator[duckdb.DuckDBPyConnection]:
         cursor = self._open_cursor()
         try:
-            with explained():
+            with explained(work):
                 yield cursor
         finally:
             cursor.close()
@@ -263,7 +263,7 @@ class DuckDBEngine(Reading):
     @contextmanager
     def _write(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Run the block in a transaction, and read the catalog again when that has changed."""
-        with self._writing, self._cursor() as cursor:
+        with self._writing, self._cursor("load") as cursor:
             self._described = True
             cursor.execute("BEGIN")
             try:

@@ -14,23 +14,24 @@ from svcctl.errors import ServiceError, SvcctlError
 _ERROR = re.compile(r"^(?:([A-Z][A-Za-z ]+) Error: )+")
 _OWN_FAILURES = frozenset(("Internal", "INTERNAL", "FATAL", "IO", "HTTP", "Connection", "TransactionContext"))
 """Kinds of error that are not the statement's: DuckDB or the machine failed. Any other kind refuses what it says."""
+_LARGE = {"query": "narrow the range or group by less", "load": "nothing was changed; load fewer events at a time"}
+"""What needs too much memory, and what to do."""
 
 
 @contextmanager
-def explained() -> Iterator[None]:
+def explained(work: str = "query") -> Iterator[None]:
     """Raise errors of DuckDB, and of Arrow where it passes them on, as a ServiceError of one line.
 
-    It has code 500 when the service failed, and none when the statement or a value in it is refused.
+    `work` is what runs, one of _LARGE. The error has code 500 when the service failed, and none when the statement or a
+    value in it is refused.
     """
     try:
         yield
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         found = _ERROR.match(str(error))
         kind = found[1] if found else None
-        if kind == "Out of Memory":
-            raise ServiceError(
-                "the query needs more memory than the service may use", hint="narrow the range or group by less"
-            ) from None
+        if kind == "Out of Memory" or "failed to pin block" in str(error):  # a commit fails with the latter alone
+            raise ServiceError(f"the {work} needs more memory than the service may use", hint=_LARGE[work]) from None
         failed = kind is None or kind in _OWN_FAILURES
         raise ServiceError(first_line(error), code=500 if failed else None) from None
 

@@ -577,12 +577,30 @@ def test_the_figures_of_a_run_are_written_after_a_failure_too(
     assert hourly(moved, "--metrics", str(file), "--to", "today")[0] == 2
     assert figures() == nothing_yet | {"success": "0"}
     assert hourly(moved, "--metrics", str(file))[0] == 0
-    assert hourly(moved, "--metrics", str(file), "--window", "1x")[0] == 2
-    assert figures() == nothing_yet | {"success": "0", "until_seconds": "0"}
-    assert hourly(moved, "--metrics", str(file))[0] == 0
+    for mistake in (("--window", "1x"), ("--log-format", "xml"), ("--var", "x"), ("-f", "doc"), ("-F", "nowhere.q")):
+        assert hourly(moved, "--metrics", str(file), *mistake)[0] == 2
+        assert figures() == nothing_yet | {"success": "0"}
+        assert hourly(moved, "--metrics", str(file))[0] == 0
     with States(moved.shell.home / "states").locked("timed"):
         assert hourly(moved, "--metrics", str(file))[0] == 9
     assert figures() == nothing_yet
+    (moved.shell.home / "states" / "timed.json").write_text("{")
+    assert hourly(moved, "--metrics", str(file))[0] == 2
+    assert figures() == nothing_yet | {"success": "0", "until_seconds": "0"}
+
+
+def test_a_mistake_in_a_query_is_in_the_figures(home: Shell) -> None:
+    figures = home.home / "a.prom"
+    for query, code in (
+        ("from timed.events wher n = 1", 1),
+        ("from timed.nothing", 1),
+        ("from timed.events limit 1", 2),
+    ):
+        assert home("export", query, *HOURS, "-o", "all.csv", "--metrics", "a.prom").returncode == code
+        lines = [line for line in figures.read_text().splitlines() if not line.startswith("#")]
+        assert lines[0] == 'svcctl_export_success{export="all.csv"} 0'
+        assert len(lines) == 10
+        figures.unlink()
 
 
 def test_a_state_belongs_to_a_directory_and_is_found_from_another_one(

@@ -96,9 +96,13 @@ def export(
     from svcctl.exports.state import default_states
 
     svc: Context = ctx.obj
-    svc.diagnostics.structured = _one_of("--log-format", log_format, LOG_FORMATS) == "json"
+    svc.diagnostics.structured = log_format == "json"
     target = target.replace("\\%", "%")  # as in a crontab
     with told.measured(svc, None if dry_run else metrics, state or target) as figures:
+        states = default_states(svc.environment)
+        if state is not None and (before := states.load(state)) is not None:
+            figures["until_seconds"] = before.until
+        _one_of("--log-format", log_format, LOG_FORMATS)
         asked = _asked(
             svc,
             query_text.fill(query_text.read(text, file), var or []),
@@ -114,14 +118,12 @@ def export(
         )
         keep_going = _one_of("--on-error", on_error, ON_ERROR) == "continue"
         crew = _workers(svc, asked.target, workers, max_requests_per_second, scheduler)
-        states = default_states(svc.environment)
         if dry_run:
             planned, _ = _planned(svc, asked, None if state is None else states.load(state), from_, to)
             _rehearse(svc, planned, asks=scheduler is None)
             return
         with nullcontext() if state is None else states.locked(state):
             found = None if state is None else states.load(state)
-            figures["until_seconds"] = 0 if found is None else found.until
             planned, after = _planned(svc, asked, found, from_, to)
             figures["until_seconds"] = planned.whole.start
             if not planned.windows:

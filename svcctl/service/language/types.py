@@ -65,3 +65,9 @@ class Plan:
     def width(self) -> int:
         """How many columns the SELECT returns."""
         return len(self.columns) + self.dated
+
+    @property
+    def by_event(self) -> bool:
+        """Whether each row is made of one event and in its place, so that an earlier part of the events can be answered
+        before a later one is read."""
+        return self.select.find(exp.AggFunc, exp.Group, exp.Limit, exp.Offset) is None

@@ -61,7 +61,7 @@ class _Rendered:
         connection = duckdb.connect(":memory:", config={"python_enable_replacements": "false"})
         connection.execute(f"{DEFINED} SET TimeZone='UTC'; SET enable_progress_bar=false")
         connection.register("plan", pa.RecordBatchReader.from_batches(self._schema, self._batches()))
-        self._statement = Statement(connection, f"SELECT {', '.join(expressions)} FROM plan", rows_per_batch)
+        self._statement = Statement(connection, [f"SELECT {', '.join(expressions)} FROM plan"], rows_per_batch)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, with columns called c0, c1, …. DuckDB turns a failure into text, so the error is kept here."""

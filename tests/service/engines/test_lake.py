@@ -12,17 +12,18 @@ from typing import Any
 import deltalake
 import duckdb
 import pytest
-from support.events import batches, store
+from support.events import batches, selected, store
 from support.places import Place, hdfs, local, s3
 
 from svcctl.api.dates import Range
 from svcctl.errors import ServiceError, Unavailable, UsageError
+from svcctl.service import rendering
 from svcctl.service.engines import Mark
 from svcctl.service.engines.duckdb.lake import LakeEngine
-from svcctl.service.engines.lake import Lake
-from svcctl.service.engines.lake.snapshot import File, are_ordered
+from svcctl.service.engines.lake import Lake, snapshot
+from svcctl.service.engines.lake.snapshot import File, Part, parts, whole
 from svcctl.service.engines.lake.upkeep import together, vacuum
-from svcctl.service.language import Column, QueryError, Type, compile, parse
+from svcctl.service.language import Column, Plan, QueryError, Type, compile, parse
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.queries.continuous import Steps
 
@@ -41,6 +42,11 @@ def add(engine: LakeEngine, *events: tuple[float, int]) -> None:
     store(engine, "t", COLUMNS, [(FIRST + timedelta(hours=hour), n, ADDRESS) for hour, n in events])
 
 
+def planned(engine: LakeEngine, query: str = "from t select n", **options: Any) -> Plan:
+    given = {"start": datetime(2023, 1, 1, tzinfo=UTC), "end": None, "now": datetime(2024, 5, 6, tzinfo=UTC)} | options
+    return compile(parse(query), engine.tables(), dialect=engine.dialect, **given)
+
+
 def numbers(
     engine: LakeEngine,
     query: str = "from t select n",
@@ -49,9 +55,7 @@ def numbers(
     until: Mark | None = None,
     **options: Any,
 ) -> list[int]:
-    given = {"start": datetime(2023, 1, 1, tzinfo=UTC), "end": None, "now": datetime(2024, 5, 6, tzinfo=UTC)} | options
-    plan = compile(parse(query), engine.tables(), dialect=engine.dialect, **given)
-    with engine.stream(plan, since=since, until=until) as stream:
+    with engine.stream(planned(engine, query, **options), since=since, until=until) as stream:
         return [n for batch in stream for n in batch.columns[0].to_pylist()]
 
 
@@ -193,20 +197,75 @@ def test_a_store_on_which_two_writers_may_both_win_is_written_to_with_a_lock_onl
         assert engine.extent("t").events == 1  # this server answers no request for a part of an object
 
 
-def test_compaction_leaves_files_in_order_and_only_changes_what_is_small_or_overlaps(engine: LakeEngine) -> None:
-    def file(oldest: float, newest: float, rows: int) -> File:
-        first, last = FIRST + timedelta(hours=oldest), FIRST + timedelta(hours=newest)
-        return File(f"day=1/ordered-{oldest}", "1", 9, rows, first, last, (1, 1))
+def file(oldest: float, newest: float, rows: int) -> File:
+    """A file, by the hours of its first and last event."""
+    first, last = FIRST + timedelta(hours=oldest), FIRST + timedelta(hours=newest)
+    return File(f"day=1/ordered-{oldest}", "1", 9, rows, first, last, (1, 1))
 
+
+def test_files_are_read_in_parts_of_which_those_to_be_sorted_have_few_rows() -> None:
+    apart = [file(0, 1, 4_000_000), file(2, 3, 4_000_000)]
+    few, many = [file(4, 6, 9), file(5, 7, 9), file(8, 9, 9), file(8, 9, 9)], [file(10, 14, 300_000)] * 2
+    half = FIRST + timedelta(hours=12, milliseconds=0.5)
+    assert parts([*many, *few, *apart]) == [
+        Part(apart, ordered=True),
+        Part(few, ordered=False),
+        Part(many, ordered=False, start=many[0].oldest, end=half),
+        Part(many, ordered=False, start=half, end=many[1].newest + timedelta(milliseconds=1)),
+    ]
+    assert parts([]) == [Part([], ordered=True)]
+
+
+def test_rows_that_are_answered_part_by_part_are_those_of_one_sort(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(place) as engine:
+        events = [(hour % 7 + hour / 16, hour) for hour in range(48)]
+        for first in range(0, 48, 8):
+            add(engine, *events[first : first + 8])
+        mark = engine.mark("t")
+        add(engine, (1, 100), (6, 101))
+        every = numbers(engine, until=mark)
+        assert sorted(events) == [events[n] for n in every]
+        monkeypatch.setattr(snapshot, "SORTED_ROWS", 5)
+        assert len(parts(engine.lake.snapshot("t").files)) > 5
+        assert numbers(engine, until=mark) == every
+        assert numbers(engine, "from t where n % 3 = 0 select n", until=mark) == [n for n in every if n % 3 == 0]
+        assert numbers(engine, "from t select n offset 5 limit 20", until=mark) == every[5:25]
+        assert numbers(engine, "from t group select sum(n) as n", until=mark) == [sum(every)]
+        assert numbers(engine, since=mark) == [100, 101]
+        plan = planned(engine)
+        with rendering.stream(engine, plan, ["c0"], until=mark, skip=29) as stream:
+            assert [n for batch in stream for n in batch.columns[0].to_pylist()] == every[29:]
+        assert engine.compact("t") == (7, 1)
+        assert numbers(engine, until=mark) == every
+
+
+def test_an_answer_over_files_that_overlap_is_not_held(tmp_path: Path) -> None:
+    nowhere = tmp_path / "spill"
+    nowhere.touch()
+    lake = Lake(f"{tmp_path}/tables", {})
+    with LakeEngine(lake) as engine:
+        for first in range(4):
+            rows = (
+                f"TIMESTAMP '2024-01-01' + to_milliseconds(i * 80 + {first}) AS eventdate, i AS n, NULL::UINTEGER AS ip"
+            )
+            rows = selected(f"SELECT {rows} FROM range(1000000) r(i)")
+            engine.append("t", rows, create=None if first else COLUMNS)
+    with LakeEngine(lake, memory_limit="128MB", spill=nowhere) as engine, engine.stream(planned(engine)) as stream:
+        assert sum(batch.num_rows for batch in stream) == 4_000_000
+
+
+def test_compaction_leaves_files_in_order_and_only_changes_what_is_small_or_overlaps(engine: LakeEngine) -> None:
     large = [file(0, 2, 4_000_000), file(2, 4, 4_000_000), file(5, 6, 3_000_000)]
     assert together(large) == []
     late, small, next_ = file(5.5, 5.6, 10), file(7, 8, 10), file(9, 10, 20)
     assert together([*large, late, small, next_]) == [[large[2], late], [small, next_]]
     for hour in (1, 3, 2, 2):
         add(engine, (hour, hour), (hour + 2, hour))
-    assert not are_ordered(engine.lake.snapshot("t").within(None, None))
+    assert not whole(engine.lake.snapshot("t").files).ordered
     assert engine.compact("t") == (4, 1)
-    assert are_ordered(engine.lake.snapshot("t").within(None, None))
+    assert whole(engine.lake.snapshot("t").files).ordered
     assert numbers(engine) == [1, 2, 2, 1, 3, 2, 2, 3]
     assert engine.compact("t") == (0, 0)
 

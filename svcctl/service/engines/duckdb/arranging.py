@@ -85,7 +85,7 @@ def _sorted(
     within = schema.append(pa.field(ARRIVED, pa.int64()))
     sorter.register("incoming", pa.RecordBatchReader.from_batches(within, counted()))
     select = f'SELECT * EXCLUDE ("{ARRIVED}") FROM incoming ORDER BY eventdate, "{ARRIVED}"'
-    statement = Statement(sorter, select, 1 << 16)
+    statement = Statement(sorter, [select], 1 << 16)
     try:
         for batch in statement:
             yield batch.cast(schema)

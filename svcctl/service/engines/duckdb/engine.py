@@ -180,7 +180,7 @@ class DuckDBEngine(Reading):
     @contextmanager
     def _reading(
         self, plan: Plan, since: Mark | None, until: Mark | None
-    ) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
+    ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Sequence[str]]]:
         """A connection for a plan, and the plan's SELECT. Leaving the block stops what runs on it.
 
         Marks are positions in the table as it was when it had all of its rows, so they are read in the transaction in
@@ -192,7 +192,7 @@ class DuckDBEngine(Reading):
                 if since is not None or until is not None:
                     cursor.execute("BEGIN TRANSACTION")
                 first, last = positions.rows(cursor, plan.table, (since, until))
-            yield cursor, self._text(plan, first, last)
+            yield cursor, [self._text(plan, first, last)]
         finally:
             cursor.close()
 
@@ -203,7 +203,7 @@ class DuckDBEngine(Reading):
         A plan of an ordered table comes in stored order, and the order of a plan survives being wrapped in another
         SELECT (`preserve_insertion_order`).
         """
-        statement = Statement(self._open_cursor(), select, rows_per_batch)
+        statement = Statement(self._open_cursor(), [select], rows_per_batch)
         try:
             yield statement
         finally:

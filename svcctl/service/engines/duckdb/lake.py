@@ -1,7 +1,7 @@
 """The embedded engine over tables in a shared folder: DuckDB reads the files that a query may need, and no others.
 
-DuckDB opens local files itself; of other folders, Arrow reads them for it. Rows of files that follow one another are
-not sorted again, so that a long answer begins at once and is not held.
+DuckDB opens local files itself; of other folders, Arrow reads them for it. A long answer begins at once and is not
+held: rows of files that follow one another are not sorted again, and others are sorted in small parts.
 """
 
 from __future__ import annotations
@@ -29,14 +29,17 @@ from svcctl.service.engines.duckdb.reading import Reading
 from svcctl.service.engines.duckdb.statement import Statement, explained
 from svcctl.service.engines.duckdb.text import literal, quote
 from svcctl.service.engines.lake import Lake, layout
-from svcctl.service.engines.lake.snapshot import File, Loads, Snapshot, are_ordered
+from svcctl.service.engines.lake.snapshot import File, Loads, Part, Snapshot, parts, whole
 from svcctl.service.engines.lake.upkeep import together
 from svcctl.service.engines.lake.writer import Files
 from svcctl.service.language.dialect import write
 from svcctl.service.language.types import Column, Plan, Table, Type
 
 ROWS_PER_BATCH = 1 << 16
-_FILES_FAILED = "reading the stream registered as 'files' failed: "
+Window = tuple[datetime | None, datetime | None]
+"""The range of events that are read, in UTC and without a zone."""
+_REGISTERED = "files"
+_FILES_FAILED = re.compile(rf"reading the stream registered as '{_REGISTERED}\d+' failed: ")
 _DAMAGED = re.compile(r"^(?:No magic bytes found at end of file|File) '(.*)'(?:$| too small to be a Parquet file)")
 _MISSING = re.compile(r'^No files found that match the pattern "(.*)"')
 """What DuckDB says of local files."""
@@ -141,15 +144,19 @@ class LakeEngine(Reading):
     def rewrite(self, table: Snapshot, files: Sequence[File], condition: str | None = None) -> int:
         """Put the rows of files, or those that meet a condition, into new ones in order; how many were made."""
         names = table.hidden
-        order = ", ".join(map(quote, ("eventdate", names.load, names.row)))
-        select = f"SELECT * FROM {{}} WHERE {condition or 'true'} ORDER BY {order}"
+        order = f"ORDER BY {', '.join(map(quote, ('eventdate', names.load, names.row)))}"
+        read = parts(files)
         with (
             Files(self.lake.folder, table.name, table.columns) as written,
-            self._scanning(table, files) as (cursor, source),
-            closing(Statement(cursor, select.format(source), ROWS_PER_BATCH)) as statement,
+            self._scanning(table, read) as (cursor, sources),
         ):
-            for batch in statement:
-                written.write(batch)
+            selects = [
+                f"SELECT * FROM {source} WHERE {condition or 'true'} {'' if part.ordered else order}"
+                for part, source in zip(read, sources, strict=True)
+            ]
+            with closing(Statement(cursor, selects, ROWS_PER_BATCH)) as statement:
+                for batch in statement:
+                    written.write(batch)
             adds = written.adds()
             self.lake.rewrite(table, [file.path for file in files], adds, keeps_rows=condition is None)
             written.keep()
@@ -158,13 +165,19 @@ class LakeEngine(Reading):
     @contextmanager
     def _reading(
         self, plan: Plan, since: Mark | None, until: Mark | None
-    ) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
+    ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Sequence[str]]]:
         table = self.lake.snapshot(plan.table)
         loads = self.lake.between(table, since, until)
         files = table.within(plan.start, plan.end, loads)
         columns = _read_by(plan, table)
-        with self._scanning(table, files, loads, columns, _window(plan)) as (cursor, source):
-            yield cursor, self._text(plan, table, source, columns, ordered=are_ordered(files))
+        read = parts(files) if plan.by_event else [whole(files)]
+        with self._scanning(table, read, loads, columns, (plan.start, plan.end)) as (cursor, sources):
+            # The name stands for the files, of which there may be thousands; no query can contain it.
+            name = quote(f"source-{uuid.uuid4().hex}")
+            kinds = {part.ordered for part in read}
+            texts = {ordered: self._text(plan, table, name, columns, ordered=ordered) for ordered in kinds}
+            selects = [texts[part.ordered].replace(name, source) for part, source in zip(read, sources, strict=True)]
+            yield cursor, selects
 
     def _text(self, plan: Plan, table: Snapshot, source: str, read: Sequence[Column], *, ordered: bool) -> str:
         """The plan's SELECT over some files, without its order when the files are in that order."""
@@ -178,24 +191,22 @@ class LakeEngine(Reading):
         for column in within.find_all(exp.Column):
             if column.name == POSITION:
                 column.set("this", exp.to_identifier(position, quoted=True))
-        # The name stands for the files, of which there may be thousands; no query can contain it.
-        name = f"source-{uuid.uuid4().hex}"
-        node.set("this", exp.to_identifier(name, quoted=True))
+        stand_in = f"rows-{uuid.uuid4().hex}"
+        node.set("this", exp.to_identifier(stand_in, quoted=True))
         columns = ", ".join(f"{_as_read(column)} AS {quote(column.name)}" for column in read)
         place = f"{quote(table.hidden.load)}::HUGEINT * {1 << 40} + {quote(position)} AS {quote(position)}"
-        text = write(select, self.dialect)
-        return text.replace(quote(name), f"(SELECT {columns}, {place} FROM {source})")
+        return write(select, self.dialect).replace(quote(stand_in), f"(SELECT {columns}, {place} FROM {source})")
 
     @contextmanager
     def _scanning(
         self,
         table: Snapshot,
-        files: Sequence[File],
+        read: Sequence[Part],
         loads: Loads | None = None,
         columns: Sequence[Column] | None = None,
-        window: pads.Expression | None = None,
-    ) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
-        """A connection, and the rows of files as a subquery, without those of loads that are not read.
+        window: Window = (None, None),
+    ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Sequence[str]]]:
+        """A connection, and the rows of each part as a subquery, without those of loads that are not read.
 
         It may leave out other columns, and rows outside the window.
         """
@@ -204,41 +215,47 @@ class LakeEngine(Reading):
             with _reachable(table.name, self.lake.folder.table_uri(table.name)), explained():
                 schema = layout.file_schema(table.columns)
                 names = [column.name for column in (table.columns if columns is None else columns)]
-                rows = self._source(cursor, table, files, schema, [*names, *schema.names[-2:]], window)
-                yield cursor, _of_loads(rows, table.hidden.load, loads)
+                sources = []
+                for index, part in enumerate(read):
+                    if self.lake.folder.local is not None and part.files:
+                        rows = self._files(table, part)
+                    else:
+                        rows = f"{_REGISTERED}{index}"
+                        cursor.register(rows, self._scanner(table, part, schema, [*names, *schema.names[-2:]], window))
+                    sources.append(_of_loads(rows, table.hidden.load, loads))
+                yield cursor, sources
         finally:
             cursor.close()
 
-    def _source(
-        self,
-        cursor: duckdb.DuckDBPyConnection,
-        table: Snapshot,
-        files: Sequence[File],
-        schema: pa.Schema,
-        names: Sequence[str],
-        window: pads.Expression | None,
-    ) -> str:
-        folder = self.lake.folder.local
-        if not files:
-            cursor.register("files", schema.empty_table())
-        elif folder is not None:
-            listed = ", ".join(literal(f"{folder}/{table.name}/{file.path}") for file in files)
-            return f"read_parquet([{listed}], hive_partitioning=false)"
-        else:
-            format_, filesystem = pads.ParquetFileFormat(), self.lake.filesystem(table.name)
-            fragments = [format_.make_fragment(file.path, filesystem) for file in files]
-            dataset = pads.FileSystemDataset(fragments, schema, format_, filesystem)
-            # Left to itself, Arrow reads ahead so far that it holds most of a large answer.
-            ahead = {"batch_size": ROWS_PER_BATCH, "batch_readahead": 4, "fragment_readahead": 1}
-            cursor.register("files", dataset.scanner(columns=list(names), filter=window, **ahead))
-        return "files"
+    def _files(self, table: Snapshot, part: Part) -> str:
+        """The rows of a part, of files that DuckDB opens."""
+        listed = ", ".join(literal(f"{self.lake.folder.local}/{table.name}/{file.path}") for file in part.files)
+        rows = f"read_parquet([{listed}], hive_partitioning=false)"
+        if part.start is None or part.end is None:
+            return rows
+        first, last = (literal(date.isoformat()) for date in (part.start, part.end))
+        return f"(SELECT * FROM {rows} WHERE eventdate >= {first}::TIMESTAMP AND eventdate < {last}::TIMESTAMP)"
+
+    def _scanner(
+        self, table: Snapshot, part: Part, schema: pa.Schema, names: Sequence[str], window: Window
+    ) -> pads.Scanner:
+        """The rows of a part, of files that Arrow opens."""
+        format_, filesystem = pads.ParquetFileFormat(), self.lake.filesystem(table.name)
+        fragments = [format_.make_fragment(file.path, filesystem) for file in part.files]
+        dataset = pads.FileSystemDataset(fragments, schema, format_, filesystem)
+        date = pads.field("eventdate")
+        bounds = [date >= start for start in (window[0], part.start) if start is not None]
+        bounds += [date < end for end in (window[1], part.end) if end is not None]
+        # Left to itself, Arrow reads ahead so far that it holds most of a large answer.
+        ahead = {"batch_size": ROWS_PER_BATCH, "batch_readahead": 4, "fragment_readahead": 1}
+        return dataset.scanner(columns=list(names), filter=reduce(and_, bounds) if bounds else None, **ahead)
 
     def _count(self, table: Snapshot, condition: str) -> int:
         [(count,)] = self._rows(table, table.files, f"SELECT count(*) FROM {{}} WHERE {condition}")
         return int(count)
 
     def _rows(self, table: Snapshot, files: Sequence[File], select: str) -> list[tuple[int, ...]]:
-        with self._scanning(table, files) as (cursor, source):
+        with self._scanning(table, [whole(files)]) as (cursor, [source]):
             return cursor.execute(select.format(source)).fetchall()
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
@@ -253,26 +270,18 @@ def _read_by(plan: Plan, table: Snapshot) -> list[Column]:
     return [column for column in table.columns if column.name in used]
 
 
-def _window(plan: Plan) -> pads.Expression | None:
-    """The condition that rows are in the range of a plan."""
-    date = pads.field("eventdate")
-    bounds = [date >= plan.start] if plan.start is not None else []
-    bounds += [date < plan.end] if plan.end is not None else []
-    return reduce(and_, bounds) if bounds else None
-
-
 @contextmanager
 def _reachable(name: str, uri: str) -> Iterator[None]:
     """Raise Unavailable when files could not be read: a job tries again then. ServiceError when one is damaged."""
     try:
         yield
     except ServiceError as error:
-        reason = error.message.removeprefix(_FILES_FAILED)
+        reason = _FILES_FAILED.sub("", error.message)
         if damaged := _DAMAGED.search(reason):
             raise ServiceError(f"cannot read table '{name}': {damaged[1]} is damaged", code=500) from None
         if missing := _MISSING.search(reason):
             raise Unavailable(f"cannot read table '{name}': {missing[1]} is not there") from None
-        if error.code == 500 or _FILES_FAILED in error.message:
+        if error.code == 500 or _FILES_FAILED.search(error.message):
             raise Unavailable(f"cannot read table '{name}' in {uri}: {reason}") from None
         raise
 

@@ -26,8 +26,8 @@ class Reading(ABC):
         rows_per_batch: int = ROWS_PER_BATCH,
     ) -> Iterator[Statement]:
         with (
-            self._reading(plan, since, until) as (cursor, text),
-            closing(Statement(cursor, text, rows_per_batch)) as statement,
+            self._reading(plan, since, until) as (cursor, selects),
+            closing(Statement(cursor, selects, rows_per_batch)) as statement,
         ):
             yield statement
 
@@ -48,14 +48,16 @@ class Reading(ABC):
         """
         # The plan's own names cannot be used: DuckDB does not tell names apart that differ only in case.
         names = ", ".join(f"c{index}" for index in range(plan.width))
-        with self._reading(plan, since, until) as (cursor, text):
-            rows = f"SELECT * FROM ({text}) OFFSET {skip}" if skip else text
-            select = f"SELECT {', '.join(expressions)} FROM ({rows}) AS plan({names})"
-            with closing(Statement(cursor, select, rows_per_batch)) as statement:
+        with self._reading(plan, since, until) as (cursor, selects):
+            rendered = [f"SELECT {', '.join(expressions)} FROM ({select}) AS plan({names})" for select in selects]
+            with closing(Statement(cursor, rendered, rows_per_batch, skip)) as statement:
                 yield statement
 
     @abstractmethod
     def _reading(
         self, plan: Plan, since: Mark | None, until: Mark | None
-    ) -> AbstractContextManager[tuple[duckdb.DuckDBPyConnection, str]]:
-        """A connection for a plan, and the plan's SELECT. Leaving the block stops what runs on it."""
+    ) -> AbstractContextManager[tuple[duckdb.DuckDBPyConnection, Sequence[str]]]:
+        """A connection for a plan, and its SELECT, or several that give its rows one after the other.
+
+        Leaving the block stops what runs on the connection.
+        """

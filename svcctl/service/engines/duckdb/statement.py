@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 import duckdb
@@ -42,19 +42,33 @@ def first_line(error: BaseException) -> str:
 
 
 class Statement:
-    """A Stream of the rows of one SELECT; closing it closes its connection."""
+    """A Stream of the rows of some SELECTs, one after the other, without the first `skip`.
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, sql: str, rows_per_batch: int) -> None:
+    Closing it closes its connection.
+    """
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, selects: Sequence[str], rows_per_batch: int, skip: int = 0
+    ) -> None:
         self._connection = connection
+        self._selects = list(selects)
         self._rows_per_batch = rows_per_batch
+        self._skip = skip
         self._stopped: SvcctlError | None = None
         self._reader: pa.RecordBatchReader | None = None
         with explained():
-            self._relation = connection.sql(sql)
+            self._relation = connection.sql(self._selects.pop(0))
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         # The statement starts here, not in the constructor: a sort can take long before its first row, and by now
         # the caller has the object to interrupt.
+        while (batch := self._next()) is not None:
+            left_out = min(self._skip, batch.num_rows)
+            self._skip -= left_out
+            if left_out < batch.num_rows:
+                yield batch.slice(left_out)
+
+    def _next(self) -> pa.RecordBatch | None:
         while True:
             try:
                 if self._stopped is not None:
@@ -62,13 +76,15 @@ class Statement:
                 with explained():
                     if self._reader is None:
                         self._reader = self._relation.to_arrow_reader(self._rows_per_batch)
-                    batch = self._reader.read_next_batch()
+                    return self._reader.read_next_batch()
             except StopIteration:
-                return
+                if not self._selects:
+                    return None
+                self._reader = None
+                with explained():
+                    self._relation = self._connection.sql(self._selects.pop(0))
             except ServiceError as error:
                 raise (self._stopped or error) from None
-            if batch.num_rows:
-                yield batch
 
     def interrupt(self, reason: SvcctlError | None = None) -> None:
         self._stopped = self._stopped or reason or ServiceError("the query was interrupted", code=503)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 import pyarrow as pa
@@ -18,6 +18,9 @@ from svcctl.service.language.types import Column
 
 _GAPS = ("Expected contiguous commit files", "No table metadata or protocol found")
 """What the library says of a log in which versions are missing, between others or at its begin."""
+SORTED_ROWS = 500_000
+"""So many rows of files that overlap are sorted at once: some 100 MB."""
+_STEP = timedelta(milliseconds=1)
 ORDERED = "ordered-"
 """Names of files begin with it when their rows are ordered by eventdate, load and row."""
 
@@ -96,14 +99,74 @@ class Snapshot:
             and (end is None or file.oldest < end)
             and (loads is None or loads.may_be_in(file))
         )
-        return sorted(found, key=lambda file: (file.oldest, file.newest, file.path))
+        return _by_date(found)
 
 
-def are_ordered(files: Sequence[File]) -> bool:
-    """Whether files that are read one after the other, as `within` has them, give all rows in order."""
-    return all(file.ordered for file in files) and all(
-        earlier.newest < later.oldest for earlier, later in pairwise(files)
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Files, or their rows from `start` and before `end`, that are read at once. `ordered` ones need not be sorted."""
+
+    files: list[File]
+    ordered: bool
+    start: datetime | None = None
+    end: datetime | None = None
+
+
+def whole(files: Iterable[File]) -> Part:
+    """All files in one part."""
+    files = _by_date(files)
+    apart = all(earlier.newest < later.oldest for earlier, later in pairwise(files))
+    return Part(files, apart and all(file.ordered for file in files))
+
+
+def parts(files: Sequence[File]) -> list[Part]:
+    """Files in parts whose rows follow one another; those to be sorted have few rows."""
+    found: list[Part] = []
+    in_last = 0
+    for part in map(whole, _overlapping(_by_date(files))):
+        rows = sum(file.rows for file in part.files)
+        alike = bool(found) and found[-1].end is None and found[-1].ordered == part.ordered
+        if alike and (part.ordered or in_last + rows <= SORTED_ROWS):
+            found[-1].files.extend(part.files)
+            in_last += rows
+        elif part.ordered or rows <= SORTED_ROWS:
+            found.append(part)
+            in_last = rows
+        else:
+            found += _cut(part.files, part.files[0].oldest, max(file.newest for file in part.files) + _STEP)
+    return found or [whole(files)]
+
+
+def _by_date(files: Iterable[File]) -> list[File]:
+    """Files by the first event of each."""
+    return sorted(files, key=lambda file: (file.oldest, file.newest, file.path))
+
+
+def _overlapping(files: Sequence[File]) -> Iterator[list[File]]:
+    """Files, which come by date, in groups, of which each has later events than the one before."""
+    group: list[File] = []
+    newest = datetime.min
+    for file in files:
+        if group and file.oldest > newest:
+            yield group
+            group = []
+        group.append(file)
+        newest = max(newest, file.newest)
+    if group:
+        yield group
+
+
+def _cut(files: Sequence[File], start: datetime, end: datetime) -> list[Part]:
+    """The rows of files from `start` and before `end`, halved until there are few, if they are spread evenly."""
+    found = [file for file in files if file.oldest < end and file.newest + _STEP > start]
+    rows = sum(
+        file.rows * ((min(file.newest + _STEP, end) - max(file.oldest, start)) / (file.newest - file.oldest + _STEP))
+        for file in found
     )
+    if rows <= SORTED_ROWS or end - start <= _STEP:
+        return [Part(found, False, start, end)] if found else []
+    middle = start + (end - start) / 2
+    return [*_cut(found, start, middle), *_cut(found, middle, end)]
 
 
 class Reader:

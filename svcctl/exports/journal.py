@@ -61,20 +61,20 @@ class Journal:
 
         Returns the export as this run has it: its first and last window may take in more than was asked for.
         """
-        if self._export.overwrite:
-            with suppress(UsageError):
-                self._read()
-            self._clear()
-        else:
-            self.check()
+        self.check()
         self._claim()
         if self._export.kept is not None:
             self._forget_the_oldest(self._export.kept)
         self.save()
+        if self._export.overwrite:
+            self._remove_leftovers()
         return self._export
 
     def check(self) -> None:
         """Read the manifest; UsageError when it, or a file of the target, is not this export's own."""
+        if self._export.overwrite:
+            self._begin_anew()
+            return
         self._read()
         self._export = widened(self._export, self.entries, self._claimed)
         self._find_joined()
@@ -88,14 +88,17 @@ class Journal:
         found = stored(self._storage, self._export.folder)
         if found is None:
             return
-        name = self._storage.address(self._export.manifest)
         if found.about.key != self._export.about.key:
             if not found.entries and not found.merged:
                 return  # that export never had anything
+            name = self._storage.address(self._export.manifest)
             raise UsageError(
                 f"{name} belongs to another export: {difference(found.about, self._export.about)}",
                 hint="write to another path, or give --force to begin anew",
             )
+        self._adopt(found)
+
+    def _adopt(self, found: Manifest) -> None:
         self.head = found.head
         self.entries = dict(found.entries)
         self._merged = {entry.path: entry for entry in found.merged}
@@ -127,10 +130,34 @@ class Journal:
                 reached = piece.end
                 yield piece
 
-    def _clear(self) -> None:
-        """Forget what earlier runs did."""
-        self._storage.remove(*self._storage.names(self._export.folder))
-        self.head, self.entries, self._merged, self._claimed = None, {}, {}, ()
+    def _begin_anew(self) -> None:
+        """Forget what earlier runs did in the time of this one, or under its names; all that another export did.
+
+        UsageError for a damaged manifest where a state has it: nobody would know the files of the runs before any more.
+        """
+        export = self._export
+        try:
+            found = stored(self._storage, export.folder)
+        except UsageError:
+            if export.kept is not None:
+                raise
+            self.replaced.append(
+                f"{self._storage.address(export.manifest)}, which was damaged: it describes this run only"
+            )
+            found = None
+        if found is None or found.about.key != export.about.key:
+            return
+        self._adopt(found)
+        names = {export.path} if not export.target.per_window else {task.path for task in export.tasks().values()}
+
+        def stays(entry: Entry) -> bool:
+            apart = entry.end <= export.whole.start or export.whole.end <= entry.start
+            return apart and entry.path not in names and not export.target.is_one_file
+
+        self.entries = {window: entry for window, entry in self.entries.items() if stays(entry)}
+        self._merged = {path: entry for path, entry in self._merged.items() if stays(entry)}
+        if not self.entries:
+            self.head = None
 
     def _refuse_what_is_not_ours(self, tasks: Mapping[Window, Task]) -> None:
         """UsageError when a file of the target exists that this export did not write, or wrote for a time outside."""

@@ -27,6 +27,8 @@ class Found:
     storage: Storage
     manifest: Manifest
     state: State | None
+    named: Window | None = None
+    """Of one file among others: the range that gives it its name again."""
 
     @property
     def per_window(self) -> bool:
@@ -39,6 +41,8 @@ class Found:
 
     def named_by(self, entry: Entry) -> Window:
         """The range that gives a file its name again: from the start of its run, where its name holds that."""
+        if self.named is not None:
+            return self.named
         if not (self.per_window and self.per_run):
             return entry.window
         starts = {window.start for window in self.manifest.entries if window.start <= entry.start}
@@ -115,7 +119,7 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
             f"the state '{name}' writes to '{target}', where nothing is exported",
             hint="its path is relative: ask in the directory in which its export runs" if old else None,
         )
-    if manifest is None and (one := _one_file(target)) is not None:
+    if manifest is None and (one := _one_file(target, states)) is not None:
         return one
     if manifest is None:
         known = ", ".join(states.names())
@@ -126,7 +130,7 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
     return Found(target, storage, manifest, state)
 
 
-def _one_file(path: str) -> Found | None:
+def _one_file(path: str, states: States) -> Found | None:
     """A local file that an export wrote among others, as if it were an export by itself; it may be gone."""
     if "://" in path or Path(path).is_dir():
         return None
@@ -135,9 +139,24 @@ def _one_file(path: str) -> Found | None:
         with suppress(SvcctlError):  # what is wrong with another export is no concern of this one
             manifest = stored(Local(), f"{described.parent}/")
             if manifest is not None and (entry := _entry_of(manifest, str(wanted))) is not None:
+                state = _state_at(described.parent, states)
+                named = entry.window if state is None else Found(state.target, Local(), manifest, state).named_by(entry)
                 alone = {entry.window: replace(entry, path=path)}
                 claimed = ((entry.start, entry.end),)
-                return Found(path, Local(), replace(manifest, entries=alone, merged=(), claimed=claimed), None)
+                manifest = replace(manifest, entries=alone, merged=(), claimed=claimed)
+                return Found(path, Local(), manifest, state, named)
+    return None
+
+
+def _state_at(folder: Path, states: States) -> State | None:
+    """The state of the export whose manifest is in a local folder, if it has one."""
+    for name in states.names():
+        with suppress(UsageError):  # what is wrong with another state is no concern of this export
+            state = states.load(name)
+            if state is None or "://" in state.target:
+                continue
+            if Path(state.directory, folder_of(Target(state.target))).absolute() == folder:
+                return state
     return None
 
 

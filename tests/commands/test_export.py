@@ -429,12 +429,56 @@ def test_what_a_state_has_moved_past_comes_back_as_verify_says(
         "fetches only what is missing\n",
     )
     assert moved("export", "verify", "timed") == moved("export", "verify", target) == told
+    assert moved("export", "verify", f"{out}/2024-01-31T02.csv") == (
+        7,
+        f"svcctl: error: {out}/2024-01-31T02.csv is damaged\n"
+        "hint: the same command with --from 2024-01-31T02:00:00Z --to 2024-01-31T03:00:00Z and without --state "
+        "fetches only what is missing\n"
+        f"svcctl: error: the export to {out}/2024-01-31T02.csv is not whole\n",
+    )
     asked = proxied[1].asked.total()
     given = ("--from", "2024-01-31T01:00:00Z", "--to", "2024-01-31T03:00:00Z")
     assert moved("export", QUERY, *given, "-o", target)[0] == 0
     assert proxied[1].asked.total() - asked == 2
     assert moved("export", "verify", "timed")[0] == 0
     assert moved.shell("export", "status", "timed").stdout.splitlines()[-1] == "next run from,2024-01-31T04:00:00Z"
+
+
+def test_force_forgets_nothing_of_the_runs_before(moved: Moved) -> None:
+    moved.now = START + 3 * 3600
+    target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
+    whole = (0, "svcctl: 4 files, 1334 bytes: all as they were exported\n")
+    assert hourly(moved)[0] == 0
+    moved.now += 2 * 3600
+    assert hourly(moved, "--force") == (0, "svcctl: rows=24 bytes=672 windows=2 retries=0 seconds=…\n")
+    assert moved("export", "verify", "timed") == whole
+    given = ("--from", "2024-01-31T01:00:00Z", "--to", "2024-01-31T02:00:00Z", "-o", target, "--force")
+    (moved.shell.home / "out" / "2024-01-31T01.csv").write_text("eventdate,n\n")
+    assert moved("export", QUERY, *given)[0] == 0
+    assert moved("export", "verify", "timed") == whole
+
+
+def test_force_with_a_state_is_refused_where_the_manifest_is_damaged(moved: Moved) -> None:
+    moved.now = START + 3 * 3600
+    assert hourly(moved)[0] == 0
+    (manifest,) = moved.shell.home.glob("out/.*.export/manifest.json")
+    manifest.write_text(manifest.read_text().replace("2024", "2025"))
+    moved.now += 2 * 3600
+    refused = (
+        2,
+        f"svcctl: error: manifest {manifest} is damaged\n"
+        "hint: export all of it again with --force, and with --from and --to instead of --state\n",
+    )
+    assert hourly(moved) == hourly(moved, "--force") == hourly(moved, "--force", "--dry-run") == refused
+    target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
+    given = ("--from", "2024-01-31", "--to", "2024-01-31T02:00:00Z", "-o", target, "--force")
+    assert moved("export", QUERY, *given) == (
+        0,
+        "svcctl: rows=24 bytes=662 windows=2 retries=0 seconds=…\n"
+        f"svcctl: replaced {manifest}, which was damaged: it describes this run only\n",
+    )
+    assert hourly(moved)[0] == 0
+    assert moved("export", "verify", "timed") == (0, "svcctl: 4 files, 1334 bytes: all as they were exported\n")
 
 
 def test_each_file_of_a_run_comes_back_as_verify_says(moved: Moved) -> None:
@@ -472,6 +516,12 @@ def test_a_file_that_names_its_run_comes_back_as_verify_says(moved: Moved) -> No
         f"svcctl: error: {lost} is missing\n"
         f"hint: the same command with {' '.join(given)} and without --state fetches only what is missing\n"
         f"svcctl: error: the export to {target} is not whole\n",
+    )
+    assert moved("export", "verify", str(lost)) == (
+        7,
+        f"svcctl: error: {lost} is missing\n"
+        f"hint: the same command with {' '.join(given)} and without --state fetches only what is missing\n"
+        f"svcctl: error: the export to {lost} is not whole\n",
     )
     assert moved("export", QUERY, *given, "-o", target)[0] == 0
     assert (moved("export", "verify", "runs")[0], lost.is_file()) == (0, True)

@@ -329,8 +329,7 @@ def _rehearse(svc: Context, export: Export, *, asks: bool) -> None:
     if not export.windows:
         told.tell_nothing(svc, export)
     else:
-        if not export.overwrite:
-            Journal(export).check()
+        Journal(export).check()
         if asks:
             check(export.request, export.format, svc.connect())
     told.print_windows(svc, export)

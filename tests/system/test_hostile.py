@@ -6,6 +6,7 @@ import json
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from random import Random
@@ -90,16 +91,22 @@ def whole(answer: httpx.Response, mode: str, case: str) -> None:
         assert zipfile.ZipFile(BytesIO(answer.content)).testzip() is None, case
 
 
+def ended(body: bytes) -> bytes:
+    """The body of a query, without rows where its range may end in the future, as that would be waited for."""
+    with suppress(ValueError, RecursionError):
+        asked = json.loads(body)
+        if isinstance(asked, dict) and asked.get("to") != 1706788800:
+            return json.dumps(asked | {"limit": 0, "to": asked.get("to") or 0}).encode()
+    return body
+
+
 def queries(attacked: Attacked, seed: int, count: int) -> None:
     with attacked.client() as client:
         for number in range(count):
             hostile = Hostile(f"{seed}/{number}")
             fields = hostile.asked()
             case = f"Hostile('{seed}/{number}').asked(): {json.dumps(fields)}"
-            body = hostile.body(fields)
-            # a query that has no end, or one in the future, would be waited for
-            if "to" in fields and fields["to"] != 1706788800:
-                body = hostile.body(fields | {"limit": 0, "to": fields["to"] or 0})
+            body = ended(hostile.body(fields))
             answer = client.post("/search/query", content=body)
             checked(answer, case)
             asked = json.loads(body) if answer.status_code == 200 else {}

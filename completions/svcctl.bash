@@ -349,7 +349,7 @@ _svcctl() {
     if [[ $kind == columns ]]; then
         of=$path
         for word in "${line[@]}"; do
-            [[ $word =~ from[[:space:]]+([A-Za-z0-9_.]+) ]] && of=${BASH_REMATCH[1]}
+            [[ $word =~ from[[:space:]] ]] && of=$word
         done
     fi
     if [[ $kind == query ]]; then

@@ -77,6 +77,51 @@ def outline(text: str) -> Outline:
     return Outline(table, tuple(clauses))
 
 
+ALL = "*"
+"""Stands for all columns of the table."""
+
+
+def answer(text: str) -> tuple[str, ...]:
+    """The columns of a query's answer, as far as its text names them: an expression without `as` is left out.
+
+    A select after a group has the keys before its own columns, unless it names one of them.
+    """
+    clauses = list(_split(text))
+    if clauses and clauses[0][0] == "select":  # it belongs after the last group
+        at = max((index for index, (keyword, _) in enumerate(clauses) if keyword == "group"), default=len(clauses) - 1)
+        clauses.insert(at, clauses.pop(0))
+    columns, keys = [ALL], list[str]()
+    for keyword, tokens in clauses:
+        if keyword == "group":
+            every, by = ("word", "every"), ("word", "by")
+            listed = tokens[tokens.index(by) + 1 :] if by in tokens else []
+            listed = listed[: listed.index(every)] if every in listed else listed
+            periods = [kind for kind, _ in tokens if kind == "period"]
+            columns = keys = ["eventdate"] * bool(periods) + [name for _, name in _items(listed)]
+        elif keyword == "select":
+            items = list(_items(tokens))
+            named = any(word in (ALL, *keys) for item in items for word in item)
+            own = [one for _, name in items for one in (columns if name == ALL else [name])]
+            before = [] if named else [name for name in columns if name in keys]
+            columns = list(dict.fromkeys(name for name in (*before, *own) if name))
+            keys = [name for name in keys if name in columns]
+    return tuple(dict.fromkeys(filter(None, columns)))
+
+
+def _items(tokens: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The items of a list: the column or function that each is by itself, and its name; empty where there is none."""
+    comma, item = ("other", ","), list[tuple[str, str]]()
+    for token in [*tokens, comma]:
+        if token != comma:
+            item.append(token)
+            continue
+        named = len(item) > 1 and item[-2] == ("word", "as")
+        item, name = (item[:-2], _name(*item[-1])) if named else (item, "")
+        own = _name(*item[0]) if len(item) == 1 and (item[0][0] in ("word", "quoted") or item[0][1] == ALL) else ""
+        yield own, name or own
+        item = []
+
+
 def _split(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Each keyword with the tokens up to the next one, those in brackets left out."""
     keyword, tokens, depth = "", list[tuple[str, str]](), 0

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import select
+import shlex
 import signal
 from collections.abc import Callable, Iterable
 from contextlib import closing
@@ -85,14 +86,34 @@ def _loaded(svc: Context, of: str) -> Pairs:
 
 
 def _columns(svc: Context, of: str) -> Pairs:
-    """The columns of a table, from the names of tables that are cached; or those of a command's list."""
+    """The columns of a table, from the names of tables that are cached; or those of a command's list, or of a query.
+
+    A query is its text as bash has it, perhaps in quotes. Its columns are those of the answer, or the table's.
+    """
     if of.startswith("svcctl "):
         from svcctl.terminal.records import LISTINGS
 
         listing = LISTINGS.get(of.removeprefix("svcctl "))
         return [] if listing is None else [(name, "") for name in listing.names]
-    found = dict(_cached(svc, KINDS["tables"], "")).get(of, "")
-    return [(column, "") for column in found.split(", ") if column]
+    from svcctl.api import outline
+
+    named: Iterable[str] = (outline.ALL,)
+    if len(of.split()) > 1:
+        text = _unquoted(of)
+        of, named = outline.outline(text).table, outline.answer(text)
+    stored = dict(_cached(svc, KINDS["tables"], "")).get(of, "") if outline.ALL in named else ""
+    columns = (column for name in named for column in (stored.split(", ") if name == outline.ALL else [name]))
+    return [(column, "") for column in dict.fromkeys(columns) if column]
+
+
+def _unquoted(text: str) -> str:
+    """A word as a shell reads it, where it begins with a quote: no query does."""
+    if text[:1] not in ("'", '"'):
+        return text
+    try:
+        return " ".join(shlex.split(text))
+    except ValueError:
+        return text[1:]
 
 
 def _roles(svc: Context, of: str) -> Pairs:

@@ -9,7 +9,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from system.test_example_queries import EXAMPLES
 
-from svcctl.api.outline import Clause, Outline, outline
+from svcctl.api.outline import Clause, Outline, answer, outline
 from svcctl.service.language import QueryError, parse, tree
 from svcctl.service.language.page import EXAMPLES as PAGE_EXAMPLES
 
@@ -57,6 +57,40 @@ def test_the_clauses_of_a_text(text: str, found: Outline) -> None:
 
 def test_a_select_before_the_table_is_told_apart() -> None:
     assert [outline(text).selects_first for text in ("select a from t", "from t select a", "")] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("from t where a = 1 limit 5", ("*",)),
+        ("from t select a, b as c, max(d), e + 1, `f g`", ("a", "c", "max", "f g")),
+        ("from t select *, a + b as sum", ("*", "sum")),
+        ("from t group every 5m by user, lower(a) as l every 5m select count() as n", ("eventdate", "user", "l", "n")),
+        ("from t group every - by user", ("user",)),
+        ("select count() as n from t group by user", ("user", "n")),
+        ("from t group by user select count() as n, user as who where n > 1", ("n", "who")),
+        ("from t group by user select count() as n select n", ("user", "n")),
+        ("from t select a from", ("a",)),
+        ("", ("*",)),
+    ],
+)
+def test_the_columns_of_the_answer(text: str, columns: tuple[str, ...]) -> None:
+    assert answer(text) == columns
+
+
+@given(
+    st.text(alphabet=" \n'\"`,*()-/5mabsy", max_size=60),
+    st.sampled_from(["", "select ", "group by ", "from t select "]),
+)
+def test_any_text_has_columns(text: str, begin: str) -> None:
+    assert all(answer(begin + text)) or answer(begin + text) == ()
+
+
+@pytest.mark.parametrize("part", ["select *, * ", "select a, ", "a, ", "group by a, b select *, c ", ", as "])
+def test_the_columns_of_a_long_text_cost_no_more_than_it_is_long(part: str) -> None:
+    began = time.process_time()
+    answer("from t select " + part * (100_000 // len(part)))
+    assert time.process_time() - began < 1
 
 
 def in_normal_form(found: Outline) -> list[Clause]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -165,3 +167,32 @@ def test_the_roles_and_columns_are_those_of_the_word_before(service: Shell) -> N
         assert time.monotonic() < deadline
     assert [line.partition("\t")[0] for line in columns.splitlines()][:3] == ["eventdate", "user", "srcIp"]
     assert service("complete", "columns", "nosuch").stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("typed", "columns"),
+    [
+        ("from auth.all where result = 'FAIL'", ["eventdate", "user", "srcIp", "method", "result", "reason"]),
+        ("'from auth.all where user = '\\''x'\\'' select user, srcIp as ip'", ["user", "ip"]),
+        ('"from auth.all\ngroup by user select count() as n"', ["user", "n"]),
+        ("'from nosuch group by user select count(), max(a) + 1 as `$(x)`", ["user", "count"]),
+        ("from", []),
+        ("'", []),
+        ("' \"", []),
+    ],
+)
+def test_the_columns_of_a_query_are_those_of_its_answer(service: Shell, typed: str, columns: list[str]) -> None:
+    answered(service, "tables")
+    done = service("complete", "columns", typed)
+    assert (done.stdout, done.stderr) == ("".join(f"{column}\t\n" for column in columns), "")
+
+
+def test_columns_that_a_query_names_are_known_without_a_service(shell: Shell) -> None:
+    assert shell("complete", "columns", "from t group every 1h select count() as n").stdout == "eventdate\t\nn\t\n"
+    assert not (shell.home / ".cache" / "svcctl" / "completion").exists()  # and nothing was asked
+
+
+def test_the_columns_of_a_query_are_found_without_parsing_it() -> None:
+    loaded = "sorted({'lark', 'httpx', 'rich', 'sqlglot'} & set(sys.modules))"
+    code = f"import sys, svcctl.completion.names, svcctl.api.outline; print(*{loaded})"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"

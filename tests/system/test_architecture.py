@@ -75,6 +75,7 @@ ALLOWED = {
         "exports.state",
         "files",
         "home",
+        "api.outline",
         "api.own_service",
         "context",
         "profiles",

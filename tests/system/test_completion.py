@@ -190,6 +190,8 @@ def test_columns_to_print_and_to_sort_by_are_completed(prompt_with_service: Prom
     prompt_with_service.know("tables")
     line = "svcctl query 'from firewall.all where dstPort = 22' --from 1h --sort"
     prompt_with_service.completed(f"{line} bytesI", f"{line} bytesIn")
+    line = "svcctl query --from 1h 'from auth.all group by user select count() as total' --sort"
+    prompt_with_service.completed(f"{line} tot", f"{line} total")
     prompt_with_service.completed("svcctl job list --columns fri", "svcctl job list --columns friendlyName")
 
 

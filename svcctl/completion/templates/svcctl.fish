@@ -94,8 +94,8 @@ function __svcctl
     switch $kind
         case columns
             set of $path
-            if set -l found (string match -r -- 'from\s+([\w.]+)' "$line")
-                set of $found[2]
+            for word in $line
+                string match -q -r -- 'from\s' $word; and set of $word
             end
         case query
             set kind

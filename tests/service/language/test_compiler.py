@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from svcctl.api.outline import ALL, answer
 from svcctl.service.language import Column, Plan, QueryError, Table, Type
 
 Run = Callable[..., list[tuple[Any, ...]]]
@@ -128,6 +129,16 @@ RESULTS: dict[str, list[tuple[Any, ...]]] = {
 @pytest.mark.parametrize(("clauses", "rows"), RESULTS.items())
 def test_a_query_returns_its_rows(clauses: str, rows: list[tuple[Any, ...]], run: Run) -> None:
     assert run(f"from web.data {clauses}") == rows
+
+
+@pytest.mark.parametrize("clauses", RESULTS)
+def test_the_columns_that_a_text_names_are_those_of_the_answer(clauses: str, compiled: Compiled) -> None:
+    """The client completes names by them; it does not know the names of expressions."""
+    query = f"from web.data {clauses}"
+    stored = [column.name for column in compiled("from web.data").columns]
+    named = [name for one in answer(query) for name in (stored if one == ALL else [one])]
+    returned = [column.name for column in compiled(query).columns]
+    assert named == [name for name in returned if name in stored or name.isidentifier()]
 
 
 ERRORS = {

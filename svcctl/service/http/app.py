@@ -33,8 +33,12 @@ from svcctl.service.provisioning.accounts import Account
 from svcctl.service.queries import saved
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.queries.continuous import Steps
+from svcctl.service.queries.turns import OpenQuery
 from svcctl.service.rendering import ENCODERS
 from svcctl.service.service import Service
+
+LEFT = 499
+"""The status that the access log has for a client that left; there is none of HTTP's own."""
 
 
 def build(service: Service, jobs: Jobs | None = None, origins: Sequence[str] = ()) -> ASGIApp:
@@ -83,6 +87,7 @@ async def _query(request: Request) -> Response:
     if asked.destination is not None:
         return succeeded(request, {"id": await asyncio.to_thread(_launch, request, asked)})
     query = service.turns.open(request.state.account.owner)
+    leaving = asyncio.create_task(_end_when_left(request, query))
     try:
         steps = await query.run(partial(Steps, service.engine, asked, service.now, launched=service.now()))
         answer = StreamedAnswer(service, query, asked, request.state.cid, steps)
@@ -90,7 +95,16 @@ async def _query(request: Request) -> Response:
     except BaseException:
         query.close()
         raise
+    finally:
+        leaving.cancel()
     return AnswerResponse(answer, ENCODERS[asked.mode].content_type)
+
+
+async def _end_when_left(request: Request, query: OpenQuery) -> None:
+    """End a query whose client leaves. Once an answer is sent, its response notices that itself."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    query.end(ServiceError("the client left before its answer began", code=LEFT))
 
 
 def _launch(request: Request, asked: AskedQuery) -> str:

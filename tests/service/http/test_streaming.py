@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -129,6 +130,14 @@ def test_a_client_that_leaves_before_the_answer_frees_its_thread(serve: Serve, m
     served = serve(threads=1, padding_seconds=0.05)
     sent(served, ENDLESS, mode).close()
     assert served.ask("from few") == ROWS
+
+
+def test_a_client_that_leaves_is_noticed_at_once_and_not_when_padding_is_due(serve: Serve) -> None:
+    served = serve(threads=1, padding_seconds=60)
+    sent(served, ENDLESS, "csv").close()
+    started = time.monotonic()
+    assert served.ask("from few") == ROWS
+    assert time.monotonic() - started < 10
 
 
 @pytest.mark.parametrize("mode", ["csv", "json"])

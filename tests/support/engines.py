@@ -103,6 +103,7 @@ class PlainEngine:
         *,
         create: Sequence[Column] | None = None,
         replace: bool = False,
+        go_on: Callable[[], None] = lambda: None,
     ) -> int:
         if create is not None:
             check_table(name, create, self._tables, replace=replace)
@@ -127,6 +128,7 @@ class PlainEngine:
             raise ServiceError(str(error), code=500) from None
         if stored["eventdate"].null_count:
             raise ServiceError("a row has no eventdate", code=500)
+        go_on()
         if create is not None:
             if replace and name in self._tables:
                 self.drop(name)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -124,13 +124,15 @@ class Engine(Protocol):
         *,
         create: Sequence[Column] | None = None,
         replace: bool = False,
+        go_on: Callable[[], None] = lambda: None,
     ) -> int:
         """Store rows sorted by eventdate, all or none; how many there were.
 
         Columns go by name; those the rows lack become null, those the table lacks are a UsageError. Values are cast to
         the table's types, timestamps cut to milliseconds; ServiceError when a value does not fit, or a row has no
         eventdate. With `create` the table is made first, and only stays if the rows do; with `replace`, in the place of
-        the table of that name, which is dropped if the rows stay.
+        the table of that name, which is dropped if the rows stay. `go_on` is called when all of that is done and not
+        seen by others yet; its error leaves everything as it was.
         """
 
     @abstractmethod

@@ -5,7 +5,7 @@ A table that was loaded into the file before there was a folder is still read fr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -80,10 +80,11 @@ class JoinedEngine:
         *,
         create: Sequence[Column] | None = None,
         replace: bool = False,
+        go_on: Callable[[], None] = lambda: None,
     ) -> int:
         if create is not None:
             check_table(name, create, self.tables(), replace=replace)
-        return self.holder(name).append(name, rows, create=create, replace=replace)
+        return self.holder(name).append(name, rows, create=create, replace=replace, go_on=go_on)
 
     def drop(self, name: str) -> None:
         self.holder(name).drop(name)

@@ -81,7 +81,8 @@ def load(
 ) -> LoadResult:
     """Add the events of files to a table, which is made when it is not there.
 
-    `go_on` is called while files are read; once it raises an error, the load ends with that and changes nothing.
+    `go_on` is called while files are read, and before others see the events; once it raises an error, the load ends
+    with that and changes nothing.
     UsageError when a file, its format, its time or its columns cannot be used, or there are no events.
     """
     check_table_name(table)
@@ -107,7 +108,8 @@ def load(
         rows.check()
         columns = tuple(Column(name, type_) for name, type_ in types.items())
         try:
-            added = engine.append(table, rows.batches(), create=columns if made else None, replace=wishes.replace)
+            create = columns if made else None
+            added = engine.append(table, rows.batches(), create=create, replace=wishes.replace, go_on=go_on)
         except ServiceError:
             if rows.failure is None:
                 raise

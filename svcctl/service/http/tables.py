@@ -172,9 +172,17 @@ async def _padded(request: Request, work: Callable[[], Any], gone: Event | None 
     """
     service: Service = request.app.state.service
     result = service.run(work)
-    await asyncio.wait({result}, timeout=service.padding_seconds)
-    if result.done():
-        return succeeded(request, result.result())
+    left = asyncio.ensure_future(request.receive())  # the body was read: nothing else comes but the end
+    if gone is not None:
+        left.add_done_callback(lambda _: gone.set())
+    try:
+        await asyncio.wait({result, left}, timeout=service.padding_seconds, return_when=asyncio.FIRST_COMPLETED)
+    except asyncio.CancelledError:  # it waits for its requests no longer
+        left.cancel()
+        raise ServiceError("the service is stopping", code=504) from None
+    if result.done() or left.done():
+        left.cancel()
+        return succeeded(request, await result)
 
     async def body() -> AsyncIterator[bytes]:
         try:
@@ -182,8 +190,7 @@ async def _padded(request: Request, work: Callable[[], Any], gone: Event | None 
                 yield b"    "
                 await asyncio.wait({result}, timeout=service.padding_seconds)
         finally:
-            if gone is not None:
-                gone.set()
+            left.cancel()
         try:
             content = envelope(request.state.cid, service.clock(), result.result())
         except Exception as error:

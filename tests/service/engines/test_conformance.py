@@ -134,6 +134,23 @@ def test_a_row_without_a_date_is_refused_with_all_rows_beside_it(engine: Engine)
     assert rows(engine) == [(at(0), 0)]
 
 
+def test_rows_that_are_given_up_at_the_last_moment_leave_everything_as_it_was(engine: Engine) -> None:
+    def give_up() -> None:
+        raise ServiceError("enough")
+
+    add(engine, (0, 0))
+    mark = engine.mark("t")
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("t", {}),
+        ("t", {"create": COLUMNS, "replace": True}),
+        ("u", {"create": COLUMNS}),
+    ]
+    for name, options in calls:
+        with pytest.raises(ServiceError, match=r"^enough$"):
+            engine.append(name, batches(COLUMNS, [(at(1), 1)]), go_on=give_up, **options)
+    assert (list(engine.tables()), rows(engine), engine.mark("t")) == (["t"], [(at(0), 0)], mark)
+
+
 def test_batches_have_the_types_of_the_plan(engine: Engine) -> None:
     event = (at(0), "a", 2**31 - 1, -(2**63), 0.1, True, 2**32 - 1)
     store(engine, "t", EVERY_TYPE, [event])

@@ -11,7 +11,7 @@ extensions, settings or Python variables. Loading reads files elsewhere (`files.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -118,6 +118,7 @@ class DuckDBEngine(Reading):
         *,
         create: Sequence[Column] | None = None,
         replace: bool = False,
+        go_on: Callable[[], None] = lambda: None,
     ) -> int:
         with self._write() as cursor:
             table = self.table(name) if create is None else self._create(cursor, name, create, replace=replace)
@@ -149,6 +150,7 @@ class DuckDBEngine(Reading):
             if table.ordered and added and last is not None and (arriving.dates is None or arriving.dates[0] < last):
                 self._described = False
                 cursor.execute("UPDATE main.stored SET ordered = false WHERE name = ?", [name])
+            go_on()
         return added
 
     def drop(self, name: str) -> None:

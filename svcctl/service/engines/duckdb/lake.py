@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import reduce
@@ -102,8 +102,10 @@ class LakeEngine(Reading):
         *,
         create: Sequence[Column] | None = None,
         replace: bool = False,
+        go_on: Callable[[], None] = lambda: None,
     ) -> int:
-        with self.arranged(name, rows, create) as batches:
+        with self.arranged(name, rows, create) as arranged:
+            batches = _followed(arranged, go_on)
             if create is not None:
                 return self.lake.make(name, create, batches, replace=replace, id_=self._load_id)
             return self.lake.append(name, batches, id_=self._load_id) or 0
@@ -262,6 +264,12 @@ class LakeEngine(Reading):
         cursor = self._connection.cursor()
         cursor.execute("SET enable_progress_bar=false")
         return cursor
+
+
+def _followed(batches: Iterator[pa.RecordBatch], go_on: Callable[[], None]) -> Iterator[pa.RecordBatch]:
+    """Batches, and a call behind the last one."""
+    yield from batches
+    go_on()
 
 
 def _read_by(plan: Plan, table: Snapshot) -> list[Column]:

@@ -163,6 +163,7 @@ class _File:
         }
 
     def abandon(self) -> None:
+        self._out.discards = True  # Arrow ends the file when it forgets it
         self._sink.abandon()
 
 
@@ -170,6 +171,7 @@ class _Out:
     """A file that Arrow writes to, which is a sink."""
 
     closed = False
+    discards = False
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -177,7 +179,8 @@ class _Out:
 
     def write(self, data: Any) -> int:
         view = memoryview(data)
-        self._sink.write(view)
+        if not self.discards:
+            self._sink.write(view)
         self.size += view.nbytes
         return view.nbytes
 

@@ -7,7 +7,7 @@ not know the format of the tables, and reads exactly what the snapshot says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import partial
@@ -80,9 +80,15 @@ class SparkEngine:
         return self.stored.create(name, columns)
 
     def append(
-        self, name: str, rows: pa.RecordBatchReader, *, create: Sequence[Column] | None = None, replace: bool = False
+        self,
+        name: str,
+        rows: pa.RecordBatchReader,
+        *,
+        create: Sequence[Column] | None = None,
+        replace: bool = False,
+        go_on: Callable[[], None] = lambda: None,
     ) -> int:
-        return self.stored.append(name, rows, create=create, replace=replace)
+        return self.stored.append(name, rows, create=create, replace=replace, go_on=go_on)
 
     def drop(self, name: str) -> None:
         self.stored.drop(name)

@@ -1,0 +1,112 @@
+"""Loads that end in the middle, because their client or the service does: nothing of them is ever seen."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from support.shells import Shell
+
+ROWS = 400_000
+
+
+@pytest.fixture(scope="module")
+def loading() -> Iterator[Shell]:
+    """A shell with a service of its own, and a file `large.csv` that takes it seconds to load."""
+    with tempfile.TemporaryDirectory(prefix="svcctl-") as home:
+        shell = Shell(Path(home), {"SVCCTL_DEMO_DAYS": "0", "TMPDIR": f"{home}/tmp"})
+        (shell.home / "tmp").mkdir()
+        lines = (f"2024-01-31 10:{n // 60 % 60:02}:{n % 60:02},{-n},some text of event {n}\n" for n in range(1, ROWS))
+        (shell.home / "large.csv").write_text("time,n,text\n" + "".join(lines))
+        assert shell("service", "start").returncode == 0
+        yield shell
+        shell("service", "stop")
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Poll a condition of another process's making, for which there is no event to wait for."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def is_loading(shell: Shell) -> bool:
+    """Whether the service reads files: it keeps what does not fit its memory in a directory of their own."""
+    return any((shell.home / "tmp").glob("svcctl-load-*"))
+
+
+def begun(shell: Shell, table: str) -> subprocess.Popen[bytes]:
+    """A load of the large file, which has begun."""
+    process = shell.start("service", "load", "large.csv", "--table", table, stderr=subprocess.PIPE)
+    wait_for(lambda: is_loading(shell))
+    return process
+
+
+def load(shell: Shell, table: str, numbers: range) -> None:
+    path = shell.home / f"{table}-{numbers.start}.csv"
+    path.write_text("time,n,text\n" + "".join(f"2024-01-31 10:00:{n % 60:02},{n},x\n" for n in numbers))
+    done = shell("service", "load", path.name, "--table", table)
+    assert done.returncode == 0, done.stderr
+
+
+def tables(shell: Shell) -> list[object]:
+    return [row["name"] for row in shell.ndjson("tables", "--columns", "name")]
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "said"), [(signal.SIGINT, 130, b"svcctl: interrupted\n"), (signal.SIGKILL, -signal.SIGKILL, b"")]
+)
+def test_a_load_whose_client_leaves_ends_and_leaves_nothing(
+    loading: Shell, sent: signal.Signals, code: int, said: bytes
+) -> None:
+    process = begun(loading, "left")
+    process.send_signal(sent)
+    _, stderr = process.communicate(timeout=30)
+    assert (process.returncode, stderr) == (code, said)
+    load(loading, "small", range(3))
+    wait_for(lambda: not is_loading(loading))
+    assert "left" not in tables(loading)
+
+
+def test_a_load_whose_service_is_killed_leaves_nothing_and_its_client_is_told(loading: Shell) -> None:
+    process = begun(loading, "lost")
+    os.kill(int((loading.home / "data" / "service.lock").read_text()), signal.SIGKILL)
+    _, stderr = process.communicate(timeout=30)
+    assert (process.returncode, stderr.decode()) == (
+        6,
+        "svcctl: error: no answer from localhost: Server disconnected without sending a response.\n"
+        "hint: the service may have done it: check before trying again\n",
+    )
+    assert loading("service", "start").returncode == 0
+    assert "lost" not in tables(loading)
+    for left in (loading.home / "tmp").glob("svcctl-load-*"):
+        left.rmdir()
+
+
+def test_every_event_of_loads_side_by_side_comes_once_and_none_of_one_that_was_given_up(loading: Shell) -> None:
+    loads = [range(first, first + 500) for first in range(1, 4001, 500)]
+    count = 1 + sum(map(len, loads))
+    load(loading, "events", range(1))
+    query = ("query", "from events select eventdate, n", "--from", "2024-01-31", "--follow")
+    job = loading.ndjson(*query, "--dest", "donothing")[0]["id"]
+    out = loading.home / "rows"
+    with out.open("wb") as stdout:
+        following = loading.start(*query, "--limit", str(count), "-f", "ndjson", stdout=stdout)
+        wait_for(lambda: out.stat().st_size > 0)
+        given_up = begun(loading, "events")
+        given_up.kill()
+        given_up.communicate(timeout=30)
+        with ThreadPoolExecutor(2) as both:
+            list(both.map(lambda numbers: load(loading, "events", numbers), loads))
+        assert following.wait(60) == 0
+    assert sorted(json.loads(line)["n"] for line in out.read_text().splitlines()) == list(range(count))
+    wait_for(lambda: loading.ndjson("job", "show", str(job))[0]["eventsSent"] == count)

@@ -458,6 +458,14 @@ def test_force_forgets_nothing_of_the_runs_before(moved: Moved) -> None:
     assert moved("export", "verify", "timed") == whole
 
 
+@pytest.mark.parametrize("query", ["from timed.events where m = 1", "from timed.nothing", "from timed.events wher n"])
+def test_force_with_a_mistake_in_the_query_costs_nothing(home: Shell, query: str) -> None:
+    assert home("export", QUERY, *HOURS, "-o", "all.csv").returncode == 0
+    assert home("export", query, *HOURS, "-o", "all.csv", "--force").returncode == 1
+    done = home("export", "verify", "all.csv")
+    assert (done.returncode, done.stderr) == (0, "svcctl: 1 file, 1946 bytes: all as they were exported\n")
+
+
 def test_force_with_a_state_is_refused_where_the_manifest_is_damaged(moved: Moved) -> None:
     moved.now = START + 3 * 3600
     assert hourly(moved)[0] == 0

@@ -93,6 +93,7 @@ def export(
     svcctl export status auth       what is there, and where the next run starts
     svcctl export verify auth       hashes all files again
     """
+    from svcctl.exports.fetch import check
     from svcctl.exports.state import default_states
 
     svc: Context = ctx.obj
@@ -134,6 +135,8 @@ def export(
                 _moving(svc, states, state, found, after, planned) as moving,
                 time_limit(max_time, lambda: _late(max_time)),
             ):
+                if force and scheduler is None:  # a mistake must not cost what is there
+                    check(planned.request, planned.format, svc.connect())
                 summary = told.report(svc, planned, crew, figures, keep_going=keep_going)
                 moving.reached = summary.until
             told.tell_replaced(svc, summary)

@@ -458,6 +458,19 @@ def test_force_forgets_nothing_of_the_runs_before(moved: Moved) -> None:
     assert moved("export", "verify", "timed") == whole
 
 
+def test_a_local_service_that_is_stopped_starts_for_what_asks_it_before_a_run(shell: Shell) -> None:
+    shell = Shell(shell.home, {"SVCCTL_DEMO_DAYS": "0"})
+    started = "svcctl: starting the local service (stop it with 'svcctl service stop')\n"
+    command = ("export", "from service.access", *HOURS, "-o", "all.csv", "--force")
+    try:
+        for more, said in ((("--dry-run",), ""), ((), "svcctl: rows=0 bytes=73 windows=6 retries=0 seconds=…\n")):
+            done = shell(*command, *more)
+            assert (done.returncode, timeless(done.stderr)) == (0, started + said)
+            assert shell("service", "stop").returncode == 0
+    finally:
+        shell("service", "stop")
+
+
 @pytest.mark.parametrize("query", ["from timed.events where m = 1", "from timed.nothing", "from timed.events wher n"])
 def test_force_with_a_mistake_in_the_query_costs_nothing(home: Shell, query: str) -> None:
     assert home("export", QUERY, *HOURS, "-o", "all.csv").returncode == 0

@@ -136,7 +136,7 @@ def export(
                 time_limit(max_time, lambda: _late(max_time)),
             ):
                 if force and scheduler is None:  # a mistake must not cost what is there
-                    check(planned.request, planned.format, svc.connect())
+                    check(planned.request, planned.format, svc.client)
                 summary = told.report(svc, planned, crew, figures, keep_going=keep_going)
                 moving.reached = summary.until
             told.tell_replaced(svc, summary)
@@ -334,5 +334,5 @@ def _rehearse(svc: Context, export: Export, *, asks: bool) -> None:
     else:
         Journal(export).check()
         if asks:
-            check(export.request, export.format, svc.connect())
+            check(export.request, export.format, svc.client)
     told.print_windows(svc, export)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +17,7 @@ from svcctl import extras
 from svcctl.api.typed_dates import seconds_of
 from svcctl.completion.words import Completes
 from svcctl.context import Context
-from svcctl.errors import UsageError
+from svcctl.errors import ServiceError, UsageError
 from svcctl.profiles import LOCAL
 from svcctl.terminal.records import counted
 
@@ -65,7 +67,10 @@ def shared_folder(uri: str | None) -> str:
 def load(
     uri: str, files: Sequence[tuple[str, str]], table: str, wishes: own_service.Wishes, load_id: str | None
 ) -> own_service.Loaded | None:
-    """Load files, given by path and name, into a table of a shared folder; None when it has a load of this ID."""
+    """Load files, given by path and name, into a table of a shared folder; None when it has a load of this ID.
+
+    The load has a thread of its own, which Ctrl-C cannot stop in the midst of DuckDB's work.
+    """
     extras.need("service", "the local service")
     from svcctl.api import own_service
     from svcctl.service.events import shared
@@ -73,7 +78,17 @@ def load(
 
     sources = [Source(Path(path), name) for path, name in files]
     asked = Wishes(wishes.time_field, wishes.time_format, wishes.format, wishes.types, wishes.replace, wishes.time_zone)
-    loaded = shared.load_into(uri, os.environ, sources, table, asked, load_id)
+    gone = Event()
+
+    def go_on() -> None:
+        if gone.is_set():
+            raise ServiceError("the load was given up")
+
+    with ThreadPoolExecutor(1) as thread:
+        try:
+            loaded = thread.submit(shared.load_into, uri, os.environ, sources, table, asked, load_id, go_on).result()
+        finally:
+            gone.set()
     return None if loaded is None else own_service.Loaded.from_json(asdict(loaded))
 
 

@@ -5,7 +5,7 @@ The packages of Delta Lake are an extra, so they are imported late.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -46,13 +46,14 @@ def load_into(
     sources: Sequence[Source],
     table: str,
     wishes: Wishes,
-    load_id: str | None = None,
+    load_id: str | None,
+    go_on: Callable[[], None],
 ) -> LoadResult | None:
-    """Load files into a table of a shared folder; None when a load of this ID is in the table."""
+    """Load files into a table of a shared folder as `load` does; None when a load of this ID is in the table."""
     with opened(uri, environment, load_id=load_id) as engine:
         if load_id is not None and engine.lake.has_load(table, load_id):
             return None
-        loaded = load(engine, sources, table, wishes)
+        loaded = load(engine, sources, table, wishes, go_on)
         return loaded if loaded.rows else None
 
 

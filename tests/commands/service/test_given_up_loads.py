@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,8 @@ def loading() -> Iterator[Shell]:
     with tempfile.TemporaryDirectory(prefix="svcctl-") as home:
         shell = Shell(Path(home), {"SVCCTL_DEMO_DAYS": "0", "TMPDIR": f"{home}/tmp"})
         (shell.home / "tmp").mkdir()
-        lines = (f"2024-01-31 10:{n // 60 % 60:02}:{n % 60:02},{-n},some text of event {n}\n" for n in range(1, ROWS))
+        start = datetime(2024, 1, 31)
+        lines = (f"{start + timedelta(seconds=n // 10)},{-n},some text of event {n}\n" for n in range(1, ROWS))
         (shell.home / "large.csv").write_text("time,n,text\n" + "".join(lines))
         assert shell("service", "start").returncode == 0
         yield shell
@@ -44,9 +46,9 @@ def is_loading(shell: Shell) -> bool:
     return any((shell.home / "tmp").glob("svcctl-load-*"))
 
 
-def begun(shell: Shell, table: str) -> subprocess.Popen[bytes]:
+def begun(shell: Shell, table: str, *options: str) -> subprocess.Popen[bytes]:
     """A load of the large file, which has begun."""
-    process = shell.start("service", "load", "large.csv", "--table", table, stderr=subprocess.PIPE)
+    process = shell.start("service", "load", "large.csv", "--table", table, *options, stderr=subprocess.PIPE)
     wait_for(lambda: is_loading(shell))
     return process
 
@@ -75,6 +77,24 @@ def test_a_load_whose_client_leaves_ends_and_leaves_nothing(
     load(loading, "small", range(3))
     wait_for(lambda: not is_loading(loading))
     assert "left" not in tables(loading)
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "said"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended by SIGTERM")]
+)
+def test_a_load_into_a_shared_folder_ends_when_it_is_told_to(
+    loading: Shell, sent: signal.Signals, code: int, said: str
+) -> None:
+    def written() -> bool:
+        return any(path.is_file() for path in (loading.home / "folder").rglob("*"))
+
+    process = begun(loading, "left", "--tables", "folder")
+    wait_for(written)
+    process.send_signal(sent)
+    _, stderr = process.communicate(timeout=30)
+    assert (process.returncode, stderr.decode()) == (code, f"svcctl: {said}\n")
+    assert not is_loading(loading)
+    assert not written()
 
 
 def test_a_load_whose_service_is_killed_leaves_nothing_and_its_client_is_told(loading: Shell) -> None:

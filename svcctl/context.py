@@ -104,6 +104,7 @@ class Context:
             self.diagnostics,
             color=wants_color(self.flags.color, sys.stdout, self.environment),
             glyphs=has_glyphs(sys.stdout, self.environment),
+            moving=self.environment.get("TERM") != "dumb",
             pager=pager.command(self.environment) if self.flags.pager else None,
         )
 

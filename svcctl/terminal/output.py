@@ -148,12 +148,20 @@ class Output:
     """The one owner of stdout: `sink` takes data, and `text` what people read."""
 
     def __init__(
-        self, stdout: TextIO, diagnostics: Diagnostics, *, color: bool, glyphs: bool = False, pager: str | None = None
+        self,
+        stdout: TextIO,
+        diagnostics: Diagnostics,
+        *,
+        color: bool,
+        glyphs: bool = False,
+        moving: bool = True,
+        pager: str | None = None,
     ) -> None:
         self._stdout = stdout
         self._diagnostics = diagnostics
         self._width = shutil.get_terminal_size().columns if stdout.isatty() else None
         self._color = color
+        self._moving = moving
         self._pager = pager
         self._glyphs = glyphs and (color or stdout.isatty())
         # Data may share the terminal with the progress line, which must go first; with a file it may stay.
@@ -255,7 +263,7 @@ class Output:
         """Print jobs at each look: on a terminal a table that stays in place, elsewhere rows with their time."""
         if format is FORMATS["table"] and self.is_terminal:
             style = replace(_LIST, color=self._color)
-            screen.show((_frame(listing, look, style) for look in looks), self._put)
+            screen.show((_frame(listing, look, style) for look in looks), self._put, moving=self._moving)
             return
         if not format.lines:
             raise UsageError(
@@ -296,7 +304,7 @@ class Output:
 
     def in_place(self, frames: Iterable[str]) -> None:
         """Show frames on the terminal in one place, until they end."""
-        screen.show(frames, self._put)
+        screen.show(frames, self._put, moving=self._moving)
 
     def change(self, sign: str, text: str) -> None:
         """A line of a difference, `-` or `+`."""

@@ -17,8 +17,15 @@ _LEAVE = Styled("\x1b[?25h\x1b[?1049l")
 _CLEAR = Styled("\x1b[H\x1b[2J")
 
 
-def show(frames: Iterable[str], write: Callable[[str], object]) -> None:
-    """Show each frame on the terminal's other screen, and leave the last one on the first."""
+def show(frames: Iterable[str], write: Callable[[str], object], *, moving: bool) -> None:
+    """Show each frame on the terminal's other screen, and leave the last one on the first.
+
+    A terminal whose cursor cannot move gets one frame after the other.
+    """
+    if not moving:
+        for frame in frames:
+            write(joined(frame, "\n"))
+        return
     frame = ""
     write(_ENTER)
     try:

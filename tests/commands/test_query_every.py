@@ -57,6 +57,15 @@ def test_a_terminal_shows_each_answer_in_one_place_and_is_restored(serve: Serve,
     assert rest == last + "svcctl: \x1b[31merror:\x1b[0m no more (code 624, cid c)\n"
 
 
+def test_a_terminal_whose_cursor_cannot_move_gets_one_answer_after_the_other(serve: Serve, shell: Shell) -> None:
+    seen = on_terminal(shell, *QUERY, typed=b"", TERM="dumb", **access(serve(rows(1), rows(2), REFUSAL)))
+    first, second, rest = seen.text.split("\n\n")
+    assert "\x1b" not in seen.text
+    assert first.startswith("n\n-\n1\nevery 0.1s: 1 row, 20")
+    assert second.startswith("n\n-\n2\nevery 0.1s: 1 row, 20")
+    assert rest == "svcctl: error: no more (code 624, cid c)\n"
+
+
 def test_the_first_failure_ends_it_and_max_time_is_a_success(serve: Serve, shell: Shell) -> None:
     done = shell(*QUERY, **access(serve(BUSY)))
     assert (done.returncode, done.stderr) == (6, "svcctl: error: the service answered HTTP 503: busy\n")

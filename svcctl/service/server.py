@@ -71,12 +71,16 @@ _log = logging.getLogger("svcctl.service")
 
 
 class _Ready:
-    """Reports progress to the process that started this one, or to the terminal of a foreground run."""
+    """Reports progress to the process that started this one; the log of a foreground run says what takes long."""
 
     def __init__(self, handle: int | None) -> None:
         self._stream = None if handle is None else os.fdopen(handle, "w", encoding="utf-8")
+        self._told = False
 
     def progress(self, what: str, fraction: float) -> None:
+        if self._stream is None and fraction < 1 and not self._told:
+            _log.info("making demo events (once)")
+            self._told = True
         self._write(f"making demo events (once): {what} {fraction:.0%}\n")
 
     def ready(self, where: str) -> None:

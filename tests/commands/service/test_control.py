@@ -176,12 +176,14 @@ def test_serve_listens_on_tcp_until_it_is_told_to_stop(shell: Shell) -> None:
     assert process.wait(20) == 0
 
 
-def test_a_service_that_listens_on_tcp_is_stopped_like_any_other(shell: Shell) -> None:
+def test_a_service_in_the_foreground_says_what_it_does_and_is_stopped_like_any_other(tmp_path: Path) -> None:
+    shell = Shell(tmp_path, {"SVCCTL_DEMO_DAYS": "6"})
     process = shell.start("service", "serve", "--listen", "[::1]:0", stderr=subprocess.PIPE)
     assert process.stderr is not None
-    line = next(line for line in process.stderr if b"listening" in line).decode()
+    said = [process.stderr.readline().decode() for _ in range(2)]
     process.stderr.close()
-    assert re.fullmatch(r"[-\d]+ [:,\d]+ INFO listening on \[::1\]:\d+\n", line)
+    assert re.fullmatch(r"[-\d]+ [:,\d]+ INFO making demo events \(once\)\n", said[0])
+    assert re.fullmatch(r"[-\d]+ [:,\d]+ INFO listening on \[::1\]:\d+\n", said[1])
     stopped = shell("service", "stop")
     assert (stopped.returncode, stopped.stdout, stopped.stderr) == (0, "", "")
     assert process.wait(20) == 0

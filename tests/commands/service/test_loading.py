@@ -156,6 +156,16 @@ READ: dict[str, tuple[str, str | bytes, list[str], list[str]]] = {
             "skipped 1 line that could not be read; the first: line 3: ip 'x' is not ip4",
         ],
     ),
+    "syslog without a time": (
+        "messages",
+        "<34>1 2024-01-31T10:00:00Z h a - - - ok\n<34>1 - - - - - - x\n<34>1 2024-13-31T10:00:00Z h a 1 - - y\n",
+        [],
+        [
+            "loaded 1 event into t, at 2024-01-31 10:00:00 (UTC)",
+            "skipped 2 lines that could not be read; the first: line 2: "
+            "the time of '<34>1 - - - - - - x' cannot be read",
+        ],
+    ),
     "entries of several lines": (
         "app.log",
         "\n2024-01-31 10:00:00 boom\r\n\tat x\r\n\r\nCaused by: y\r\n2024-01-31 10:00:01 ok\r\n",

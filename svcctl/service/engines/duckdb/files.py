@@ -204,7 +204,9 @@ class EventFile:
         if kind in _A and not any(value is not None for value in found[::2] if value != ""):
             return f"{shown(self._source.entry(line or 0))} is not {_A[kind]}"
         if found[2 * list(fields).index(time)] is None:
-            return f"it has no {time}" if time != "eventdate" or not self.is_dated else "its time cannot be read"
+            if time != "eventdate" or not self.is_dated:
+                return f"it has no {time}"
+            return f"the time of {shown(self._source.entry(line or 0))} cannot be read"
         for name, value, bad in zip(fields, found[::2], found[1::2], strict=True):
             if bad:
                 return (

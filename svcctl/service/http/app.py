@@ -20,6 +20,7 @@ from svcctl.api import models
 from svcctl.errors import ServiceError, SvcctlError
 from svcctl.service.http import health, provisioning, tables
 from svcctl.service.http.body import shown
+from svcctl.service.http.connection import left
 from svcctl.service.http.envelope import failed, succeeded
 from svcctl.service.http.middleware import Answered, for_pages, signed
 from svcctl.service.http.query_body import read_query
@@ -102,8 +103,7 @@ async def _query(request: Request) -> Response:
 
 async def _end_when_left(request: Request, query: OpenQuery) -> None:
     """End a query whose client leaves. Once an answer is sent, its response notices that itself."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+    await left(request)
     query.end(ServiceError("the client left before its answer began", code=LEFT))
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, ClassVar
 
+from starlette.requests import Request
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from svcctl.errors import ServiceError
@@ -159,6 +160,12 @@ class Connection(HttpToolsProtocol):
         )
         self.transport.write(head.encode() + body)
         self.transport.close()
+
+
+async def left(request: Request) -> None:
+    """Return when the client of a request leaves, or has its answer."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 _log = logging.getLogger("svcctl.service.connection")

@@ -21,6 +21,7 @@ from svcctl.errors import CredentialsError, ServiceError, UsageError
 from svcctl.service.engines import Several
 from svcctl.service.events.load import Source, Wishes, load
 from svcctl.service.http.body import flag, json_object, members, note_unknown, optional_text, text
+from svcctl.service.http.connection import left
 from svcctl.service.http.envelope import encoded, envelope, error_envelope, refusal, succeeded
 from svcctl.service.http.middleware import TABLE as ACCESS_TABLE
 from svcctl.service.http.middleware import signed
@@ -172,16 +173,16 @@ async def _padded(request: Request, work: Callable[[], Any], gone: Event | None 
     """
     service: Service = request.app.state.service
     result = service.run(work)
-    left = asyncio.ensure_future(request.receive())  # the body was read: nothing else comes but the end
+    leaving = asyncio.ensure_future(left(request))
     if gone is not None:
-        left.add_done_callback(lambda _: gone.set())
+        leaving.add_done_callback(lambda _: gone.set())
     try:
-        await asyncio.wait({result, left}, timeout=service.padding_seconds, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({result, leaving}, timeout=service.padding_seconds, return_when=asyncio.FIRST_COMPLETED)
     except asyncio.CancelledError:  # it waits for its requests no longer
-        left.cancel()
+        leaving.cancel()
         raise ServiceError("the service is stopping", code=504) from None
-    if result.done() or left.done():
-        left.cancel()
+    if result.done() or leaving.done():
+        leaving.cancel()
         return succeeded(request, await result)
 
     async def body() -> AsyncIterator[bytes]:
@@ -190,7 +191,7 @@ async def _padded(request: Request, work: Callable[[], Any], gone: Event | None 
                 yield b"    "
                 await asyncio.wait({result}, timeout=service.padding_seconds)
         finally:
-            left.cancel()
+            leaving.cancel()
         try:
             content = envelope(request.state.cid, service.clock(), result.result())
         except Exception as error:

@@ -7,7 +7,7 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
 
@@ -30,10 +30,10 @@ _OPENED = (
 """Packages that Spark reaches into, which Java closes."""
 
 
-def spark(port: int, directory: Path) -> Process:
-    """A Spark of one process on a port, ready when it listens."""
+def spark(port: int, directory: Path, *, ui: int | None = None, settings: Mapping[str, str] | None = None) -> Process:
+    """A Spark of one process on a port, ready when it listens; what it works on is told on the port `ui`."""
     need("Spark", "java", folder="spark")
-    settings = {
+    all_settings = {
         "spark.connect.grpc.binding.address": HOST,
         "spark.connect.grpc.binding.port": str(port),
         "spark.driver.host": HOST,
@@ -41,7 +41,9 @@ def spark(port: int, directory: Path) -> Process:
         "spark.local.dir": str(directory / "local"),
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.sql.shuffle.partitions": "2",
-        "spark.ui.enabled": "false",
+        "spark.ui.enabled": str(ui is not None).lower(),
+        "spark.ui.port": str(ui),
+        **(settings or {}),
     }
     arguments = [
         "java",
@@ -54,7 +56,7 @@ def spark(port: int, directory: Path) -> Process:
         ),
         *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
         *("-cp", f"{DIRECTORY / 'spark'}/*", "org.apache.spark.deploy.SparkSubmit", "--master", "local[2]"),
-        *(f"--conf={name}={value}" for name, value in settings.items()),
+        *(f"--conf={name}={value}" for name, value in all_settings.items()),
         *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"),
     ]
     environment = {"SPARK_LOCAL_IP": HOST}

@@ -65,7 +65,7 @@ class Stream(Protocol):
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Batches with at least one row. The work starts with the first of them, and runs while they are read.
 
-        ServiceError when the engine fails, or the reason given to `interrupt`.
+        ServiceError when the engine fails, Unavailable when it may do better later, or the reason given to `interrupt`.
         """
 
     @abstractmethod

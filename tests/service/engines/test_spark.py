@@ -15,7 +15,7 @@ from support.engines import OnSail, OwnFolder
 from support.events import selected, store
 from support.spark import sail
 
-from svcctl.errors import ServiceError, UsageError
+from svcctl.errors import ServiceError, Unavailable, UsageError
 from svcctl.service.engines.duckdb.scratch import scratch
 from svcctl.service.engines.spark import Connection, Server, SparkEngine, spill
 from svcctl.service.engines.spark.patterns import Matcher, translated
@@ -150,9 +150,9 @@ def test_a_server_that_dies_within_an_answer_ends_it_as_incomplete_and_is_used_a
                 next(batches)
                 server.kill()
                 started = time.monotonic()
-                with pytest.raises(ServiceError, match=GONE):
+                with pytest.raises(Unavailable, match=GONE):
                     list(batches)
-            with pytest.raises(ServiceError, match=GONE), engine.stream(plan(engine, "from t")) as stream:
+            with pytest.raises(Unavailable, match=GONE), engine.stream(plan(engine, "from t")) as stream:
                 list(stream)
             assert time.monotonic() - started < 10
         with running(server), engine.stream(plan(engine, "from t group select count() as n")) as stream:

@@ -21,19 +21,23 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from svcctl import extras
-from svcctl.errors import ServiceError, UsageError
+from svcctl.errors import ServiceError, SvcctlError, Unavailable, UsageError
 from svcctl.service.engines.spark.patterns import Matcher
 from svcctl.service_settings import SPARK_CA_BUNDLE, SPARK_TOKEN
 
 PORT = 15002
 REACHED_SECONDS = 3.0
 """How long a server may be out of reach: it may just be starting again."""
+REASON_SECONDS = 0.2
+"""How long it may take to learn why it is."""
 SECONDS = 30.0
 """How long a server may take to begin a session, or to hear of an interrupt."""
 MESSAGE_BYTES = 128 << 20
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    # With it, a stage that begins while its operation is interrupted is worked on to its end.
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
@@ -41,7 +45,11 @@ _USER = "svcctl"
 _CLASS = re.compile(r"^(?:\[[A-Z_.0-9]+\] |[\w.]+(?:Error|Exception): )+")
 _ENDED = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED", "ABORTED", "DATA_LOSS")
 _REFUSED = ("UNAUTHENTICATED", "PERMISSION_DENIED", "UNIMPLEMENTED")
+_BROKEN = re.compile(r"Stream removed|Received (?:RST_STREAM|GOAWAY)|Socket closed|Connection reset")
+"""What gRPC says when a proxy before the server ends a call."""
+_CERTIFICATE = re.compile("CERTIFICATE_VERIFY_FAILED|Peer name .* is not in peer certificate")
 _OTHER_SESSION = re.compile(r"SESSION_(?:CHANGED|CLOSED|NOT_FOUND)|INVALID_HANDLE")
+_HINT = "check SVCCTL_SPARK_TOKEN and SVCCTL_SPARK_CA_BUNDLE, which the service reads when it starts"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -168,7 +176,7 @@ class Connection:
         self._channel: Any = None
 
     def session(self) -> Session:
-        """The session. ServiceError when the server does not answer or refuses this service."""
+        """The session. Unavailable when the server does not answer, ServiceError when it refuses this service."""
         with self._lock:
             if self._session is None:
                 with self.explained(None):
@@ -213,19 +221,21 @@ class Connection:
         return self._channel
 
     def _reached(self) -> Any:
-        """The way to the server. ServiceError when it is out of reach."""
+        """The way to the server. Unavailable when it is out of reach, ServiceError when it cannot be trusted."""
         import grpc
 
         channel = self._open()
         try:
             grpc.channel_ready_future(channel).result(timeout=REACHED_SECONDS)
         except grpc.FutureTimeoutError:
+            with self.explained(None):
+                channel.unary_unary("/")(b"", timeout=REASON_SECONDS)  # tells why the last attempt failed
             raise self.ended(None) from None
         return channel
 
     @contextmanager
     def explained(self, session: Session | None) -> Iterator[None]:
-        """Raise errors of the server, and of the way to it, as a ServiceError of one line."""
+        """Raise errors of the server as a ServiceError of one line; Unavailable when it may answer again later."""
         import grpc
         import pyarrow as pa
 
@@ -234,21 +244,23 @@ class Connection:
         except (grpc.RpcError, pa.ArrowException, OSError) as error:
             raise self._error(error, session) from None
 
-    def ended(self, session: Session | None) -> ServiceError:
+    def ended(self, session: Session | None) -> Unavailable:
         """The error of a server that is gone, or was started again."""
         self.forget(session)
-        return ServiceError(f"Spark at {self._server.address} does not answer, or has ended", code=503)
+        return Unavailable(f"Spark at {self._server.address} does not answer, or has ended")
 
-    def _error(self, error: Exception, session: Session | None) -> ServiceError:
+    def _error(self, error: Exception, session: Session | None) -> SvcctlError:
         if isinstance(error, OSError):  # of the files of a large answer
             reason = error.strerror or str(error).partition("\n")[0]
-            return ServiceError(f"the answer cannot pass through the shared folder: {reason}", code=503)
+            return Unavailable(f"the answer cannot pass through the shared folder: {reason}")
         code, text = status(error), str(getattr(error, "details", lambda: error)())
-        if code in _ENDED or _OTHER_SESSION.search(text):
+        address = self._server.address
+        if _CERTIFICATE.search(text):
+            return ServiceError(f"the certificate of Spark at {address} is not accepted", hint=_HINT, code=500)
+        if code in _ENDED or _BROKEN.match(text) or _OTHER_SESSION.search(text):
             return self.ended(session)
         if code in _REFUSED:
-            hint = "check SVCCTL_SPARK_TOKEN and SVCCTL_SPARK_CA_BUNDLE, which the service reads when it starts"
-            return ServiceError(f"Spark at {self._server.address} refuses this service", hint=hint, code=500)
+            return ServiceError(f"Spark at {address} refuses this service", hint=_HINT, code=500)
         line = " ".join(_CLASS.sub("", text).partition("\n")[0].split())[:300]
         return ServiceError(f"Spark cannot run the query: {line}", code=500)
 

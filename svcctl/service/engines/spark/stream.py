@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from svcctl.errors import ServiceError, SvcctlError
+from svcctl.errors import ServiceError, SvcctlError, Unavailable
 from svcctl.service.engines.spark.connection import Connection, Session
 
 
@@ -60,7 +60,7 @@ class SparkStream:
                     for batch in self._written():
                         yield from self._typed(batch)
             self._over = True
-        except ServiceError as error:
+        except SvcctlError as error:
             raise (self._stopped or error) from None
 
     def _responses(self) -> Iterator[Any]:
@@ -76,7 +76,7 @@ class SparkStream:
         with pa.ipc.open_stream(message.data) as reader:
             batches = list(reader)
         if sum(batch.num_rows for batch in batches) != message.row_count:
-            raise ServiceError("Spark sent a batch that is not whole", code=503)
+            raise Unavailable("Spark sent a batch that is not whole")
         for batch in batches:
             yield from self._typed(batch)
 

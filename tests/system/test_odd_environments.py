@@ -130,7 +130,7 @@ def test_many_commands_in_many_environments_end_in_words(tmp_path: Path) -> None
             "states that may not be entered",
             COMMANDS["export with a state"][0],
             2,
-            ["svcctl: error: lock {home}/closed/x.lock cannot be taken: Permission denied"],
+            ["svcctl: error: state {home}/closed/x.json cannot be read: Permission denied"],
         ),
         (
             "C",

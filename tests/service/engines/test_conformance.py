@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -282,6 +283,17 @@ def test_an_interrupt_gives_the_reason_wherever_the_stream_is(engine: Engine) ->
     with engine.stream(plan(engine)) as stream:
         list(stream)
         stream.interrupt(reason)
+
+
+def test_queries_that_run_at_once_do_not_see_one_another(engine: Engine) -> None:
+    numbers = range(6)
+    for number in numbers:
+        store(engine, f"t{number}", COLUMNS, [(at(second), number) for second in range(10 + number)])
+    with ThreadPoolExecutor(len(numbers)) as clients:
+        asked = [
+            clients.submit(rows, engine, f"from t{number} select n", None, None) for number in numbers for _ in range(6)
+        ]
+        assert [each.result() for each in asked] == [[number] * (10 + number) for number in numbers for _ in range(6)]
 
 
 def test_reads_run_beside_a_write(engine: Engine) -> None:

@@ -7,6 +7,7 @@ not know the format of the tables, and reads exactly what the snapshot says.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
@@ -27,8 +28,6 @@ from svcctl.service.engines.spark.stream import SparkStream
 from svcctl.service.language.dialect import write
 from svcctl.service.language.types import Column, Plan, Table, Type
 
-FILES = "svcctl_files"
-"""The name of the rows of the files in a statement."""
 TYPES: Mapping[Type, str] = {
     Type.TIMESTAMP: "TIMESTAMP",
     Type.STR: "STRING",
@@ -112,23 +111,24 @@ class SparkEngine:
         session = self.connection.session()
         paths = _paths(lake.folder.table_uri(table.name), files, session.matcher)
         types = [ARROW[column.type] for column in plan.columns] + [ARROW[Type.TIMESTAMP]] * plan.dated
-        select = _over_files(plan, table, loads, session.matcher)
+        files_name = _name_of_files()
+        select = _over_files(plan, table, loads, session.matcher, files_name)
         if not is_large(select, sum(file.rows for file in files)):
-            run = session.proto.Plan(root=_relation(session, write(select, self.dialect), table, paths))
+            run = session.proto.Plan(root=_relation(session, write(select, self.dialect), table, paths, files_name))
             with closing(SparkStream(self.connection, session, run, types, rows_per_batch)) as stream:
                 yield stream
             return
         select, keys = prepared(select)
-        relation = _relation(session, write(select, self.dialect), table, paths)
+        relation = _relation(session, write(select, self.dialect), table, paths, files_name)
         with self.connection.explained(session):
-            name = self._spills.begin()
+            spill = self._spills.begin()
         try:
-            run = _written(session, relation, _reached(f"{self._spills.uri}/{name}", session.matcher))
-            read = partial(self._spills.read, name, keys, rows_per_batch)
+            run = _written(session, relation, _reached(f"{self._spills.uri}/{spill}", session.matcher))
+            read = partial(self._spills.read, spill, keys, rows_per_batch)
             with closing(SparkStream(self.connection, session, run, types, rows_per_batch, read)) as stream:
                 yield stream
         finally:
-            self._spills.end(name)
+            self._spills.end(spill)
 
 
 @contextmanager
@@ -138,8 +138,13 @@ def on_spark(stored: LakeEngine, uri: str, environment: Mapping[str, str]) -> It
         yield engine
 
 
-def _over_files(plan: Plan, table: Snapshot, loads: Loads | None, matcher: Matcher) -> exp.Select:
-    """The plan's SELECT, over the rows of FILES."""
+def _name_of_files() -> str:
+    """A name for the files of one statement. Spark keeps it in the session, which statements beside it share."""
+    return f"svcctl_{uuid.uuid4().hex}"
+
+
+def _over_files(plan: Plan, table: Snapshot, loads: Loads | None, matcher: Matcher, files_name: str) -> exp.Select:
+    """The plan's SELECT, over the rows of files of that name."""
     select = plan.select.copy()
     node = next(node for node in select.find_all(exp.Table))
     for found in select.find_all(exp.RegexpLike, exp.RegexpExtract):
@@ -147,7 +152,7 @@ def _over_files(plan: Plan, table: Snapshot, loads: Loads | None, matcher: Match
     columns = [exp.column(column.name, quoted=True) for column in table.columns]
     load, row = (exp.column(name, quoted=True) for name in (table.hidden.load, table.hidden.row))
     place = exp.func("struct", load, row)
-    rows = exp.select(*columns, exp.alias_(place, POSITION, quoted=True)).from_(exp.to_identifier(FILES))
+    rows = exp.select(*columns, exp.alias_(place, POSITION, quoted=True)).from_(exp.to_identifier(files_name))
     if loads is not None and (loads.numbers or not loads.excluded):
         among: exp.Expr = exp.In(this=load.copy(), expressions=[*map(exp.Literal.number, sorted(loads.numbers))])
         if not loads.numbers:
@@ -176,8 +181,8 @@ def _written(session: Session, relation: Any, uri: str) -> Any:
     return proto.Plan(command=proto.Command(write_operation=operation))
 
 
-def _relation(session: Session, statement: str, table: Snapshot, paths: Sequence[str]) -> Any:
-    """A statement with the rows of some files as FILES."""
+def _relation(session: Session, statement: str, table: Snapshot, paths: Sequence[str], files_name: str) -> Any:
+    """A statement with the rows of some files under a name."""
     proto = session.proto
     fields = [(column.name, TYPES[column.type]) for column in table.columns]
     fields += [(name, "BIGINT") for name in (table.hidden.load, table.hidden.row)]
@@ -188,7 +193,7 @@ def _relation(session: Session, statement: str, table: Snapshot, paths: Sequence
     else:
         nothing = ", ".join(f"CAST(NULL AS {type_}) AS {_quote(name)}" for name, type_ in fields)
         read = proto.Relation(common=_common(proto, 0), sql=proto.SQL(query=f"SELECT {nothing} WHERE false"))
-    view = proto.Relation(common=_common(proto, 1), subquery_alias=proto.SubqueryAlias(input=read, alias=FILES))
+    view = proto.Relation(common=_common(proto, 1), subquery_alias=proto.SubqueryAlias(input=read, alias=files_name))
     root = proto.Relation(common=_common(proto, 2), sql=proto.SQL(query=statement))
     return proto.Relation(common=_common(proto, 3), with_relations=proto.WithRelations(root=root, references=[view]))
 

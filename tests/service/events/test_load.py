@@ -370,6 +370,18 @@ def test_log_lines_that_begin_with_a_time(engine: DuckDBEngine, tmp_path: Path) 
     ]
 
 
+def test_the_error_log_of_a_web_server_is_a_log(engine: DuckDBEngine, tmp_path: Path) -> None:
+    text = (
+        '2026/01/31 10:00:00 [error] 1234#0: *5 open() "/x" failed, client: 10.0.0.1, server: _\n'
+        "2026/01/31 10:00:01 [emerg] 1234#0: bind() failed\n  and why\n"
+    )
+    assert load(engine, written(tmp_path, "error.log", text), "web.errors").skipped == 0
+    assert rows(engine, "web.errors") == [
+        (datetime(2026, 1, 31, 10), '[error] 1234#0: *5 open() "/x" failed, client: 10.0.0.1, server: _'),
+        (datetime(2026, 1, 31, 10, 0, 1), "[emerg] 1234#0: bind() failed\n  and why"),
+    ]
+
+
 def test_an_existing_table_takes_what_fits_and_counts_the_rest(engine: DuckDBEngine, tmp_path: Path) -> None:
     engine.create("t", [CSV_COLUMNS[0], Column("ip", Type.IP4), Column("n", Type.INT4), Column("absent", Type.STR)])
     text = "time,ip,n\n2026-01-01,192.0.2.1,1\n2026-01-01,192.0.2.256,2\n2026-01-01,10.0.0.1,1.5\n2026-01-02,,3\n"

@@ -37,7 +37,7 @@ def widened(export: Export, entries: Mapping[Window, Entry], claimed: Ranges) ->
     if not export.target.per_window:
         return export
     windows = list(export.windows)
-    paths = export.target.paths(export.whole, windows)
+    paths = export.target.paths(export.whole, windows, export.about.window)
     written = {entry.path: entry.window for entry in entries.values()}
     for at in {0, len(windows) - 1}:
         window = windows[at]

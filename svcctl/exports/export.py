@@ -89,7 +89,7 @@ class Export:
     def tasks(self) -> dict[Window, Task]:
         """The task of each window."""
         if self.target.per_window:
-            paths = self.target.paths(self.whole, self.windows)
+            paths = self.target.paths(self.whole, self.windows, self.about.window)
         else:
             paths = {window: self.part(window) for window in self.windows}
         return {

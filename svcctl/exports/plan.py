@@ -43,23 +43,25 @@ def check_window(query: str, length: int) -> int:
 
 
 def check_target(target: str) -> None:
-    """UsageError for a target that cannot be a file, or that is one file in a folder which does not exist.
+    """UsageError for a target that cannot be a file, that has dates which are not filled in, or that is one file in a
+    folder which does not exist.
 
     The folders of a pattern are made, since it names them; a folder that is missing elsewhere is a slip.
     """
     if not target:
         raise UsageError("--output is empty", hint="name a file, as in -o events.csv")
+    named = Target(target)
+    named.check_dates()
     if "://" in target:
         return
-    path = Path(target)
+    path = Path(named.path(Window(0, 0)) if named.is_one_file else target)
     if target.startswith("~"):
         raise UsageError(
             f"{target} begins with ~, which the shell replaces outside quotes only", hint=_no_tilde(target)
         )
     if target.endswith("/") or path.is_dir():
         raise UsageError(f"{target} is a directory", hint=f"name a file in it, as in -o {path / 'events.csv'}")
-    named = Target(target)
-    if not (named.per_window or named.per_run or path.parent.exists()):
+    if named.is_one_file and not path.parent.exists():
         raise UsageError(f"the directory {path.parent} does not exist", hint=f"make it with: mkdir -p {path.parent}")
 
 

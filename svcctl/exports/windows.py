@@ -7,7 +7,7 @@ only the first and the last are cut to the range: so the same windows come out o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -24,6 +24,13 @@ MAX_WINDOWS = 1_000_000
 
 _SPANS = tuple(hours * 3600 for hours in (1, 12, 24, 7 * 24, 31 * 24, 366 * 24))
 """From the start of a leap year to another hour, half of a day, day, week, month and year with the rest the same."""
+
+_DIRECTIVE = r"%[-_0^#]?[aAbBcCdDeFgGhHIjklmMpPrRsSTuUVwWxXyYzZ]"
+_DATE = re.compile(rf"(?:[^%{{}}]|%%)*{_DIRECTIVE}(?:[^%{{}}]|%%|{_DIRECTIVE})*")
+"""A format of strftime with a date in it: strftime itself writes what it does not know as it stands."""
+_LITERAL = re.compile(rf"%%|({_DIRECTIVE})")
+
+_MORE = "name more of the time in the pattern, as in {start:%Y%m%dT%H%M%S}"
 
 _LENGTH = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
 
@@ -94,7 +101,7 @@ class Target:
     """Where an export goes, as it was written: one file, or a pattern that names a file for each window.
 
     The fields of a pattern are `{start:…}` and `{end:…}`, a window's ends, and `{from:…}` and `{to:…}`, the run's. What
-    follows the colon is a date format as of strftime; all times are UTC.
+    follows the colon is a date format as of strftime; all times are UTC. Elsewhere, %% is a percent sign.
     """
 
     text: str
@@ -108,6 +115,22 @@ class Target:
             raise UsageError(
                 f"unknown field {{{min(unknown)}}} in '{self.text}'", hint="fields are {start}, {end}, {from} and {to}"
             )
+
+    def check_dates(self) -> None:
+        """UsageError when a date is written where, or as, none is filled in: the name would hold %F itself."""
+        for literal, name, spec, _ in Formatter().parse(self.text):
+            if found := [match for match in _LITERAL.finditer(literal) if match[1]]:
+                date = literal[found[0].start() : found[-1].end()]
+                raise UsageError(
+                    f"'{self.text}' has {date} outside of braces, where no date is filled in",
+                    hint=f"write {{start:{date}}} for a file per window, {{from:{date}}} for a file per run; "
+                    "%% is a percent sign",
+                )
+            if name is not None and spec and not _DATE.fullmatch(spec):
+                raise UsageError(
+                    f"'{spec}' in '{self.text}' is not a date format",
+                    hint=f"write {{{name}:%F}} for a date such as 2024-01-31, {{{name}:%F/%H}} for one with the hour",
+                )
 
     def _fields(self) -> Iterator[str]:
         return (name for _, name, _, _ in Formatter().parse(self.text) if name is not None)
@@ -142,46 +165,63 @@ class Target:
         """The file of a run over `whole`, or that of one of its windows."""
         window = window or whole
         moments = {"start": window.start, "end": window.end, "from": whole.start, "to": whole.end}
-        return self.text.format_map({name: _Moment(_utc(seconds)) for name, seconds in moments.items()})
+        return "".join(
+            literal.replace("%%", "%") + ("" if name is None else _written(moments[name], spec or ""))
+            for literal, name, spec, _ in Formatter().parse(self.text)
+        )
 
     def check_repeats(self, length: int) -> None:
         """UsageError when the names of files, a window or a run each, repeat as time goes on.
 
         A name has to differ from that of the windows beside it, of the same time on other days, in other months, years.
         """
-        first = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())
-        moments = {first + span - (first + span) % length for span in (*range(0, 60 * length, length), *_SPANS)}
-        taken: dict[str, Window] = {}
-        for window in (Window(start, start + length) for start in sorted(moments)):
-            path = self.path(window)
-            if (other := taken.setdefault(path, window)) is not window:
-                raise UsageError(
-                    f"the names in '{self.text}' repeat: {path} is that of {other} and of {window}",
-                    hint="name more of the time in the pattern, as in {start:%Y%m%dT%H%M%S}",
-                )
+        repeated = self._repeated(_samples(length))
+        if repeated is not None:
+            path, one, other = repeated
+            raise UsageError(
+                f"with windows of {length_text(length)}, the names in '{self.text}' repeat: "
+                f"for example, {path} is that of {one} and of {other}",
+                hint=self._hint(length, _samples),
+            )
 
-    def paths(self, whole: Window, windows: Sequence[Window]) -> dict[Window, str]:
-        """The file of each window; UsageError when two windows would have the same."""
+    def paths(self, whole: Window, windows: Sequence[Window], length: int) -> dict[Window, str]:
+        """The file of each window; UsageError when two windows, of this length, would have the same."""
+        repeated = self._repeated(windows, whole)
+        if repeated is not None:
+            path, one, other = repeated
+            raise UsageError(
+                f"the windows {one} and {other} would both be written to {path}",
+                hint=self._hint(length, lambda longer: cut(whole.start, whole.end, longer), whole),
+            )
+        return {window: self.path(whole, window) for window in windows}
+
+    def _repeated(self, windows: Iterable[Window], whole: Window | None = None) -> tuple[str, Window, Window] | None:
+        """The first path that two windows have, with both of them."""
         taken: dict[str, Window] = {}
         for window in windows:
-            path = self.path(whole, window)
-            if (other := taken.get(path)) is not None:
-                raise UsageError(
-                    f"the windows {other} and {window} would both be written to {path}",
-                    hint="name more of the time in the pattern, as in {start:%Y%m%dT%H%M%S}",
-                )
-            taken[path] = window
-        return {window: path for path, window in taken.items()}
+            path = self.path(whole or window, window)
+            if (other := taken.setdefault(path, window)) is not window:
+                return path, other, window
+        return None
+
+    def _hint(self, length: int, windows: Callable[[int], Iterable[Window]], whole: Window | None = None) -> str:
+        """How the names would not repeat: with longer windows, if those are what the pattern names."""
+        for longer in (size for size in UNITS.values() if size > length and size % length == 0):
+            if self._repeated(windows(longer), whole) is None:
+                return f"give --window {length_text(longer)}, or {_MORE}"
+        return _MORE
 
 
-class _Moment:
+def _samples(length: int) -> Iterator[Window]:
+    """Windows side by side, and at the same time on other days, in other months and years."""
+    first = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())
+    moments = {first + span - (first + span) % length for span in (*range(0, 60 * length, length), *_SPANS)}
+    return (Window(start, start + length) for start in sorted(moments))
+
+
+def _written(seconds: int, spec: str) -> str:
     """A time in a pattern: as its format says, or compactly where there is none."""
-
-    def __init__(self, moment: datetime) -> None:
-        self._moment = moment
-
-    def __format__(self, spec: str) -> str:
-        return self._moment.strftime(spec or "%Y%m%dT%H%M%SZ")
+    return _utc(seconds).strftime(spec or "%Y%m%dT%H%M%SZ")
 
 
 def _utc(seconds: int) -> datetime:

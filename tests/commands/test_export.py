@@ -757,6 +757,12 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
             'hint: write "$HOME/all.csv"\n',
         ),
         (
+            ("export", QUERY, *HOURS, "-o", "new/%Y/%m/%d.csv"),
+            "svcctl: error: 'new/%Y/%m/%d.csv' has %Y/%m/%d outside of braces, where no date is filled in\n"
+            "hint: write {start:%Y/%m/%d} for a file per window, {from:%Y/%m/%d} for a file per run; %% is a percent "
+            "sign\n",
+        ),
+        (
             ("export", "--status", "auth"),
             "svcctl: error: no such option: --status\n"
             "hint: use: svcctl export status NAME; see 'svcctl export --help'\n",
@@ -769,6 +775,10 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
         (
             ("export", QUERY, *HOURS, "-o", "nowhere/all.csv"),
             "svcctl: error: the directory nowhere does not exist\nhint: make it with: mkdir -p nowhere\n",
+        ),
+        (
+            ("export", QUERY, *HOURS, "-o", "no%%F/all.csv"),
+            "svcctl: error: the directory no%F does not exist\nhint: make it with: mkdir -p no%F\n",
         ),
         (
             ("export", QUERY, *HOURS, "-o", "/proc/all.csv"),

@@ -105,7 +105,7 @@ DAY = Window(HOURS[0].start, HOURS[-1].end)
 def test_a_pattern_names_a_file_for_each_window() -> None:
     target = Target("out/{start:%Y/%m/%d/%H}.csv.gz")
     assert (target.per_window, target.per_run, target.folder) == (True, False, "out/")
-    assert list(target.paths(DAY, HOURS).values()) == [
+    assert list(target.paths(DAY, HOURS, 3600).values()) == [
         "out/2024/01/31/22.csv.gz",
         "out/2024/01/31/23.csv.gz",
         "out/2024/02/01/00.csv.gz",
@@ -125,10 +125,13 @@ def test_a_plain_path_is_one_file() -> None:
 
 def test_a_pattern_that_gives_two_windows_one_file_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
-        Target("{start:%Y-%m-%d}.csv").paths(DAY, HOURS)
+        Target("{start:%Y-%m-%d}.csv").paths(DAY, HOURS, 3600)
     assert caught.value.message == (
         "the windows 2024-01-31 22:00:00 to 2024-01-31 23:00:00 UTC and 2024-01-31 23:00:00 to 2024-02-01 00:00:00 UTC"
         " would both be written to 2024-01-31.csv"
+    )
+    assert caught.value.hint == (
+        "give --window 1d, or name more of the time in the pattern, as in {start:%Y%m%dT%H%M%S}"
     )
 
 
@@ -162,9 +165,71 @@ def test_an_invalid_pattern_is_refused(text: str, message: str) -> None:
 def test_names_that_repeat_as_time_goes_on_are_refused(text: str, length: int, other: str) -> None:
     with pytest.raises(UsageError) as caught:
         Target(text).check_repeats(length)
-    assert caught.value.message.startswith(f"the names in '{text}' repeat: out/")
+    start = f"with windows of {length_text(length)}, the names in '{text}' repeat: for example, out/"
+    assert caught.value.message.startswith(start)
     assert caught.value.message.endswith(f" and of {other}")
-    assert caught.value.hint == "name more of the time in the pattern, as in {start:%Y%m%dT%H%M%S}"
+    assert str(caught.value.hint).endswith("name more of the time in the pattern, as in {start:%Y%m%dT%H%M%S}")
+
+
+@pytest.mark.parametrize("name", ["start", "from"])
+def test_a_file_for_each_day_leads_to_windows_of_a_day(name: str) -> None:
+    target = Target(f"{{{name}:%F}}.csv")
+    with pytest.raises(UsageError) as caught:
+        target.check_repeats(3600)
+    assert caught.value.message == (
+        f"with windows of 1h, the names in '{{{name}:%F}}.csv' repeat: for example, 2024-01-01.csv is that of "
+        "2024-01-01 00:00:00 to 2024-01-01 01:00:00 UTC and of 2024-01-01 01:00:00 to 2024-01-01 02:00:00 UTC"
+    )
+    assert caught.value.hint == (
+        "give --window 1d, or name more of the time in the pattern, as in {start:%Y%m%dT%H%M%S}"
+    )
+    target.check_repeats(86_400)
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        (
+            "auth-%F.csv",
+            "'auth-%F.csv' has %F outside of braces, where no date is filled in",
+            "write {start:%F} for a file per window, {from:%F} for a file per run; %% is a percent sign",
+        ),
+        (
+            "s3://bucket/%Y/%-m/%d/{start:%H}.csv",
+            "'s3://bucket/%Y/%-m/%d/{start:%H}.csv' has %Y/%-m/%d outside of braces, where no date is filled in",
+            "write {start:%Y/%-m/%d} for a file per window, {from:%Y/%-m/%d} for a file per run; %% is a percent sign",
+        ),
+        *(
+            (
+                f"auth-{{from:{spec}}}.csv",
+                f"'{spec}' in 'auth-{{from:{spec}}}.csv' is not a date format",
+                "write {from:%F} for a date such as 2024-01-31, {from:%F/%H} for one with the hour",
+            )
+            for spec in ("YYYY-MM-DD", "%Q", "%F-%Q", "%%F", "%F%", "%n")
+        ),
+    ],
+)
+def test_a_date_that_would_not_be_filled_in_is_refused(text: str, message: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Target(text).check_dates()
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("100%.csv", "100%.csv"),
+        ("a%20b.csv", "a%20b.csv"),
+        ("100%%F.csv", "100%F.csv"),
+        ("{start:%F%%}.csv", "2024-01-31%.csv"),
+        ("{start:%-d.%-m.%Y %z}.csv", "31.1.2024 +0000.csv"),
+        ("{start:%Y}{{%%}}.csv", "2024{%}.csv"),
+    ],
+)
+def test_a_percent_sign_can_be_in_a_name(text: str, path: str) -> None:
+    target = Target(text)
+    target.check_dates()
+    assert target.path(DAY) == path
 
 
 @pytest.mark.parametrize(

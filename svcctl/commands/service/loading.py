@@ -105,6 +105,8 @@ def load(
     svc: Context = ctx.obj
     if format not in (None, *FILE_KINDS):
         raise UsageError(f"unknown format '{format}'", hint=f"formats are: {', '.join(FILE_KINDS)}")
+    if load_id is not None and not load_id.strip():
+        raise UsageError("--id is empty", hint="name the load, or leave out --id")
     if load_id is not None and (tables := tables or TABLES.read(svc.environment)) is None:
         raise UsageError(
             f"--id needs --tables or {TABLES.environment}", hint="only loads into a shared folder have IDs"

@@ -59,6 +59,7 @@ def test_tables_of_a_folder_are_loaded_with_and_without_a_service_compacted_and_
         (("compact",), "no shared folder of tables was named"),
         (("compact", "--tables", "x", "--keep", "soon"), "--keep 'soon' is not a length of time"),
         (("load", "a.csv", "-t", "t", "--id", "x"), "--id needs --tables or SVCCTL_TABLES"),
+        (("load", "a.csv", "-t", "t", "--tables", "x", "--id", ""), "--id is empty"),
         (("load", "a.csv", "-t", "t", "--tables", "ftp://x/y"), "'ftp://x/y' cannot hold tables"),
     ],
 )

@@ -239,15 +239,10 @@ def memory(environment: dict[str, str], out: Path) -> None:
         print(f"export to {name}, 8 workers: peak {peak:.0f} MiB  (to reach: 160 MiB)", flush=True)
 
 
-@contextmanager
-def service(rows: int) -> Iterator[tuple[dict[str, str], Path, Path]]:
-    """Run a service with so many events; yield its environment, its data directory and a parquet file of the events."""
-    with tempfile.TemporaryDirectory(prefix="svcctl-bench-") as home:
-        data, parquet = Path(home) / "data", Path(home) / "bench.parquet"
-        environment = {"HOME": home, "PATH": os.environ["PATH"], "SVCCTL_DATA": str(data)}
-        if rows:
-            step = 23 * 86_400_000_000 // rows
-            make = f"""
+def events(parquet: Path, rows: int) -> None:
+    """Write a Parquet file of so many events, in a process of its own."""
+    step = 23 * 86_400_000_000 // rows
+    make = f"""
 import duckdb
 duckdb.connect().execute('''copy (select timestamp '2026-10-01' + to_microseconds(i * {step}) as eventdate,
   '10.0.' || (i % 250) || '.' || (hash(i) % 250) as ip, (hash(i + 1) % 65535)::int as port,
@@ -256,7 +251,17 @@ duckdb.connect().execute('''copy (select timestamp '2026-10-01' + to_microsecond
   (hash(i) % 1000) / 7.0 as timeTaken, 'Browser/5.0 (X11; Linux, x86_64)' as userAgent,
   case when i % 5 = 0 then null else 'u' || (i % 77) end as userId from range({rows}) r(i)) to '{parquet}' ''')
 """
-            subprocess.run([sys.executable, "-c", make], check=True)
+    subprocess.run([sys.executable, "-c", make], check=True)
+
+
+@contextmanager
+def service(rows: int) -> Iterator[tuple[dict[str, str], Path, Path]]:
+    """Run a service with so many events; yield its environment, its data directory and a parquet file of the events."""
+    with tempfile.TemporaryDirectory(prefix="svcctl-bench-") as home:
+        data, parquet = Path(home) / "data", Path(home) / "bench.parquet"
+        environment = {"HOME": home, "PATH": os.environ["PATH"], "SVCCTL_DATA": str(data)}
+        if rows:
+            events(parquet, rows)
             load = [SVCCTL, "service", "load", str(parquet), "--table", "bench"]
             subprocess.run(load, env=environment, check=True, capture_output=True)
         try:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from svcctl import home
 from svcctl.api.addresses import is_loopback
 from svcctl.commands import verbs_of
 from svcctl.completion import words
@@ -18,6 +19,7 @@ from svcctl.inputs import text
 from svcctl.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt
 from svcctl.profiles import given
 from svcctl.profiles.resolve import chosen
+from svcctl.profiles.settings import names_file
 from svcctl.terminal.formats import find_format
 from svcctl.terminal.records import PROFILES, SETTINGS, STEPS
 from svcctl.terminal.selection import selected
@@ -106,6 +108,7 @@ def set_(
     changes = given.in_text(text.read(from_file, "fields"), text.name(from_file)) if from_file else {}
     changes |= given.in_environment(svc.environment) if from_env else {}
     changes |= given.assigned(fields or [], lambda key: _secret(svc, key))
+    changes = given.located(changes)
     typed = {}
     if svc.is_attended and sys.stdin.isatty():  # otherwise standard input is data, such as a secret
         typed = given.typed(svc.store.before().fields(name), changes, svc.ask_for, svc.diagnostics.note)
@@ -117,6 +120,9 @@ def set_(
     for key in ("base_url", "provisioning_url"):
         if (url := (changes | typed).get(key, "")).startswith("http://") and not is_loopback(url):
             svc.diagnostics.note(f"{key} {url} would send secrets unencrypted, so requests are refused: use https://")
+    for key, path in changes.items():
+        if path and names_file(key) and not home.expanded(path).exists():
+            svc.diagnostics.note(f"{key} {path} does not exist yet")
     if typed:
         svc.diagnostics.note(f"test it with 'svcctl profile check {name}'")
         svc.diagnostics.note(f"make it the default with 'svcctl profile use {name}'")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Protocol
 
 from svcctl.errors import UsageError
-from svcctl.profiles.settings import SETTINGS
+from svcctl.profiles.settings import SETTINGS, names_file
 from svcctl.profiles.store import Fields
 
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z_.]*)=(.*)")
@@ -70,6 +71,14 @@ def in_text(text: str, source: str) -> dict[str, str]:
         inner = {f"{name}.{part}": one for part, one in value.items()} if isinstance(value, dict) else {name: value}
         fields |= {key: "" if one is None else str(one) for key, one in inner.items()}
     return fields
+
+
+def located(fields: Mapping[str, str]) -> dict[str, str]:
+    """The fields with absolute paths: a profile is used in other directories, too."""
+    return {
+        key: str(Path(text).absolute()) if names_file(key) and text and not text.startswith("~") else text
+        for key, text in fields.items()
+    }
 
 
 class Ask(Protocol):

@@ -30,7 +30,10 @@ class SecretFile:
         try:
             return self.path.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise ProfileError(f"secret file {self.path} cannot be read: {reason(error)}") from None
+            raise ProfileError(
+                f"secret file {self.path} cannot be read: {reason(error)}",
+                hint="write the secret to it, or name its file with 'svcctl profile set NAME …_file=PATH'",
+            ) from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,6 +32,8 @@ class Setting:
     environment: str | None = None
     default: Any = None
     secret: bool = False
+    path: bool = False
+    """Whether it names a file."""
     choices: tuple[str, ...] = ()
     """The values to complete, where there are only a few."""
     connection: bool = False
@@ -108,7 +110,7 @@ SETTINGS = {
     setting.name: setting
     for setting in (
         Setting("base_url", "URL of the service", _url, "SVCCTL_BASE_URL", connection=True, check=checked_form),
-        Setting("socket", "path of a Unix socket to use instead of the host", connection=True),
+        Setting("socket", "path of a Unix socket to use instead of the host", path=True, connection=True),
         Setting("auth", "signature, token or jwt", _method, "SVCCTL_AUTH", choices=AUTH_METHODS, connection=True),
         Setting("api_key", "API key of the domain", environment="SVCCTL_API_KEY", connection=True),
         Setting("api_secret", "API secret", environment="SVCCTL_API_SECRET", secret=True, connection=True),
@@ -116,7 +118,7 @@ SETTINGS = {
         Setting(
             "provisioning_url", "URL for domains and roles, if different", _url, connection=True, check=checked_form
         ),
-        Setting("ca_bundle", "file of CA certificates to trust", connection=True),
+        Setting("ca_bundle", "file of CA certificates to trust", path=True, connection=True),
         Setting("timeout", "seconds to wait for the network", _seconds, "SVCCTL_TIMEOUT", default=60.0),
         Setting("retries", "times a failed request is retried", _count, "SVCCTL_RETRIES", default=4),
         Setting("format", "output format", environment="SVCCTL_FORMAT", default="auto"),
@@ -129,6 +131,13 @@ MAPPINGS = {
     "paths": ("query", "job", "jobs", "domain"),
 }
 """Names of headers and paths that differ in a deployment: `headers.<name>` and `paths.<name>`."""
+
+
+def names_file(field: str) -> bool:
+    """Whether the value of a field is the path of a file."""
+    return any(
+        (one.path and field == one.name) or (one.secret and field == f"{one.name}_file") for one in SETTINGS.values()
+    )
 
 
 def known_fields() -> list[str]:

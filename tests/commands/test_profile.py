@@ -103,6 +103,19 @@ def test_a_profile_that_cannot_be_deleted_is_refused_before_anybody_is_asked(
     assert (done.returncode, done.stderr) == (2, f"svcctl: error: {error}")
 
 
+def test_a_path_is_that_from_where_it_was_typed(shell: Shell) -> None:
+    (shell.home / "sec").write_text("hush\n")
+    done = shell("profile", "set", "prod", "base_url=https://a.example", "api_secret_file=sec", "ca_bundle=no/ca.pem")
+    assert (done.returncode, done.stderr) == (0, f"svcctl: ca_bundle {shell.home}/no/ca.pem does not exist yet\n")
+    done = shell("profile", "set", "prod", "token_file=~/none", "ca_bundle=")
+    assert (done.returncode, done.stderr) == (0, "svcctl: token_file ~/none does not exist yet\n")
+    assert stored(shell) == {
+        "base_url": "https://a.example",
+        "api_secret_file": f"{shell.home}/sec",
+        "token_file": "~/none",
+    }
+
+
 def test_without_a_terminal_nobody_is_asked(shell: Shell) -> None:
     done = shell("profile", "set", "prod")
     assert (done.returncode, done.stderr) == (

@@ -54,3 +54,13 @@ def test_a_secret_command_that_fails_says_so(store: ProfileStore, command: str, 
     with pytest.raises(ProfileError) as caught:
         _ = look_up(store, {"profile": "p"}).token
     assert caught.value.message == message
+
+
+def test_a_secret_file_that_cannot_be_read_says_what_to_do(store: ProfileStore, tmp_path: Path) -> None:
+    store.set("p", {"base_url": "https://a.example", "token_file": str(tmp_path / "none")})
+    with pytest.raises(ProfileError) as caught:
+        _ = look_up(store, {"profile": "p"}).token
+    assert (caught.value.message, caught.value.hint) == (
+        f"secret file {tmp_path / 'none'} cannot be read: No such file or directory",
+        "write the secret to it, or name its file with 'svcctl profile set NAME …_file=PATH'",
+    )

@@ -27,6 +27,7 @@ from svcctl import extras, home
 from svcctl.errors import SvcctlError, UsageError, reason
 from svcctl.files import is_locked, lock, write
 from svcctl.profiles.settings import BUILT_IN
+from svcctl.service_settings import located
 
 START_SECONDS = 120.0
 STOP_SECONDS = 30.0
@@ -231,7 +232,7 @@ def start(files: Files, notify: Callable[[str], None]) -> bool:
             stdout=log,
             stderr=log,
             cwd="/",
-            env={**os.environ, DATA_ENVIRONMENT: str(files.directory)},
+            env={**os.environ, **located(os.environ), DATA_ENVIRONMENT: str(files.directory)},
             start_new_session=True,
             pass_fds=(writer,),
         )

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from svcctl import home
 from svcctl.errors import UsageError
 
 
@@ -83,6 +84,21 @@ class Text:
         return environment.get(self.environment) or None
 
 
+@dataclass(frozen=True, slots=True)
+class Location(Text):
+    """A path, or the URL of a place elsewhere; none by default. A path begins where the variable is read."""
+
+    def read(self, environment: Mapping[str, str]) -> str | None:
+        """The URL as it is, a path as an absolute one, or None when the variable is unset or empty."""
+        text = environment.get(self.environment)
+        return absolute(text) if text else None
+
+
+def absolute(location: str) -> str:
+    """A path as an absolute one, and a URL as it is. UsageError when nobody knows a path's home directory."""
+    return location if "://" in location else str(home.expanded(location).absolute())
+
+
 _ORIGIN = re.compile(r"https?://[^\s/?#@*]+", re.IGNORECASE)
 
 
@@ -123,12 +139,12 @@ TOTAL_JOBS = Number("SVCCTL_TOTAL_JOBS", 64, "running jobs of all domains", whol
 LINE_END = Choice("SVCCTL_LINE_END", ("lf", "crlf"), "end of the lines that the local service sends")
 CORS_ORIGINS = Origins("SVCCTL_CORS_ORIGINS", "origins of web pages that may use the local service (CORS)")
 STATE = Text("SVCCTL_SERVICE_STATE", "URL of a PostgreSQL database that holds the state of several service processes")
-STATE_PASSWORD_FILE = Text("SVCCTL_SERVICE_STATE_PASSWORD_FILE", "file with the password of that database")
-TABLES = Text("SVCCTL_TABLES", "shared folder of the tables: a path, hdfs://host:port/path or s3://bucket/path")
-TABLES_LOCK = Text("SVCCTL_TABLES_LOCK", "file that writers of that folder lock, for stores without conditional puts")
+STATE_PASSWORD_FILE = Location("SVCCTL_SERVICE_STATE_PASSWORD_FILE", "file with the password of that database")
+TABLES = Location("SVCCTL_TABLES", "shared folder of the tables: a path, hdfs://host:port/path or s3://bucket/path")
+TABLES_LOCK = Location("SVCCTL_TABLES_LOCK", "file that its writers lock, for stores without conditional puts")
 ENGINE = Text("SVCCTL_ENGINE", "what queries on that folder run on: duckdb (default) or Spark, as sc://host:port")
 SPARK_TOKEN = Text("SVCCTL_SPARK_TOKEN", "token for Spark; the connection is then encrypted, unless within a machine")
-SPARK_CA_BUNDLE = Text("SVCCTL_SPARK_CA_BUNDLE", "file of certificates to trust for Spark; it makes TLS required")
+SPARK_CA_BUNDLE = Location("SVCCTL_SPARK_CA_BUNDLE", "file of certificates to trust for Spark; it makes TLS required")
 
 NUMBERS = (
     *(DEMO_DAYS, QUERY_SECONDS, PADDING_SECONDS),
@@ -137,11 +153,17 @@ NUMBERS = (
 )
 SPARK_SETTINGS = (ENGINE, SPARK_TOKEN, SPARK_CA_BUNDLE)
 SERVICE_SETTINGS = (*NUMBERS, LINE_END, CORS_ORIGINS, STATE, STATE_PASSWORD_FILE, TABLES, TABLES_LOCK, *SPARK_SETTINGS)
+LOCATIONS = (STATE_PASSWORD_FILE, TABLES, TABLES_LOCK, SPARK_CA_BUNDLE)
 
 EMBEDDED = "duckdb"
 """What names the embedded engine where another could be named."""
 PLACES = {"folder": TABLES, "state": STATE, "engine": ENGINE}
 """The settings that say what a service uses outside its own directory."""
+
+
+def located(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that name locations, as a process with another working directory must have them."""
+    return {setting.environment: found for setting in LOCATIONS if (found := setting.read(environment))}
 
 
 def places(environment: Mapping[str, str], **given: str | None) -> dict[str, str]:
@@ -151,5 +173,5 @@ def places(environment: Mapping[str, str], **given: str | None) -> dict[str, str
 
 
 def _shown(text: str) -> str:
-    """An address without user and parameters, where passwords and tokens are."""
-    return re.sub("//[^/]*@", "//", re.split("[;?]", text)[0]) if "://" in text else text
+    """A URL without user and parameters, where passwords and tokens are; a path as an absolute one."""
+    return re.sub("//[^/]*@", "//", re.split("[;?]", text)[0]) if "://" in text else absolute(text)

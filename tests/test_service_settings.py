@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from svcctl.errors import UsageError
@@ -17,6 +19,7 @@ from svcctl.service_settings import (
     RUNNING_JOBS,
     TOTAL_JOBS,
     Number,
+    located,
     places,
 )
 
@@ -105,3 +108,13 @@ def test_what_a_service_uses_is_told_without_secrets() -> None:
         "engine": "sc://spark:15002/",
     }
     assert places({"SVCCTL_ENGINE": "duckdb"}, folder="s3://events/a", state=None) == {"folder": "s3://events/a"}
+
+
+def test_a_path_is_absolute_for_the_service_in_the_background_which_runs_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = {"SVCCTL_TABLES": "tables", "SVCCTL_TABLES_LOCK": "/x/lock", "SVCCTL_SPARK_CA_BUNDLE": "", "HOME": "/h"}
+    assert located(given) == {"SVCCTL_TABLES": f"{tmp_path}/tables", "SVCCTL_TABLES_LOCK": "/x/lock"}
+    assert located({"SVCCTL_TABLES": "s3://bucket/events"}) == {"SVCCTL_TABLES": "s3://bucket/events"}
+    assert places({}, folder="tables") == {"folder": f"{tmp_path}/tables"}

@@ -15,13 +15,13 @@ QUERY = ("query", "from web.a select n", "--from", "2024-01-01", "--to", "2024-0
 @pytest.fixture
 def shared(tmp_path: Path) -> Shell:
     """A shell whose service, once it starts, has its tables in a folder."""
-    shell = Shell(tmp_path, {"SVCCTL_TABLES": str(tmp_path / "tables"), "SVCCTL_DEMO_DAYS": "0"})
+    shell = Shell(tmp_path, {"SVCCTL_TABLES": "tables", "SVCCTL_DEMO_DAYS": "0"})
     (shell.home / "a.csv").write_text(EVENTS, encoding="utf-8")
     return shell
 
 
 def test_tables_of_a_folder_are_loaded_with_and_without_a_service_compacted_and_moved(shared: Shell) -> None:
-    folder = shared.environment["SVCCTL_TABLES"]
+    folder = str(shared.home / "tables")
     direct = ("service", "load", "a.csv", "-t", "web.a", "--tables", folder, "--id", "one")
     assert shared(*direct).stderr == LOADED
     assert shared(*direct).stderr == "svcctl: web.a has the load one already: nothing was loaded\n"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from svcctl.errors import Unavailable, UsageError
 from svcctl.files import lock
+from svcctl.service_settings import absolute
 from svcctl.storage import Storage
 from svcctl.storage.targets import SCHEMES, open_target
 
@@ -21,7 +22,7 @@ class Folder:
     """A folder that holds tables. `lock_file` is a path that all writers share, for a store that needs one."""
 
     def __init__(self, uri: str, environment: Mapping[str, str], lock_file: Path | None = None) -> None:
-        self.uri = uri.rstrip("/") if "://" in uri else str(Path(uri).expanduser().absolute())
+        self.uri = absolute(uri).rstrip("/")
         scheme, separator, _ = self.uri.partition("://")
         if separator and scheme not in SCHEMES:
             raise UsageError(

@@ -195,6 +195,8 @@ def _engine(own: DuckDBEngine, uri: str | None, on: str | None, live: Collection
         yield own
         return
     with opened(uri, os.environ) as shared:
+        if shared.lake.folder.make():
+            _log.info("made the shared folder %s", shared.lake.folder.uri)
         shared.tables()
         if on is None:
             yield JoinedEngine(own, shared, live)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from datetime import timedelta
@@ -65,18 +65,24 @@ def shared_folder(uri: str | None) -> str:
 
 
 def load(
-    uri: str, files: Sequence[tuple[str, str]], table: str, wishes: own_service.Wishes, load_id: str | None
+    uri: str,
+    files: Sequence[tuple[str, str]],
+    table: str,
+    wishes: own_service.Wishes,
+    load_id: str | None,
+    notify: Callable[[str], None],
 ) -> own_service.Loaded | None:
     """Load files, given by path and name, into a table of a shared folder; None when it has a load of this ID.
 
-    The load has a thread of its own, which Ctrl-C cannot stop in the midst of DuckDB's work.
+    `notify` is told what else is made. The load has a thread of its own, which Ctrl-C cannot stop in the midst of
+    DuckDB's work.
     """
     extras.need("service", "the local service")
     from svcctl.api import own_service
     from svcctl.service.events import shared
     from svcctl.service.events.load import Source, Wishes
 
-    sources = [Source(Path(path), name) for path, name in files]
+    given = [Source(Path(path), name) for path, name in files]
     asked = Wishes(wishes.time_field, wishes.time_format, wishes.format, wishes.types, wishes.replace, wishes.time_zone)
     gone = Event()
 
@@ -86,7 +92,8 @@ def load(
 
     with ThreadPoolExecutor(1) as thread:
         try:
-            loaded = thread.submit(shared.load_into, uri, os.environ, sources, table, asked, load_id, go_on).result()
+            loads = thread.submit(shared.load_into, uri, os.environ, given, table, asked, load_id, go_on, notify)
+            loaded = loads.result()
         finally:
             gone.set()
     return None if loaded is None else own_service.Loaded.from_json(asdict(loaded))

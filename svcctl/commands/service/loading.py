@@ -121,7 +121,7 @@ def load(
         if tables is None:
             loaded = own_service.load(svc.with_flags(profile=LOCAL).client, given, table, wishes)
         else:
-            found = folder.load(tables, given, table, wishes, load_id)
+            found = folder.load(tables, given, table, wishes, load_id, svc.diagnostics.note)
             if found is None:
                 svc.diagnostics.note(f"{table} has the load {load_id} already: nothing was loaded")
                 return

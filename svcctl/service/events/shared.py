@@ -48,9 +48,15 @@ def load_into(
     wishes: Wishes,
     load_id: str | None,
     go_on: Callable[[], None],
+    notify: Callable[[str], None],
 ) -> LoadResult | None:
-    """Load files into a table of a shared folder as `load` does; None when a load of this ID is in the table."""
+    """Load files into a table of a shared folder as `load` does; None when a load of this ID is in the table.
+
+    `notify` is told of a folder that had to be made.
+    """
     with opened(uri, environment, load_id=load_id) as engine:
+        if engine.lake.folder.make():
+            notify(f"made the folder {engine.lake.folder.uri}")
         if load_id is not None and engine.lake.has_load(table, load_id):
             return None
         loaded = load(engine, sources, table, wishes, go_on)

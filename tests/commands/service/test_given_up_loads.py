@@ -24,7 +24,8 @@ def loading() -> Iterator[Shell]:
     """A shell with a service of its own, and a file `large.csv` that takes it seconds to load."""
     with tempfile.TemporaryDirectory(prefix="svcctl-") as home:
         shell = Shell(Path(home), {"SVCCTL_DEMO_DAYS": "0", "TMPDIR": f"{home}/tmp"})
-        (shell.home / "tmp").mkdir()
+        for name in ("tmp", "folder"):
+            (shell.home / name).mkdir()
         start = datetime(2024, 1, 31)
         lines = (f"{start + timedelta(seconds=n // 10)},{-n},some text of event {n}\n" for n in range(1, ROWS))
         (shell.home / "large.csv").write_text("time,n,text\n" + "".join(lines))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from os import close
 from pathlib import Path
 
-from svcctl.errors import Unavailable, UsageError
+from svcctl.errors import Unavailable, UsageError, reason
 from svcctl.files import lock
 from svcctl.service_settings import absolute
 from svcctl.storage import Storage
@@ -23,11 +23,7 @@ class Folder:
 
     def __init__(self, uri: str, environment: Mapping[str, str], lock_file: Path | None = None) -> None:
         self.uri = absolute(uri).rstrip("/")
-        scheme, separator, _ = self.uri.partition("://")
-        if separator and scheme not in SCHEMES:
-            raise UsageError(
-                f"'{uri}' cannot hold tables", hint="name a path, hdfs://host:port/path or s3://bucket/path"
-            )
+        _check(uri)
         storage, name = open_target(f"{self.uri}/-", environment)
         self.storage: Storage = storage
         self.local = Path(self.uri) if "://" not in self.uri else None
@@ -45,6 +41,21 @@ class Folder:
         with self.reading():
             folders = self.storage.folders(self.name("").rstrip("/"))
             return sorted(name for name in folders if not name.startswith("."))
+
+    def make(self) -> bool:
+        """Make a local folder that is not there; whether it was. UsageError when it would not be in a folder."""
+        if self.local is None or self.local.is_dir():
+            return False
+        if not self.local.parent.is_dir():
+            raise UsageError(
+                f"cannot make the shared folder {self.uri}: there is no folder {self.local.parent}",
+                hint="check its path; if it is right, make the folder, or mount its disk",
+            )
+        try:
+            self.local.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"cannot make the shared folder {self.uri}: {reason(error)}") from None
+        return True
 
     def require(self) -> None:
         """Unavailable when a folder that had tables has none: a disk that is not mounted is such a folder.
@@ -120,3 +131,15 @@ class Folder:
             return self.storage.put_new(name, b"first") and not self.storage.put_new(name, b"second")
         finally:
             self.storage.remove(name)
+
+
+def _check(uri: str) -> None:
+    """UsageError for what is neither a path nor the URL of a place: `s3:/bucket` would be a folder named `s3:`."""
+    scheme, separator, rest = uri.partition("://")
+    meant = scheme if separator else uri.partition(":")[0]
+    if (separator and meant not in SCHEMES) or (not separator and ":" in uri and meant in SCHEMES):
+        raise UsageError(f"'{uri}' cannot hold tables", hint="name a path, hdfs://host:port/path or s3://bucket/path")
+    if separator and not rest.partition("/")[0]:
+        raise UsageError(
+            f"'{uri}' names no {SCHEMES[meant].place}", hint=f"write {meant}://{SCHEMES[meant].place}/path"
+        )

@@ -259,6 +259,9 @@ _svcctl_place() {
     *' --table' | *' -t')
         kind=loaded
         ;;
+    *' --role')
+        words=(OWNER ADMIN USER)
+        ;;
     'svcctl job show '* | 'svcctl job restart '* | 'svcctl job rm '* | 'svcctl job wait '* | 'svcctl job watch '*)
         kind=jobs
         ;;

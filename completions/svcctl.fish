@@ -173,6 +173,8 @@ function __svcctl_place --no-scope-shadowing
         set words RUNNING '' STOPPED '' COMPLETED '' REMOVED ''
         case '* --table' '* -t'
         set kind loaded
+        case '* --role'
+        set words OWNER '' ADMIN '' USER ''
         case 'svcctl job show *' 'svcctl job restart *' 'svcctl job rm *' 'svcctl job wait *' 'svcctl job watch *'
         set kind jobs
         case 'svcctl job stop *'

@@ -64,7 +64,11 @@ ApplicationsOpt = Annotated[
     list[str] | None, typer.Option("--application", metavar="NAME", help="An application of the plan; repeatable.")
 ]
 GenericOpt = Annotated[bool, typer.Option("--generic", help="Include it in every domain, whatever its plan.")]
-RoleOpt = Annotated[str, typer.Option("--role", metavar="ROLE", help="OWNER makes the user an ADMIN and the owner.")]
+RoleOpt = Annotated[
+    str,
+    typer.Option("--role", metavar="ROLE", help="OWNER makes the user an ADMIN and the owner."),
+    Completes(words=("OWNER", "ADMIN", "USER")),
+]
 
 app = App(help="Manage keys, resellers, plans and users of the service.", no_args_is_help=True)
 

@@ -20,6 +20,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, case, func
 from sqlalchemy import delete as delete_
 
 from svcctl.api.models import DomainStatus
+from svcctl.api.suggest import did_you_mean
 from svcctl.errors import SvcctlError, UsageError
 from svcctl.service import schema
 from svcctl.service.provisioning import offers
@@ -31,9 +32,11 @@ MAX_NAME = 64
 """Characters of a full name with its @ part. The interface has a bound and does not show its value."""
 OWNER = "OWNER"
 ADMIN = "ADMIN"
+USER = "USER"
 
 _DOMAINS, _MEMBERS = schema.domains.c, schema.members.c
 _COLUMNS = [_DOMAINS[name] for name in ("id", "name", "reseller", "plan", "time", "volume")]
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 _LABEL = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
 
 
@@ -238,12 +241,20 @@ def set_status(store: Store, name: str, status: DomainStatus) -> None:
 def assign(store: Store, name: str, email: str, role: str) -> None:
     """Add a user to a domain, or change the user's role there.
 
-    OWNER sets the role ADMIN and marks the user as the owner, in place of the former one. UsageError when the first
-    user of a domain is not its owner, or the owner would become a user without another owner.
+    OWNER sets the role ADMIN and marks the user as the owner, in place of the former one. UsageError when the email
+    or the role is none, the first user of a domain is not its owner, or the owner would become a user without another
+    owner.
     """
     owner = role == OWNER
+    if not _EMAIL.fullmatch(email):
+        raise UsageError(f"'{email}' is not an email address", hint="write it as in ann@acme.example")
     with store.transaction() as connection:
         domain = find(connection, name)
+        custom = connection.scalars(select(schema.roles.c.name).where(schema.roles.c.domain == domain.id))
+        known = [OWNER, ADMIN, USER, *sorted(custom)]
+        if role not in known:
+            hint = did_you_mean(role, known) or f"roles are: {', '.join(known)}"
+            raise UsageError(f"{name} has no role '{role}'", hint=hint)
         members = _members(connection, domain.id)
         if not owner and not members:
             raise UsageError(f"the first user of {name} must be its owner", hint=f"assign one with --role {OWNER}")

@@ -313,6 +313,22 @@ def test_the_role_owner_becomes_admin_and_the_mark_of_an_owner(store: Store) -> 
     ]
 
 
+def test_a_user_has_a_role_of_the_domain(store: Store) -> None:
+    create(store)
+    domains.assign(store, "acme@north", "ann@acme.example", "OWNER")
+    account = accounts.issue(store, domain="acme@north", administrator=True)
+    roles.create(store, account, "acme@north", {"name": "Reader", "policies": [], "applications": "*"})
+    domains.assign(store, "acme@north", "bob@acme.example", "Reader")
+    with pytest.raises(UsageError, match=r"^acme@north has no role 'reader'$") as caught:
+        domains.assign(store, "acme@north", "bob@acme.example", "reader")
+    assert caught.value.hint == "did you mean 'Reader'?"
+    _, users = domains.get(store, "north", "acme")
+    assert [(user.email, user.role) for user in users] == [
+        ("ann@acme.example", "ADMIN"),
+        ("bob@acme.example", "Reader"),
+    ]
+
+
 def test_another_owner_takes_the_mark_over(store: Store) -> None:
     create(store)
     domains.assign(store, "acme@north", "ann@acme.example", "OWNER")

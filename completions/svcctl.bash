@@ -51,7 +51,7 @@ _svcctl_place() {
         words=(--format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl export status 0' | 'svcctl export verify 0')
-        kind=states
+        kind=exports
         ;;
     'svcctl export verify -' | 'svcctl help -' | 'svcctl job -' | 'svcctl domain -' | 'svcctl role -' | 'svcctl role export -' | 'svcctl profile -' | 'svcctl profile use -' | 'svcctl profile edit -' | 'svcctl service -' | 'svcctl service start -' | 'svcctl service stop -' | 'svcctl service restart -' | 'svcctl service accounts -' | 'svcctl service accounts status -' | 'svcctl service queries -' | 'svcctl service queries show -')
         words=(--profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
@@ -365,6 +365,12 @@ _svcctl() {
         fi
     fi
     [[ $kind == roles || $kind == columns ]] && argument=$of
+    if [[ $kind == exports ]]; then # files, and the names of states
+        compopt -o filenames 2>/dev/null
+        while IFS= read -r word; do
+            words+=("$word")
+        done < <(compgen -f -- "$cur")
+    fi
     case $kind in
     files)
         compopt -o filenames 2>/dev/null

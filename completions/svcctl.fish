@@ -35,7 +35,7 @@ function __svcctl_place --no-scope-shadowing
         case 'svcctl export status -' 'svcctl job show -' 'svcctl job restart -' 'svcctl domain show -' 'svcctl role show -' 'svcctl role lint -' 'svcctl profile show -' 'svcctl profile check -' 'svcctl service status -'
         set words --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl export status 0' 'svcctl export verify 0'
-        set kind states
+        set kind exports
         case 'svcctl export verify -' 'svcctl help -' 'svcctl job -' 'svcctl domain -' 'svcctl role -' 'svcctl role export -' 'svcctl profile -' 'svcctl profile use -' 'svcctl profile edit -' 'svcctl service -' 'svcctl service start -' 'svcctl service stop -' 'svcctl service restart -' 'svcctl service accounts -' 'svcctl service accounts status -' 'svcctl service queries -' 'svcctl service queries show -'
         set words --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl range -'
@@ -292,12 +292,12 @@ function __svcctl
                 set kind tables
                 set follows ' where' ' select' ' group'
             end
-        case files
+        case files exports
             set typed (string replace -- "$before" '' $cur)
             for file in (__fish_complete_path $typed)
                 printf '%s%s\n' $before $file
             end
-            return
+            test "$kind" = files; and return
     end
     if test (count $words) -gt 0
         printf "$before%s\t%s\n" $words

@@ -154,6 +154,7 @@ KINDS = {
     "queries": Kind(_saved_queries),
     "domains": Kind(_domains, 30),
     "states": Kind(_states),
+    "exports": Kind(_states),
 }
 
 

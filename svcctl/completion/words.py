@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from svcctl.api.dates import Operator
     from svcctl.api.destinations import Parameter
 
-FILES, QUERY = "files", "query"
-"""The kinds that scripts complete by themselves: file names, and the text of a query, in which tables have names. The
-other kinds are rows of `svcctl.completion.names`."""
+FILES, QUERY, EXPORTS = "files", "query", "exports"
+"""The kinds that scripts complete by themselves: file names, the text of a query, in which tables have names, and the
+files and states of exports. The other kinds are rows of `svcctl.completion.names`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ from support import ROOT
 from support.shells import Shell
 from support.terminal import COMMANDS, PROMPT, Terminal, open_shell
 
+from svcctl.exports.state import State, States
+
 SCRIPTS = ROOT / "completions"
 SOURCES = {
     "bash": f"source {SCRIPTS}/svcctl.bash",
@@ -126,6 +128,17 @@ def test_file_names_are_completed_for_options_that_take_a_file(prompt: Prompt) -
     (home / "plain.q").write_text("from auth.all")
     prompt.completed("svcctl query --file=pla", "svcctl query --file=plain.q")
     assert prompt.calls() == []
+
+
+def test_an_export_is_completed_by_its_state_and_by_its_file(prompt: Prompt) -> None:
+    home = prompt.calls_file.parent
+    States(home / ".local/state/svcctl/exports").save("nightly", State("ab" * 32, "a.csv", 0, 3600))
+    (home / "overview.csv.gz").write_bytes(b"")
+    (home / "days").mkdir()
+    (home / "days" / "the first.csv").write_bytes(b"")
+    prompt.completed("svcctl export verify ove", "svcctl export verify overview.csv.gz")
+    prompt.completed("svcctl export verify days/t", "svcctl export verify days/the\\ first.csv")
+    prompt.completed("svcctl export status nig", "svcctl export status nightly")
 
 
 def test_profiles_are_completed_by_name(prompt: Prompt) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from svcctl.commands.export.moments import moment
-from svcctl.completion.words import Completes
+from svcctl.completion.words import EXPORTS, Completes
 from svcctl.context import Context
 from svcctl.errors import IncompleteResult
 from svcctl.options import FormatOpt
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from svcctl.exports.windows import Window
 
 NameArg = Annotated[
-    str, typer.Argument(metavar="NAME|PATH", help="A state, or PATH as given to -o."), Completes("states")
+    str, typer.Argument(metavar="NAME|PATH", help="A state, or PATH as given to -o."), Completes(EXPORTS)
 ]
 
 

@@ -94,6 +94,12 @@ _svcctl() {
         fi
     fi
     [[ $kind == roles || $kind == columns ]] && argument=$of
+    if [[ $kind == exports ]]; then # files, and the names of states
+        compopt -o filenames 2>/dev/null
+        while IFS= read -r word; do
+            words+=("$word")
+        done < <(compgen -f -- "$cur")
+    fi
     case $kind in
     files)
         compopt -o filenames 2>/dev/null

@@ -112,12 +112,12 @@ function __svcctl
                 set kind tables
                 set follows ' where' ' select' ' group'
             end
-        case files
+        case files exports
             set typed (string replace -- "$before" '' $cur)
             for file in (__fish_complete_path $typed)
                 printf '%s%s\n' $before $file
             end
-            return
+            test "$kind" = files; and return
     end
     if test (count $words) -gt 0
         printf "$before%s\t%s\n" $words

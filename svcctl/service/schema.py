@@ -187,3 +187,10 @@ jobs = _table(
 events are, if not every process has them. `holder`, `fence` and `expires` are the lease of the process that runs it;
 `generated` and `reached` are what that process tells of it."""
 Index("jobs_by_domain", jobs.c.domain)
+
+folder = _table(
+    "folder",
+    Column("identity", TEXT, primary_key=True),
+    Column("uri", TEXT, nullable=False),
+)
+"""The shared folder of a shared state, as it was named last; one row, or none before there is one."""

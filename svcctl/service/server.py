@@ -25,6 +25,7 @@ from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.joined import JoinedEngine
 from svcctl.service.events import demo
+from svcctl.service.events.same_folder import require_same
 from svcctl.service.events.shared import opened
 from svcctl.service.http.app import build, settle
 from svcctl.service.http.connection import Connection, Limits
@@ -34,6 +35,7 @@ from svcctl.service.jobs.delivery import deliver
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.provisioning.seed import open_store
 from svcctl.service.service import Service
+from svcctl.service.store import Store
 from svcctl.service_settings import (
     ACCESS_DAYS,
     ACCESS_EVENTS,
@@ -142,7 +144,7 @@ def serve(
         demo.extend(own, datetime.now(UTC), ready.progress, history)
         live = frozenset((ACCESS_TABLE, *(demo.TABLES if history else ())))
         uri, on = tables or TABLES.read(os.environ), engine or ENGINE.read(os.environ)
-        joined = closing.enter_context(_engine(own, uri, on, live))
+        joined = closing.enter_context(_engine(own, store, uri, on, live))
         executor = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
         closing.callback(executor.shutdown, cancel_futures=True)
         service = Service(
@@ -182,7 +184,9 @@ def serve(
 
 
 @contextmanager
-def _engine(own: DuckDBEngine, uri: str | None, on: str | None, live: Collection[str]) -> Iterator[Engine]:
+def _engine(
+    own: DuckDBEngine, store: Store, uri: str | None, on: str | None, live: Collection[str]
+) -> Iterator[Engine]:
     """The engine of all tables: those in the service's own file, and those in a shared folder if there is one.
 
     Plans over the shared ones run `on` the embedded engine, or on Spark at a URI.
@@ -192,11 +196,12 @@ def _engine(own: DuckDBEngine, uri: str | None, on: str | None, live: Collection
         if on is not None:
             hint = f"name the folder with --tables or {TABLES.environment}"
             raise UsageError("--engine needs tables in a shared folder, which Spark reads as well", hint=hint)
+        require_same(store, None)
         yield own
         return
     with opened(uri, os.environ) as shared:
-        if shared.lake.folder.make():
-            _log.info("made the shared folder %s", shared.lake.folder.uri)
+        require_same(store, shared.lake.folder)
+        shared.lake.folder.make()
         shared.tables()
         if on is None:
             yield JoinedEngine(own, shared, live)

@@ -126,6 +126,7 @@ LIBRARIES = {
     "rich": {"terminal"},
     "psycopg": {"service.databases.postgresql"},
     "sqlalchemy": {
+        "service.events.same_folder",
         "service.databases",
         "service.jobs.leases",
         "service.jobs.stored",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,9 +18,14 @@ from svcctl.storage.targets import SCHEMES, open_target
 LOCK_SECONDS = 60.0
 """How long a commit waits for the lock."""
 
+_log = logging.getLogger("svcctl.service")
+
 
 class Folder:
     """A folder that holds tables. `lock_file` is a path that all writers share, for a store that needs one."""
+
+    IDENTITY = ".svcctl"
+    """The object below a folder that tells it from others, wherever it is mounted."""
 
     def __init__(self, uri: str, environment: Mapping[str, str], lock_file: Path | None = None) -> None:
         self.uri = absolute(uri).rstrip("/")
@@ -55,7 +61,25 @@ class Folder:
             self.local.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise UsageError(f"cannot make the shared folder {self.uri}: {reason(error)}") from None
+        _log.info("made the shared folder %s", self.uri)
         return True
+
+    def identity(self) -> str | None:
+        """What tells this folder from others; None when it was not given an identity yet."""
+        name = self.name(self.IDENTITY)
+        with self.reading():
+            found = self.storage.size(name) is not None and b"".join(self.storage.read(name))
+        return found.decode(errors="replace").strip() if found else None
+
+    def identify(self) -> str:
+        """The identity of this folder, which is given one if it has none. UsageError when it cannot be written."""
+        if (known := self.identity()) is not None:
+            return known
+        with self.writing():
+            self.put_new(self.IDENTITY, uuid.uuid4().hex.encode())
+        found = self.identity()
+        assert found is not None
+        return found
 
     def require(self) -> None:
         """Unavailable when a folder that had tables has none: a disk that is not mounted is such a folder.

@@ -17,7 +17,15 @@ from svcctl.api.suggest import did_you_mean
 from svcctl.service.language import tree
 from svcctl.service.language.errors import QueryError, Refused, one_of
 from svcctl.service.language.functions import FUNCTIONS, Function, common
-from svcctl.service.language.habits import COMMENT, comparison_answer, function_answer, network_answer, text_answer
+from svcctl.service.language.habits import (
+    COMMENT,
+    address_answer,
+    column_answer,
+    comparison_answer,
+    function_answer,
+    network_answer,
+    text_answer,
+)
 from svcctl.service.language.sql import (
     INTEGERS,
     NUMBERS,
@@ -57,7 +65,7 @@ _CONVERSIONS = {
     (Type.STR, Type.TIMESTAMP): "parsedate converts a string to a timestamp",
     (Type.TIMESTAMP, Type.INT4): "timestamp(…) converts milliseconds to a timestamp",
     (Type.TIMESTAMP, Type.INT8): "timestamp(…) converts milliseconds to a timestamp",
-    (Type.STR, Type.IP4): "write the address without quotes, or ip4(…)",
+    (Type.STR, Type.IP4): "ip4(…) converts a string to an address",
     (Type.STR, Type.INT4): "str(…) converts to a string, int(…) to a number",
     (Type.STR, Type.INT8): "str(…) converts to a string, int8(…) to a number",
     (Type.STR, Type.FLOAT8): "str(…) converts to a string, float8(…) to a number",
@@ -125,6 +133,7 @@ class Scope:
             grouped = self.aggregates is not None
             hint = "after group there are only its keys and aggregates; first(…) keeps a value" if grouped else None
             hint = hint or "an earlier select left it out"
+        hint = hint or column_answer(column.name)
         raise QueryError(f"no column '{column.name}'", column.at, hint=hint or _among("columns", self.columns))
 
     def _compared(self, expr: tree.Expr) -> Value:
@@ -267,7 +276,8 @@ def _literal(context: Context, literal: tree.Literal) -> Value:
             return Value(number(int(written or 0)), Type.INT4, written)
         case Type.FLOAT8:
             return Value(context.cast(string(repr(written)), Type.FLOAT8), Type.FLOAT8, written)
-    return Value(context.cast(number(int(written or 0)), literal.type), literal.type)
+    value = context.cast(number(int(written or 0)), literal.type)
+    return Value(value, literal.type, written if literal.type is Type.IP4 else None)
 
 
 def _calculate(context: Context, left: Value, operator: str, right: Value, at: tree.Expr) -> Value:
@@ -326,9 +336,28 @@ def _check_comparable(left: Value, right: Value, at: tree.Expr) -> None:
         raise QueryError(f"cannot compare {left.type} with {right.type}", at.at)
     if common(left.type, right.type) is None:
         text, other = (left, right) if left.type is Type.STR else (right, left)
-        hint = comparison_answer(str(text.written), str(other.type)) if text.written is not None else None
+        hint = None
+        if text.written is not None:
+            hint = comparison_answer(str(text.written), other.type)
+        elif text.type is Type.STR and other.type is Type.IP4 and other.written is not None:
+            hint = address_answer(int(other.written))
+        elif Type.TIMESTAMP in (left.type, right.type) and (date := _unquoted_date(at)):
+            hint = comparison_answer(date, Type.TIMESTAMP)
         hint = hint or _CONVERSIONS.get((left.type, right.type)) or _CONVERSIONS.get((right.type, left.type))
         raise QueryError(f"cannot compare {left.type} with {right.type}", at.at, hint=hint)
+
+
+def _unquoted_date(at: tree.Expr) -> str | None:
+    """The date that somebody compared without quotes: it is read as two subtractions."""
+    operands = (at.first, *(operand for _, operand in at.rest)) if isinstance(at, tree.Comparison) else (at,)
+    for operand in operands:
+        match operand:
+            case tree.Arithmetic(
+                tree.Literal(Type.INT4, year),
+                (("-", tree.Literal(Type.INT4, month)), ("-", tree.Literal(Type.INT4, day))),
+            ):
+                return f"{year:04}-{month:02}-{day:02}"
+    return None
 
 
 def _among(what: str, names: Mapping[str, object]) -> str:

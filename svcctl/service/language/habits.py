@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+from svcctl.api.suggest import nearest
 
 NEAR = 300
 """Characters before and after an error that are looked at: the patterns stay cheap however long the query is."""
@@ -22,14 +25,19 @@ _HIDDEN = re.compile(r"""\"(?:[^"\\\n\r]|\\.)*\"?|'(?:[^'\\\n\r]|\\.)*'?|`[^`\n\
 class Habit:
     """A pattern, and what to write instead: a sentence, or a function of the texts of the pattern's groups.
 
+    A function that returns None leaves the place to later rows.
     The error's place is where the pattern begins, or its group `at`.
     """
 
     pattern: re.Pattern[str]
-    answer: str | Callable[..., str]
+    answer: str | Callable[..., str | None]
 
 
-def _row(pattern: str, answer: str | Callable[..., str], flags: re.RegexFlag = re.IGNORECASE) -> Habit:
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_CLAUSES = ("from", "where", "select", "group", "every", "by", "limit", "offset", "pragma", "as")
+
+
+def _row(pattern: str, answer: str | Callable[..., str | None], flags: re.RegexFlag = re.IGNORECASE) -> Habit:
     return Habit(re.compile(pattern, flags), answer)
 
 
@@ -38,18 +46,44 @@ def _like(negated: str | None, literal: str | None) -> str:
     return f'write not (… ~ nameglob("{glob}"))' if negated else f'write ~ nameglob("{glob}")'
 
 
+def _ilike(operand: str | None, at: str, literal: str | None) -> str:
+    """`->>` for a part and eqic for a whole text ignore case; other patterns are of the text in lower case."""
+    operand, text = operand or "…", (literal or '"%adm%"')[1:-1]
+    part = text.strip("%")
+    if "%" in part or "_" in part:
+        found = f'lower({operand}) ~ nameglob("{text.lower().replace("%", "*").replace("_", "?")}")'
+    elif text == f"%{part}%":
+        found = f'{operand} ->> "{part}"'
+    elif "%" not in text:
+        found = f'eqic({operand}, "{part}")'
+    else:
+        found = f'{"starts" if text.endswith("%") else "ends"}with(lower({operand}), "{part.lower()}")'
+    return f"write not ({found})" if at[0] in "nN" else f"write {found}"
+
+
 def _in(operand: str, negated: str | None, options: str) -> str:
     within = f"{operand} in {{{options.strip()}}}"
     return f"write not ({within})" if negated else f"write {within}"
 
 
+def _unit(name: str, at: str, count: str, unit: str) -> str:
+    if name == "eventdate":
+        return _length(count, unit)
+    seconds = int(count) * _SECONDS[unit.lower()]
+    return f"write a number: {seconds * 1000} if {name} is in milliseconds, {seconds} if it is in seconds"
+
+
 def _length(count: str, unit: str) -> str:
-    seconds = int(count) * {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}[unit.lower()]
+    seconds = int(count) * _SECONDS[unit.lower()]
     return f"moments are counted in milliseconds: epoch(eventdate) > epoch(now()) - {seconds * 1000}"
 
 
 def _quoted(text: str) -> str:
     return f'text is in quotes: "{text}"; in a shell, put the query in single quotes'
+
+
+def _named(name: str) -> str | None:
+    return None if nearest(name, _CLAUSES) else f"write as {name}"
 
 
 _ONE_TABLE = "a query reads one table: run a query for each"
@@ -77,7 +111,8 @@ HABITS = (
     _row(r"\bhaving\b", "write where after the select of the group: group by user select count() as n where n > 5"),
     _row(r"\blimit\s+(\d+)\s*(?P<at>,)\s*(\d+)", lambda skip, _, count: f"write offset {skip} limit {count}"),
     # conditions
-    _row(r"\b(not\s+)?i?like\b(?:\s*([\"'] *[\"']))?", _like),
+    _row(r"(?:([\w.`]+)\s+)?\b(?P<at>(?:not\s+)?ilike)\b(?:\s*([\"'] *[\"']))?", _ilike),
+    _row(r"\b(not\s+)?like\b(?:\s*([\"'] *[\"']))?", _like),
     _row(
         r"([\w.`]+)\s+(?P<at>(?:i?contains|has|includes))\s+([\"'] *[\"'])",
         lambda name, _, part: f"write {name} -> {part}",
@@ -104,6 +139,10 @@ HABITS = (
         lambda operand, _, options: _in(operand, "not", options),
     ),
     _row(r"\bcase\s+when\b", "write ifthenelse(condition, value, other value)"),
+    _row(
+        r"([\w.`]+)\s*([<>]=?|!?=)\s*([^\s,]+)\s+(and|or)\s+(?P<at>([<>]=?|!?=)\s*([^\s,)]+))",
+        lambda name, sign, low, word, _, other, high: f"write {name} {sign} {low} {word} {name} {other} {high}",
+    ),
     # operators
     _row(r"==+", "write ="),
     _row(r"<>", "write !="),
@@ -149,9 +188,13 @@ HABITS = (
         r"\bgroup\s+(?P<at>by)\s+(?:\w+\s*[=(]\s*)?(?:\w+\s*,\s*)?(\d{1,6}[smhd])\b",
         lambda _, period: f"write group every {period}",
     ),
+    _row(r"([\w.`]+)\s*(?:[<>]=?|!?=)\s*(?P<at>(\d{1,9})([smhdw]))\b", _unit),
     _row(r"(?<![\w.])(?<!every - )(\d{1,9})([smhdw])\b", _length),
     _row(r"\b(?:re|nameglob)\s*\(\s*(?P<at>[^\s\"'`()][^\"'`()\n]{0,80})\)", _quoted),
-    _row(r"(?:\bselect|,)\s*\w+\([^()]{0,80}\)\s+(?P<at>[a-z_]\w*)", lambda name: f"write as {name}"),
+    _row(
+        rf"(?:\bselect|,)\s*(?!(?:{'|'.join(_CLAUSES)})\b)(?:\w+\([^()]{{0,80}}\)|[\w.`]{{1,80}})\s+(?P<at>[a-z_]\w*)",
+        _named,
+    ),
     # last, since much can follow a comparison
     _row(r"(?:=|->>?|~)\s*(?P<at>[^\s\"'`(){},=<>~\d][^\s\"'`(){},=<>~]*)", _quoted),
 )
@@ -168,7 +211,8 @@ def answer(text: str, index: int) -> tuple[int, str] | None:
                 if isinstance(habit.answer, str):
                     return at, habit.answer
                 groups = [text[start + first : start + last] if first >= 0 else None for first, last in match.regs[1:]]
-                return at, habit.answer(*groups)
+                if (said := habit.answer(*groups)) is not None:
+                    return at, said
     return None
 
 
@@ -207,8 +251,10 @@ _ELSEWHERE = {
     "nullif": "write ifthenelse(x = y, null, x)",
 }
 _NETWORK = re.compile(r"\d+(?:\.\d+){3}(?:/\d+)?", re.ASCII)
+_ADDRESS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
+_PERIODS = {"second": "s", "minute": "m", "hour": "h", "day": "d"}
 _PERCENTILE = re.compile(r"p(?:erc)?(\d{1,2})")
 
 
@@ -227,10 +273,26 @@ def network_answer(text: str) -> str | None:
 
 def comparison_answer(text: str, other: str) -> str | None:
     """What to write instead of a literal string that is compared with a value of another type, by the type's name."""
+    if other == "ip4":
+        return f"an address is written without quotes: {text}" if _ADDRESS.fullmatch(text) else None
     if other == "timestamp" and _DATE.match(text):
         return f'--from and --to choose the dates; here write parsedate("{text[:10]}", "yyyy-MM-dd")'
     if other in ("int4", "int8", "float8") and _NUMBER.fullmatch(text):
         return f"a number is written without quotes: {text}; int(…) makes one of a text"
+    return None
+
+
+def address_answer(number: int) -> str:
+    """What to write instead of an address, by its number, that is compared with text."""
+    return (
+        f'an address in a column of text is in quotes: "{IPv4Address(number)}"; or write ip4(…) = {IPv4Address(number)}'
+    )
+
+
+def column_answer(name: str) -> str | None:
+    """What to write instead of the name of a part of a date, where a table has no such column."""
+    if (unit := _PERIODS.get(name.casefold())) is not None:
+        return f"write group every 1{unit}, or {name.casefold()}(eventdate)"
     return None
 
 

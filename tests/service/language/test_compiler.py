@@ -170,7 +170,20 @@ ERRORS = {
     "from web.data where user = 1": "line 1, column 26: cannot compare str with int4"
     " (str(…) converts to a string, int(…) to a number)",
     "from web.data where ip = '10.0.0.1'": "line 1, column 24: cannot compare ip4 with str"
-    " (write the address without quotes, or ip4(…))",
+    " (an address is written without quotes: 10.0.0.1)",
+    "from web.data where ip = user": "line 1, column 24: cannot compare ip4 with str"
+    " (ip4(…) converts a string to an address)",
+    "from web.data where user = 10.0.0.1": "line 1, column 26: cannot compare str with ip4"
+    ' (an address in a column of text is in quotes: "10.0.0.1"; or write ip4(…) = 10.0.0.1)',
+    "from web.data where user in {10.0.0.1}": "line 1, column 30: cannot compare str with ip4"
+    ' (an address in a column of text is in quotes: "10.0.0.1"; or write ip4(…) = 10.0.0.1)',
+    "from web.data where ip in {'10.0.0.1'}": "line 1, column 28: cannot compare ip4 with str"
+    " (an address is written without quotes: 10.0.0.1)",
+    "from web.data where eventdate >= 2024-01-31": "line 1, column 31: cannot compare timestamp with int8"
+    ' (--from and --to choose the dates; here write parsedate("2024-01-31", "yyyy-MM-dd"))',
+    "from web.data where eventdate > 5": "line 1, column 31: cannot compare timestamp with int4"
+    " (timestamp(…) converts milliseconds to a timestamp)",
+    "from web.data group by hour": "line 1, column 24: no column 'hour' (write group every 1h, or hour(eventdate))",
     "from web.data where status = '500'": "line 1, column 28: cannot compare int4 with str"
     " (a number is written without quotes: 500; int(…) makes one of a text)",
     "from web.data where eventdate > '2024-01-01'": "line 1, column 31: cannot compare timestamp with str"

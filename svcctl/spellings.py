@@ -110,6 +110,7 @@ _TEST = ("check", "lint", "verify", "status")
 MEANT: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("delete", "del", "remove", "destroy", "unset", "purge", "erase", "forget"), _REMOVE),
     **dict.fromkeys(("rm", "unload"), ("drop",)),
+    **dict.fromkeys(("save", "store", "put"), ("set",)),
     **dict.fromkeys(("drop",), ("rm",)),
     **dict.fromkeys(("kill", "cancel", "abort", "pause", "halt", "terminate", "suspend", "end", "down"), _STOP),
     **dict.fromkeys(("resume", "continue", "unpause", "up", "run", "launch"), _START),
@@ -148,6 +149,8 @@ COMMANDS: Mapping[str, str] = {
     **{f"{verb} {noun}": command for verb in _READING for noun, command in _LISTED.items()},
     "lint": "role lint FILE",
     "configs": "profile list",
+    "queries": "service queries list",
+    **dict.fromkeys((f"queries {verb}" for verb in ("save", "set", "add")), "service queries set ID 'from …'"),
     **dict.fromkeys(("login", "auth", "connect", "config", "configure", "init", "setup"), "profile set NAME"),
     **dict.fromkeys(("check", "ping", "doctor", "test", "whoami"), "profile check"),
     **dict.fromkeys(("use", "switch"), "profile use NAME"),

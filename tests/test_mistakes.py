@@ -51,6 +51,9 @@ SEE = "see 'svcctl query --help'"
         ("schema", "no such command 'schema'\nhint: use: svcctl tables TABLE"),
         ("get jobs", "no such command 'get'\nhint: use: svcctl job list"),
         ("get /search/jobs", "no such command 'get'\nhint: use: svcctl api GET /search/jobs"),
+        ("queries", "no such command 'queries'\nhint: use: svcctl service queries list"),
+        ("queries save x", "no such command 'queries'\nhint: use: svcctl service queries set ID 'from …'"),
+        ("service queries save x y", "no such command 'save'\nhint: use: svcctl service queries set x y"),
         ("login", "no such command 'login'\nhint: use: svcctl profile set NAME"),
         # Options
         (
@@ -73,6 +76,10 @@ SEE = "see 'svcctl query --help'"
         ("service rest", "no such command 'rest'\nhint: see 'svcctl service --help'"),
         ("help job nope", "no such command 'nope'\nhint: see 'svcctl job --help'"),
         ("help date", "no help topic or command 'date'\nhint: did you mean 'svcctl help dates'?"),
+        (
+            "help CRON",
+            "no help topic or command 'CRON'\nhint: CRON is in 'svcctl help export' and 'svcctl help recipes'",
+        ),
         (
             "help nonsense",
             "no help topic or command 'nonsense'\nhint: 'svcctl help' lists the topics, 'svcctl --help' the commands",

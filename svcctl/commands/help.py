@@ -43,9 +43,9 @@ def help_(ctx: typer.Context, topic: TopicArg = None) -> None:
 
 
 def _nearest(topic: str) -> str:
-    near = nearest(topic, [*pages.TOPICS, *pages.PARTS, *NOUNS])
-    return (
-        f"did you mean 'svcctl help {near}'?"
-        if near
-        else "'svcctl help' lists the topics, 'svcctl --help' the commands"
-    )
+    if near := nearest(topic, [*pages.TOPICS, *pages.PARTS, *NOUNS]):
+        return f"did you mean 'svcctl help {near}'?"
+    if topics := pages.holding(topic):
+        found = " and ".join(f"'svcctl help {one}'" for one in topics[:2])
+        return f"{topic} is in {found}"
+    return "'svcctl help' lists the topics, 'svcctl --help' the commands"

@@ -36,6 +36,15 @@ def of_word(word: str) -> str | None:
     return "\n\n".join([*found, "All functions: svcctl help functions"]) if found else None
 
 
+def holding(word: str) -> list[str]:
+    """The topics whose pages have the word, those with the most of it first."""
+    import re
+
+    whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
+    counts = {topic: len(whole.findall(read(topic))) for topic in TOPICS}
+    return sorted((topic for topic, count in counts.items() if count), key=lambda topic: -counts[topic])
+
+
 def read(topic: str) -> str:
     """The page of a topic, or its part of a page, without the newline at its end."""
     if topic in PARTS:

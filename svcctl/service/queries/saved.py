@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import delete, select
 
+from svcctl.api.suggest import did_you_mean
 from svcctl.errors import NotFound, Place, ServiceError, UsageError
 from svcctl.service.schema import queries
 from svcctl.service.store import Store, replace
@@ -34,8 +35,9 @@ def get(store: Store, id: str) -> SavedQuery:
     """The query of an ID. NotFound when there is none."""
     with store.reading() as connection:
         row = connection.execute(select(queries).where(queries.c.id == id)).mappings().one_or_none()
+        known = [] if row else connection.execute(select(queries.c.id)).scalars().all()
     if row is None:
-        raise NotFound(f"no saved query '{id}'")
+        raise NotFound(f"no saved query '{id}'", hint=did_you_mean(id, known))
     return SavedQuery(**row)
 
 

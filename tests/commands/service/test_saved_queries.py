@@ -43,6 +43,17 @@ def test_an_id_that_nobody_saved_is_not_found(service: Shell, verb: tuple[str, .
     assert (done.returncode, done.stdout, done.stderr) == (4, "", "svcctl: error: no saved query 'nope'\n")
 
 
+def test_a_mistyped_id_is_answered_with_the_one_that_is_saved(service: Shell) -> None:
+    assert service("service", "queries", "set", "failures", "from sample").returncode == 0
+    shown = service("service", "queries", "show", "failure")
+    assert (shown.returncode, shown.stderr) == (
+        4,
+        "svcctl: error: no saved query 'failure'\nhint: did you mean 'failures'?\n",
+    )
+    run = service("query", "--query-id", "failure", *DAY)
+    assert (run.returncode, run.stderr.partition("\n")[2]) == (4, "hint: did you mean 'failures'?\n")
+
+
 @pytest.mark.parametrize("format", ["csv", "json/simple", "xls", "table"])
 def test_running_an_unknown_id_is_not_found_in_every_format(service: Shell, format: str) -> None:
     done = service("query", "--query-id", "nope", *DAY, "-f", format)

@@ -164,7 +164,7 @@ _svcctl_place() {
         words=(--tables --keep --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl service copy -')
-        words=(--to --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        words=(--to --yes --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl service copy --to' | 'svcctl service copy --until' | 'svcctl service copy --end' | 'svcctl service copy --latest')
         words=(folder file)

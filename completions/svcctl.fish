@@ -110,7 +110,7 @@ function __svcctl_place --no-scope-shadowing
         case 'svcctl service compact -'
         set words --tables 'Shared folder of tables: a path, hdfs://… or s3://…' --keep 'How long files stay that running queries may need' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl service copy -'
-        set words --to 'folder (the shared one) or file (that of the local service)' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
+        set words --to 'folder (the shared one) or file (that of the local service)' --yes 'Do not ask for confirmation' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl service copy --to' 'svcctl service copy --until' 'svcctl service copy --end' 'svcctl service copy --latest'
         set words folder '' file ''
         case 'svcctl service accounts 0'

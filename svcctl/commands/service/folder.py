@@ -18,11 +18,14 @@ from svcctl.api.typed_dates import seconds_of
 from svcctl.completion.words import Completes
 from svcctl.context import Context
 from svcctl.errors import ServiceError, UsageError
+from svcctl.options import YesOpt
 from svcctl.profiles import LOCAL
 from svcctl.terminal.records import counted
 
 if TYPE_CHECKING:
     from svcctl.api import own_service
+
+PLACES = ("folder", "file")
 
 TablesOpt = Annotated[
     str | None,
@@ -50,7 +53,7 @@ KeepOpt = Annotated[
 ToOpt = Annotated[
     str,
     typer.Option("--to", metavar="PLACE", help="folder (the shared one) or file (that of the local service)."),
-    Completes(words=("folder", "file")),
+    Completes(words=PLACES),
 ]
 
 
@@ -123,15 +126,22 @@ def compact(
         svc.diagnostics.note(f"{done.table}: {made}{counted(done.removed, 'old file')} removed")
 
 
-def copy(ctx: typer.Context, table: MovedArg, to: ToOpt = "folder") -> None:
+def copy(ctx: typer.Context, table: MovedArg, to: ToOpt = "folder", yes: YesOpt = False) -> None:
     """Move a table of the local service to the shared folder, or back
 
     The service must run with --tables. Queries that begin afterwards read the table where it is then; jobs on it stop
-    with an error.
+    with an error, so it asks before it moves a table that has some.
     """
     from svcctl.api import own_service
 
     svc: Context = ctx.obj
-    events = own_service.copy(svc.with_flags(profile=LOCAL).client, table, to)
+    if to not in PLACES:
+        raise UsageError(f"unknown place '{to}'", hint=f"places are: {', '.join(PLACES)}")
+    client = svc.with_flags(profile=LOCAL).client
+    jobs = own_service.table(client, table).jobs
+    if jobs and not yes:
+        names = ", ".join(job.friendly_name for job in jobs)
+        svc.ask(f"Move {table}, and stop {counted(len(jobs), 'job')} on it with an error ({names})?")
+    events = own_service.copy(client, table, to)
     place = "shared folder" if to == "folder" else to
     svc.diagnostics.note(f"moved {table} to the {place}: {counted(events, 'event')}")

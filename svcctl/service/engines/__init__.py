@@ -110,7 +110,7 @@ class Engine(Protocol):
 
     @abstractmethod
     def check_mark(self, name: str, mark: Mark) -> None:
-        """ServiceError as of `replaced` when the table of a mark was dropped or replaced since."""
+        """ServiceError as of `replaced` or `moved` when the table of a mark was dropped, replaced or moved since."""
 
     @abstractmethod
     def create(self, name: str, columns: Sequence[Column]) -> Table:
@@ -219,4 +219,11 @@ def replaced(name: str) -> ServiceError:
     """The error of a query that has read a part of a table which is no longer there."""
     return ServiceError(
         f"table '{name}' was dropped or replaced, so the query cannot continue; a new query or job reads its new events"
+    )
+
+
+def moved(name: str) -> ServiceError:
+    """The error of a query that has read a part of a table which another engine has now."""
+    return ServiceError(
+        f"table '{name}' was moved, so the query cannot continue; a new query or job reads its events where it is now"
     )

@@ -38,7 +38,12 @@ def test_tables_of_a_folder_are_loaded_with_and_without_a_service_compacted_and_
             moved = shared("service", "copy", "web.a", "--to", place)
             assert moved.stderr == f"svcctl: moved web.a to the {told}: 4 events\n"
             assert shared(*QUERY).stdout == "1\n1\n2\n2\n"
-        again = shared("service", "copy", "web.a")
+        job = ("query", "from web.a", "--from", "2024-01-01", "--to", "2030-01-01", "--dest", "donothing")
+        assert shared(*job, "--dest-param", "friendlyName=night").returncode == 0
+        unattended = shared("service", "copy", "web.a", "--to", "file")
+        asked = "Move web.a, and stop 1 job on it with an error (night)?"
+        assert unattended.stderr == f"svcctl: error: this needs confirmation: {asked}\nhint: add --yes\n"
+        again = shared("service", "copy", "web.a", "--yes")
         assert (again.returncode, again.stderr.partition(" (")[0]) == (
             1,
             "svcctl: error: table 'web.a' is in the shared folder already",
@@ -56,6 +61,7 @@ def test_tables_of_a_folder_are_loaded_with_and_without_a_service_compacted_and_
         (("compact", "--tables", "nowhere"), "there is no folder nowhere"),
         (("compact", "web.a", "--tables", "nowhere"), "there is no folder nowhere"),
         (("compact", "--tables", "."), "no tables in ."),
+        (("copy", "web.a", "--to", "s3"), "unknown place 's3'"),
         (("compact",), "no shared folder of tables was named"),
         (("compact", "--tables", "x", "--keep", "soon"), "--keep 'soon' is not a length of time"),
         (("load", "a.csv", "-t", "t", "--id", "x"), "--id needs --tables or SVCCTL_TABLES"),

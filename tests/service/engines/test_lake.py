@@ -19,7 +19,9 @@ from svcctl.api.dates import Range
 from svcctl.errors import ServiceError, Unavailable, UsageError
 from svcctl.service import rendering
 from svcctl.service.engines import Mark
+from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.lake import LakeEngine
+from svcctl.service.engines.joined import JoinedEngine
 from svcctl.service.engines.lake import Lake, snapshot
 from svcctl.service.engines.lake.snapshot import File, Part, parts, whole
 from svcctl.service.engines.lake.upkeep import together, vacuum
@@ -387,3 +389,17 @@ def test_marks_name_the_same_rows_after_compaction_until_the_log_forgets_them(en
     other = LakeEngine(Lake(engine.lake.folder.uri, {}))
     with other, pytest.raises(ServiceError, match="no longer has version 1"):
         numbers(other, since=None if until else marks[0], until=marks[0] if until else None)
+
+
+def test_a_query_on_a_table_that_was_moved_ends_with_the_reason(engine: LakeEngine) -> None:
+    add(engine, (1, 1))
+    with closing(DuckDBEngine()) as own:
+        joined = JoinedEngine(own, engine)
+        for shared in (False, True):
+            mark = joined.mark("t")
+            assert joined.move("t", shared=shared) == 1
+            with pytest.raises(ServiceError) as caught:
+                joined.check_mark("t", mark)
+            assert caught.value.message == (
+                "table 't' was moved, so the query cannot continue; a new query or job reads its events where it is now"
+            )

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import duckdb
 
-from svcctl.service.engines import Mark, replaced
+from svcctl.service.engines import Mark, moved, replaced
 
 TABLES = """
     CREATE TABLE IF NOT EXISTS main.trimmed (name VARCHAR PRIMARY KEY, rows BIGINT NOT NULL);
@@ -34,9 +34,12 @@ def rows(cursor: duckdb.DuckDBPyConnection, name: str, marks: Iterable[Mark | No
     if all(mark is None for mark in marks):
         return [None for _ in marks]
     [(trimmed, begun)] = cursor.execute(f"SELECT ({_TRIMMED}), ({_BEGUN})", [name, name]).fetchall()
-    if any(mark is not None and int(mark) < begun for mark in marks):
+    if any(isinstance(mark, str) for mark in marks):
+        raise moved(name)
+    numbers = [None if mark is None else int(mark) for mark in marks]
+    if any(number is not None and number < begun for number in numbers):
         raise replaced(name)
-    return [None if mark is None else max(0, int(mark) - trimmed) for mark in marks]
+    return [None if number is None else max(0, number - trimmed) for number in numbers]
 
 
 def trim(cursor: duckdb.DuckDBPyConnection, name: str, removed: int) -> None:

@@ -7,7 +7,7 @@ the numbers of their loads, wherever they have been moved to.
 from __future__ import annotations
 
 from svcctl.errors import ServiceError, UsageError
-from svcctl.service.engines import Mark, replaced
+from svcctl.service.engines import Mark, moved, replaced
 from svcctl.service.engines.lake.log import Entry, Log
 from svcctl.service.engines.lake.snapshot import Loads, Snapshot
 
@@ -25,7 +25,9 @@ def mark(log: Log, snapshot: Snapshot) -> Mark:
 
 def check(snapshot: Snapshot | None, name: str, of: Mark) -> int:
     """The version of a mark. ServiceError when the table is no longer the mark's."""
-    version, _, id_ = str(of).partition(".")
+    if isinstance(of, int):
+        raise moved(name)
+    version, _, id_ = of.partition(".")
     if snapshot is None or id_ != snapshot.id:
         raise replaced(name)
     return int(version)

@@ -70,6 +70,11 @@ class Process:
     def log(self) -> Path:
         return self.directory / f"{self.name}.log"
 
+    @property
+    def pid(self) -> int:
+        assert self._child is not None
+        return self._child.pid
+
     def start(self) -> None:
         if self._child is not None:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import datetime
 from typing import cast
 
@@ -14,6 +14,7 @@ import pytest
 from _pytest.mark import ParameterSet
 from sqlglot import exp
 
+from support.shells import TESTED
 from support.spark import shared, shared_sail, spark
 from svcctl.errors import NotFound, ServiceError, SvcctlError, UsageError
 from svcctl.service.engines import ARROW, ROWS_PER_BATCH, Engine, Extent, Mark, check_table, replaced
@@ -21,8 +22,10 @@ from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.dialect import DuckDBDialect
 from svcctl.service.engines.duckdb.lake import LakeEngine
 from svcctl.service.engines.duckdb.text import quote
+from svcctl.service.engines.joined import JoinedEngine
 from svcctl.service.engines.lake import Lake
 from svcctl.service.engines.spark import Connection, Server, SparkEngine
+from svcctl.service.http.middleware import TABLE as ACCESS_TABLE
 from svcctl.service.language.dialect import Dialect, write
 from svcctl.service.language.types import Column, Plan, Table, Type
 
@@ -251,6 +254,17 @@ ENGINES: Mapping[str, Callable[[], Engine]] = {
     "sail": OnSail,
 }
 EVERY_ENGINE: Mapping[str, Callable[[], Engine]] = {**ENGINES, "spark": OnSpark}
+
+
+@contextmanager
+def chosen_engine() -> Iterator[Engine]:
+    """The engine of TESTED. All but the first keep the tables of the service itself in a file of DuckDB."""
+    with ExitStack() as stack:
+        own: Engine = stack.enter_context(DuckDBEngine())
+        if TESTED == "duckdb":
+            yield own
+        else:
+            yield JoinedEngine(own, stack.enter_context(closing(EVERY_ENGINE[TESTED]())), (ACCESS_TABLE,))
 
 
 def rows_of_engines(*slow: str) -> list[ParameterSet]:

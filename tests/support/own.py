@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 
 from support.clients import without_cid
+from support.engines import chosen_engine
 from support.reseller import Done, InProcess, Recording, Scripted
 from svcctl import cli
 from svcctl.api.auth import Bearer
 from svcctl.api.client import Client
 from svcctl.context import Context
-from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.engines import Engine
 from svcctl.service.http import app as service_app
 from svcctl.service.jobs import delivery
 from svcctl.service.jobs.jobs import Jobs
@@ -43,7 +44,7 @@ class Running(Context):
 class Own:
     """Runs a command as the administrator of the service; `answer` takes the place of the service."""
 
-    engine: DuckDBEngine
+    engine: Engine
     store: Store
     directory: Path
     jobs: Jobs
@@ -84,7 +85,7 @@ def own(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     seed.catalog(store)
     accounts.put(store, Account("key", "secret", "token", seed.LOCAL_DOMAIN, administrator=True))
     environment = {"SVCCTL_DATA": str(data), "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
-    with DuckDBEngine() as engine, ThreadPoolExecutor(2) as executor:
+    with chosen_engine() as engine, ThreadPoolExecutor(2) as executor:
         jobs = Jobs(store, partial(delivery.deliver, engine, lambda: NOW))
         yield Own(engine, store, tmp_path, jobs, executor, capsys, environment=environment)
         jobs.close()

@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from support.spark import sail, shared, spark
+
+TESTED = os.environ.get("SVCCTL_TEST_ENGINE", "duckdb")
+"""The engine that the tests of services and of the interface run on: duckdb, lake, sail or spark."""
 SVCCTL = [sys.executable, "-m", "svcctl"]
+
+
+def on_tested_engine(folder: Path) -> dict[str, str]:
+    """The settings of a service whose tables are in a folder and run on the engine of TESTED."""
+    match TESTED:
+        case "duckdb":
+            return {}
+        case "lake":
+            return {"SVCCTL_TABLES": str(folder)}
+        case name:
+            return {"SVCCTL_TABLES": str(folder), "SVCCTL_ENGINE": shared({"sail": sail, "spark": spark}[name])}
 
 
 @dataclass(frozen=True)
@@ -29,6 +45,7 @@ class Shell:
             "SVCCTL_DATA": str(self.home / "data"),
             "LANG": "C.UTF-8",
             "SVCCTL_DEMO_DAYS": "1",
+            **on_tested_engine(self.home / "tables"),
             **self.variables,
         }
 

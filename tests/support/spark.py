@@ -30,7 +30,14 @@ _OPENED = (
 """Packages that Spark reaches into, which Java closes."""
 
 
-def spark(port: int, directory: Path, *, ui: int | None = None, settings: Mapping[str, str] | None = None) -> Process:
+def spark(
+    port: int,
+    directory: Path,
+    *,
+    ui: int | None = None,
+    settings: Mapping[str, str] | None = None,
+    memory: str = "1500m",
+) -> Process:
     """A Spark of one process on a port, ready when it listens; what it works on is told on the port `ui`."""
     need("Spark", "java", folder="spark")
     all_settings = {
@@ -48,7 +55,7 @@ def spark(port: int, directory: Path, *, ui: int | None = None, settings: Mappin
     arguments = [
         "java",
         *(
-            "-Xmx1500m",
+            f"-Xmx{memory}",
             "-Xss16m",
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",

@@ -12,9 +12,9 @@ from typing import Any, cast
 import httpx
 import pytest
 from support.application import answered
+from support.engines import chosen_engine
 
 from svcctl import __version__
-from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.app import build
 from svcctl.service.service import Service
 from svcctl.service.store import Store
@@ -27,7 +27,7 @@ Ask = Callable[..., httpx.Response]
 @pytest.fixture
 def ask(store: Store) -> Iterator[Ask]:
     """Sends a request to a service without tables; `token` is that of an operator unless given."""
-    with DuckDBEngine() as engine, ThreadPoolExecutor(1) as executor:
+    with chosen_engine() as engine, ThreadPoolExecutor(1) as executor:
         app = build(Service(engine, store, executor, clock=lambda: NOW, started=NOW))
 
         def ask(method: str, path: str, content: bytes = b"", token: str = "operator") -> httpx.Response:

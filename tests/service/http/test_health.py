@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from support.application import answered
+from support.engines import chosen_engine
 
 from svcctl.api.models import JobStatus
-from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.app import build
 from svcctl.service.http.health import exposed
 from svcctl.service.http.middleware import TABLE, AccessLog
@@ -26,7 +26,7 @@ NOW = 1_700_000_000.0
 
 @pytest.fixture
 def service(store: Store) -> Iterator[Service]:
-    with DuckDBEngine() as engine, ThreadPoolExecutor(1) as executor:
+    with chosen_engine() as engine, ThreadPoolExecutor(1) as executor:
         yield Service(engine, store, executor, clock=lambda: NOW, started=NOW - 60)
 
 

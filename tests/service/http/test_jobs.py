@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from support.application import answered
+from support.engines import chosen_engine
 
-from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.app import build
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language.types import Column, Type
@@ -30,7 +30,7 @@ Ask = Callable[..., tuple[int, dict[str, Any]]]
 @pytest.fixture
 def ask(tmp_path: Path) -> Iterator[Ask]:
     """Sends a request and returns HTTP status and body, without what differs from one answer to the next."""
-    with DuckDBEngine() as engine, ThreadPoolExecutor(2) as executor:
+    with chosen_engine() as engine, ThreadPoolExecutor(2) as executor:
         store = Store(tmp_path / "state.db")
         seed.catalog(store)
         accounts.put(store, Account("key", "secret", "mine", seed.LOCAL_DOMAIN, administrator=True))

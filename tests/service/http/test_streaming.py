@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from support.engines import chosen_engine
 from support.events import selected
 
 from svcctl.api.auth import Bearer
@@ -23,7 +24,9 @@ from svcctl.api.client import Client
 from svcctl.api.events import MODES, QueryResponse
 from svcctl.api.query import QueryRequest
 from svcctl.errors import IncompleteResult, NotFound, ServiceError
+from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.engines.joined import JoinedEngine
 from svcctl.service.http.app import build
 from svcctl.service.language.types import Column, Type
 from svcctl.service.provisioning import accounts, domains, offers
@@ -47,7 +50,7 @@ STREAMING = [mode for mode, encoder in ENCODERS.items() if encoder.streams]
 class Served:
     """A service that runs in this process, and how to reach it."""
 
-    engine: DuckDBEngine
+    engine: Engine
     service: Service
     address: tuple[str, int]
     moment: float = 0.0
@@ -71,12 +74,16 @@ class Served:
 def running(directory: Path, threads: int = 1, **patience: Any) -> Iterator[Served]:
     """A service with the tables `few` and `endless`; a query that reads all of `endless` never comes to its end."""
     with ExitStack() as closing:
-        engine = closing.enter_context(DuckDBEngine())
-        engine._connection.execute(
+        engine = closing.enter_context(chosen_engine())
+        own = engine.own if isinstance(engine, JoinedEngine) else engine
+        assert isinstance(own, DuckDBEngine)
+        own._connection.execute(
             "CREATE VIEW events.endless AS SELECT TIMESTAMP '2024-01-01 11:59:00' AS eventdate, i AS n,"
             " 'text ' || i AS text FROM range(1000000000000000) r(i);"
             " INSERT INTO main.stored VALUES ('endless', true)"
         )
+        own.create("none", COLUMNS)
+        own.drop("none")  # a write, after which the engine knows the view
         engine.append("few", selected(FEW), create=COLUMNS)
         store = Store(directory / "state.db")
         closing.callback(store.close)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from starlette.types import Message
+from support.engines import chosen_engine
 
-from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http import app as service_app
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.service import Service
@@ -28,7 +28,7 @@ class Busy(Executor):
 
 @pytest.fixture
 def service(store: Store) -> Iterator[Service]:
-    with DuckDBEngine() as engine:
+    with chosen_engine() as engine:
         yield Service(engine, store, Busy())
 
 

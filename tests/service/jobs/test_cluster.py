@@ -1,4 +1,4 @@
-"""Two service processes on one state and shared tables; tests/bench/cluster.py loses them more often."""
+"""Two service processes on one state and shared tables; tests/bench/losses.py loses them more often."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from bench import chaos, cluster
+from bench import chaos, losses
 from peers.postgresql import PostgreSQLPeer
 
 
@@ -21,8 +21,8 @@ def test_every_destination_has_every_event_once_whatever_process_is_lost(
     ]
     dice = random.Random(seed := random.randrange(1 << 32))
     print("seed", seed)
-    with closing(cluster.Cluster(tmp_path, postgresql_peer, targets, 500, dice)) as processes:
-        outcome = cluster.run(processes, losses=4)
+    with closing(losses.Cluster(tmp_path, postgresql_peer, targets, 500, dice)) as processes:
+        outcome = losses.run(processes, losses=4)
     print(outcome)
     assert outcome.wrong == []
     assert max(processes.taken_over) < 10

@@ -11,10 +11,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.engines import chosen_engine
 
 from svcctl.api.dates import Range
 from svcctl.service.engines import Engine
-from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language import Column, QueryError, Type
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.queries.continuous import GRACE, Schedule, Step, StepKind, Steps, next_step
@@ -186,7 +186,7 @@ NOON = FIRST + timedelta(hours=12)
 
 @pytest.fixture
 def engine() -> Iterator[Engine]:
-    with DuckDBEngine() as engine:
+    with chosen_engine() as engine:
         engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
         yield engine
 
@@ -257,7 +257,7 @@ def test_a_query_that_cannot_run_without_an_end_is_refused(engine: Engine, text:
 
 def test_a_range_may_end_on_the_last_day_of_the_calendar() -> None:
     last = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
-    with DuckDBEngine() as engine:
+    with chosen_engine() as engine:
         engine.create("t", [Column("eventdate", Type.TIMESTAMP)])
         asked = AskedQuery("from t", Range(last, last))
         assert (

@@ -189,6 +189,13 @@ def holder(engine: Engine, name: str) -> Engine:
     return engine.holder(name) if isinstance(engine, Several) else engine
 
 
+class TableExists(UsageError):
+    """A table that was to be made is there already."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"table '{name}' is already there")
+
+
 def check_table_name(name: str) -> str:
     """The same name, or UsageError: tables are named by letters, digits and _ in parts joined by dots."""
     if not _TABLE_NAME.fullmatch(name):
@@ -199,7 +206,7 @@ def check_table_name(name: str) -> str:
 
 
 def check_table(name: str, columns: Sequence[Column], existing: Iterable[str], *, replace: bool = False) -> None:
-    """UsageError when a table cannot be made: its name or a column cannot be used, or it exists and is not to go.
+    """UsageError when a table cannot be made: its name or a column cannot be used, or it exists (TableExists).
 
     Names that differ only by case count as equal, because engines cannot tell them apart.
     """
@@ -210,7 +217,7 @@ def check_table(name: str, columns: Sequence[Column], existing: Iterable[str], *
         raise UsageError(f"table '{name}' would have two columns of the same name")
     for other in existing:
         if other == name and not replace:
-            raise UsageError(f"table '{other}' is already there")
+            raise TableExists(other)
         if other != name and other.casefold() == name.casefold():
             raise UsageError(f"table '{name}' differs from table '{other}' only in case", hint=f"use '{other}'")
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from svcctl.errors import ServiceError, SvcctlError, UsageError
-from svcctl.service.engines import ARROW, Engine, check_table_name
+from svcctl.service.engines import ARROW, Engine, TableExists, check_table_name
 from svcctl.service.engines.duckdb.fields import UTC as UTC_ZONE
 from svcctl.service.engines.duckdb.fields import merged, strptime_format
 from svcctl.service.engines.duckdb.files import EventFile, GivenFile, Skipped, first_lines, named, readable, reading
@@ -83,9 +83,19 @@ def load(
 
     `go_on` is called while files are read, and before others see the events; once it raises an error, the load ends
     with that and changes nothing.
+    When another load makes the table meanwhile, this one begins again and adds to it.
     UsageError when a file, its format, its time or its columns cannot be used, or there are no events.
     """
     check_table_name(table)
+    try:
+        return _load(engine, sources, table, wishes, go_on)
+    except TableExists:
+        return _load(engine, sources, table, wishes, go_on)
+
+
+def _load(
+    engine: Engine, sources: Sequence[Source], table: str, wishes: Wishes, go_on: Callable[[], None]
+) -> LoadResult:
     spec = _spec(wishes.time_format)
     there = table in engine.tables()
     made = not there or wishes.replace

@@ -146,6 +146,22 @@ def test_a_load_that_is_tried_again_is_not_doubled(engine: LakeEngine) -> None:
     assert numbers(engine) == [0, 7, 7]
 
 
+def test_a_load_whose_rows_were_replaced_or_dropped_is_no_longer_there(engine: LakeEngine) -> None:
+    lake = engine.lake
+
+    def known() -> list[bool]:
+        return [lake.has_load("t", id_) for id_ in "abc"]
+
+    for id_, replace in (("a", False), ("b", True)):
+        lake.make("t", COLUMNS, _arranged(engine, [(FIRST, 7, 1)]), id_=id_, replace=replace)
+    assert known() == [False, True, False]
+    assert lake.append("t", _arranged(engine, [(FIRST, 8, 1)]), id_="a") == 1
+    assert known() == [True, True, False]
+    lake.drop("t")
+    lake.make("t", COLUMNS, _arranged(engine, [(FIRST, 7, 1)]), id_="c")
+    assert known() == [False, False, True]
+
+
 def test_a_load_into_a_table_that_is_replaced_meanwhile_is_refused(engine: LakeEngine, tmp_path: Path) -> None:
     add(engine, (0, 0))
 

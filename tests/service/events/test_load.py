@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 from svcctl.errors import ServiceError, UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.formats import READERS
+from svcctl.service.engines.duckdb.lake import LakeEngine
+from svcctl.service.engines.lake import Lake
 from svcctl.service.events import load as loading
 from svcctl.service.events.load import LoadResult, Source, Wishes
 from svcctl.service.events.readers import FILE_KINDS
@@ -391,6 +393,18 @@ def test_an_existing_table_takes_what_fits_and_counts_the_rest(engine: DuckDBEng
         (datetime(2026, 1, 1), 0xC0000201, 1, None),
         (datetime(2026, 1, 2), None, 3, None),
     ]
+
+
+def test_a_table_that_another_load_makes_meanwhile_takes_what_fits(tmp_path: Path) -> None:
+    first, second = (written(tmp_path, f"{n}.csv", f"timestamp,n\n2026-01-02,{n}\n") for n in ("1.5", "2"))
+    with LakeEngine(Lake(str(tmp_path / "tables"), {})) as engine:
+
+        def go_on() -> None:
+            if "t" not in engine.tables():
+                loading.load(engine, [Source(first, "first")], "t", Wishes())
+
+        loaded = loading.load(engine, [Source(second, "second")], "t", Wishes(), go_on)
+        assert (loaded.rows, loaded.before, loaded.columns[1]) == (1, 1, Column("n", Type.FLOAT8))
 
 
 def test_older_events_go_to_the_end_of_an_existing_table(engine: DuckDBEngine, tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ import pyarrow as pa
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
-from svcctl.errors import NotFound, ServiceError, Unavailable, UsageError
-from svcctl.service.engines import Mark, check_table
+from svcctl.errors import NotFound, ServiceError, Unavailable
+from svcctl.service.engines import Mark, TableExists, check_table
 from svcctl.service.engines.lake import layout, marks
 from svcctl.service.engines.lake.folder import Folder
 from svcctl.service.engines.lake.log import Action, Entry, Log
@@ -119,7 +119,8 @@ class Lake:
 
     def has_load(self, name: str, id_: str) -> bool:
         """Whether a load of this ID is in a table."""
-        return self.current(name) is not None and self._readers[name].has_load(id_)
+        found = self.current(name)
+        return found is not None and self._readers[name].has_load(_within(found.id, id_))
 
     def append(self, name: str, batches: Iterable[pa.RecordBatch], *, id_: str | None = None) -> int | None:
         """Store rows, which have all columns and come ordered by eventdate; how many there were.
@@ -136,12 +137,13 @@ class Lake:
             adds = files.adds()
             if not adds:
                 return 0
-            actions: list[Action] = [*([] if id_ is None else [_transaction(id_)]), *adds]
+            loaded = None if id_ is None else _within(table.id, id_)
+            actions: list[Action] = [*([] if loaded is None else [_transaction(loaded)]), *adds]
 
             def conflict(entry: Entry) -> None:
                 if entry.begun is not None:
                     raise ServiceError(f"table '{name}' was dropped or replaced during the load; nothing was loaded")
-                if id_ in entry.loaded_ids:
+                if loaded in entry.loaded_ids:
                     raise _AlreadyLoaded
 
             try:
@@ -169,9 +171,8 @@ class Lake:
         with Files(self.folder, name, columns) as files:
             for batch in numbered(batches, columns, load):
                 files.write(batch)
-            first = [] if id_ is None else [_transaction(id_)]
             try:
-                self._begin(name, columns, [*first, *files.adds()], replace=replace, load=load, id_=id_)
+                self._begin(name, columns, files.adds(), replace=replace, load=load, id_=id_)
             except _AlreadyLoaded:
                 return 0
             files.keep()
@@ -201,16 +202,19 @@ class Lake:
             there = self.current(name)
             if id_ is not None and self.has_load(name, id_):
                 raise _AlreadyLoaded
+            into = there.id if there and not replace else identity
+            marked = [] if id_ is None else [_transaction(_within(into, id_))]
             if there is not None and not replace:
                 if adds and there.columns == tuple(columns):
-                    return list(adds)
-                raise UsageError(f"table '{name}' is already there")
+                    return [*marked, *adds]
+                self._listed_at = -LIST_SECONDS
+                raise TableExists(name)
             if there is None and dropped:
                 raise NotFound(f"no table '{name}'")
             described = there.columns if dropped and there else columns
             removed = [removal(there, file.path, now) for file in there.files] if there else []
             created = {"metaData": layout.metadata(described, identity, now, dropped=dropped)}
-            return [{"protocol": layout.PROTOCOL}, created, *removed, *adds]
+            return [{"protocol": layout.PROTOCOL}, created, *removed, *marked, *adds]
 
         self.current(name)
         self._commit(name, self._readers[name].version, actions, "CREATE TABLE", load=load, conflict=lambda entry: None)
@@ -288,6 +292,11 @@ def removal(table: Snapshot, path: str, now: int) -> dict[str, Any]:
             "size": file.bytes,
         }
     }
+
+
+def _within(table: str, load: str) -> str:
+    """The ID of a load in the log, which also has those of tables that this one has replaced."""
+    return f"{table}:{load}"
 
 
 def _transaction(id_: str) -> Action:

@@ -206,7 +206,7 @@ class Reader:
         return self._table
 
     def has_load(self, id_: str) -> bool:
-        """Whether a load of this ID is in the table, as it was read last."""
+        """Whether the log, as it was read last, has a load of this ID."""
         return self.table.transaction_version(id_) is not None
 
 

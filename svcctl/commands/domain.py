@@ -96,7 +96,7 @@ def create(
     if not domain.extra.get("users"):
         assign = f": svcctl service accounts user EMAIL {domain.name} --role OWNER"
         local = assign if svc.profile.name in BUILT_IN else ""
-        svc.diagnostics.done(f"nobody can use {domain.name} until it has an owner{local}")
+        svc.diagnostics.note(f"nobody can use {domain.name} until it has an owner{local}")
 
 
 @_app.command()
@@ -105,7 +105,7 @@ def enable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False) 
     svc: Context = ctx.obj
     with done_if(if_needed, already_so, svc.diagnostics.note):
         svc.client.enable_domain(name)
-        svc.diagnostics.done(f"domain {name} is enabled")
+        svc.diagnostics.note(f"domain {name} is enabled")
 
 
 @_app.command()
@@ -117,7 +117,7 @@ def disable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False)
     svc: Context = ctx.obj
     with done_if(if_needed, already_so, svc.diagnostics.note):
         svc.client.disable_domain(name)
-        svc.diagnostics.done(f"domain {name} is disabled")
+        svc.diagnostics.note(f"domain {name} is disabled")
 
 
 @_app.command()
@@ -134,7 +134,7 @@ def rm(ctx: typer.Context, name: DomainArg, yes: YesOpt = False, if_needed: IfNe
         if not yes:
             svc.ask_word(f"Delete {lost}? (type its name)", domain.name, name)
         svc.client.delete_domain(domain.name)
-        svc.diagnostics.done(f"deleted {lost}")
+        svc.diagnostics.note(f"deleted {lost}")
 
 
 def _names(svc: Context) -> Iterator[str]:

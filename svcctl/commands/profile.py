@@ -173,6 +173,7 @@ def rm(ctx: typer.Context, name: NameArg, yes: YesOpt = False) -> None:
     if not yes:
         svc.ask(f"Delete profile {name} and its credentials?")
     svc.store.remove(name)
+    svc.diagnostics.note(f"deleted profile {name}")
 
 
 def _secret(svc: Context, key: str) -> str:

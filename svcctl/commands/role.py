@@ -144,7 +144,7 @@ def create(
     _ask_about_grants(svc, domain, written, yes)
     for one in written:
         svc.client.create_role(domain, one.role)
-        svc.diagnostics.done(f"created {one.label} in {domain}")
+        svc.diagnostics.note(f"created {one.label} in {domain}")
 
 
 @_app.command()
@@ -186,7 +186,7 @@ def update(
     _ask_about_grants(svc, domain, written, yes, update=True)
     for target, wanted in changes:
         svc.client.update_role(domain, target, wanted)
-        svc.diagnostics.done(f"updated role '{target}' in {domain}")
+        svc.diagnostics.note(f"updated role '{target}' in {domain}")
 
 
 @_app.command()
@@ -215,7 +215,7 @@ def apply(
         svc.ask(" ".join([*grants, "Apply these changes?"]))
     for one, change in changes:
         make(svc.client, domain, change, before_creating=partial(role_files.require_sound, [one]))
-        svc.diagnostics.done(f"{'created' if change.creates else 'updated'} role '{change.name}' in {domain}")
+        svc.diagnostics.note(f"{'created' if change.creates else 'updated'} role '{change.name}' in {domain}")
 
 
 @_app.command()
@@ -230,7 +230,7 @@ def rm(
                 require(svc.client, domain, role)
             svc.ask(f"Delete role '{role}' of {domain}?")
         svc.client.delete_role(domain, role)
-        svc.diagnostics.done(f"deleted role '{role}' of {domain}")
+        svc.diagnostics.note(f"deleted role '{role}' of {domain}")
 
 
 @_app.command("lint")

@@ -299,7 +299,8 @@ def test_apply_creates_changes_and_then_has_nothing_to_do(reseller: Any, file: P
     apply = ("role", "apply", "acme", "-F", str(file))
     nothing = f"svcctl: nothing to do: the roles of acme are already as in {file}\n"
     first = reseller(*apply, "--yes")
-    assert (first.code, first.stdout, first.stderr) == (0, NEW, "")
+    made = "".join(f"svcctl: created role '{name}' in acme\n" for name in ("Night shift", "Readers"))
+    assert (first.code, first.stdout, first.stderr) == (0, NEW, made)
     again = reseller(*apply)
     assert (again.code, again.stdout, again.stderr) == (0, "", nothing)
     assert {method for method, _, _ in again.sent} == {"GET"}
@@ -370,7 +371,7 @@ def test_apply_updates_without_comparing_where_roles_cannot_be_read(
     assert (done.code, done.stdout, done.stderr) == (
         0,
         "role 'Readers' in acme (this service cannot show roles: the current values are unknown)\n+ policies: Search\n",
-        "",
+        "svcctl: updated role 'Readers' in acme\n",
     )
     update = ("PUT", "/domain/acme/roles/Readers", {"policies": ["Search"]})
     create = ("POST", "/domain/acme/roles", {"name": "Readers", "policies": ["Search"]})

@@ -117,10 +117,12 @@ def key(
 @app.command()
 def reseller(ctx: typer.Context, name: NameArg, include_all_apps: IncludeAppsOpt = True) -> None:
     """Create a reseller, or change its preference"""
-    store = open_state(ctx.obj)
+    svc: Context = ctx.obj
+    store = open_state(svc)
     from svcctl.service.provisioning import offers
 
     offers.put_reseller(store, offers.Reseller(name, include_all_apps))
+    svc.diagnostics.note(f"stored reseller {name}")
 
 
 @app.command()
@@ -137,29 +139,35 @@ def plan(
 
     The numbers of --time and --volume have no unit: the service compares those of domains with them, and no more.
     """
-    store = open_state(ctx.obj)
+    svc: Context = ctx.obj
+    store = open_state(svc)
     from svcctl.service.provisioning import offers
 
     included = tuple(policies or ()), tuple(applications or ())
     offers.put_plan(store, offers.PricePlan(reseller, name, time, volume, *included))
+    svc.diagnostics.note(f"stored plan {reseller}/{name}")
 
 
 @app.command()
 def policy(ctx: typer.Context, name: NameArg, generic: GenericOpt = False) -> None:
     """Create a policy, or change whether it is generic"""
-    store = open_state(ctx.obj)
+    svc: Context = ctx.obj
+    store = open_state(svc)
     from svcctl.service.provisioning import offers
 
     offers.put_feature(store, offers.Feature("policy", name, generic))
+    svc.diagnostics.note(f"stored policy {name}")
 
 
 @app.command()
 def application(ctx: typer.Context, name: NameArg, generic: GenericOpt = False) -> None:
     """Create an application, or change whether it is generic"""
-    store = open_state(ctx.obj)
+    svc: Context = ctx.obj
+    store = open_state(svc)
     from svcctl.service.provisioning import offers
 
     offers.put_feature(store, offers.Feature("application", name, generic))
+    svc.diagnostics.note(f"stored application {name}")
 
 
 @app.command()
@@ -168,11 +176,13 @@ def user(ctx: typer.Context, email: EmailArg, domain: DomainArg, role: RoleOpt =
 
     The first user of a domain must be its OWNER.
     """
-    store = open_state(ctx.obj)
+    svc: Context = ctx.obj
+    store = open_state(svc)
     from svcctl.service.provisioning import domains
 
     with _among("domains", domain, store):
         domains.assign(store, domain, email, role)
+    svc.diagnostics.note(f"{email} has the role {role} in {domain}")
 
 
 @app.command()
@@ -183,11 +193,13 @@ def status(ctx: typer.Context, domain: DomainArg, status: StatusArg) -> None:
     """
     if status not in STATES:
         raise UsageError(f"unknown status '{status}'", hint=f"a domain can be {', '.join(STATES)}")
-    store = open_state(ctx.obj)
+    svc: Context = ctx.obj
+    store = open_state(svc)
     from svcctl.service.provisioning import domains
 
     with _among("domains", domain, store):
         domains.set_status(store, domain, DomainStatus(status))
+    svc.diagnostics.note(f"domain {domain} is {status}")
 
 
 @app.command()
@@ -202,6 +214,7 @@ def rm(ctx: typer.Context, kind: RemovableKindArg, name: KindNameArg, yes: YesOp
     store = open_state(svc)
     with _among(kind, name, store):
         remove(store, name)
+    svc.diagnostics.note(f"deleted {name} from the {kind}")
 
 
 # The kinds to list and delete. Their functions import the service: their names are needed without its packages.

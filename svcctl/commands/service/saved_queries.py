@@ -67,10 +67,12 @@ def set_(ctx: typer.Context, id: IdArg, text: QueryTextArg = None, file: QueryFi
     svcctl query --query-id failures --from 1d
     """
     query = query_text.read(text, file).rstrip("\n")
-    store = open_state(ctx.obj)
+    svc: Context = ctx.obj
+    store = open_state(svc)
     from svcctl.service.queries import saved
 
     saved.put(store, saved.SavedQuery(id, query))
+    svc.diagnostics.note(f"saved query {id}")
 
 
 @app.command()
@@ -84,3 +86,4 @@ def rm(ctx: typer.Context, id: IdArg, yes: YesOpt = False) -> None:
     if not yes:
         svc.ask(f"Delete the saved query {id}?")
     saved.remove(store, id)
+    svc.diagnostics.note(f"deleted the saved query {id}")

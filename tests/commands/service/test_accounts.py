@@ -44,14 +44,15 @@ def test_a_fresh_service_holds_what_domains_can_be_tried_with(reseller: Any) -> 
 
 
 def test_a_reseller_with_all_it_sells_is_made(reseller: Any, machine: Any) -> None:
-    for arguments in (
-        ("reseller", "west", "--no-include-all-apps"),
-        ("policy", "Sorting"),
-        ("application", "maps", "--generic"),
-        ("plan", "big", "--reseller", "west", "--time", "7.5", "--policy", "Sorting", "--application", "maps"),
+    big = ("plan", "big", "--reseller", "west", "--time", "7.5", "--policy", "Sorting", "--application", "maps")
+    for arguments, what in (
+        (("reseller", "west", "--no-include-all-apps"), "reseller west"),
+        (("policy", "Sorting"), "policy Sorting"),
+        (("application", "maps", "--generic"), "application maps"),
+        (big, "plan west/big"),
     ):
         done = accounts(reseller, *arguments)
-        assert (done.code, done.stdout, done.stderr) == (0, "", "")
+        assert (done.code, done.stdout, done.stderr) == (0, "", f"svcctl: stored {what}\n")
     assert "west,false" in listed(reseller, "resellers")
     assert "maps,true" in listed(reseller, "applications")
     assert "west,big,7.5,,Sorting,maps" in listed(reseller, "plans")
@@ -75,15 +76,23 @@ def test_a_key_is_shown_once_and_works(reseller: Any, machine: Any) -> None:
     assert not any(secret in line or token in line for line in keys)
     other = accounts(reseller, "key", "--reseller", "demo", "-f", "csv").stdout.splitlines()[1].split(",")[0]
     assert f"{other},,demo,false" in listed(reseller, "keys")
-    assert accounts(reseller, "rm", "keys", key, "--yes").code == 0
+    gone = accounts(reseller, "rm", "keys", key, "--yes")
+    assert (gone.code, gone.stdout, gone.stderr) == (0, "", f"svcctl: deleted {key} from the keys\n")
     assert with_key(machine.store, key) is None
 
 
 def test_users_and_states_are_the_providers_to_set(reseller: Any, machine: Any) -> None:
     domains.create(machine.store, "demo", {"name": "acme", "plan": "trial"})
-    assert accounts(reseller, "user", "ann@acme.example", "acme@demo", "--role", "OWNER").code == 0
-    assert accounts(reseller, "user", "bob@acme.example", "acme@demo").code == 0
-    assert accounts(reseller, "status", "acme@demo", "Pending").code == 0
+    for arguments, said in (
+        (
+            ("user", "ann@acme.example", "acme@demo", "--role", "OWNER"),
+            "ann@acme.example has the role OWNER in acme@demo",
+        ),
+        (("user", "bob@acme.example", "acme@demo"), "bob@acme.example has the role USER in acme@demo"),
+        (("status", "acme@demo", "Pending"), "domain acme@demo is Pending"),
+    ):
+        done = accounts(reseller, *arguments)
+        assert (done.code, done.stdout, done.stderr) == (0, "", f"svcctl: {said}\n")
     assert listed(reseller, "domains")[1:] == [
         "acme@demo,trial,Pending,ann@acme.example",
         "local,,Active,owner@localhost",

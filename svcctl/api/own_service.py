@@ -89,7 +89,8 @@ class Loaded:
     """The result of a load; lines that are not events are skipped; `first_skipped` is the first, with the reason.
 
     `oldest` and `newest` are the dates of the events, in epoch milliseconds; `before` counts the events that the table
-    held before, and `empty` names the files without any.
+    held before, and `empty` names the files without any. `notes` tell how files were read where that may be
+    wrong.
     """
 
     table: str
@@ -100,6 +101,7 @@ class Loaded:
     newest: int
     before: int
     empty: tuple[str, ...]
+    notes: tuple[str, ...]
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Loaded:
@@ -112,6 +114,7 @@ class Loaded:
             int(source["newest"]),
             int(source["before"]),
             tuple(source["empty"]),
+            tuple(map(str, source.get("notes") or ())),
         )
 
 

@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 
 from svcctl.errors import ServiceError, SvcctlError, UsageError
 from svcctl.service.engines import ARROW, Engine, TableExists, check_table_name
+from svcctl.service.engines.duckdb.fields import DAY, EITHER, MONTH, first_of, merged, slashed_pattern, strptime_format
 from svcctl.service.engines.duckdb.fields import UTC as UTC_ZONE
-from svcctl.service.engines.duckdb.fields import merged, strptime_format
 from svcctl.service.engines.duckdb.files import EventFile, GivenFile, Skipped, first_lines, named, readable, reading
 from svcctl.service.engines.duckdb.packed import ENDINGS
-from svcctl.service.engines.duckdb.text import LINE
+from svcctl.service.engines.duckdb.text import LINE, SLASHED
 from svcctl.service.events.readers import FILE_KINDS, FileKind, known_kind
 from svcctl.service.language.types import Column, Type
 
@@ -58,7 +58,8 @@ class LoadResult:
     """The result of a load: rows added and skipped, and the first that was skipped, with the reason.
 
     `oldest` and `newest` are the dates of the rows added, in epoch milliseconds; `before` counts the events that the
-    table held before, and `empty` names the files without any.
+    table held before, and `empty` names the files without any. `notes` tell how files were read where that may be
+    wrong.
     """
 
     table: str
@@ -70,6 +71,7 @@ class LoadResult:
     newest: int | None = None
     before: int = 0
     empty: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def load(
@@ -108,7 +110,7 @@ def _load(
                 empty.append(source.name)
                 continue
             file = reader.open(given)
-            files.append((file, _time_field(file, wishes.time_field)))
+            files.append((file, _time_field(file, wishes.time_field, spec)))
         if spec is not None and (dated := [file for file, _ in files if file.is_dated]):
             raise UsageError(f"--time-format does not apply to {dated[0].given.name}: its format has its own")
         types = _types(files, wishes.types)
@@ -125,8 +127,9 @@ def _load(
                 raise
             raise rows.failure from None
     kept = engine.table(table).columns
+    oldest, newest = _ms(rows.oldest), _ms(rows.newest)
     return LoadResult(
-        table, kept, added, rows.count, rows.first, _ms(rows.oldest), _ms(rows.newest), before, tuple(empty)
+        table, kept, added, rows.count, rows.first, oldest, newest, before, tuple(empty), tuple(rows.notes)
     )
 
 
@@ -151,16 +154,19 @@ class _Rows:
         self.oldest: datetime | None = None
         self.newest: datetime | None = None
         self.failure: SvcctlError | None = None
+        self.notes: list[str] = []
 
     def check(self) -> None:
         """UsageError when the first rows of a file cannot be used, which is soon known."""
         for file, time in self._files:
-            seen, usable = file.usable(time, self._types, self._spec)
+            seen, usable, begins = file.usable(time, self._types, self._spec)
+            if begin := _orders(begins).get(MONTH):
+                raise _month_first(file, time, begin)
             if seen and not usable:
                 raise self._refused(file, file.skipped(time, self._types, self._spec, seen, (0, file.first_line())))
 
     def batches(self) -> pa.RecordBatchReader:
-        """The rows, without the numbers of lines."""
+        """The rows as they are stored."""
         names = list(self._types)
         if self._files and len(self._files) == 1:
             file, time = self._files[0]
@@ -182,24 +188,35 @@ class _Rows:
     def _of(self, file: EventFile, time: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         seen = dropped = 0
         first: tuple[int, int | None] | None = None
-        for batch in file.events(time, self._types, self._spec):
-            self._go_on()
-            dates = batch.column("eventdate")
-            if dates.null_count:
-                if first is None:
-                    row = dates.is_null().index(True).as_py()
-                    line = batch.column(LINE)[row].as_py() if LINE in batch.schema.names else None
-                    first = seen + row, line
-                dropped += dates.null_count
-            seen += batch.num_rows
-            kept = batch.filter(dates.is_valid()) if dates.null_count else batch
-            self._note(kept)
-            yield _shaped(kept, schema)
+        orders: dict[str | None, str] = {}
+        """What comes first in dates, and how the first such date begins."""
+        with file.events(time, self._types, self._spec) as batches:
+            for batch in batches:
+                self._go_on()
+                dates = batch.column("eventdate")
+                if dates.null_count:
+                    if begin := _orders(_begins(batch.filter(dates.is_null()))).get(MONTH):
+                        orders[MONTH] = begin
+                        break
+                    if first is None:
+                        row = dates.is_null().index(True).as_py()
+                        line = batch.column(LINE)[row].as_py() if LINE in batch.schema.names else None
+                        first = seen + row, line
+                    dropped += dates.null_count
+                seen += batch.num_rows
+                kept = batch.filter(dates.is_valid()) if dates.null_count else batch
+                orders = _orders(_begins(kept)) | orders
+                self._note(kept)
+                yield _shaped(kept, schema)
         self._go_on()
+        if MONTH in orders:
+            raise _month_first(file, time, orders[MONTH])
         skipped = file.skipped(time, self._types, self._spec, dropped, first)
         self.count += skipped.count
         if self.first is None and skipped.first is not None:
             self.first = skipped.first if len(self._files) == 1 else f"{file.given.name}, {skipped.first}"
+        if EITHER in orders and DAY not in orders and not self.notes:
+            self.notes.append(_day_first(file, time, orders[EITHER]))
 
     def _note(self, kept: pa.RecordBatch) -> None:
         if not kept.num_rows:
@@ -226,10 +243,40 @@ class _Rows:
         )
 
 
+def _begins(batch: pa.RecordBatch) -> list[str | None]:
+    """How the dates with slashes of a batch begin, each once."""
+    return list(batch.column(SLASHED).unique().to_pylist())
+
+
+def _orders(begins: Sequence[str | None]) -> dict[str | None, str]:
+    """What comes first in dates that begin so, and the first beginning of each."""
+    return {first_of(begin): begin for begin in reversed(begins) if begin is not None}
+
+
+def _day_first(file: EventFile, time: str, begin: str) -> str:
+    """What is said of dates that could have the month first, such as the one that begins so."""
+    date, _ = file.dated(time, begin)
+    return (
+        f"dates such as '{date}' were read as day/month; as month/day they are read with "
+        f"--time-format 'MM/dd{slashed_pattern(date)}'"
+    )
+
+
+def _month_first(file: EventFile, time: str, begin: str) -> UsageError:
+    """The refusal of a file with a date that cannot have the day first."""
+    date, line = file.dated(time, begin)
+    place = "" if line is None else f"line {line}: "
+    rest = slashed_pattern(date)
+    return UsageError(
+        f"{file.given.name} could not be read: {place}{time} '{date}' has the month first, and such dates are read as "
+        "day/month",
+        hint=f"give --time-format 'MM/dd{rest}'; 'dd/MM{rest}' skips such lines",
+    )
+
+
 def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """A batch with the columns of several files, null where its own file has none."""
-    if batch.schema.names[-1] == LINE:
-        batch = batch.drop_columns([LINE])
+    batch = batch.drop_columns([name for name in batch.schema.names[-2:] if name in (SLASHED, LINE)])
     if batch.schema.equals(schema):
         return batch
     own = set(batch.schema.names)
@@ -313,8 +360,11 @@ def _fitting(stored: Mapping[str, Type], types: Mapping[str, Type], wishes: Wish
     return {name: stored[name] for name in types}
 
 
-def _time_field(file: EventFile, wished: str | None) -> str:
-    """The column of the time: the one named, or else eventdate, the only column of times, or one with a usual name."""
+def _time_field(file: EventFile, wished: str | None, spec: str | None) -> str:
+    """The column of the time: the one named, or else eventdate, the only column of times, or one with a usual name.
+
+    With `spec`, a column is one of times if it has this format.
+    """
     if wished is not None:
         if wished not in file.columns:
             raise UsageError(
@@ -325,7 +375,9 @@ def _time_field(file: EventFile, wished: str | None) -> str:
         return wished
     if found := [name for name in file.columns if name.casefold() == "eventdate"]:
         return found[0]
-    times = [name for name, type_ in file.columns.items() if type_ is Type.TIMESTAMP] + file.texts_of_times()
+    times = file.texts_of_times(spec)
+    if spec is None or not times:
+        times += [name for name, type_ in file.columns.items() if type_ is Type.TIMESTAMP]
     if len(times) == 1:
         return times[0]
     for usual in TIME_NAMES:

@@ -99,6 +99,16 @@ READ: dict[str, tuple[str, str | bytes, list[str], list[str]]] = {
         [],
         ["loaded 3 events into t, from 2023-11-20 00:00:00 to 2023-11-20 10:00:00 (UTC)"],
     ),
+    "dates that could have the month first": (
+        "a.csv",
+        "when,n\n01/02/2026 10:00,1\n02/03/2026 10:00,2\n",
+        [],
+        [
+            "loaded 2 events into t, from 2026-02-01 10:00:00 to 2026-03-02 10:00:00 (UTC)",
+            "dates such as '01/02/2026 10:00' were read as day/month; as month/day they are read with "
+            "--time-format 'MM/dd/yyyy HH:mm'",
+        ],
+    ),
     "dates of a format": (
         "a.csv",
         "n,when\n1,11/20/2023 10:05 PM\n2,20/11/2023 1:00 AM\n",
@@ -261,6 +271,12 @@ REFUSED: dict[str, tuple[list[str], int, str]] = {
         1,
         "--time-format does not apply to a.log: its format has its own",
     ),
+    "a date with the month first": (
+        ["us.csv"],
+        1,
+        "us.csv could not be read: line 3: time '02/13/2026 10:00' has the month first, and such dates are read as "
+        "day/month; give --time-format 'MM/dd/yyyy HH:mm'; 'dd/MM/yyyy HH:mm' skips such lines",
+    ),
     "rows inside an object": (
         ["wrap.json"],
         1,
@@ -285,6 +301,7 @@ def test_what_cannot_be_loaded_is_refused_in_one_line_and_leaves_everything_as_i
         "empty.json": "[]\n",
         "cut.json": '[{"time":1},\n{"time"',
         "wrap.json": WRAPPED,
+        "us.csv": "time,n\n01/02/2026 10:00,1\n02/13/2026 10:00,2\n",
     }.items():
         own.file(name, content)
     assert loaded(own, "a.csv", table="there").code == 0

@@ -384,6 +384,61 @@ def test_the_error_log_of_a_web_server_is_a_log(engine: DuckDBEngine, tmp_path: 
     ]
 
 
+AMBIGUOUS = "dates such as '{}' were read as day/month; as month/day they are read with --time-format 'MM/dd/yyyy{}'"
+
+
+@pytest.mark.parametrize(
+    ("dates", "notes"),
+    [
+        (["05/05/2026 10:00", "01/02/2026 10:00", "2026-02-03"], [AMBIGUOUS.format("01/02/2026 10:00", " HH:mm")]),
+        (["1/2/2026"], [AMBIGUOUS.format("1/2/2026", "")]),
+        (["01/02/2026 1:00:00"], [AMBIGUOUS.format("01/02/2026 1:00:00", " HH:mm:ss")]),
+        (["01/02/2026 10:00:00.123"], [AMBIGUOUS.format("01/02/2026 10:00:00.123", " HH:mm:ss.SSS")]),
+        (["01/02/2026 10:00:00.123456"], [AMBIGUOUS.format("01/02/2026 10:00:00.123456", " HH:mm:ss.SSSSSS")]),
+        (["01/02/2026", "05/05/2026", "13/02/2026"], []),
+        (["05/05/2026", "2026-01-02", "2026/01/02 10:00"], []),
+        (["01/02/2026 10:00 PM", "2026-01-02"], []),
+    ],
+)
+def test_dates_whose_order_the_file_does_not_show_have_a_note(
+    engine: DuckDBEngine, tmp_path: Path, dates: list[str], notes: list[str]
+) -> None:
+    result = load(engine, written(tmp_path, "a.csv", "\n".join(["time", *dates])), "t")
+    skipped = sum(date.endswith("PM") for date in dates)
+    assert (result.rows, result.skipped, list(result.notes)) == (len(dates) - skipped, skipped, notes)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.ndjson"])
+@pytest.mark.parametrize(
+    ("before", "half", "pattern"), [(0, "", "/yyyy HH:mm"), (5000, "", "/yyyy HH:mm"), (0, " PM", "/yyyy hh:mm a")]
+)
+def test_a_file_with_a_date_that_has_the_month_first_is_refused_and_loads_with_the_format(
+    engine: DuckDBEngine, tmp_path: Path, name: str, before: int, half: str, pattern: str
+) -> None:
+    dates = ["01/02/2026 10:00"] * before + [f"02/13/2026 10:00{half}", f"01/02/2026 10:00{half}"]
+    lines = ["time", *dates] if name == "a.csv" else [json.dumps({"time": date}) for date in dates]
+    path = written(tmp_path, name, "\n".join(lines))
+    with pytest.raises(UsageError) as caught:
+        load(engine, path, "t")
+    line = lines.index(lines[-2]) + 1
+    assert (caught.value.message, caught.value.hint) == (
+        f"{name} could not be read: line {line}: time '02/13/2026 10:00{half}' has the month first, and such dates "
+        "are read as day/month",
+        f"give --time-format 'MM/dd{pattern}'; 'dd/MM{pattern}' skips such lines",
+    )
+    assert list(engine.tables()) == []
+    result = load(engine, path, "t", time_format=f"MM/dd{pattern}")
+    assert (result.skipped, result.notes, result.newest) == (0, (), at(f"2026-02-13T{22 if half else 10}:00:00"))
+
+
+def test_the_format_of_times_tells_which_column_is_the_time(engine: DuckDBEngine, tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", "n,made,when,day\n7,2026-01-01,02/13/2026,20260213\n")
+    assert load(engine, path, "t", time_format="MM/dd/yyyy").oldest == at("2026-02-13T00:00:00")
+    assert load(engine, path, "u", time_format="yyyyMMdd").oldest == at("2026-02-13T00:00:00")
+    assert [column.name for column in engine.table("t").columns] == ["eventdate", "n", "made", "day"]
+    assert [column.name for column in engine.table("u").columns] == ["eventdate", "n", "made", "when"]
+
+
 def test_an_existing_table_takes_what_fits_and_counts_the_rest(engine: DuckDBEngine, tmp_path: Path) -> None:
     engine.create("t", [CSV_COLUMNS[0], Column("ip", Type.IP4), Column("n", Type.INT4), Column("absent", Type.STR)])
     text = "time,ip,n\n2026-01-01,192.0.2.1,1\n2026-01-01,192.0.2.256,2\n2026-01-01,10.0.0.1,1.5\n2026-01-02,,3\n"

@@ -21,6 +21,12 @@ LONGEST_VALUE = 500
 """Bytes of a number or a time as text."""
 _OCTET = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _DAY_FIRST = ("%d/%m/%Y %H:%M:%S", "%d/%m/%Y %H:%M:%S.%f", "%d/%m/%Y %H:%M", "%d/%m/%Y")
+_SLASHED = re.compile(r"(\d{1,2})/(\d{1,2})/\d{4}(?!\d)")
+_SLASHED_TIME = re.compile(
+    r"/\d{4}(?P<minutes> \d{1,2}:\d\d(?P<seconds>:\d\d(?:\.(?P<fraction>\d{1,6}))?)?)?(?P<half> [AP]M)?$"
+)
+DAY, MONTH, EITHER = "day", "month", "either"
+"""What comes first in a date with slashes."""
 _STORED = {
     "BOOLEAN": Type.BOOL,
     "TINYINT": Type.INT4,
@@ -127,6 +133,44 @@ def text_as_time(value: str, zone: str) -> str:
     iso = in_utc(f"TRY_CAST(replace({value}, ',', '.') AS TIMESTAMPTZ)", zone)
     day_first = f"try_strptime({value}, [{', '.join(map(literal, _DAY_FIRST))}])"
     return f"coalesce({iso}, {in_utc(day_first, zone)})"
+
+
+def slashed(given: Field) -> str:
+    """The beginning of a text that may be a date with slashes; null for others, and most texts are told by a glance."""
+    if given.type is not Type.STR:
+        return "NULL::VARCHAR"
+    text = given.stored
+    return (
+        f"CASE WHEN strlen({text}) <= {LONGEST_VALUE} AND strpos({text}, '/') BETWEEN 2 AND 3 THEN left({text}, 10) END"
+    )
+
+
+def first_of(begin: str | None) -> str | None:
+    """What comes first in a date with slashes, as far as its beginning shows; None if it is none, or the same twice."""
+    found = _SLASHED.match(begin or "")
+    if found is None:
+        return None
+    first, second = map(int, found.groups())
+    if max(first, second) > 12:
+        return DAY if second <= 12 < first <= 31 else MONTH if first <= 12 < second <= 31 else None
+    return EITHER if first != second else None
+
+
+def slashed_pattern(date: str) -> str:
+    """The pattern of a date with slashes behind its day and month: `/yyyy HH:mm`, or with seconds if it has another."""
+    found = _SLASHED_TIME.search(date)
+    if found is None or (found["half"] and not found["minutes"]):
+        return "/yyyy HH:mm:ss"
+    fraction = len(found["fraction"] or "")
+    return "".join(
+        (
+            "/yyyy",
+            "" if not found["minutes"] else " hh:mm" if found["half"] else " HH:mm",
+            ":ss" if found["seconds"] else "",
+            "" if not fraction else ".SSS" if fraction <= 3 else ".SSSSSS",
+            " a" if found["half"] else "",
+        )
+    )
 
 
 def in_utc(time: str, zone: str) -> str:

@@ -22,12 +22,12 @@ import pyarrow as pa
 
 from svcctl.errors import SvcctlError, UsageError
 from svcctl.service.engines.duckdb import lines, separated
-from svcctl.service.engines.duckdb.fields import UTC, Field, as_time, converted, field, text_as_time
+from svcctl.service.engines.duckdb.fields import UTC, Field, as_time, converted, field, slashed, text_as_time
 from svcctl.service.engines.duckdb.formats import READERS, json_elements
 from svcctl.service.engines.duckdb.lines import LeftOut, shown
 from svcctl.service.engines.duckdb.packed import codec, opened, require_whole, require_whole_pages
 from svcctl.service.engines.duckdb.statement import first_line
-from svcctl.service.engines.duckdb.text import LINE, literal, quote
+from svcctl.service.engines.duckdb.text import LINE, SLASHED, literal, quote
 from svcctl.service.language.types import Type
 
 LOOKED_AT = 1000
@@ -139,15 +139,21 @@ class EventFile:
         """Whether the format itself says how its time is written."""
         return bool(self._source.given.pattern)
 
-    def texts_of_times(self) -> list[str]:
-        """The columns of text in which every value is a time, by their first rows."""
-        names = [name for name, type_ in self.columns.items() if type_ is Type.STR]
+    def texts_of_times(self, spec: str | None) -> list[str]:
+        """The columns of text in which every value is a time, by their first rows.
+
+        With `spec`, those that have this format of strptime, numbers such as 20240131 too.
+        """
+        texts = (Type.STR,) if spec is None else (Type.STR, Type.INT4, Type.INT8)
+        names = [name for name, type_ in self.columns.items() if type_ in texts]
         if not names:
             return []
-        texts = [self._fields[name].stored for name in names]
-        tests = (
-            f"count({text}) > 0 AND count({text}) = count({text_as_time(text, self._source.zone)})" for text in texts
+        zone = self._source.zone
+        times = (
+            (given.stored, text_as_time(given.stored, zone) if spec is None else as_time(given, zone, spec))
+            for given in map(self._fields.__getitem__, names)
         )
+        tests = (f"count({text}) > 0 AND count({text}) = count({time})" for text, time in times)
         are_times = self._source.row(f"SELECT {', '.join(tests)} FROM ({self._select} LIMIT {LOOKED_AT})")
         return [name for name, is_time in zip(names, are_times, strict=True) if is_time]
 
@@ -164,18 +170,33 @@ class EventFile:
         """The line of the first row, of a file that is read line by line."""
         return self._source.row(f"SELECT {quote(LINE)} FROM ({self._select}) LIMIT 1")[0] if self._numbered else None
 
-    def usable(self, time: str, types: Mapping[str, Type], spec: str | None) -> tuple[int, int]:
-        """How many rows `events` gives and how many of them have an eventdate, among the first rows."""
-        events = self._events(time, types, spec)
-        rows, dated = self._source.row(f"SELECT count(*), count(eventdate) FROM ({events} LIMIT {LOOKED_AT})")
-        return rows, dated
+    def usable(self, time: str, types: Mapping[str, Type], spec: str | None) -> tuple[int, int, list[str]]:
+        """How many rows `events` gives and how many of them have an eventdate, among the first rows.
+
+        And how the dates with slashes among them begin, in their order.
+        """
+        found = f"count(*), count(eventdate), list({quote(SLASHED)})"
+        rows, dated, begins = self._source.row(
+            f"SELECT {found} FROM ({self._events(time, types, spec)} LIMIT {LOOKED_AT})"
+        )
+        return rows, dated, begins or []
+
+    def dated(self, time: str, begin: str) -> tuple[str, int | None]:
+        """The first date with slashes that begins so, and its line if lines are known."""
+        given = self._fields[time]
+        line = quote(LINE) if self._numbered else "NULL"
+        date, line = self._source.row(
+            f"SELECT {given.stored}, {line} FROM ({self._select}) WHERE {slashed(given)} = {literal(begin)} LIMIT 1"
+        )
+        return str(date), line
 
     def events(self, time: str, types: Mapping[str, Type], spec: str | None = None) -> pa.RecordBatchReader:
         """The rows as events: `eventdate` is the column `time`, and columns named in `types` are cast to their type.
 
         `spec` is the format of the time, as strptime has it. In a row whose time cannot be read, or that has a value
-        that is not of its column's type, eventdate is null. A column LINE with the number of the row's line comes last,
-        if the file is read line by line.
+        that is not of its column's type, eventdate is null. A column SLASHED follows, with how a date with slashes
+        begins if no format says what comes first in it; and a column LINE with the number of the row's line, if the
+        file is read line by line.
         """
         return self._source.batches(self._events(time, types, spec))
 
@@ -220,8 +241,10 @@ class EventFile:
         bad = " OR ".join(given.is_bad for given in fields.values() if given.raw != given.stored)
         eventdate = f"CASE WHEN NOT ({bad or False}) THEN {when} END AS eventdate"
         stored = [f"{given.stored} AS {quote(name)}" for name, given in fields.items()]
+        begin = slashed(self._fields[time]) if spec is None else "NULL::VARCHAR"
         line = [quote(LINE)] if self._numbered else []
-        return f"SELECT {', '.join([eventdate, *stored, *line])} FROM ({self._select})"
+        columns = [eventdate, *stored, f"{begin} AS {quote(SLASHED)}", *line]
+        return f"SELECT {', '.join(columns)} FROM ({self._select})"
 
     def _as(self, name: str, given: Field, time: str, types: Mapping[str, Type], spec: str | None) -> Field:
         """A column as it is stored: the time as a time, the others by their types."""

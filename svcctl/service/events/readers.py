@@ -65,7 +65,7 @@ def _matches(pattern: str) -> Looks:
 FILE_KINDS: Mapping[str, FileKind] = {
     kind.name: kind
     for kind in (
-        FileKind("csv", (".csv",), _holds(",;")),
+        FileKind("csv", (".csv",), _holds(",;|")),
         FileKind("tsv", (".tsv", ".tab"), _holds("\t")),
         FileKind("ndjson", (".ndjson", ".jsonl", ".json"), _begins("{")),
         FileKind("json", (".json", ".ndjson", ".jsonl"), lambda line: line.startswith("[") or line.strip() == "{"),

@@ -85,6 +85,9 @@ def rows(engine: DuckDBEngine, table: str) -> list[tuple[object, ...]]:
         ("a.csv", CSV.replace("\n", "\r\n")),
         ("a.tsv", CSV.replace(", ", "; ").replace(",", "\t").replace("; ", ", ")),
         ("a.csv", CSV.replace(", ", "| ").replace(",", ";").replace("| ", ", ")),
+        ("a.csv", CSV.replace(", ", "; ").replace(",", "\t").replace("; ", ", ")),
+        ("a.csv", CSV.replace(", ", "; ").replace(",", "|").replace("; ", ", ")),
+        ("piped", CSV.replace(", ", "; ").replace(",", "|").replace("; ", ", ")),
     ],
 )
 def test_csv_and_tsv_are_typed_over_the_whole_file(engine: DuckDBEngine, tmp_path: Path, name: str, text: str) -> None:
@@ -467,6 +470,11 @@ def test_older_events_go_to_the_end_of_an_existing_table(engine: DuckDBEngine, t
     load(engine, written(tmp_path, "b.csv", "time,n\n2026-01-01,2\n"), "t")
     assert rows(engine, "t") == [(datetime(2026, 1, 2), 1), (datetime(2026, 1, 1), 2)]
     assert not engine.table("t").ordered
+
+
+def test_what_stands_in_quotes_in_a_heading_does_not_separate_columns(engine: DuckDBEngine, tmp_path: Path) -> None:
+    load(engine, written(tmp_path, "a.csv", 'time,"a|b|c"\n2026-01-01,1\n'), "t")
+    assert [column.name for column in engine.table("t").columns] == ["eventdate", "a|b|c"]
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ _END = rb"(?:\r\n?|\n)"
 _LINE = re.compile(rb"[^\r\n]*+%s?" % _END)
 _BLANK = re.compile(rb"[\r\n]*")
 _QUOTED = rb'"[^"]*+(?:""[^"]*+)*+"'
+_SEPARATORS = ",;\t|"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +65,13 @@ class Heading:
 
 
 def heading(path: Path, separator: str | None) -> Heading:
-    """The heading of a csv file; without a separator it is a comma or, if there are more of them, a semicolon."""
+    """The heading of a csv file; without a separator it is a comma or, if there are more of them, a ; or | or tab."""
     with opened(path) as file:
         head = file.read(HEAD)
     start = _end(_BLANK, head, len(BOM) if head.startswith(BOM) else 0)
     first = head[start : _end(_LINE, head, start)]
-    shape = _shape(separator or max(",;", key=lambda one: first.count(one.encode())))
+    unquoted = re.sub(_QUOTED, b"", first)
+    shape = _shape(separator or max(_SEPARATORS, key=lambda one: unquoted.count(one.encode())))
     end = _end(shape.record, head if len(head) == HEAD else head + b"\n", start)
     if end == start:
         raise UsageError(f"{path} has no names of columns: the first line is too long, or {_OPEN}")

@@ -24,7 +24,7 @@ from functools import cached_property
 from pathlib import Path
 
 from svcctl import extras, home
-from svcctl.errors import SvcctlError, UsageError, reason
+from svcctl.errors import SvcctlError, Unavailable, UsageError, reason
 from svcctl.files import is_locked, lock, write
 from svcctl.profiles.settings import BUILT_IN
 from svcctl.service_settings import located
@@ -243,10 +243,10 @@ def start(files: Files, notify: Callable[[str], None]) -> bool:
                 process.returncode = 0  # it outlives us: Popen has nothing to wait for, and nothing to warn about
                 return True
             notify(line.rstrip())
-    if process.wait() == LOCKED_EXIT:
+    if (code := process.wait()) == LOCKED_EXIT:
         _wait_until_it_answers(files)
         return False
-    raise _did_not_start(files)
+    raise _did_not_start(files, code)
 
 
 def reset(files: Files) -> None:
@@ -281,9 +281,10 @@ def _wait_until_it_answers(files: Files) -> None:
         time.sleep(0.05)
 
 
-def _did_not_start(files: Files) -> SvcctlError:
-    """The error that the service ended with: its message, and the hint where it has one, are the end of its log."""
+def _did_not_start(files: Files, code: int = 1) -> SvcctlError:
+    """The error that the service ended with, by its exit code and the end of its log: a message, and perhaps a hint."""
     *_, line, last = ["", *files.log.read_text(encoding="utf-8", errors="replace").strip().split("\n")]
     reason, hint = (line, last) if last.startswith("hint: ") else (last, f"its log is {files.log}")
     reason = reason.removeprefix("svcctl: error: ") or "it wrote nothing to its log"
-    return SvcctlError(f"the local service did not start: {reason}", hint=hint.removeprefix("hint: "))
+    kind = {2: UsageError, 6: Unavailable}.get(code, SvcctlError)
+    return kind(f"the local service did not start: {reason}", hint=hint.removeprefix("hint: "))

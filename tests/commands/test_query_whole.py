@@ -69,7 +69,7 @@ def test_a_service_with_a_limit_that_is_no_time_does_not_start_and_says_why(shel
     done = shell("service", "start", SVCCTL_QUERY_SECONDS="soon")
     said = "SVCCTL_QUERY_SECONDS is 'soon', which is not a number above 0"
     assert (done.returncode, done.stdout, done.stderr) == (
-        1,
+        2,
         "",
         "svcctl: starting the local service (stop it with 'svcctl service stop')\n"
         f"svcctl: error: the local service did not start: {said}\n"

@@ -276,12 +276,33 @@ def test_the_password_comes_from_a_file_and_is_in_no_message(postgresql_peer: Po
     file = tmp_path / "password"
     file.write_text(f"{PASSWORD}\n")
     url = postgresql_peer.fresh_database()
-    Store(chosen(url, str(file), may_hold_password=True)).close()
+    database = chosen(url, str(file), may_hold_password=True)
+    Store(database).close()
     file.write_text("wr0ng\n")
     with pytest.raises(StateUnavailable) as caught:
-        Store(chosen(url, str(file), may_hold_password=True))
+        Store(database)
     assert "password authentication failed" in caught.value.detail
     assert "wr0ng" not in caught.value.detail
+    assert caught.value.advice == "set SVCCTL_SERVICE_STATE_PASSWORD_FILE to a file with its password, or PGPASSWORD"
+    file.write_text(PASSWORD)
+    threading.Event().wait(PAUSE_SECONDS)
+    Store(database).close()
+    with pytest.raises(StateUnavailable) as caught:
+        in_postgresql(postgresql_peer, url.replace("/state_", "/none_"))
+    assert caught.value.advice == "create it on the server, or check its name"
+
+
+def test_a_user_who_may_not_create_tables_is_told(postgresql_peer: PostgreSQLPeer) -> None:
+    url = postgresql_peer.fresh_database()
+    with postgresql_peer.connection(url) as connection:
+        connection.execute("create role reader login password 'x'")
+        connection.execute("revoke create on schema public from public")
+    with pytest.raises(UsageError) as caught:
+        Store(PostgreSQL(url.replace("svcctl@", "reader@"), password="x"))
+    assert (caught.value.message, caught.value.hint) == (
+        f"the state in {url.replace('svcctl@', '')} refuses its user: permission denied for schema public",
+        "let the user create tables there: grant create on schema public to …",
+    )
 
 
 @pytest.mark.parametrize(

@@ -94,14 +94,14 @@ def test_a_service_does_not_start_on_the_state_of_a_newer_svcctl_and_says_what_t
         connection.execute("update alembic_version set version_num = '0009'")
         connection.commit()
     said = (
-        f"state file {old.home}/data/state.db has version 9, and svcctl {__version__} reads versions up to 4\n"
+        f"state file {old.home}/data/state.db has version 9, and svcctl {__version__} reads versions up to 5\n"
         "hint: install a newer svcctl: pip install --upgrade 'svcctl[service]'\n"
     )
     done = old("service", "queries", "list")
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"svcctl: error: {said}")
     done = old("service", "start")
     assert (done.returncode, done.stdout, done.stderr) == (
-        1,
+        2,
         "",
         "svcctl: starting the local service (stop it with 'svcctl service stop')\n"
         f"svcctl: error: the local service did not start: {said}",

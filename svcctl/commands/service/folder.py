@@ -20,6 +20,7 @@ from svcctl.context import Context
 from svcctl.errors import ServiceError, UsageError
 from svcctl.options import YesOpt
 from svcctl.profiles import LOCAL
+from svcctl.service_settings import TABLES
 from svcctl.terminal.records import counted
 
 if TYPE_CHECKING:
@@ -57,14 +58,17 @@ ToOpt = Annotated[
 ]
 
 
-def shared_folder(uri: str | None) -> str:
-    """The folder that was given or is set in the environment. UsageError when there is none."""
-    from svcctl.service_settings import TABLES
+def shared_folder(svc: Context, uri: str | None, missing: str = "no shared folder of tables was named") -> str:
+    """The folder that was given or is set in the environment. UsageError when there is none, with the service's own."""
+    from svcctl import local_service
+    from svcctl.api import own_service
 
-    found = uri or TABLES.read(os.environ)
-    if found is None:
-        raise UsageError("no shared folder of tables was named", hint=f"name it with --tables or {TABLES.environment}")
-    return found
+    if found := uri or TABLES.read(svc.environment):
+        return found
+    known = local_service.answers(svc.files) and own_service.status(svc.with_flags(profile=LOCAL).client).uses
+    if known and "folder" in known:
+        raise UsageError(missing, hint=f"name that of the local service: --tables {known['folder']}")
+    raise UsageError(missing, hint=f"name it with --tables or {TABLES.environment}")
 
 
 def load(
@@ -121,7 +125,7 @@ def compact(
     extras.need("service", "the local service")
     from svcctl.service.events import shared
 
-    for done in shared.compact(shared_folder(tables), os.environ, table, timedelta(seconds=keep)):
+    for done in shared.compact(shared_folder(svc, tables), os.environ, table, timedelta(seconds=keep)):
         made = f"{counted(done.small, 'small file')} made into {done.made}, " if done.small else ""
         svc.diagnostics.note(f"{done.table}: {made}{counted(done.removed, 'old file')} removed")
 

@@ -20,7 +20,6 @@ from svcctl.inputs import text
 from svcctl.options import YesOpt
 from svcctl.profiles import LOCAL
 from svcctl.service.events.readers import FILE_KINDS
-from svcctl.service_settings import TABLES
 from svcctl.terminal.records import counted, second
 
 if TYPE_CHECKING:
@@ -107,10 +106,8 @@ def load(
         raise UsageError(f"unknown format '{format}'", hint=f"formats are: {', '.join(FILE_KINDS)}")
     if load_id is not None and not load_id.strip():
         raise UsageError("--id is empty", hint="name the load, or leave out --id")
-    if load_id is not None and (tables := tables or TABLES.read(svc.environment)) is None:
-        raise UsageError(
-            f"--id needs --tables or {TABLES.environment}", hint="only loads into a shared folder have IDs"
-        )
+    if load_id is not None:
+        tables = folder.shared_folder(svc, tables, "only loads into a shared folder have IDs, and none was named")
     svc.files.make()
     with ExitStack() as spooled:
         given = [

@@ -22,12 +22,13 @@ from svcctl.errors import ServiceError
 class StateUnavailable(ServiceError):
     """The database of the state does not answer. What was asked of it is done or not; it can be asked again.
 
-    The message is for anybody who may connect; `detail` says which database it is, and why.
+    The message is for anybody who may connect; `detail` says which database it is, and why, and `advice` what to do.
     """
 
-    def __init__(self, database: str, reason: str) -> None:
+    def __init__(self, database: str, reason: str, advice: str = "start the database, or check its address") -> None:
         super().__init__("the service cannot reach its state", code=503, hint="try again soon")
         self.detail = f"the state in {database} cannot be reached: {reason}"
+        self.advice = advice
 
 
 class Database(Protocol):

@@ -10,7 +10,7 @@ import os
 import re
 import time
 from collections.abc import Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,11 @@ SESSION = (
     f"set idle_in_transaction_session_timeout = {IDLE_MS}; set statement_timeout = {WAIT_MS};"
     " set standard_conforming_strings = on; set client_encoding = 'UTF8'"
 )
+ADVICE = {
+    "password": f"set {STATE_PASSWORD_FILE.environment} to a file with its password, or PGPASSWORD",
+    "does not exist": "create it on the server, or check its name",
+}
+"""What to do about a refusal, by a part of the server's message."""
 OPEN = "svcctl state "
 """A session's name in pg_stat_activity begins like this, and ends with the version of the tables that it uses."""
 
@@ -55,8 +60,12 @@ class PostgreSQL(Database):
     writing = f"begin; select pg_advisory_xact_lock({LOCK})"
     foreign = "give svcctl a database of its own"
 
-    def __init__(self, url: str, *, password: str | None = None) -> None:
+    def __init__(self, url: str, *, password: str | None = None, password_file: str | None = None) -> None:
+        """UsageError when the file, which is read before each connection, cannot be read."""
         self._parameters: dict[str, Any] = {**CONNECTION, **_parameters(url)}
+        self._password_file = password_file
+        if password_file:
+            password = _password(password_file)
         if password:
             self._parameters["password"] = password
         self.name = _shown(self._parameters)
@@ -74,6 +83,9 @@ class PostgreSQL(Database):
         until, why = self._failed
         if time.monotonic() < until:
             raise psycopg.OperationalError(why)
+        if self._password_file:
+            with suppress(UsageError):  # the last one may still be right
+                self._parameters["password"] = _password(self._password_file)
         try:
             return psycopg.connect(**self._parameters, autocommit=True, application_name=self._open_as)
         except psycopg.OperationalError as error:
@@ -95,6 +107,11 @@ class PostgreSQL(Database):
         except OperationalError as error:
             raise self._unavailable(error.orig) from None
         except DBAPIError as error:
+            if isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
+                raise UsageError(
+                    f"the state in {self.name} refuses its user: {_line(error.orig)}",
+                    hint="let the user create tables there: grant create on schema public to …",
+                ) from None
             if not error.connection_invalidated:
                 raise
             raise self._unavailable(error.orig) from None
@@ -107,7 +124,9 @@ class PostgreSQL(Database):
             raise self._unavailable(error) from None
 
     def _unavailable(self, error: BaseException | None) -> StateUnavailable:
-        return StateUnavailable(self.name, _line(error, str(self._parameters.get("password", ""))))
+        said = _line(error, str(self._parameters.get("password", "")))
+        advice = [advice for part, advice in ADVICE.items() if part in said]
+        return StateUnavailable(self.name, said, *advice[:1])
 
     @contextmanager
     def upgrading(self, driver: Any) -> Iterator[None]:
@@ -139,21 +158,20 @@ class PostgreSQL(Database):
 
 
 def chosen(url: str, password_file: str | None, *, may_hold_password: bool) -> PostgreSQL:
-    """The database of a URL. UsageError when the file of the password cannot be read, or others could read it."""
+    """The database of a URL. UsageError when others could read the password, or its file cannot be read."""
     if "password" in _parameters(url) and not may_hold_password:
         raise UsageError(
             "--state has a password, which everybody on this machine can see in the list of processes",
             hint=f"set PGPASSWORD or {STATE_PASSWORD_FILE.environment}, or the whole URL as {STATE.environment}",
         )
-    if not password_file:
-        return PostgreSQL(url)
+    return PostgreSQL(url, password_file=password_file)
+
+
+def _password(file: str) -> str:
     try:
-        password = Path(password_file).read_text(encoding="utf-8").rstrip("\r\n")
+        return Path(file).read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"the file of the state's password, {password_file}, cannot be read: {reason(error)}"
-        ) from None
-    return PostgreSQL(url, password=password)
+        raise UsageError(f"the file of the state's password, {file}, cannot be read: {reason(error)}") from None
 
 
 def _parameters(url: str) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def open_store(
         try:
             store = Store(database)
         except StateUnavailable as error:
-            raise Unavailable(error.detail, hint="start the database, or check its address") from None
+            raise Unavailable(error.detail, hint=error.advice) from None
     seed(store, *local_service.all_profile_fields(files))
     return store
 

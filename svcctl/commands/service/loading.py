@@ -147,12 +147,12 @@ def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
     note(f"loaded {counted(loaded.rows, 'event')} into {loaded.table}, {_range(loaded.oldest, loaded.newest)}")
     if loaded.oldest < OLD:
         note("there are events before 1990; if they are younger, name another --time-field, or give --time-format")
-    for line in loaded.notes:
-        note(line)
     if loaded.before and not replace:
         note(f"{loaded.table} already held {counted(loaded.before, 'event')}; --replace would have replaced them")
     if loaded.skipped:
         note(f"skipped {counted(loaded.skipped, 'line')} that could not be read; the first: {loaded.first_skipped}")
+    for line in loaded.notes:
+        note(line)
     if svc.diagnostics.is_terminal:
         note(f"query them with: {_query(svc, loaded)}")
 

@@ -24,12 +24,14 @@ from svcctl.service.engines.duckdb.fields import DAY, EITHER, MONTH, first_of, m
 from svcctl.service.engines.duckdb.fields import UTC as UTC_ZONE
 from svcctl.service.engines.duckdb.files import EventFile, GivenFile, Skipped, first_lines, named, readable, reading
 from svcctl.service.engines.duckdb.packed import ENDINGS
+from svcctl.service.engines.duckdb.separated import NOT_UTF8
 from svcctl.service.engines.duckdb.text import LINE, SLASHED
 from svcctl.service.events.readers import FILE_KINDS, FileKind, known_kind
 from svcctl.service.language.types import Column, Type
 
 TIME_NAMES = ("timestamp", "@timestamp", "time", "date", "datetime", "ts")
 """Column names that mean the event's time, the likeliest first; `eventdate` comes before all of them."""
+_CONVERT = "convert the text to UTF-8: iconv -f latin1 -t utf-8 FILE | svcctl service load - -t …"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ def _load(
     kept = engine.table(table).columns
     oldest, newest = _ms(rows.oldest), _ms(rows.newest)
     return LoadResult(
-        table, kept, added, rows.count, rows.first, oldest, newest, before, tuple(empty), tuple(rows.notes)
+        table, kept, added, rows.count, rows.first, oldest, newest, before, tuple(empty), tuple(rows.notes.values())
     )
 
 
@@ -154,7 +156,8 @@ class _Rows:
         self.oldest: datetime | None = None
         self.newest: datetime | None = None
         self.failure: SvcctlError | None = None
-        self.notes: list[str] = []
+        self.notes: dict[str, str] = {}
+        """By what they are about: each is said of one file."""
 
     def check(self) -> None:
         """UsageError when the first rows of a file cannot be used, which is soon known."""
@@ -215,8 +218,10 @@ class _Rows:
         self.count += skipped.count
         if self.first is None and skipped.first is not None:
             self.first = skipped.first if len(self._files) == 1 else f"{file.given.name}, {skipped.first}"
-        if EITHER in orders and DAY not in orders and not self.notes:
-            self.notes.append(_day_first(file, time, orders[EITHER]))
+        if EITHER in orders and DAY not in orders and "order" not in self.notes:
+            self.notes["order"] = _day_first(file, time, orders[EITHER])
+        if NOT_UTF8 in (skipped.first or ""):
+            self.notes["text"] = _CONVERT
 
     def _note(self, kept: pa.RecordBatch) -> None:
         if not kept.num_rows:
@@ -228,10 +233,11 @@ class _Rows:
 
     def _none(self) -> UsageError:
         files = [file.given.name for file, _ in self._files] or self._empty
+        hint = _CONVERT if NOT_UTF8 in (self.first or "") else "nothing was changed"
         names = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
         if self.first is None:
             return UsageError(f"no events in {names}", hint="nothing was changed")
-        return UsageError(f"no line of {names} could be read; the first: {self.first}", hint="nothing was changed")
+        return UsageError(f"no line of {names} could be read; the first: {self.first}", hint=hint)
 
     def _refused(self, file: EventFile, skipped: Skipped) -> UsageError:
         about_time = (skipped.first or "").endswith(" is not a time")

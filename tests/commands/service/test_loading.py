@@ -142,6 +142,16 @@ READ: dict[str, tuple[str, str | bytes, list[str], list[str]]] = {
             "skipped 5 lines that could not be read; the first: line 3: it has too few cells: '2024-01-31'",
         ],
     ),
+    "csv in Latin-1": (
+        "a.csv",
+        b"time,s\n2024-01-31,tea\n2024-01-31,caf\xe9\n2024-01-31,th\xe9\n",
+        [],
+        [
+            "loaded 1 event into t, at 2024-01-31 00:00:00 (UTC)",
+            "skipped 2 lines that could not be read; the first: line 3: it is not UTF-8: '2024-01-31,caf\ufffd'",
+            "convert the text to UTF-8: iconv -f latin1 -t utf-8 FILE | svcctl service load - -t …",
+        ],
+    ),
     "a row without a time": (
         "a.csv",
         'time,n\n"2024-01-31","1\n1"\n,2\n',
@@ -277,6 +287,12 @@ REFUSED: dict[str, tuple[list[str], int, str]] = {
         "us.csv could not be read: line 3: time '02/13/2026 10:00' has the month first, and such dates are read as "
         "day/month; give --time-format 'MM/dd/yyyy HH:mm'; 'dd/MM/yyyy HH:mm' skips such lines",
     ),
+    "only text that is not UTF-8": (
+        ["latin.csv"],
+        1,
+        "no line of latin.csv could be read; the first: line 2: it is not UTF-8: '2024-01-31,caf\ufffd'; convert the "
+        "text to UTF-8: iconv -f latin1 -t utf-8 FILE | svcctl service load - -t …",
+    ),
     "rows inside an object": (
         ["wrap.json"],
         1,
@@ -295,14 +311,17 @@ WRAPPED = '{"total": 2, "items": [{"time": "2024-01-31"}, {"time": "2024-02-01"}
 
 def test_what_cannot_be_loaded_is_refused_in_one_line_and_leaves_everything_as_it_was(own: Own) -> None:
     own.live = frozenset({"auth.all"})
-    files = {"a.csv": CSV, "text.csv": "time,n\n2024-01-31,hello\n", "a.log": "2024-01-31 10:00:00 x\n"}
-    for name, content in {
-        **files,
+    files: dict[str, str | bytes] = {
+        "a.csv": CSV,
+        "text.csv": "time,n\n2024-01-31,hello\n",
+        "a.log": "2024-01-31 10:00:00 x\n",
         "empty.json": "[]\n",
         "cut.json": '[{"time":1},\n{"time"',
         "wrap.json": WRAPPED,
+        "latin.csv": b"time,s\n2024-01-31,caf\xe9\n",
         "us.csv": "time,n\n01/02/2026 10:00,1\n02/13/2026 10:00,2\n",
-    }.items():
+    }
+    for name, content in files.items():
         own.file(name, content)
     assert loaded(own, "a.csv", table="there").code == 0
     for what, (arguments, code, said) in REFUSED.items():

@@ -22,6 +22,7 @@ from svcctl.service.engines.duckdb.text import LINE, distinct
 
 HEAD = 1 << 20
 """Bytes within which the heading must end."""
+NOT_UTF8 = "it is not UTF-8"
 _OPEN = "a quote in it is not closed"
 _END = rb"(?:\r\n?|\n)"
 _LINE = re.compile(rb"[^\r\n]*+%s?" % _END)
@@ -164,7 +165,7 @@ class _Rows:
             if len(record) > self._longest:
                 self._left_out.add(number, TOO_LONG, _line_ends(record))
             elif not _is_text(record):
-                self._left_out.add(number, f"it is not UTF-8: {shown(_text(record))}", _line_ends(record))
+                self._left_out.add(number, f"{NOT_UTF8}: {shown(_text(record))}", _line_ends(record))
             else:
                 records.append((number, record))
             number += _line_ends(record)

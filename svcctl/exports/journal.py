@@ -161,7 +161,7 @@ class Journal:
 
     def _refuse_what_is_not_ours(self, tasks: Mapping[Window, Task]) -> None:
         """UsageError when a file of the target exists that this export did not write, or wrote for a time outside."""
-        theirs = []
+        theirs: dict[str, Window | None] = {}
         if self._export.target.per_window:
             written = {entry.path: entry.window for entry in self.entries.values()}
             for window, task in tasks.items():
@@ -169,11 +169,12 @@ class Journal:
                 if other is not None and other in window:
                     self._replaced[window] = other
                 elif other is not None or not self._claims(window):
-                    theirs.append(task.path)
+                    theirs[task.path] = other
         elif not self.is_ours():
-            theirs.append(self._export.path)
+            merged = self._merged.get(self._export.path)
+            theirs[self._export.path] = None if merged is None else merged.window
         for path in self._sizes(theirs):
-            raise exists(self._storage.address(path))
+            raise exists(self._storage.address(path), theirs[path])
 
     def _forget_the_oldest(self, kept: int) -> None:
         """Describe no more than so many windows and files of the time before this run."""

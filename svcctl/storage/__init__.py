@@ -162,9 +162,10 @@ class Storage(Protocol):
         """How a person writes the object: `out/a.csv`, `s3://bucket/a.csv`, `hdfs://host/a.csv`."""
 
 
-def exists(address: str) -> UsageError:
-    """The error of every storage when a name is taken."""
-    return UsageError(f"{address} already exists", hint="choose another name, or overwrite it with --force")
+def exists(address: str, held: object = None) -> UsageError:
+    """The error of every storage when a name is taken, with what the file holds if that is known."""
+    what = "" if held is None else f" and holds {held}"
+    return UsageError(f"{address} already exists{what}", hint="choose another name, or overwrite it with --force")
 
 
 def absent(address: str) -> UsageError:

@@ -51,6 +51,7 @@ DEFAULT_REGION = "us-east-1"
 CLIENT: ClientConfig = {"allow_http": True, "connect_timeout": "5s", "timeout": "60s"}
 RETRY: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
 """Of one request."""
+_CAUSE = re.compile(r'\b(?:message|error): "([^"]+)"')
 ABANDON_SECONDS = 5.0
 """How long `abandon` waits until the server has removed the parts."""
 
@@ -92,12 +93,13 @@ class S3(Storage):
         if endpoint and not names_host(endpoint, "http", "https"):
             raise UsageError(f"S3 endpoint '{endpoint}' is not an http or https URL")
         self._bucket = bucket
+        self._endpoint = endpoint or f"https://s3.{region}.amazonaws.com"
         # Keys and endpoint are always given, or the library would take them from this process's environment, and a
         # job would write with the credentials of the machine that the service runs on.
         self._store = S3Store(
             bucket,
             region=region,
-            endpoint=endpoint or f"https://s3.{region}.amazonaws.com",
+            endpoint=self._endpoint,
             virtual_hosted_style_request=False,
             skip_signature=keys is None,
             credential_provider=_provider(keys),
@@ -189,7 +191,12 @@ class S3(Storage):
                 hint="check the access key, the secret key and the permissions of the bucket",
             ) from None
         except (BaseError, OSError) as error:
-            # The first line; below it the library puts what helps its authors.
+            # Below the first line, the library puts what helps its authors, and why there is no connection.
+            if "kind: Connect" in str(error) and (causes := _CAUSE.findall(str(error))):
+                raise Unavailable(
+                    f"{self.address(name)}: no connection to {self._endpoint}: {causes[-1]}",
+                    hint="check the endpoint, and that its service is running",
+                ) from None
             reason = " ".join(str(error).partition("\n")[0].split())[:500]
             raise Unavailable(f"{self.address(name)}: {reason or type(error).__name__}") from None
 

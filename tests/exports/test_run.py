@@ -429,7 +429,8 @@ def test_a_file_is_replaced_by_one_of_more_time_and_never_by_one_of_less(exports
     for start, end in ((0, 1500), (1500, 3600), (3000, 3600)):
         with pytest.raises(UsageError) as caught:
             run(start, end)
-        assert (caught.value.message, file.read_bytes()) == (f"{file} already exists", content)
+        held = "2024-01-31 00:00:00 to 2024-01-31 00:50:00 UTC"
+        assert (caught.value.message, file.read_bytes()) == (f"{file} already exists and holds {held}", content)
     assert run(0, 3000).fetched == 0
     run(0, 3600)
     assert file.read_bytes() == query(events, "csv")

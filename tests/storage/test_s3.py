@@ -9,9 +9,10 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
 import pytest
+from peers.processes import free_port
 from peers.s3 import S3Peer
 
-from svcctl.errors import UsageError
+from svcctl.errors import Unavailable, UsageError
 from svcctl.storage.s3 import S3, Keys, from_environment
 
 
@@ -45,6 +46,23 @@ def test_a_bucket_that_does_not_exist_is_named(bucket: S3Peer, size: int) -> Non
     with pytest.raises(UsageError) as caught:
         put(opened(replace(bucket, bucket="nobody-made-it")), bytes(size))
     assert caught.value.message == "bucket 'nobody-made-it' does not exist"
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [
+        ("127.0.0.1", "Connection refused"),
+        ("nowhere.invalid", "failed to lookup address information: Name or service not known"),
+    ],
+)
+def test_a_server_that_nobody_runs_is_named_with_the_reason(host: str, reason: str) -> None:
+    endpoint = f"http://{host}:{free_port()}"
+    with pytest.raises(Unavailable) as caught:
+        S3("bucket", keys=Keys("key", "secret"), endpoint=endpoint).size("a.csv")
+    assert (caught.value.message, caught.value.hint) == (
+        f"s3://bucket/a.csv: no connection to {endpoint}: {reason}",
+        "check the endpoint, and that its service is running",
+    )
 
 
 def test_a_name_that_s3_clients_cannot_write_is_refused(bucket: S3Peer) -> None:

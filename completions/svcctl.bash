@@ -47,7 +47,7 @@ _svcctl_place() {
     'svcctl export 0')
         words=(status verify); kind=query
         ;;
-    'svcctl export status -' | 'svcctl job show -' | 'svcctl job restart -' | 'svcctl domain show -' | 'svcctl role show -' | 'svcctl role lint -' | 'svcctl profile show -' | 'svcctl profile check -' | 'svcctl service status -')
+    'svcctl export status -' | 'svcctl job restart -' | 'svcctl domain show -' | 'svcctl role show -' | 'svcctl role lint -' | 'svcctl profile show -' | 'svcctl profile check -' | 'svcctl service status -')
         words=(--format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl export status 0' | 'svcctl export verify 0')
@@ -82,6 +82,9 @@ _svcctl_place() {
         ;;
     'svcctl job list -')
         words=(--status --type --failing --ids --format --columns --sort --top --no-header --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        ;;
+    'svcctl job show -')
+        words=(--format --columns --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl job stop -' | 'svcctl job start -')
         words=(--if-needed --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)

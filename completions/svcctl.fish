@@ -32,7 +32,7 @@ function __svcctl_place --no-scope-shadowing
         set words csv '' tsv '' ndjson '' parquet ''
         case 'svcctl export 0'
         set words status 'Show what an export has, what is missing, and where the nex…' verify 'Hash the files of an export again'; set kind query
-        case 'svcctl export status -' 'svcctl job show -' 'svcctl job restart -' 'svcctl domain show -' 'svcctl role show -' 'svcctl role lint -' 'svcctl profile show -' 'svcctl profile check -' 'svcctl service status -'
+        case 'svcctl export status -' 'svcctl job restart -' 'svcctl domain show -' 'svcctl role show -' 'svcctl role lint -' 'svcctl profile show -' 'svcctl profile check -' 'svcctl service status -'
         set words --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl export status 0' 'svcctl export verify 0'
         set kind exports
@@ -56,6 +56,8 @@ function __svcctl_place --no-scope-shadowing
         set words list 'List jobs' show 'Show all that the service returns about jobs' stop 'Stop jobs' start 'Resume stopped jobs where they stopped' restart 'Stop jobs and start them again where they stopped' rm 'Remove jobs, even running ones' wait 'Wait until jobs reach a state without an error' watch 'Show status, events, rate, lag and errors of jobs, live'
         case 'svcctl job list -'
         set words --status 'Only jobs in these states' --type 'Only jobs with this destination' --failing 'Only FAILING jobs: they run and have an error' --ids 'Print only IDs, one per line' --format 'Output format' --columns 'Print only these columns, in this order' --sort 'Sort by these columns' --top 'Print only the first N rows of --sort' --no-header 'Leave out the names of the columns (table, csv, tsv)' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
+        case 'svcctl job show -'
+        set words --format 'Output format' --columns 'Print only these columns, in this order' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl job stop -' 'svcctl job start -'
         set words --if-needed 'Do not fail if it is already so' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print errors only' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl job rm -'

@@ -73,6 +73,9 @@ def explained(error: typer.TyperException) -> UsageError:
         hints.insert(0, f"put the query in single quotes: {context.command_path} 'from …'")
     if message.startswith("unexpected argument") and context.command_path == "svcctl service accounts key":
         hints.insert(0, "give --domain NAME or --reseller NAME")
+    words = message.removeprefix("unexpected argument: ")
+    if words != message and context.info_name == "list" and "show" in context.parent.command.commands:
+        hints.insert(0, f"use: {context.parent.command_path} show {words}")
     if message.startswith("missing ") and (parameter := getattr(error, "param", None)) is not None:
         typed = context.meta.get(spellings.WORDS) or ("-",)
         if context.command_path == "svcctl range" and not typed[0].startswith("-"):

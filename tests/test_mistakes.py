@@ -125,7 +125,7 @@ SEE = "see 'svcctl query --help'"
         ("query Q --timeout x", "--timeout 'x' is not a number\nhint: see 'svcctl --help'"),
         ("export Q --workers 99", "--workers 99 is not between 1 and 64\nhint: see 'svcctl export --help'"),
         ("query --chart=1 Q", f"--chart takes no value\nhint: {SEE}"),
-        ("job list a", "unexpected argument: a\nhint: see 'svcctl job list --help'"),
+        ("job list a", "unexpected argument: a\nhint: use: svcctl job show a; see 'svcctl job list --help'"),
         (
             "api GET",
             "missing PATH\nhint: usage: svcctl api METHOD PATH (PATH: Path below the base URL, with any query string); "

@@ -86,6 +86,7 @@ _YEAR = re.compile(r"19[789]\d|2\d{3}", re.ASCII)
 _LOOSE = re.compile(rf"(\d{{1,2}})([-./])(\d{{1,2}})\2(\d{{4}})((?:[T ]{_TIME})?)", re.ASCII)
 _AGO = re.compile(r"(\d+)\s*(s|m|h|d|w)(?:ec(?:ond)?|in(?:ute)?|(?:ou)?r|ay|eek)?s?(?:\s+ago)?", re.ASCII)
 _LONG = re.compile(r"-?(\d{1,4})\s*(mo|mon|month|y|yr|year)s?(?:\s+ago)?", re.ASCII)
+_WHOLE = re.compile(r"(?:last|past|previous|this) (month|year)", re.ASCII)
 _LAST = re.compile(r"^(?:last|past) (?=(?:second|minute|hour|day|week|month|year)$)")
 _FRACTION = re.compile(r"(\d{1,6}\.\d{1,3})([wdh])", re.ASCII)
 _SNAPPED = re.compile(r"(?:now|-?(\d+)d)?@d", re.ASCII)
@@ -252,6 +253,9 @@ def _hint(text: str) -> str:
     if said := _in_order(text):
         return said
     folded = re.sub(r"^[-+]|^(?:last|past) (?=\d)", "", text.casefold())
+    if match := _WHOLE.fullmatch(folded):
+        end = "2024-02" if match[1] == "month" else "2025-01"
+        return f"name it: --from 2024-01 --to {end} is a {match[1]}, for example"
     folded = _LAST.sub("1 ", folded)
     close = re.sub(r"\s+", "", folded)
     zoned = re.sub(r" (?:UTC|GMT)$", "Z", text)

@@ -24,7 +24,7 @@ from svcctl.errors import Conflict, NotFound, ServiceError, Unavailable, UsageEr
 from svcctl.inputs import job_ids, text
 from svcctl.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt, max_time_option
 from svcctl.terminal.records import JOB, JOBS, WATCHED, Listing
-from svcctl.terminal.selection import selected
+from svcctl.terminal.selection import ALL, Selection, selected
 from svcctl.terminal.visible import visible
 from svcctl.time_limit import time_limit
 
@@ -123,7 +123,7 @@ def list_(
 
 
 @_app.command()
-def show(ctx: typer.Context, ids: IdsArg, format: FormatOpt = None) -> None:
+def show(ctx: typer.Context, ids: IdsArg, format: FormatOpt = None, columns: ColumnsOpt = None) -> None:
     """Show all that the service returns about jobs
 
     In json one job that is named is an object, and several are a list.
@@ -132,7 +132,8 @@ def show(ctx: typer.Context, ids: IdsArg, format: FormatOpt = None) -> None:
     command that launches it.
     """
     svc: Context = ctx.obj
-    _each(svc, _chosen(svc, ids), svc.client.job, format, JOB, single=len(ids) == 1 and ids != [text.STDIN])
+    single = len(ids) == 1 and ids != [text.STDIN]
+    _each(svc, _chosen(svc, ids), svc.client.job, format, JOB, selected(columns, None, None, False), single=single)
 
 
 @_app.command()
@@ -253,6 +254,7 @@ def _each(
     act: Callable[[str], Job],
     format: str | None,
     listing: Listing[Watched] = JOBS,
+    selection: Selection = ALL,
     *,
     single: bool = False,
 ) -> None:
@@ -269,7 +271,7 @@ def _each(
 
     jobs = svc.diagnostics.each(chosen.ids, acted)
     for first in jobs:  # when every one failed there is nothing to print, not even a heading
-        svc.output.records(listing, chain([first], jobs), printed, single=single)
+        svc.output.records(listing, chain([first], jobs), printed, selection, single=single)
 
 
 def _change(

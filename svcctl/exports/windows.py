@@ -32,7 +32,7 @@ _LITERAL = re.compile(rf"%%|({_DIRECTIVE})")
 
 _MORE = "name more of the time in the pattern, as in {start:%Y%m%dT%H%M%S}"
 
-_LENGTH = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
+_LENGTH = re.compile(r"(\d{1,9})([smhdw])", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -67,11 +67,11 @@ class Window:
 
 
 def parse_length(text: str) -> int:
-    """Seconds of a length such as 30s, 5m, 1h or 1d; UsageError otherwise."""
+    """Seconds of a length such as 30s, 5m, 1h, 1d or 1w; UsageError otherwise."""
     match = _LENGTH.fullmatch(text)
     if match is None or not int(match[1]):
         raise UsageError(f"'{text}' is not a valid length", hint="write it as 30s, 5m, 1h or 1d")
-    return int(match[1]) * UNITS[match[2]]
+    return int(match[1]) * (7 * UNITS["d"] if match[2] == "w" else UNITS[match[2]])
 
 
 def length_text(seconds: int) -> str:

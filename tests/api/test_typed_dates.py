@@ -123,6 +123,16 @@ FORMS = (
         ("1.5h", "'1.5h' is not a valid date", "write 90m"),
         ("midnight", "'midnight' is not a valid date", "write today"),
         ("last hour", "'last hour' is not a valid date", "write 1h"),
+        (
+            "last month",
+            "'last month' is not a valid date",
+            "name it: --from 2024-01 --to 2024-02 is a month, for example",
+        ),
+        (
+            "This year",
+            "'This year' is not a valid date",
+            "name it: --from 2024-01 --to 2025-01 is a year, for example",
+        ),
         ("Last 5 minutes", "'Last 5 minutes' is not a valid date", "write 5m"),
         ("2024-01-31T10", "'2024-01-31T10' is not a valid date", "write 2024-01-31T10:00"),
         ("Jan 31", "'Jan 31' is not a valid date", "a date needs its year: write 2024-01-31, for example"),

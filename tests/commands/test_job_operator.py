@@ -321,5 +321,6 @@ def test_waiting_knows_its_states_and_tells_errors(job: Reseller, arguments: lis
 
 def test_a_job_that_is_shown_alone_is_one_json_object(job: Reseller) -> None:
     assert json.loads(job("show", "other", "-f", "json").stdout)["id"] == OTHER
+    assert job("show", "other", "-f", "ndjson", "--columns", "id").stdout == f'{{"id":"{OTHER}"}}\n'
     several = json.loads(job("show", "other", "resting", "-f", "json").stdout)
     assert [one["id"] for one in several] == [OTHER, STOPPED]

@@ -71,7 +71,11 @@ def test_a_length_is_read_and_written_in_its_largest_unit(text: str, seconds: in
     assert length_text(seconds) == text
 
 
-@pytest.mark.parametrize("text", ["", "0h", "h", "1", "1w", "1.5h", "-1h", "1 h", "١h"])
+def test_a_week_is_seven_days() -> None:
+    assert (parse_length("2w"), length_text(2 * 604_800)) == (2 * 604_800, "14d")
+
+
+@pytest.mark.parametrize("text", ["", "0h", "h", "1", "1y", "1.5h", "-1h", "1 h", "١h"])
 def test_an_invalid_length_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_length(text)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import certifi
 import pyarrow as pa
 import pytest
 from peers.processes import HOST, free_port, running
@@ -22,7 +25,7 @@ from svcctl.service.engines.spark.patterns import Matcher, translated
 from svcctl.service.language import Column, Plan, QueryError, Type, compile, parse
 
 COLUMNS = (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8), Column("s", Type.STR))
-GONE = r"^Spark at 127\.0\.0\.1:\d+ does not answer, or has ended$"
+GONE = r"^Spark at 127\.0\.0\.1:\d+ does not answer(, or has ended|: connection refused)$"
 
 
 def plan(engine: SparkEngine, query: str) -> Plan:
@@ -178,6 +181,32 @@ def test_what_is_no_address_of_a_server_is_refused_and_not_repeated(uri: str) ->
     with pytest.raises(UsageError) as caught:
         Server(uri)
     assert caught.value.message == "this is not the address of a Spark Connect server"
+
+
+@pytest.mark.parametrize(
+    ("address", "ca_bundle", "why"),
+    [
+        ("svcctl.invalid:15002", None, "its host cannot be found"),
+        ("{closed}", None, "connection refused"),
+        ("{http}", None, "what listens there does not speak Spark Connect, or wants TLS"),
+        (
+            "{http}",
+            Path(certifi.where()),
+            "what listens there does not speak TLS, which a token or SVCCTL_SPARK_CA_BUNDLE asks for",
+        ),
+    ],
+)
+def test_a_server_that_cannot_be_reached_is_told_with_the_reason(
+    address: str, ca_bundle: Path | None, why: str
+) -> None:
+    with ThreadingHTTPServer((HOST, 0), BaseHTTPRequestHandler) as http:
+        threading.Thread(target=http.serve_forever).start()
+        address = address.format(closed=f"{HOST}:{free_port()}", http=f"{HOST}:{http.server_port}")
+        connection = Connection(Server(f"sc://{address}", ca_bundle=ca_bundle))
+        with closing(connection), pytest.raises(Unavailable) as caught:
+            connection.session()
+        http.shutdown()
+    assert caught.value.message == f"Spark at {address} does not answer: {why}"
 
 
 def test_a_token_travels_encrypted_and_shows_in_no_text() -> None:

@@ -44,6 +44,13 @@ _SETTINGS = {
 _USER = "svcctl"
 _CLASS = re.compile(r"^(?:\[[A-Z_.0-9]+\] |[\w.]+(?:Error|Exception): )+")
 _ENDED = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED", "ABORTED", "DATA_LOSS")
+_WHY = {
+    "address lookup failed": ": its host cannot be found",
+    "Connection refused": ": connection refused",
+    "Failed parsing HTTP/2": ": what listens there does not speak Spark Connect, or wants TLS",
+    "WRONG_VERSION_NUMBER": ": what listens there does not speak TLS, which a token or SVCCTL_SPARK_CA_BUNDLE asks for",
+}
+"""Why a server does not answer, by what gRPC says."""
 _REFUSED = ("UNAUTHENTICATED", "PERMISSION_DENIED", "UNIMPLEMENTED")
 _BROKEN = re.compile(r"Stream removed|Received (?:RST_STREAM|GOAWAY)|Socket closed|Connection reset")
 """What gRPC says when a proxy before the server ends a call."""
@@ -244,10 +251,11 @@ class Connection:
         except (grpc.RpcError, pa.ArrowException, OSError) as error:
             raise self._error(error, session) from None
 
-    def ended(self, session: Session | None) -> Unavailable:
-        """The error of a server that is gone, or was started again."""
+    def ended(self, session: Session | None, told: str = "") -> Unavailable:
+        """The error of a server that is gone, or was started again; `told` is what is known of the way to it."""
         self.forget(session)
-        return Unavailable(f"Spark at {self._server.address} does not answer, or has ended")
+        why = next((why for pattern, why in _WHY.items() if pattern in told), ", or has ended")
+        return Unavailable(f"Spark at {self._server.address} does not answer{why}")
 
     def _error(self, error: Exception, session: Session | None) -> SvcctlError:
         if isinstance(error, OSError):  # of the files of a large answer
@@ -258,7 +266,7 @@ class Connection:
         if _CERTIFICATE.search(text):
             return ServiceError(f"the certificate of Spark at {address} is not accepted", hint=_HINT, code=500)
         if code in _ENDED or _BROKEN.match(text) or _OTHER_SESSION.search(text):
-            return self.ended(session)
+            return self.ended(session, text)
         if code in _REFUSED:
             return ServiceError(f"Spark at {address} refuses this service", hint=_HINT, code=500)
         line = " ".join(_CLASS.sub("", text).partition("\n")[0].split())[:300]

@@ -155,7 +155,7 @@ _svcctl_place() {
     'svcctl service serve --state')
         ;;
     'svcctl service load -')
-        words=(--table --time-field --time-format --time-zone --format --types --replace --tables --id --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        words=(--table --time-field --time-format --time-zone --format --types --replace --strict --tables --id --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl service load --format' | 'svcctl service load -f' | 'svcctl service load --output-format')
         words=(csv tsv ndjson json parquet access log syslog)

@@ -129,6 +129,8 @@ class Wishes:
     replace: bool = False
     time_zone: str | None = None
     """That of dates that have none; UTC if not given."""
+    strict: bool = False
+    """Whether a line that would be skipped makes the load fail."""
 
 
 def status(client: Client) -> Status:
@@ -176,5 +178,6 @@ def load(client: Client, files: Iterable[tuple[str, str]], table: str, wishes: W
         "format": wishes.format,
         "types": wishes.types,
         "replace": wishes.replace,
+        "strict": wishes.strict,
     }
     return Loaded.from_json(record(client.call("POST", "/service/load", json.dumps(body).encode())))

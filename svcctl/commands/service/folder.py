@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from datetime import timedelta
 from pathlib import Path
 from threading import Event
@@ -90,7 +90,7 @@ def load(
     from svcctl.service.events.load import Source, Wishes
 
     given = [Source(Path(path), name) for path, name in files]
-    asked = Wishes(wishes.time_field, wishes.time_format, wishes.format, wishes.types, wishes.replace, wishes.time_zone)
+    asked = Wishes(*astuple(wishes))
     gone = Event()
 
     def go_on() -> None:

@@ -61,6 +61,7 @@ TypesOpt = Annotated[
     ),
 ]
 ReplaceOpt = Annotated[bool, typer.Option("--replace", help="Replace the events and columns of the table.")]
+StrictOpt = Annotated[bool, typer.Option("--strict", help="Load nothing if a line cannot be read.")]
 IntoOpt = Annotated[
     str | None,
     typer.Option("--tables", metavar="URI", help="Shared folder to load into, without a service (help cluster)."),
@@ -84,6 +85,7 @@ def load(
     format: LoadFormatOpt = None,
     types: TypesOpt = None,
     replace: ReplaceOpt = False,
+    strict: StrictOpt = False,
     tables: IntoOpt = None,
     load_id: IdOpt = None,
 ) -> None:
@@ -114,7 +116,7 @@ def load(
             (str(spooled.enter_context(text.as_file(file, svc.files.directory))), text.name(file))
             for file in dict.fromkeys(files)
         ]
-        wishes = own_service.Wishes(time_field, time_format, format, _types(types), replace, time_zone)
+        wishes = own_service.Wishes(time_field, time_format, format, _types(types), replace, time_zone, strict)
         if tables is None:
             loaded = own_service.load(svc.with_flags(profile=LOCAL).client, given, table, wishes)
         else:

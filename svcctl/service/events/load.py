@@ -53,6 +53,8 @@ class Wishes:
     replace: bool = False
     zone: str | None = None
     """That of times that name none; UTC if not given."""
+    strict: bool = False
+    """Whether a line that would be skipped makes the load fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ def _load(
         types = _types(files, wishes.types)
         if not made:
             types = _fitting({column.name: column.type for column in engine.table(table).columns}, types, wishes, table)
-        rows = _Rows(files, empty, types, spec, go_on)
+        rows = _Rows(files, empty, types, spec, wishes.strict, go_on)
         rows.check()
         columns = tuple(Column(name, type_) for name, type_ in types.items())
         try:
@@ -144,6 +146,7 @@ class _Rows:
         empty: Sequence[str],
         types: Mapping[str, Type],
         spec: str | None,
+        strict: bool,
         go_on: Callable[[], None],
     ) -> None:
         self._go_on = go_on
@@ -151,6 +154,7 @@ class _Rows:
         self._empty = empty
         self._types = types
         self._spec = spec
+        self._strict = strict
         self.kept = self.count = 0
         self.first: str | None = None
         self.oldest: datetime | None = None
@@ -215,6 +219,13 @@ class _Rows:
         if MONTH in orders:
             raise _month_first(file, time, orders[MONTH])
         skipped = file.skipped(time, self._types, self._spec, dropped, first)
+        if self._strict and skipped.first is not None:
+            raise UsageError(
+                f"{file.given.name} could not be read: {skipped.first}",
+                hint=_CONVERT
+                if NOT_UTF8 in skipped.first
+                else "nothing was changed; without --strict such lines are skipped",
+            )
         self.count += skipped.count
         if self.first is None and skipped.first is not None:
             self.first = skipped.first if len(self._files) == 1 else f"{file.given.name}, {skipped.first}"

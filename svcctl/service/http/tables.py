@@ -68,7 +68,9 @@ async def _load(request: Request) -> Response:
     service = _operated(request, "load events")
     fields = json_object(request.state.body)
     note_unknown(
-        "a load", fields, ("files", "table", "timeField", "timeFormat", "timeZone", "format", "types", "replace")
+        "a load",
+        fields,
+        ("files", "table", "timeField", "timeFormat", "timeZone", "format", "types", "replace", "strict"),
     )
     table = text(fields, "table")
     wishes = Wishes(
@@ -78,6 +80,7 @@ async def _load(request: Request) -> Response:
         members(fields, "types"),
         flag(fields, "replace", False),
         optional_text(fields, "timeZone"),
+        flag(fields, "strict", False),
     )
     _check_changeable(service, table, "load into another table")
     sources, gone = _sources(fields), Event()

@@ -76,6 +76,32 @@ def test_several_files_are_loaded_together_or_not_at_all(own: Own) -> None:
     assert len(rows(own, "from t")) == 6
 
 
+def test_a_strict_load_of_files_with_a_line_that_cannot_be_read_loads_nothing(own: Own) -> None:
+    good = own.file("a.csv", CSV)
+    said = {
+        own.file("b.csv", "time,n\n2024-01-31,1\nsoon,2\n2024-01-31,x,3\n"): (
+            "b.csv could not be read: line 3: time 'soon' is not a time",
+            "nothing was changed; without --strict such lines are skipped",
+        ),
+        own.file("c.csv", "time,n\n2024-01-31,1,2\n2024-01-31,1\nsoon,2\n"): (
+            "c.csv could not be read: line 2: it has too many cells: '2024-01-31,1,2'",
+            "nothing was changed; without --strict such lines are skipped",
+        ),
+        own.file("d.csv", b"time,n\n2024-01-31,1\n2024-01-31,\xe9\n"): (
+            "d.csv could not be read: line 3: it is not UTF-8: '2024-01-31,\ufffd'",
+            "convert the text to UTF-8: iconv -f latin1 -t utf-8 FILE | svcctl service load - -t …",
+        ),
+    }
+    for bad, (message, hint) in said.items():
+        done = loaded(own, good, bad, "--strict")
+        assert (done.code, done.stderr.replace(" (code 1)", "")) == (
+            1,
+            f"svcctl: error: {message}\nhint: {hint}\n",
+        )
+    assert list(own.engine.tables()) == []
+    assert loaded(own, good, "--strict").stderr == f"svcctl: loaded 2 events into t, {RANGE}\n"
+
+
 # By what is asked: the file's name and content, options, and what is said; or the error.
 READ: dict[str, tuple[str, str | bytes, list[str], list[str]]] = {
     "JSON array": (

@@ -74,7 +74,8 @@ class Extent(StoredTable):
 class Status:
     """`address` is host and port, when the service listens on TCP too; `started` is in epoch milliseconds.
 
-    `uses` has the shared folder, shared state and engine of a service that has them.
+    `uses` has the shared folder, shared state and engine of a service that has them, and `problems` why it cannot work
+    at present.
     """
 
     version: str
@@ -82,6 +83,7 @@ class Status:
     address: str | None
     tables: tuple[StoredTable, ...]
     uses: Mapping[str, str]
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,7 @@ def status(client: Client) -> Status:
         answer.get("address"),
         tables,
         answer.get("uses") or {},
+        tuple(map(str, answer.get("problems") or ())),
     )
 
 

@@ -10,13 +10,19 @@ from starlette.types import ASGIApp
 
 
 def answered(
-    app: ASGIApp, method: str, path: str, content: bytes = b"", headers: Mapping[str, str] | None = None
+    app: ASGIApp,
+    method: str,
+    path: str,
+    content: bytes = b"",
+    headers: Mapping[str, str] | None = None,
+    *,
+    client: tuple[str, int] | None = ("127.0.0.1", 123),
 ) -> httpx.Response:
-    """Send a request and return the whole answer, an internal error's too."""
+    """Send a request and return the whole answer, an internal error's too. On a Unix socket there is no `client`."""
 
     async def ask() -> httpx.Response:
-        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
-            return await client.request(method, path, content=content, headers=headers)
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False, client=client)  # type: ignore[arg-type]
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as asker:
+            return await asker.request(method, path, content=content, headers=headers)
 
     return asyncio.run(ask())

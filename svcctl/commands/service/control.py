@@ -9,7 +9,7 @@ import typer
 from svcctl.commands import verbs_of
 from svcctl.commands.service.state import open_state
 from svcctl.context import Context
-from svcctl.errors import NotFound
+from svcctl.errors import NotFound, Unavailable
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.profiles import LOCAL
 from svcctl.service_settings import PLACES, STATE, places
@@ -82,8 +82,8 @@ def restart(ctx: typer.Context) -> None:
 def status(ctx: typer.Context, format: FormatOpt = None) -> None:
     """Show whether the local service is running, and its tables
 
-    The exit code is 4 when it is not running. In the formats for programs the tables are left out: 'svcctl tables'
-    lists them.
+    The exit code is 4 when it is not running, and 6 when it cannot reach its state or its tables. In
+    the formats for programs the tables are left out: 'svcctl tables' lists them.
     """
     from svcctl import local_service
     from svcctl.api import own_service
@@ -108,6 +108,8 @@ def status(ctx: typer.Context, format: FormatOpt = None) -> None:
         *(found.uses.get(name) for name in PLACES),
     ]
     svc.output.records(SERVICE, [facts], chosen, single=True)
+    if found.problems:
+        raise Unavailable("; ".join(found.problems))
     if not chosen.raw:
         svc.output.text("")
         svc.output.records(TABLES, own_service.tables(svc.with_flags(profile=LOCAL).client), chosen)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -17,12 +18,13 @@ from starlette.types import ASGIApp
 
 from svcctl import __version__
 from svcctl.api import models
-from svcctl.errors import ServiceError, SvcctlError
+from svcctl.errors import ServiceError, SvcctlError, Unavailable
+from svcctl.service.databases import StateUnavailable
 from svcctl.service.http import health, provisioning, tables
 from svcctl.service.http.body import shown
 from svcctl.service.http.connection import left
 from svcctl.service.http.envelope import failed, succeeded
-from svcctl.service.http.middleware import Answered, for_pages, signed
+from svcctl.service.http.middleware import Answered, OnOwnSocket, for_pages, signed
 from svcctl.service.http.query_body import read_query
 from svcctl.service.http.streaming import AnswerResponse, StreamedAnswer
 from svcctl.service.jobs import delivery
@@ -53,7 +55,7 @@ def build(service: Service, jobs: Jobs | None = None, origins: Sequence[str] = (
             signed("GET", "/search/job/start/{id}", _start_job),
             signed("DELETE", "/search/job/remove/{id}", _remove_job),
             signed("GET", "/search/job/remove/{id}", _remove_job),  # for clients that can send nothing else
-            signed("GET", "/service/status", _status),
+            signed("GET", "/service/status", _status, by=OnOwnSocket),
             *health.ROUTES,
             *tables.ROUTES,
             *provisioning.ROUTES,
@@ -153,12 +155,23 @@ def _jobs(request: Request) -> Jobs:
 
 
 def _status(request: Request) -> Response:
+    """What the service is, also while it cannot reach its state or its tables: then with the reasons."""
     service: Service = request.app.state.service
-    stored = [
-        {"name": table.name, "columns": [f"{column.name} {column.type}" for column in table.columns]}
-        for table in service.engine.tables().values()
-    ]
+    problems, tables = [], []
+    try:
+        service.store.check()
+    except StateUnavailable as error:
+        problems.append(error.detail)
+    try:
+        tables = [
+            {"name": table.name, "columns": [f"{column.name} {column.type}" for column in table.columns]}
+            for table in service.engine.tables().values()
+        ]
+    except Unavailable as error:
+        problems.append(error.message)
     started = int(service.started * 1000)
-    told = {"version": __version__, "address": service.address, "startedAt": started, "tables": stored}
-    account: Account = request.state.account
-    return succeeded(request, told | ({"uses": service.uses} if account.operates else {}))
+    told: dict[str, Any] = {"version": __version__, "address": service.address, "startedAt": started, "tables": tables}
+    account: Account | None = request.state.account
+    if account is None or account.operates:
+        told |= {"uses": service.uses} | ({"problems": problems} if problems else {})
+    return succeeded(request, told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,13 @@ def test_tables_of_a_folder_are_loaded_with_and_without_a_service_compacted_and_
             1,
             "svcctl: error: table 'web.a' is in the shared folder already",
         )
+        Path(folder).rename(f"{folder}.away")
+        deadline, said = time.monotonic() + 30, f"cannot read the shared folder {folder}: it is not there"
+        while not (away := shared("service", "status", "-f", "table")).stderr.startswith(f"svcctl: error: {said}\n"):
+            assert time.monotonic() < deadline, away
+        assert away.returncode == 6
+        assert f"\nfolder   {folder}\n" in away.stdout
+        Path(f"{folder}.away").rename(folder)
         restarted = shared("service", "restart", SVCCTL_TABLES="")
         dropped = f"svcctl: its folder is none now, and was {folder}: SVCCTL_TABLES sets it"
         assert (restarted.returncode, restarted.stderr.splitlines()[1:]) == (0, [dropped])

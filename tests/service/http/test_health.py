@@ -5,18 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.application import answered
 from support.engines import chosen_engine
 
 from svcctl.api.models import JobStatus
+from svcctl.service.databases import StateUnavailable
+from svcctl.service.engines.duckdb.lake import LakeEngine
+from svcctl.service.engines.lake import Lake
 from svcctl.service.http.app import build
 from svcctl.service.http.health import exposed
 from svcctl.service.http.middleware import TABLE, AccessLog
 from svcctl.service.jobs import stored
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.stored import StoredJob
+from svcctl.service.language.types import Column, Type
 from svcctl.service.provisioning.accounts import Owner
 from svcctl.service.service import Service
 from svcctl.service.store import Store
@@ -80,3 +88,39 @@ def test_metrics_count_answers_bytes_queries_and_jobs(service: Service) -> None:
         'svcctl_job_lag_seconds{job="j0",type="kafka"} 2.5',
         "svcctl_start_time_seconds 1699999940.0",
     ]
+
+
+class Away(Store):
+    """A state whose database does not answer."""
+
+    @contextmanager
+    def reading(self) -> Iterator[Any]:
+        raise StateUnavailable("postgresql://db/svcctl", "connection refused")
+        yield
+
+
+def test_the_status_is_told_on_the_own_socket_while_the_state_and_the_tables_are_away(
+    service: Service, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "tables"
+    with LakeEngine(Lake(str(folder), {})) as engine:
+        for name in ("t", "u"):
+            engine.create(name, (Column("eventdate", Type.TIMESTAMP),))
+        folder.rename(tmp_path / "elsewhere")
+        app = build(replace(service, engine=engine, uses={"folder": str(folder)}))
+        monkeypatch.setattr(store, "__class__", Away)
+        signed = {"authorization": "Bearer operator"}
+        told = answered(app, "GET", "/service/status", headers=signed, client=None).json()["object"]
+        over_tcp = answered(app, "GET", "/service/status", headers=signed)
+    assert (told["tables"], told["uses"], told["problems"]) == (
+        [],
+        {"folder": str(folder)},
+        [
+            "the state in postgresql://db/svcctl cannot be reached: connection refused",
+            f"cannot read the shared folder {folder}: it is not there",
+        ],
+    )
+    assert (over_tcp.status_code, over_tcp.json()["msg"]) == (
+        503,
+        "the service cannot reach its state; try again soon",
+    )

@@ -23,6 +23,7 @@ from svcctl.service.engines import ARROW, Engine, TableExists, check_table_name
 from svcctl.service.engines.duckdb.fields import DAY, EITHER, MONTH, first_of, merged, slashed_pattern, strptime_format
 from svcctl.service.engines.duckdb.fields import UTC as UTC_ZONE
 from svcctl.service.engines.duckdb.files import EventFile, GivenFile, Skipped, first_lines, named, readable, reading
+from svcctl.service.engines.duckdb.lines import shown
 from svcctl.service.engines.duckdb.packed import ENDINGS
 from svcctl.service.engines.duckdb.separated import NOT_UTF8
 from svcctl.service.engines.duckdb.text import LINE, SLASHED
@@ -231,6 +232,8 @@ class _Rows:
             self.first = skipped.first if len(self._files) == 1 else f"{file.given.name}, {skipped.first}"
         if EITHER in orders and DAY not in orders and "order" not in self.notes:
             self.notes["order"] = _day_first(file, time, orders[EITHER])
+        if file.given.rest:
+            self.notes.setdefault("rest", _left_out(file.given))
         if NOT_UTF8 in (skipped.first or ""):
             self.notes["text"] = _CONVERT
 
@@ -258,6 +261,11 @@ class _Rows:
             if about_time
             else "nothing was changed",
         )
+
+
+def _left_out(given: GivenFile) -> str:
+    """What is said of fields that nobody reads."""
+    return f"{given.name} has fields that common and combined logs do not have; they were left out: {shown(given.rest)}"
 
 
 def _begins(batch: pa.RecordBatch) -> list[str | None]:
@@ -328,7 +336,9 @@ def _given(source: Source, format: str | None) -> GivenFile | None:
     if not found:
         return None
     kind = _kind(source, format, found)
-    return GivenFile(source.path, source.name, kind.name, kind.pattern, kind.continuation)
+    entries = (re.match(kind.pattern, line) for line in found) if kind.pattern else ()
+    rests = [rest for entry in entries if entry and (rest := entry.string[entry.end() :].strip())]
+    return GivenFile(source.path, source.name, kind.name, kind.pattern, kind.continuation, "".join(rests[:1]))
 
 
 def _kind(source: Source, name: str | None, lines: Sequence[str]) -> FileKind:

@@ -212,6 +212,17 @@ READ: dict[str, tuple[str, str | bytes, list[str], list[str]]] = {
             "the time of '<34>1 - - - - - - x' cannot be read",
         ],
     ),
+    "an access log with more fields than a combined one": (
+        "access.log",
+        '10.0.0.1 - - [31/Jan/2024:10:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "curl/8"\n'
+        '10.0.0.1 - - [31/Jan/2024:10:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "curl/8" "10.1.1.1" rt=0.003\n',
+        [],
+        [
+            "loaded 2 events into t, at 2024-01-31 10:00:00 (UTC)",
+            "access.log has fields that common and combined logs do not have; they were left out: "
+            "'\"10.1.1.1\" rt=0.003'",
+        ],
+    ),
     "entries of several lines": (
         "app.log",
         "\n2024-01-31 10:00:00 boom\r\n\tat x\r\n\r\nCaused by: y\r\n2024-01-31 10:00:01 ok\r\n",

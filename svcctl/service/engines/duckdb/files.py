@@ -38,13 +38,17 @@ BATCH_BYTES = 1 << 26
 
 @dataclass(frozen=True, slots=True)
 class GivenFile:
-    """A file to load: its path, and its name in messages; its kind, and the patterns of its entries as of FileKind."""
+    """A file to load: its path, and its name in messages; its kind, and the patterns of its entries as of FileKind.
+
+    `rest` is what the pattern leaves of one of the first lines: nobody reads it.
+    """
 
     path: Path
     name: str
     kind: str
     pattern: str = ""
     continuation: str = ""
+    rest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from svcctl import home
-from svcctl.api.addresses import is_loopback
 from svcctl.commands import verbs_of
 from svcctl.completion import words
 from svcctl.completion.words import FILES, Completes
@@ -117,9 +116,6 @@ def set_(
     if format := changes.get("format"):
         find_format(format, is_terminal=False)
     svc.store.set(name, changes | typed)
-    for key in ("base_url", "provisioning_url"):
-        if (url := (changes | typed).get(key, "")).startswith("http://") and not is_loopback(url):
-            svc.diagnostics.note(f"{key} {url} would send secrets unencrypted, so requests are refused: use https://")
     for key, path in changes.items():
         if path and names_file(key) and not home.expanded(path).exists():
             svc.diagnostics.note(f"{key} {path} does not exist yet")
@@ -159,7 +155,7 @@ def edit(ctx: typer.Context) -> None:
 
     svc: Context = ctx.obj
     if not svc.store.edit(
-        lambda text: editor.edited(text, svc.environment, suffix=".yaml"),
+        lambda text: editor.edited(text, svc.environment, suffix=".yaml", attended=sys.stdin.isatty()),
         lambda format: find_format(format, is_terminal=False),
     ):
         svc.diagnostics.note(f"{svc.store.path} was not changed")

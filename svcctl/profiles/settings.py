@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from svcctl.api.addresses import checked_form
+from svcctl.api.addresses import checked_url
 from svcctl.api.dates import DATE_FORMATS
 from svcctl.api.suggest import did_you_mean
 from svcctl.errors import ProfileError, UsageError
@@ -109,14 +109,14 @@ AUTH_METHODS = ("signature", "token", "jwt")
 SETTINGS = {
     setting.name: setting
     for setting in (
-        Setting("base_url", "URL of the service", _url, "SVCCTL_BASE_URL", connection=True, check=checked_form),
+        Setting("base_url", "URL of the service", _url, "SVCCTL_BASE_URL", connection=True, check=checked_url),
         Setting("socket", "path of a Unix socket to use instead of the host", path=True, connection=True),
         Setting("auth", "signature, token or jwt", _method, "SVCCTL_AUTH", choices=AUTH_METHODS, connection=True),
         Setting("api_key", "API key of the domain", environment="SVCCTL_API_KEY", connection=True),
         Setting("api_secret", "API secret", environment="SVCCTL_API_SECRET", secret=True, connection=True),
         Setting("token", "token, for auth token or jwt", environment="SVCCTL_TOKEN", secret=True, connection=True),
         Setting(
-            "provisioning_url", "URL for domains and roles, if different", _url, connection=True, check=checked_form
+            "provisioning_url", "URL for domains and roles, if different", _url, connection=True, check=checked_url
         ),
         Setting("ca_bundle", "file of CA certificates to trust", path=True, connection=True),
         Setting("timeout", "seconds to wait for the network", _seconds, "SVCCTL_TIMEOUT", default=60.0),

@@ -12,9 +12,15 @@ from pathlib import Path
 from svcctl.errors import UsageError, reason
 
 
-def edited(text: str, environment: Mapping[str, str], *, suffix: str = "") -> str:
-    """The text as it is when the editor ends; it may hold secrets, so only this user can read it meanwhile."""
-    command = environment.get("VISUAL") or environment.get("EDITOR") or "vi"
+def edited(text: str, environment: Mapping[str, str], *, suffix: str = "", attended: bool) -> str:
+    """The text as it is when the editor ends; it may hold secrets, so only this user can read it meanwhile.
+
+    UsageError when nobody is there to use the editor: only one that the user chose may do without.
+    """
+    chosen = environment.get("VISUAL") or environment.get("EDITOR")
+    if not chosen and not attended:
+        raise UsageError("an editor needs a terminal", hint="use 'svcctl profile set', or set VISUAL or EDITOR")
+    command = chosen or "vi"
     with tempfile.TemporaryDirectory(prefix="svcctl-") as directory:  # of mode 0700
         path = Path(directory) / f"profiles{suffix}"
         path.write_text(text, encoding="utf-8")

@@ -156,12 +156,12 @@ def test_a_profiles_file_that_is_not_there_stops_only_what_needs_a_profile(shell
     )
 
 
-def test_plain_http_to_another_machine_is_told_at_once(shell: Shell) -> None:
+def test_plain_http_to_another_machine_is_refused_at_once(shell: Shell) -> None:
     done = shell("profile", "set", "prod", "base_url=http://events.example.com")
     assert (done.returncode, done.stderr) == (
-        0,
-        "svcctl: base_url http://events.example.com would send secrets unencrypted, so requests are refused: "
-        "use https://\n",
+        2,
+        "svcctl: error: base_url cannot be used: 'http://events.example.com' would send secrets unencrypted\n"
+        "hint: use https; http is only for this machine\n",
     )
     assert shell("profile", "set", "prod", "base_url=http://127.0.0.1:8080").stderr == ""
 
@@ -218,6 +218,11 @@ def test_an_editor_changes_the_file_which_stays_whole_and_closed_to_others(shell
         assert done.returncode == 2
         assert done.stderr.startswith(f"svcctl: error: {error}")
         assert path.read_text() == after
+    alone = shell("profile", "edit")
+    assert (alone.returncode, alone.stderr) == (
+        2,
+        "svcctl: error: an editor needs a terminal\nhint: use 'svcctl profile set', or set VISUAL or EDITOR\n",
+    )
     kept = path.with_name("config.yaml.edited")
     assert (kept.read_text()[:2], kept.stat().st_mode & 0o777) == ("{\n", 0o600)
     unchanged = shell("profile", "edit", EDITOR="true")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from svcctl.api.dates import DATE_FORMATS, Moment, Range, operator_of, resolve
-from svcctl.api.typed_dates import EVERY, depends_on_zone, is_fixed, named_zone, offset_name
+from svcctl.api.typed_dates import EVERY, depends_on_zone, is_fixed, named_zone, offset_name, seconds_of
 from svcctl.errors import UsageError
 
 _STEP = 14 * 86_400
@@ -92,6 +92,16 @@ def shifted(chosen: Dates, every: int) -> str | None:
         return None
     first = datetime.fromtimestamp(start.timestamp() // every * every, UTC)
     return f"'group every' counts in UTC: a period begins at {first.astimezone(chosen.zone):%H:%M} {chosen.zone_name}"
+
+
+def both_ago(from_: Moment | None, to: Moment | None) -> str | None:
+    """What to write for `--from 1h --to 2h`, which ends in the future: most likely both ends were to be ago."""
+    lengths = [seconds_of(end) if isinstance(end, str) else None for end in (from_, to)]
+    near, far = (length or 0 for length in lengths)
+    if not 0 < near < far:
+        return None
+    length = length_text(timedelta(seconds=far - near)).replace(" ", "")
+    return f"--to {to} counts from --from; {from_} to {to} ago is --from {to} --to {length}"
 
 
 def length_text(length: timedelta) -> str:

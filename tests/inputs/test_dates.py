@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from svcctl.errors import UsageError
-from svcctl.inputs.dates import choose
+from svcctl.inputs.dates import both_ago, choose
 
 NOW = datetime(2024, 1, 31, 12, 0, tzinfo=UTC)
 MIDNIGHT = 1_706_659_200
@@ -64,6 +64,23 @@ def test_a_person_is_told_a_range_that_is_not_plain(
     chosen = choose(*pair, None, time_zone, now=NOW, written=True)
     assert list(chosen.notes(terminal=True)) == notes
     assert list(chosen.notes(terminal=False)) == []
+
+
+@pytest.mark.parametrize(
+    ("pair", "meant"),
+    [
+        (("1h", "2h"), "--to 2h counts from --from; 1h to 2h ago is --from 2h --to 1h"),
+        (("30m", "1d"), "--to 1d counts from --from; 30m to 1d ago is --from 1d --to 23h30m"),
+        (("2h", "1h"), None),
+        (("today", "2h"), None),
+        (("1h", "tomorrow"), None),
+        ((MIDNIGHT, "2h"), None),
+    ],
+)
+def test_two_lengths_that_end_in_the_future_are_answered_with_the_range_between_them(
+    pair: tuple[int | str, str], meant: str | None
+) -> None:
+    assert both_ago(*pair) == meant
 
 
 def test_the_service_gets_one_offset_and_a_note_tells_when_the_clocks_change_within_the_range() -> None:

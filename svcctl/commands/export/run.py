@@ -289,7 +289,8 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
     if end > now and asked.settled is None:
         raise UsageError(
             f"the range ends in the future, at {end:%Y-%m-%d %H:%M:%S} UTC",
-            hint="give --to now, or add --lag 10m to leave out the windows that have not ended",
+            hint=(dates.both_ago(from_, to) if state is None else None)
+            or "give --to now, or add --lag 10m to leave out the windows that have not ended",
         )
     asked = replace(
         asked,

@@ -152,6 +152,8 @@ def question(
     if says and chosen.range.end is not None and chosen.range.end > svc.now():
         until = f"{chosen.range.end:%Y-%m-%d %H:%M:%S} UTC"
         svc.diagnostics.note(f"--to is in the future: waiting for events until {until} (--to now ends at once)")
+        if (text := dates.both_ago(request.from_, request.to)) is not None:
+            svc.diagnostics.note(text)
     clauses = outline(request.query or "").clauses
     if says and selection.sort and clauses and clauses[-1].keyword in ("limit", "offset"):
         svc.diagnostics.note(f"the query's {clauses[-1].keyword} cuts rows before --sort; --top N cuts them after it")

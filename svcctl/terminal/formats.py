@@ -111,12 +111,14 @@ class Format:
 
 def _table(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note) -> Iterator[str]:
     cuts = tables.Cuts()
-    yield from tables.table(columns, rows, style, cuts)
-    if cuts.columns:
-        note(f"left out columns that do not fit: {', '.join(cuts.columns)} (--format vertical shows them)")
-    if cuts.cells:
-        cells = "1 cell was" if cuts.cells == 1 else f"{cuts.cells} cells were"
-        note(f"{cells} cut to fit (--format vertical or csv shows them whole)")
+    try:
+        yield from tables.table(columns, rows, style, cuts)
+    finally:  # a query that is followed ends with Ctrl-C
+        if cuts.columns:
+            note(f"left out columns that do not fit: {', '.join(cuts.columns)} (--format vertical shows them)")
+        if cuts.cells:
+            cells = "1 cell was" if cuts.cells == 1 else f"{cuts.cells} cells were"
+            note(f"{cells} cut to fit (--format vertical or csv shows them whole)")
 
 
 def _vertical(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note) -> Iterator[str]:

@@ -146,13 +146,15 @@ def table(
 ) -> Iterator[str]:
     """A heading, a rule and one line per row, as the rows arrive.
 
-    Widths come from the first `style.sample` rows, or from the columns' types if that is 0.
+    Widths come from the first `style.sample` rows. If that is 0, they come from the columns' types, and from the first
+    row where it is laid out for a width.
     """
     rows = iter(rows)
-    first = list(islice(rows, style.sample))
+    first = list(islice(rows, style.sample or int(style.width is not None)))
     # Without fractions in the whole sample, three zeros in every row would be noise.
     fractions = [
-        not first or any(isinstance(row[at], int) and row[at] % 1000 for row in first) for at in range(len(columns))
+        not (first and style.sample) or any(isinstance(row[at], int) and row[at] % 1000 for row in first)
+        for at in range(len(columns))
     ]
 
     def texts(row: Sequence[Any]) -> list[str]:
@@ -163,7 +165,7 @@ def table(
 
     laid_out = [texts(row) for row in first]
     points = [
-        max(len(_fraction(row[at])) for row in laid_out) if first and column.type == "float8" else 0
+        max(len(_fraction(row[at])) for row in laid_out) if first and style.sample and column.type == "float8" else 0
         for at, column in enumerate(columns)
     ]
 
@@ -176,7 +178,7 @@ def table(
 
     headings = [heading(column, style) if style.header else "" for column in columns]
     laid_out = list(map(aligned, laid_out))
-    shapes = laid_out if style.sample else [_usual(columns, style.width)]
+    shapes = laid_out if style.sample else [_usual(columns, style, laid_out)]
     wanted = [max(map(cell_width, cells)) for cells in zip(headings, *shapes, strict=True)]
     least = [
         min(cells, column.least) if column.type in TEXT else cells
@@ -215,12 +217,23 @@ def _fraction(cell: str) -> str:
     return "".join(cell.partition(".")[1:])
 
 
-def _usual(columns: Sequence[TableColumn], width: int | None) -> list[str]:
-    """Cells as wide as values of the columns' types usually are; texts share the remaining width."""
+def _usual(columns: Sequence[TableColumn], style: Style, first: list[list[str]]) -> list[str]:
+    """Cells as wide as values of the columns' types usually are; texts share the remaining width.
+
+    A text of the first row has some room to grow, so that words such as GET leave theirs to long texts.
+    """
     widths = [_USUAL.get(column.type or "") for column in columns]
-    texts = widths.count(None)
-    room = (width or 0) - len(GAP) * (len(columns) - 1) - sum(cells or 0 for cells in widths)
-    return ["x" * (cells or max(12, room // texts)) for cells in widths]
+    seen = first[0] if first else [style.null] * len(columns)
+    cells = [
+        max(
+            usual or (8 if cell.isalnum() and cell != style.null else NARROWEST),
+            cell_width(cell) * (2 if usual else 3) // 2,
+        )
+        for usual, cell in zip(widths, seen, strict=True)
+    ]
+    room = (style.width or 0) - len(GAP) * (len(columns) - 1) - sum(cells)
+    spare = max(0, room) // max(1, widths.count(None))
+    return ["x" * (cell + spare * (usual is None)) for cell, usual in zip(cells, widths, strict=True)]
 
 
 def heading(column: TableColumn, style: Style) -> str:

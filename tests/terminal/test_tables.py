@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Iterator
 from datetime import UTC, timedelta, timezone
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from svcctl.terminal.formats import FORMATS
 from svcctl.terminal.tables import Cuts, Style, TableColumn, format_cell, table, vertical
 
 COLUMNS = [TableColumn("eventdate", "timestamp"), TableColumn("user", "str"), TableColumn("n", "int8")]
@@ -105,12 +107,36 @@ def test_rows_after_the_sample_are_printed_as_they_come() -> None:
     assert list(lines) == ["1", "2", "3", "4"]
 
 
-def test_without_a_sample_widths_come_from_the_types() -> None:
+def test_without_a_sample_widths_come_from_the_types_and_the_first_row() -> None:
     lines = list(table(COLUMNS, iter(ROWS[:1]), Style(width=60, sample=0), Cuts()))
     assert lines == [
         "eventdate                user                              n",
         "-----------------------  ---------------------  ------------",
         "2018-10-08 14:33:12.000  ana                               5",
+    ]
+    columns = [TableColumn(name, kind) for name, kind in (("method", "str"), ("uri", "str"), ("n", "int4"))]
+    rows = [("GET", "/search?q=books,new", 7), ("DELETE", "/products/books/364", None)]
+    assert list(table(columns, rows, Style(width=40, sample=0), Cuts())) == [
+        "method    uri                          n",
+        "--------  ------------------  ----------",
+        "GET       /search?q=books,n…           7",
+        "DELETE    /products/books/3…        null",
+    ]
+
+
+def test_what_was_cut_is_told_when_a_followed_query_is_interrupted() -> None:
+    def rows() -> Iterator[tuple[str, int]]:
+        yield "a text that is much longer than its column", 5
+        raise KeyboardInterrupt
+
+    notes: list[str] = []
+    columns = [TableColumn("text", "str"), TableColumn("n", "int8"), TableColumn("out", "int8")]
+    lines = FORMATS["table"].write(columns, ((*row, 1) for row in rows()), Style(width=30, sample=0), notes.append)
+    with pytest.raises(KeyboardInterrupt):
+        list(lines)
+    assert notes == [
+        "left out columns that do not fit: out (--format vertical shows them)",
+        "1 cell was cut to fit (--format vertical or csv shows them whole)",
     ]
 
 

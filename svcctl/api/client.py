@@ -103,13 +103,16 @@ class Client:
     # Queries
 
     @contextmanager
-    def query(self, request: QueryRequest) -> Iterator[QueryResponse]:
-        """The answer to a query, for reading inside `with`; retried until an answer begins, never after that."""
+    def query(self, request: QueryRequest, *, once: bool = False) -> Iterator[QueryResponse]:
+        """The answer to a query, for reading inside `with`; retried until an answer begins, never after that.
+
+        It is asked for `once` by callers that try again themselves.
+        """
         from svcctl.api.events import MODES, QueryResponse  # loads the readers of all formats
 
         if request.destination is not None:
             raise UsageError("a query with a destination is launched, not read")
-        call = self._query_call(request, repeatable=True)
+        call = replace(self._query_call(request, repeatable=True), once=once)
         with _explained(request), self._answer(call) as response:
             head = response.headers
             yield QueryResponse(

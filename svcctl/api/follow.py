@@ -92,7 +92,8 @@ class Follow:
     """The rows of a continuous query over its connections; `with` opens the first one.
 
     `request` must be in json/simple/compact and start at epoch seconds, so that it means the same when sent again.
-    `notify` gets a note of every break and every new connection. Errors other than a broken connection end it.
+    `notify` gets a note of every break, of every other reason why there is no connection, and of every new one;
+    `explain` gives a service that does not answer a hint. Errors other than a broken connection end it.
     """
 
     def __init__(
@@ -101,12 +102,14 @@ class Follow:
         request: QueryRequest,
         *,
         notify: Callable[[str], None],
+        explain: Callable[[Unavailable], None] = lambda error: None,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._client = client
         self._request = request
         self._notify = notify
+        self._explain = explain
         self._sleep = sleep
         self._clock = clock
         self._ahead = 0.0
@@ -182,14 +185,14 @@ class Follow:
         self._memory.add(second, value, self._clock() + self._ahead)
         return True
 
-    def _connect(self) -> None:
+    def _connect(self, *, once: bool = False) -> None:
         # The limit and the rows to skip count over all connections, so the service does not get them.
         request = replace(self._request, limit=None, skip=None)
         self._first, self._delivered = self._memory.resume(groups=self._groups)
         if self._first is not None:
             request = replace(request, from_=max(self._first, int(request.from_)))
         self._connection.close()
-        answer = self._connection.enter_context(self._client.query(request))
+        answer = self._connection.enter_context(self._client.query(request, once=once))
         self._ahead = 0.0 if answer.date is None else answer.date - self._clock()
         self._arriving = answer.rows()
         self.columns = answer.columns
@@ -203,14 +206,23 @@ class Follow:
             raise IncompleteResult(
                 f"{reason}, and with {' and '.join(self._recounted)} in it the query cannot be resumed"
             )
+        told: tuple[str, str | None] | None = None
+        hint, least = None, 0.0
         while True:
             self._failures += 1
-            delay = backoff.delay(self._failures)
-            self._notify(f"{reason}; reconnecting in {delay:.1f} s")
+            delay = max(least, backoff.delay(self._failures))
+            if (reason, hint) != told:  # a long outage is one line
+                self._notify(f"{reason}; reconnecting in {delay:.1f} s")
+                if hint is not None:
+                    self._notify(hint)
             self._sleep(delay)
+            told, least = (reason, hint), 0.0
             try:
-                self._connect()
-            except (IncompleteResult, Unavailable) as error:
+                self._connect(once=True)
+            except Unavailable as error:
+                self._explain(error)
+                reason, hint, least = error.message, error.hint, error.retry_after or 0.0
+            except IncompleteResult as error:
                 reason = error.message
             else:
                 self._notify("reconnected")

@@ -93,6 +93,8 @@ class Call:
     reseller: bool = False
     endless: bool = False
     as_is: bool = False
+    once: bool = False
+    """Whether the caller tries again itself."""
 
 
 class Sender:
@@ -153,7 +155,7 @@ class Sender:
             if lost and not call.repeatable:
                 failure.hint = _MAYBE_DONE
                 raise failure
-            attempts = self._attempts if most is None else min(most, self._attempts)
+            attempts = 1 if call.once else self._attempts if most is None else min(most, self._attempts)
             if attempt >= attempts:
                 raise failure
             delay = backoff.delay(attempt) if retry_after is None else retry_after

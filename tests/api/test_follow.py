@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from support.scripted import Script, Serve, head
+from support.scripted import Script, Serve, head, http
 
 from svcctl.api.auth import Signature
 from svcctl.api.client import Client
@@ -30,11 +30,11 @@ def answer(*rows: tuple[int, str]) -> bytes:
 
 
 @contextmanager
-def following(script: Script, **fields: Any) -> Iterator[tuple[Follow, list[str]]]:
+def following(script: Script, retries: int = 0, **fields: Any) -> Iterator[tuple[Follow, list[str]]]:
     """A followed query, and what it notes."""
     notes: list[str] = []
     with (
-        Client(script.url, AUTH, retries=0) as client,
+        Client(script.url, AUTH, retries=retries) as client,
         Follow(
             client,
             QueryRequest(START, mode="json/simple/compact", **fields),
@@ -56,6 +56,18 @@ def test_a_limit_in_a_string_is_not_a_limit_so_a_closed_connection_is_opened_aga
     assert len(script.requests) == 2
     assert notes[0].startswith("the service closed the connection; reconnecting in ")
     assert notes[1:] == ["reconnected"]
+
+
+def test_a_long_outage_is_one_note_and_its_attempts_are_not_retried_twice(serve: Serve) -> None:
+    busy = http("503 Service Unavailable", "busy")
+    script = serve(answer((0, "a")), busy, busy, busy, answer((0, "a"), (1, "b")))
+    with following(script, retries=1, query="from t", limit=2) as (follow, notes):
+        assert texts(follow) == ["a", "b"]
+    assert [note.partition("; ")[0] for note in notes] == [
+        "the service closed the connection",
+        "the service answered HTTP 503: busy",
+        "reconnected",
+    ]
 
 
 @pytest.mark.parametrize("query", ["from t limit 3", "from t where n limit 003 select eventdate, n pragma a: b"])

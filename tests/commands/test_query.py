@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgpack
 import pytest
+from support.pseudo_terminal import on_terminal
 from support.shells import SAMPLE, SVCCTL, Shell
 
 DAY = ("--from", "2024-01-31", "--to", "1d")
@@ -188,6 +189,17 @@ def test_an_empty_answer_is_a_success_unless_told_otherwise(service: Shell, tmp_
             "svcctl: error: no rows from 2024-01-31 00:00:00 to 2024-02-01 00:00:00 (UTC)\n",
         )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_person_whose_range_has_no_rows_is_told_when_the_events_of_the_table_are(service: Shell) -> None:
+    seen = on_terminal(service, "query", "from sample select n", "--from", "2024-01-01", "--to", "1d", NO_COLOR="1")
+    assert (seen.code, seen.text.splitlines()[-1]) == (
+        0,
+        "svcctl: no rows from 2024-01-01 00:00:00 to 2024-01-02 00:00:00 (UTC); "
+        "the events of sample are from 2024-01-31 10:00:00 to 2024-01-31 10:00:03",
+    )
+    seen = on_terminal(service, "query", "from sample where false", *DAY, NO_COLOR="1")
+    assert seen.text.splitlines()[-1] == "svcctl: no rows from 2024-01-31 00:00:00 to 2024-02-01 00:00:00 (UTC)"
 
 
 @pytest.mark.parametrize(

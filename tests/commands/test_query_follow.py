@@ -143,6 +143,24 @@ def test_a_query_that_cannot_be_resumed_says_so(shell: Shell) -> None:
     )
 
 
+def test_a_followed_query_whose_local_service_was_stopped_tells_how_to_start_it(shell: Shell) -> None:
+    assert shell("service", "start").returncode == 0
+    load(shell, "events", [event(0, recent(60))])
+    process = shell.start(
+        "query", "from events", "--from", "1h", "--follow", stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert [process.stdout.readline() for _ in range(2)][1]
+    assert shell("service", "stop").returncode == 0
+    said = iter(process.stderr.readline, b"")
+    hint = next(line for line in said if b"has ended" in line).decode()
+    process.terminate()
+    process.communicate(timeout=30)
+    assert hint.startswith("svcctl: the local service has ended: see ")
+    assert hint.endswith(", and start it with 'svcctl service start'\n")
+
+
 @pytest.mark.parametrize(("kills", "events"), [(3, 3_000), pytest.param(20, 100_000, marks=pytest.mark.slow)])
 @pytest.mark.timeout(600)
 def test_every_event_comes_once_though_the_service_is_killed_again_and_again(

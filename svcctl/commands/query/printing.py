@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from svcctl.api import jobs
+from svcctl.api.outline import outline
 from svcctl.commands.query.asking import Question
 from svcctl.context import Context
 from svcctl.errors import EmptyResult, IncompleteResult, SvcctlError, Unavailable
+from svcctl.profiles import BUILT_IN
 from svcctl.terminal.records import LAUNCHED
 from svcctl.terminal.tables import size_text
 from svcctl.time_limit import time_limit
@@ -45,7 +48,7 @@ def once(
     shown = rows if rows is None or question.selection.top is None else min(rows, question.selection.top)
     if svc.diagnostics.is_terminal:
         if rows == 0:
-            svc.diagnostics.note(f"no rows from {question.dates.label}")
+            svc.diagnostics.note(f"no rows from {question.dates.label}{_elsewhere(svc, question)}")
         if output is not None and output.is_file():
             count = "" if shown is None else f"{rows_text(shown)}, "
             svc.diagnostics.note(f"wrote {output}: {count}{size_text(output.stat().st_size)}")
@@ -68,7 +71,7 @@ def follow(
     with svc.output.target(output, question.format, force=force) as sink:
         with (
             time_limit(max_time),
-            Follow(svc.client, request, notify=svc.diagnostics.note) as following,
+            Follow(svc.client, request, notify=svc.diagnostics.note, explain=svc.explain) as following,
             svc.diagnostics.working(lambda: f"following, {rows_text(following.row_count)} so far (Ctrl-C stops)"),
         ):
             svc.output.live(following, question.format, sink, question.selection, question.style)
@@ -113,6 +116,25 @@ def _so_far(answer: QueryResponse, seconds: float) -> str:
 def _check_empty(question: Question, rows: int | None, *, fail_on_empty: bool) -> None:
     if fail_on_empty and not rows:
         raise EmptyResult(f"no rows from {question.dates.label}")
+
+
+def _elsewhere(svc: Context, question: Question) -> str:
+    """When the table's events are, if none is in the range; only the local service is asked."""
+    from svcctl.api import own_service
+
+    name, asked = outline(question.request.query or "").table, question.dates.range
+    if svc.profile.name not in BUILT_IN or not name:
+        return ""
+    try:
+        stored = own_service.table(svc.client, name)
+    except SvcctlError:
+        return ""
+    if stored.oldest is None or stored.newest is None:
+        return f"; {name} has no events"
+    start, end = (datetime.fromtimestamp(moment // 1000, UTC) for moment in (stored.oldest, stored.newest))
+    if start < (asked.end or svc.now()) and end >= asked.start:
+        return ""
+    return f"; the events of {name} are from {start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S}"
 
 
 def _note_limit(svc: Context, question: Question, rows: int | None) -> None:

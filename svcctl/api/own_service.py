@@ -75,7 +75,7 @@ class Status:
     """`address` is host and port, when the service listens on TCP too; `started` is in epoch milliseconds.
 
     `uses` has the shared folder, shared state and engine of a service that has them, and `problems` why it cannot work
-    at present.
+    at present; `foreground` whether its log goes to stderr.
     """
 
     version: str
@@ -84,6 +84,7 @@ class Status:
     tables: tuple[StoredTable, ...]
     uses: Mapping[str, str]
     problems: tuple[str, ...] = ()
+    foreground: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,7 @@ def status(client: Client) -> Status:
         tables,
         answer.get("uses") or {},
         tuple(map(str, answer.get("problems") or ())),
+        bool(answer.get("foreground")),
     )
 
 

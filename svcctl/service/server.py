@@ -156,6 +156,7 @@ def serve(
             line_end=line_end,
             address=address,
             live=live,
+            foreground=ready_fd is None,
             uses=places(os.environ, folder=tables, state=state, engine=engine),
         )
         shares = {"share": int(settings[RUNNING_JOBS]), "total": int(settings[TOTAL_JOBS])}
@@ -273,6 +274,8 @@ def _settle(service: Service, jobs: Jobs, stopping: threading.Event) -> None:
             jobs.renew()
             settle(service, jobs)
             jobs.renew()
+            if away:
+                _log.info("the state can be reached again")
             away = False
         except StateUnavailable as error:
             if not away:

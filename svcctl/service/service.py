@@ -44,6 +44,8 @@ class Service:
     """How the lines of line formats end: lf or crlf."""
     address: str | None = None
     """Host and port, when the service listens on TCP too."""
+    foreground: bool = False
+    """Whether its log goes to stderr, and not to the file of a service in the background."""
     live: frozenset[str] = frozenset()
     """The tables whose events the service makes itself, so that nobody may load into them or drop them."""
     uses: Mapping[str, str] = field(default_factory=dict)

@@ -104,7 +104,7 @@ def status(ctx: typer.Context, format: FormatOpt = None) -> None:
         found.version,
         files.size(),
         files.directory,
-        files.log,
+        "stderr" if found.foreground else files.log,
         *(found.uses.get(name) for name in PLACES),
     ]
     svc.output.records(SERVICE, [facts], chosen, single=True)

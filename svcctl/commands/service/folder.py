@@ -39,7 +39,7 @@ MovedArg = Annotated[str, typer.Argument(metavar="TABLE", help="Table to move.")
 
 
 def _seconds(text: str) -> int:
-    found = seconds_of(text)
+    found = 0 if text == "0" else seconds_of(text)
     if found is None:
         raise UsageError(f"--keep '{text}' is not a length of time", hint="write it as 12h or 7d")
     return found

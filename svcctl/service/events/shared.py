@@ -57,6 +57,7 @@ def load_into(
     with opened(uri, environment, load_id=load_id) as engine:
         if engine.lake.folder.make():
             notify(f"made the folder {engine.lake.folder.uri}")
+        engine.lake.folder.names()  # tells in plain words why a store cannot be reached
         if load_id is not None and engine.lake.has_load(table, load_id):
             return None
         loaded = load(engine, sources, table, wishes, go_on)

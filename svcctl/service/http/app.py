@@ -173,5 +173,6 @@ def _status(request: Request) -> Response:
     told: dict[str, Any] = {"version": __version__, "address": service.address, "startedAt": started, "tables": tables}
     account: Account | None = request.state.account
     if account is None or account.operates:
-        told |= {"uses": service.uses} | ({"problems": problems} if problems else {})
+        told["uses"] = service.uses
+        told |= {name: value for name, value in (("problems", problems), ("foreground", service.foreground)) if value}
     return succeeded(request, told)

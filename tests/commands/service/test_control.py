@@ -154,14 +154,15 @@ def test_serve_listens_on_tcp_until_it_is_told_to_stop(shell: Shell) -> None:
         9,
         f"svcctl: error: the local service is already running in {shell.home}/data",
     )
-    assert (settings(shell)["address"], settings(shell)["pid"]) == (address, str(process.pid))
+    found = settings(shell)
+    assert (found["address"], found["pid"], found["log"]) == (address, str(process.pid), "stderr")
     again = shell("service", "start")
     assert (again.returncode, again.stderr) == (0, "svcctl: the local service is already running\n")
     rows = "eventdate,n\n2024-01-31 10:00:00,1\n"
     loaded = shell("service", "load", "-", "--table", "kept", "--format", "csv", stdin=rows)
     assert (loaded.returncode, loaded.stderr) == (0, "svcctl: loaded 1 event into kept, at 2024-01-31 10:00:00 (UTC)\n")
-    found = shell("query", "from kept select n", "--from", "2024-01-31", "--to", "1d")
-    assert (found.returncode, found.stdout, found.stderr) == (0, "n\n1\n", "")
+    kept = shell("query", "from kept select n", "--from", "2024-01-31", "--to", "1d")
+    assert (kept.returncode, kept.stdout, kept.stderr) == (0, "n\n1\n", "")
     done = shell(
         "query",
         "from auth.all select user limit 1",

@@ -27,6 +27,7 @@ def test_tables_of_a_folder_are_loaded_with_and_without_a_service_compacted_and_
     assert shared(*direct).stderr == f"svcctl: made the folder {folder}\n{LOADED}"
     assert shared(*direct).stderr == "svcctl: web.a has the load one already: nothing was loaded\n"
     assert shared(*direct[:5], *direct[7:]).stderr == "svcctl: web.a has the load one already: nothing was loaded\n"
+    assert Path(folder).stat().st_mode & 0o777 == 0o700
     assert shared("service", "start").returncode == 0
     try:
         assert f"\nfolder   {folder}\n" in shared("service", "status", "-f", "table").stdout
@@ -37,7 +38,7 @@ def test_tables_of_a_folder_are_loaded_with_and_without_a_service_compacted_and_
             hinted = shared("service", *unnamed, SVCCTL_TABLES="").stderr.splitlines()[-1]
             assert hinted == f"hint: name that of the local service: --tables {folder}"
         compacted = "svcctl: web.a: 4 small files made into 2, 4 old files removed\n"
-        assert shared("service", "compact", "--keep", "0s").stderr == compacted
+        assert shared("service", "compact", "--keep", "0").stderr == compacted
         for place, told in (("file", "file"), ("folder", "shared folder")):
             moved = shared("service", "copy", "web.a", "--to", place)
             assert moved.stderr == f"svcctl: moved web.a to the {told}: 4 events\n"
@@ -94,4 +95,16 @@ def test_what_cannot_be_done_with_a_folder_is_refused(shell: Shell, arguments: t
     assert (refused.returncode, said) == (
         4 if message.startswith(("no tables", "there is no")) else 2,
         [f"svcctl: error: {message}"],
+    )
+
+
+def test_a_store_that_cannot_be_reached_is_told_in_plain_words(shell: Shell) -> None:
+    (shell.home / "a.csv").write_text(EVENTS, encoding="utf-8")
+    load = ("service", "load", "a.csv", "-t", "t", "--tables", "s3://bucket/x", "--id", "one")
+    keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
+    done = shell(*load, **keys)
+    assert (done.returncode, done.stderr) == (
+        6,
+        "svcctl: error: s3://bucket/x: no connection to http://127.0.0.1:1: Connection refused\n"
+        "hint: check the endpoint, and that its service is running\n",
     )

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from support.application import answered
 from support.engines import chosen_engine
 
 from svcctl.api.models import JobStatus
+from svcctl.service import server
 from svcctl.service.databases import StateUnavailable
 from svcctl.service.engines.duckdb.lake import LakeEngine
 from svcctl.service.engines.lake import Lake
@@ -124,3 +126,25 @@ def test_the_status_is_told_on_the_own_socket_while_the_state_and_the_tables_are
         503,
         "the service cannot reach its state; try again soon",
     )
+
+
+def test_the_log_says_when_the_state_is_away_and_when_it_is_back(
+    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stopping, answers = Event(), iter([False, True])
+
+    class Renewed(Jobs):
+        def renew(self) -> None:
+            if not next(answers, True):
+                raise StateUnavailable("postgresql://db/svcctl", "connection refused")
+
+        def settle(self) -> None:
+            stopping.set()
+
+    monkeypatch.setattr(server, "SETTLE_SECONDS", 0)
+    with caplog.at_level("INFO", "svcctl.service"):
+        server._settle(service, Renewed(service.store, lambda job, run: True), stopping)
+    assert caplog.messages == [
+        "the state in postgresql://db/svcctl cannot be reached: connection refused",
+        "the state can be reached again",
+    ]

@@ -364,10 +364,10 @@ _svcctl() {
         if [[ $cur =~ ^(.*from[[:space:]]+)([^[:space:]]*)$ ]]; then
             words=() prefix=${BASH_REMATCH[1]} cur=${BASH_REMATCH[2]} kind=tables
         elif [[ $cur =~ $columns ]]; then
-            words=() prefix=${BASH_REMATCH[1]} of=${BASH_REMATCH[2]} cur=${BASH_REMATCH[6]} kind=columns
+            words=() prefix=${BASH_REMATCH[1]} of=${BASH_REMATCH[2]} cur=${BASH_REMATCH[6]} kind=language
         fi
     fi
-    [[ $kind == roles || $kind == columns ]] && argument=$of
+    [[ $kind == roles || $kind == columns || $kind == language ]] && argument=$of
     if [[ $kind == exports ]]; then # files, and the names of states
         compopt -o filenames 2>/dev/null
         while IFS= read -r word; do
@@ -383,6 +383,8 @@ _svcctl() {
         ;;
     ?*)
         while IFS=$'\t' read -r word meaning; do
+            # Words of the language are many: they are offered once one has begun.
+            [[ $kind == language && -z $cur && -n $meaning ]] && continue
             words+=("$word") meanings[${#words[@]} - 1]=$meaning
         done < <(command svcctl "${asked[@]}" complete "$kind" ${argument:+"$argument"} 2>/dev/null </dev/null)
         ;;
@@ -395,7 +397,12 @@ _svcctl() {
     if [[ -n $prefix && ${#found[@]} -eq 1 ]]; then
         # bash closes the quotes behind a word that is alone: offer it with what may follow.
         word=$prefix${words[found[0]]}
-        [[ $kind == tables ]] && COMPREPLY=("$word where" "$word select" "$word group") || COMPREPLY=("$word" "$word,")
+        case $kind-${meanings[found[0]]} in
+        tables-*) COMPREPLY=("$word where" "$word select" "$word group") ;;
+        *-function) COMPREPLY=("$word" "$word(") ;;
+        *-keyword) COMPREPLY=("$word" "$word ") ;;
+        *) COMPREPLY=("$word" "$word,") ;;
+        esac
         return
     fi
     for at in "${found[@]}"; do

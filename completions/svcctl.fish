@@ -287,7 +287,7 @@ function __svcctl
                 set before $found[2]
                 set of $found[3]
                 set words
-                set kind columns
+                set kind language
                 set follows '' ,
             else if set before (string match -r -- '.*from\s+' $typed)
                 set words
@@ -304,9 +304,11 @@ function __svcctl
     if test (count $words) -gt 0
         printf "$before%s\t%s\n" $words
     end
-    contains -- "$kind" roles columns; or set of
+    contains -- "$kind" roles columns language; or set of
     if test -n "$kind"
         set -l entries $before(command svcctl $asked complete $kind $of 2>/dev/null </dev/null)
+        # Words of the language are many: they are offered once one has begun.
+        test "$kind" = language; and test "$typed" = "$before"; and set entries (string match -r -- '.*\t$' $entries)
         if set -q follows[1]
             # fish closes the quotes behind a word that is alone: offer it with what may follow.
             set -l alone (string match -e -r -- "^"(string escape --style=regex -- $typed) $entries)

@@ -19,7 +19,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from svcctl import extras, files, home, local_service
+from svcctl import extras, files, home, local_service, pages
 from svcctl.context import Context
 from svcctl.errors import SvcctlError
 from svcctl.profiles import BUILT_IN
@@ -106,6 +106,12 @@ def _columns(svc: Context, of: str) -> Pairs:
     return [(column, "") for column in dict.fromkeys(columns) if column]
 
 
+def _language(svc: Context, of: str) -> Pairs:
+    """What can stand in a clause of a query: the columns of its table, and the words of the language."""
+    functions = [(name, "function") for name in pages.functions()]
+    return [*_columns(svc, of), *functions, *((word, "keyword") for word in pages.LANGUAGE)]
+
+
 def _unquoted(text: str) -> str:
     """A word as a shell reads it, where it begins with a quote: no query does."""
     if text[:1] not in ("'", '"'):
@@ -150,6 +156,7 @@ KINDS = {
     "tables": Kind(_tables, 60),
     "loaded": Kind(_loaded, 5),
     "columns": Kind(_columns),
+    "language": Kind(_language),
     "roles": Kind(_roles, 30),
     "queries": Kind(_saved_queries),
     "domains": Kind(_domains, 30),

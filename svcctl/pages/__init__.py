@@ -27,6 +27,14 @@ LANGUAGE = (
 """Words of the query language that are no functions; `svcctl help WORD` is the page of the language."""
 
 
+def functions() -> list[str]:
+    """The names of all functions, from the page that lists them."""
+    lines = (line[2:].strip("`") for line in read("functions").split("\n") if line[:2] == "  " and line[2:3] != " ")
+    return [
+        name.rstrip("`") for name, parenthesis, _ in (line.partition("(") for line in lines) if parenthesis and name
+    ]
+
+
 def of_word(word: str) -> str | None:
     """The page of a word of the query language: a function's is what the language's page says of it."""
     if word in LANGUAGE:

@@ -15,6 +15,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from support.shells import Shell
 
+from svcctl.pages import LANGUAGE
+from svcctl.service.language import FUNCTIONS
+
 
 class Jobs:
     """A service with jobs; it answers once `free` is set, and counts the requests."""
@@ -187,6 +190,13 @@ def test_the_columns_of_a_query_are_those_of_its_answer(service: Shell, typed: s
     assert (done.stdout, done.stderr) == ("".join(f"{column}\t\n" for column in columns), "")
 
 
+def test_words_of_the_language_are_those_of_its_page(shell: Shell) -> None:
+    offered = [line.split("\t") for line in shell("complete", "language", "t").stdout.splitlines()]
+    assert [name for name, meaning in offered if meaning == "function"] == list(FUNCTIONS)
+    assert [name for name, meaning in offered if meaning == "keyword"] == list(LANGUAGE)
+    assert len(offered) == len(FUNCTIONS) + len(LANGUAGE)
+
+
 def test_columns_that_a_query_names_are_known_without_a_service(shell: Shell) -> None:
     assert shell("complete", "columns", "from t group every 1h select count() as n").stdout == "eventdate\t\nn\t\n"
     assert not (shell.home / ".cache" / "svcctl" / "completion").exists()  # and nothing was asked
@@ -194,5 +204,6 @@ def test_columns_that_a_query_names_are_known_without_a_service(shell: Shell) ->
 
 def test_the_columns_of_a_query_are_found_without_parsing_it() -> None:
     loaded = "sorted({'lark', 'httpx', 'rich', 'sqlglot'} & set(sys.modules))"
-    code = f"import sys, svcctl.completion.names, svcctl.api.outline; print(*{loaded})"
+    modules = "sys, svcctl.completion.names, svcctl.api.outline, svcctl.pages"
+    code = f"import {modules}; svcctl.pages.functions(); print(*{loaded})"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"

@@ -22,8 +22,8 @@ def parameters() -> list[tuple[str, Parameter]]:
 
 
 def test_the_scripts_or_names_know_every_kind() -> None:
-    in_queries = "columns"  # the scripts find out where a query names them
-    assert {each.completes.kind for _, each in parameters()} | {in_queries} == {"", FILES, QUERY, *KINDS}
+    in_queries = {"columns", "language"}  # the scripts find out where a query names them
+    assert {each.completes.kind for _, each in parameters()} | in_queries == {"", FILES, QUERY, *KINDS}
 
 
 def test_an_option_takes_a_value_in_all_commands_or_in_none() -> None:

@@ -199,6 +199,15 @@ def test_columns_are_completed_where_a_query_names_them(prompt_with_service: Pro
         prompt_with_service.typed_on(f"svcctl query {typed}", f"svcctl query {line}")
 
 
+def test_functions_and_keywords_are_completed_where_a_query_names_columns(prompt_with_service: Prompt) -> None:
+    prompt_with_service.know("tables")
+    for typed, line in (
+        ("'from firewall.all group select percen", "'from firewall.all group select percentile"),
+        ("'from firewall.all where dstPort = 22 gro", "'from firewall.all where dstPort = 22 group"),
+    ):
+        prompt_with_service.typed_on(f"svcctl query {typed}", f"svcctl query {line}")
+
+
 def test_columns_to_print_and_to_sort_by_are_completed(prompt_with_service: Prompt) -> None:
     prompt_with_service.know("tables")
     line = "svcctl query 'from firewall.all where dstPort = 22' --from 1h --sort"

@@ -186,6 +186,6 @@ class Context:
         if local_service.answers(self.files):
             return False
         self.diagnostics.note("starting the local service (stop it with 'svcctl service stop')")
-        started = local_service.start(self.files, self.diagnostics.progress)
+        started = local_service.start(self.files, self.diagnostics.progress, self.diagnostics.note)
         self.diagnostics.clear_progress()
         return started

@@ -37,6 +37,8 @@ MAX_SOCKET_PATH = 100
 DATA_ENVIRONMENT = "SVCCTL_DATA"
 READY = "ready\n"
 """What a service that is ready writes to the pipe of its starter, after any lines of progress."""
+NOTE = "note: "
+"""What a line to the starter begins with that is no progress."""
 LOCKED_EXIT = 9
 _CREDENTIALS: Mapping[str, Callable[[], str]] = {
     "api_key": lambda: secrets.token_hex(16),
@@ -213,10 +215,10 @@ def answers(files: Files) -> bool:
     return True
 
 
-def start(files: Files, notify: Callable[[str], None]) -> bool:
+def start(files: Files, notify: Callable[[str], None], note: Callable[[str], None]) -> bool:
     """Start the service in the background and wait until it answers; False when it already runs.
 
-    `notify` receives its lines of progress (the demo events, on the first start).
+    `notify` receives its lines of progress (the demo events, on the first start), and `note` what else it says.
     """
     if answers(files):
         return False
@@ -242,7 +244,10 @@ def start(files: Files, notify: Callable[[str], None]) -> bool:
             if line == READY:
                 process.returncode = 0  # it outlives us: Popen has nothing to wait for, and nothing to warn about
                 return True
-            notify(line.rstrip())
+            if line.startswith(NOTE):
+                note(line.removeprefix(NOTE).rstrip())
+            else:
+                notify(line.rstrip())
     if (code := process.wait()) == LOCKED_EXIT:
         _wait_until_it_answers(files)
         return False

@@ -193,4 +193,5 @@ folder = _table(
     Column("identity", TEXT, primary_key=True),
     Column("uri", TEXT, nullable=False),
 )
-"""The shared folder of a shared state, as it was named last; one row, or none before there is one."""
+"""The shared folder of a state, as it was named last: one row, or none before there is one. The state of one service
+has no identity of it, and `none` for no folder."""

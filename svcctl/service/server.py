@@ -25,7 +25,7 @@ from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.joined import JoinedEngine
 from svcctl.service.events import demo
-from svcctl.service.events.same_folder import require_same
+from svcctl.service.events.same_folder import changed, require_same
 from svcctl.service.events.shared import opened
 from svcctl.service.http.app import build, settle
 from svcctl.service.http.connection import Connection, Limits
@@ -84,6 +84,10 @@ class _Ready:
             _log.info("making demo events (once)")
             self._told = True
         self._write(f"making demo events (once): {what} {fraction:.0%}\n")
+
+    def note(self, text: str) -> None:
+        _log.info("%s", text)
+        self._write(f"{local_service.NOTE}{text}\n")
 
     def ready(self, where: str) -> None:
         _log.info("listening on %s", where)
@@ -145,6 +149,9 @@ def serve(
         live = frozenset((ACCESS_TABLE, *(demo.TABLES if history else ())))
         uri, on = tables or TABLES.read(os.environ), engine or ENGINE.read(os.environ)
         joined = closing.enter_context(_engine(own, store, uri, on, live))
+        uses = places(os.environ, folder=tables, state=state, engine=engine)
+        if before := changed(store, folder := uses.get("folder")):
+            ready.note(f"its folder is {folder or 'none'} now, and was {before}: {TABLES.environment} sets it")
         executor = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
         closing.callback(executor.shutdown, cancel_futures=True)
         service = Service(
@@ -157,7 +164,7 @@ def serve(
             address=address,
             live=live,
             foreground=ready_fd is None,
-            uses=places(os.environ, folder=tables, state=state, engine=engine),
+            uses=uses,
         )
         shares = {"share": int(settings[RUNNING_JOBS]), "total": int(settings[TOTAL_JOBS])}
         jobs = Jobs(store, partial(deliver, joined, service.now), place=local_service.place(files), **shares)

@@ -74,7 +74,7 @@ def restart(ctx: typer.Context) -> None:
     now = places(svc.environment)
     for name, setting in PLACES.items():
         one, other = now.get(name, "none"), before.uses.get(name, "none")
-        if one != other:
+        if one != other and name != "folder":  # of which the service tells itself
             svc.diagnostics.note(f"its {name} is {one} now, and was {other}: {setting.environment} sets it")
 
 

@@ -50,6 +50,18 @@ def require_same(store: Store, folder: Folder | None) -> None:
             connection.execute(insert(schema.folder).values(identity=known.identity, uri=folder.uri))
 
 
+def changed(store: Store, uri: str | None) -> str | None:
+    """What the folder of a service with a state of its own was before, if that was another or none ("none")."""
+    if store.shared:
+        return None
+    known = _known(store)
+    if known is None or known.uri != (uri or "none"):
+        with store.transaction() as connection:
+            connection.execute(delete(schema.folder))
+            connection.execute(insert(schema.folder).values(identity="", uri=uri or "none"))
+    return None if known is None or known.uri == (uri or "none") else str(known.uri)
+
+
 def _known(store: Store) -> Row[tuple[str, str]] | None:
     with store.reading() as connection:
         return connection.execute(select(schema.folder)).first()

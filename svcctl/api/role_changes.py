@@ -104,21 +104,24 @@ def require(client: Client, domain: str, name: str) -> None:
             raise
 
 
-def make(client: Client, domain: str, change: Change, before_creating: Callable[[], None]) -> None:
-    """Make one change. Where roles cannot be read, a role is updated, or created if there is none.
+def make(client: Client, domain: str, change: Change, before_creating: Callable[[], None]) -> bool:
+    """Make one change; whether it created the role.
 
-    `before_creating` is called before such a creation, and may refuse it.
+    Where roles cannot be read, a role is updated, or created if there is none. `before_creating` is
+    called before such a creation, and may refuse it.
     """
     if change.creates:
         client.create_role(domain, change.wanted)
-        return
+        return True
     try:
         client.update_role(domain, change.name, replace(change.wanted, name=None))
+        return False
     except NotFound as error:
         if change.readable or error.code == Code.NO_DOMAIN:
             raise
         before_creating()
         client.create_role(domain, change.wanted)
+        return True
 
 
 def _reads_roles(client: Client, domain: str) -> bool:

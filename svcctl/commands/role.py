@@ -214,8 +214,8 @@ def apply(
         grants = [text for one, change in changes for text in _grants(one, domain, change.creates)]
         svc.ask(" ".join([*grants, "Apply these changes?"]))
     for one, change in changes:
-        make(svc.client, domain, change, before_creating=partial(role_files.require_sound, [one]))
-        svc.diagnostics.note(f"{'created' if change.creates else 'updated'} role '{change.name}' in {domain}")
+        created = make(svc.client, domain, change, before_creating=partial(role_files.require_sound, [one]))
+        svc.diagnostics.note(f"{'created' if created else 'updated'} role '{change.name}' in {domain}")
 
 
 @_app.command()

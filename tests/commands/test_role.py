@@ -371,7 +371,7 @@ def test_apply_updates_without_comparing_where_roles_cannot_be_read(
     assert (done.code, done.stdout, done.stderr) == (
         0,
         "role 'Readers' in acme (this service cannot show roles: the current values are unknown)\n+ policies: Search\n",
-        "svcctl: updated role 'Readers' in acme\n",
+        f"svcctl: {'updated' if exists else 'created'} role 'Readers' in acme\n",
     )
     update = ("PUT", "/domain/acme/roles/Readers", {"policies": ["Search"]})
     create = ("POST", "/domain/acme/roles", {"name": "Readers", "policies": ["Search"]})

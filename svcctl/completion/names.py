@@ -82,7 +82,8 @@ def _loaded(svc: Context, of: str) -> Pairs:
     """The tables that hold what was loaded, not those whose events the service makes."""
     from svcctl.api import own_service
 
-    return [(table.name, f"{table.events} events") for table in own_service.tables(svc.connect()) if not table.live]
+    found = ((table.name, table.events) for table in own_service.tables(svc.connect()) if not table.live)
+    return [(name, "1 event" if events == 1 else f"{events:,} events") for name, events in found]
 
 
 def _columns(svc: Context, of: str) -> Pairs:

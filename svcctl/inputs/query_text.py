@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from svcctl.errors import UsageError
-from svcctl.inputs.text import STDIN
+from svcctl.inputs.text import STDIN, name
 from svcctl.inputs.text import read as read_text
 
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}")
@@ -28,12 +28,19 @@ def read(text: str | None, file: Path | None) -> str:
             hint="give it as an argument, as - for standard input, or with -F FILE",
         )
     if file is not None:
-        return read_text(file, "the query")
+        return _read(file)
     if (match := _FILE.fullmatch(str(text))) and Path(match[1]).is_file():
         raise UsageError(f"'{text}' is a file, not a query", hint=f"read the query from it: -F {match[1]}")
     if _NAME.fullmatch(str(text)):
         raise UsageError(f"'{text}' is not a query", hint=f"did you mean 'from {text}'?")
-    return read_text(STDIN, "the query") if text == STDIN else str(text)
+    return _read(STDIN) if text == STDIN else str(text)
+
+
+def _read(source: Path | str) -> str:
+    text = read_text(source, "the query")
+    if not text.strip():
+        raise UsageError(f"{name(source)} holds no query")
+    return text
 
 
 def given(text: str | None, file: Path | None, query_id: str | None, var: Sequence[str]) -> str | None:

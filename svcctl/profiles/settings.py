@@ -114,7 +114,7 @@ SETTINGS = {
         Setting("auth", "signature, token or jwt", _method, "SVCCTL_AUTH", choices=AUTH_METHODS, connection=True),
         Setting("api_key", "API key of the domain", environment="SVCCTL_API_KEY", connection=True),
         Setting("api_secret", "API secret", environment="SVCCTL_API_SECRET", secret=True, connection=True),
-        Setting("token", "token, for auth token or jwt", environment="SVCCTL_TOKEN", secret=True, connection=True),
+        Setting("token", "bearer token or JWT", environment="SVCCTL_TOKEN", secret=True, connection=True),
         Setting(
             "provisioning_url", "URL for domains and roles, if different", _url, connection=True, check=checked_url
         ),

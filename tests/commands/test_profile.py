@@ -275,7 +275,7 @@ def test_a_person_is_asked_for_what_is_missing_and_secrets_are_not_seen(shell: S
 
 def test_only_what_is_missing_is_asked_for(shell: Shell, terminal: Terminal) -> None:
     terminal.type(f"clear; {COMMAND} profile set prod base_url=https://events.example.com auth=jwt", "Enter")
-    screen = terminal.wait_for("token (token, for auth token or jwt) (not shown):")
+    screen = terminal.wait_for("token (bearer token or JWT) (not shown):")
     assert "base_url (" not in screen
     terminal.type("t", "Enter")
     terminal.wait_for("make it the default with")

@@ -157,6 +157,13 @@ def test_tables_are_those_of_the_service(service: Shell) -> None:
     assert answered(service, "tables").split("\n")[0] == "auth.all\teventdate, user, srcIp, method, result, reason"
 
 
+def test_loaded_tables_have_their_number_of_events(service: Shell) -> None:
+    (service.home / "one.csv").write_text("eventdate,n\n2024-01-31 10:00:00,1\n")
+    assert service("service", "load", "one.csv", "--table", "completed.one", "--replace").returncode == 0
+    found = answered(service, "loaded").splitlines()
+    assert {"completed.one\t1 event", "sample\t4 events"} <= set(found)
+
+
 def test_columns_and_saved_queries_are_known_while_the_service_is_stopped(shell: Shell) -> None:
     assert shell("complete", "queries").stdout == shell("complete", "columns", "auth.all").stdout == ""
     assert not (shell.home / "data" / "service.sock").exists()  # nothing was started

@@ -16,6 +16,14 @@ def test_a_table_alone_is_answered_with_the_query_of_it() -> None:
     assert (caught.value.message, caught.value.hint) == ("'auth.all' is not a query", "did you mean 'from auth.all'?")
 
 
+def test_a_file_without_a_query_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "empty.q"
+    path.write_text(" \n")
+    with pytest.raises(UsageError) as caught:
+        read(None, path)
+    assert caught.value.message == f"{path} holds no query"
+
+
 @pytest.mark.parametrize("sign", ["", "@"])
 def test_the_name_of_a_file_is_answered_with_the_option_that_reads_it(tmp_path: Path, sign: str) -> None:
     path = tmp_path / "auth.q"

@@ -67,7 +67,7 @@ def test_a_person_types_what_a_connection_needs() -> None:
     [
         ({"base_url": "https://a", "api_key": "k", "api_secret_command": "c"}, {}, []),
         ({"base_url": "https://a", "token": "t"}, {}, []),
-        ({"socket": "/s", "auth": "jwt"}, {}, ["token (token, for auth token or jwt) (hidden)"]),
+        ({"socket": "/s", "auth": "jwt"}, {}, ["token (bearer token or JWT) (hidden)"]),
         ({"base_url": "https://a"}, {"api_key": "k"}, ["api_secret (API secret) (hidden)"]),
     ],
 )

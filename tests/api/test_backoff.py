@@ -12,9 +12,9 @@ def test_the_longest_wait_doubles_up_to_half_a_minute(failures: int, longest: fl
     assert delay(failures, chance=lambda: 1) == longest
 
 
-def test_the_wait_is_drawn_evenly_from_zero_to_the_longest() -> None:
+def test_the_wait_is_drawn_evenly_from_half_of_the_longest_on() -> None:
     drawn = iter((0, 0.25, 0.5, 1))
-    assert [delay(3, chance=lambda: next(drawn)) for _ in range(4)] == [0, 0.5, 1, 2]
+    assert [delay(3, chance=lambda: next(drawn)) for _ in range(4)] == [1, 1.25, 1.5, 2]
 
 
 def test_two_waits_differ() -> None:

@@ -75,6 +75,7 @@ ALLOWED = {
         "exports.state",
         "files",
         "home",
+        "pages",
         "api.outline",
         "api.own_service",
         "context",

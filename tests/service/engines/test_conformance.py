@@ -164,9 +164,9 @@ def test_batches_have_the_types_of_the_plan(engine: Engine) -> None:
 def test_a_dated_plan_returns_each_row_s_date_last(engine: Engine) -> None:
     add(engine, (1, 1), (0, 0))
     with engine.stream(plan(engine, "from t select n", dated=True)) as stream:
-        [batch] = stream
-    assert [column.to_pylist() for column in batch.columns] == [[0, 1], [at(0), at(1)]]
-    assert batch.schema.types == [pa.int64(), ARROW[Type.TIMESTAMP]]
+        found = pa.Table.from_batches(stream)
+    assert [column.to_pylist() for column in found.columns] == [[0, 1], [at(0), at(1)]]
+    assert found.schema.types == [pa.int64(), ARROW[Type.TIMESTAMP]]
 
 
 def test_rows_come_in_the_order_of_their_dates_and_those_of_one_date_as_they_were_stored(engine: Engine) -> None:

@@ -511,6 +511,7 @@ def test_the_time_is_found_by_name_or_because_only_one_column_is_a_time(
         ),
         ("", {}, "no events in a.csv", "nothing was changed"),
         ("a,b\n", {"time_field": "a"}, "no events in a.csv", "nothing was changed"),
+        ("a,b", {"time_field": "a"}, "no events in a.csv", "nothing was changed"),
         (
             "a,b\n1,2\n",
             {"format": "yaml"},

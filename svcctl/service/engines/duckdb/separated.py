@@ -69,11 +69,12 @@ def heading(path: Path, separator: str | None) -> Heading:
     """The heading of a csv file; without a separator it is a comma or, if there are more of them, a ; or | or tab."""
     with opened(path) as file:
         head = file.read(HEAD)
+    head += b"\n" * (len(head) < HEAD)  # the heading may be all of the file
     start = _end(_BLANK, head, len(BOM) if head.startswith(BOM) else 0)
     first = head[start : _end(_LINE, head, start)]
     unquoted = re.sub(_QUOTED, b"", first)
     shape = _shape(separator or max(_SEPARATORS, key=lambda one: unquoted.count(one.encode())))
-    end = _end(shape.record, head if len(head) == HEAD else head + b"\n", start)
+    end = _end(shape.record, head, start)
     if end == start:
         raise UsageError(f"{path} has no names of columns: the first line is too long, or {_OPEN}")
     cells = _parsed(_text(head[start:end]).encode(), shape, None, {})

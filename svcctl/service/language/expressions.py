@@ -153,7 +153,9 @@ class Scope:
     def _call(self, call: tree.Call) -> Value:
         function = FUNCTIONS.get(call.name)
         if function is None:
-            raise _unknown(call)
+            # a column `Amount (EUR)` reads like a call of Amount
+            meant = (name for name in self.columns if name.replace(" ", "").startswith(f"{call.name}("))
+            raise _unknown(call, hint=next((f"write the column in back quotes: `{name}`" for name in meant), None))
         if not function.aggregate:
             return self._apply(call, function)
         if self.aggregates is None:
@@ -244,10 +246,9 @@ def aggregates_in(exprs: tuple[tree.Expr, ...]) -> Iterator[tree.Call]:
                 yield node
 
 
-def _unknown(call: tree.Call) -> QueryError:
-    return QueryError(
-        f"no function '{call.name}'", call.at, hint=function_answer(call.name) or did_you_mean(call.name, FUNCTIONS)
-    )
+def _unknown(call: tree.Call, hint: str | None = None) -> QueryError:
+    hint = hint or function_answer(call.name) or did_you_mean(call.name, FUNCTIONS)
+    return QueryError(f"no function '{call.name}'", call.at, hint=hint)
 
 
 def _is_aggregate(call: tree.Call) -> bool:

@@ -86,6 +86,10 @@ def _named(name: str) -> str | None:
     return None if nearest(name, _CLAUSES) else f"write as {name}"
 
 
+def _spaced(first: str, second: str) -> str | None:
+    return None if nearest(second, _CLAUSES) else f"a name with a space is in back quotes: `{first} {second}`"
+
+
 _ONE_TABLE = "a query reads one table: run a query for each"
 _SORTED = (
     "a query does not sort: groups come in the order of their keys, other rows by date; sort what is printed: "
@@ -194,6 +198,11 @@ HABITS = (
     _row(
         rf"(?:\bselect|,)\s*(?!(?:{'|'.join(_CLAUSES)})\b)(?:\w+\([^()]{{0,80}}\)|[\w.`]{{1,80}})\s+(?P<at>[a-z_]\w*)",
         _named,
+    ),
+    _row(
+        rf"\b(?:where|by|and|or|not)\s+(?!(?:{'|'.join(_CLAUSES)})\b)([a-z_]\w{{0,80}})\s+(?P<at>[a-z_]\w*)\b"
+        rf"(?=\s*(?:[-=<>!~,]|$|(?:{'|'.join(_CLAUSES)})\b))",
+        _spaced,
     ),
     # last, since much can follow a comparison
     _row(r"(?:=|->>?|~)\s*(?P<at>[^\s\"'`(){},=<>~\d][^\s\"'`(){},=<>~]*)", _quoted),

@@ -225,6 +225,15 @@ def test_a_query_without_a_meaning_is_refused_at_its_place(query: str, message: 
     assert str(caught.value) == message
 
 
+def test_a_column_that_reads_like_a_call_is_to_be_in_back_quotes(compiled: Compiled) -> None:
+    table = Table("t", (Column("eventdate", Type.TIMESTAMP), Column("Amount (EUR)", Type.INT4)))
+    with pytest.raises(QueryError) as caught:
+        compiled("from t where Amount (EUR) > 3", catalog={"t": table})
+    assert str(caught.value) == (
+        "line 1, column 14: no function 'Amount' (write the column in back quotes: `Amount (EUR)`)"
+    )
+
+
 def test_the_window_holds_its_start_and_not_its_end(run: Run) -> None:
     window = {"start": at(0).replace(tzinfo=UTC), "end": at(3).replace(tzinfo=UTC)}
     assert run("from web.data select user", **window) == [("ann",), ("Bob",)]

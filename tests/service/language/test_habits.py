@@ -115,6 +115,8 @@ ANSWERS = {
     "from t group by a select count() n": ("n", "write as n"),
     "from t select uri u": ("u", "write as u"),
     "from t select a, uri u": ("u", "write as u"),
+    "from t group by user id": ("id", "a name with a space is in back quotes: `user id`"),
+    "from t where a = 1 and user id > 3": ("id", "a name with a space is in back quotes: `user id`"),
     "from t where a = 10.0.0.0/24": ("= 10.0.0.0/24", "write a <- 10.0.0.0/24"),
     "from t where a != 10.0.0.0/24": ("!= 10.0.0.0/24", "write not (a <- 10.0.0.0/24)"),
     "from t where a ~ re(^zoe)": ("^", f'text is in quotes: "^zoe"{QUOTES}'),

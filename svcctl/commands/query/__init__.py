@@ -55,7 +55,9 @@ LONGEST = 86_400 * 366
 
 
 QueryIdOpt = Annotated[
-    str | None, typer.Option("--query-id", metavar="ID", help="Run a saved query."), Completes("queries")
+    str | None,
+    typer.Option("--query-id", metavar="ID", help="Run a saved query, such as one of 'svcctl service queries'."),
+    Completes("queries"),
 ]
 LimitOpt = Annotated[
     int | None,

@@ -37,7 +37,8 @@ def get(store: Store, id: str) -> SavedQuery:
         row = connection.execute(select(queries).where(queries.c.id == id)).mappings().one_or_none()
         known = [] if row else connection.execute(select(queries.c.id)).scalars().all()
     if row is None:
-        raise NotFound(f"no saved query '{id}'", hint=did_you_mean(id, known))
+        hint = did_you_mean(id, known) or "save one with 'svcctl service queries set'"
+        raise NotFound(f"no saved query '{id}'", hint=hint)
     return SavedQuery(**row)
 
 

@@ -49,8 +49,10 @@ def difference(one: About, other: About) -> str:
         "format": one.format != other.format,
         "window": one.window != other.window,
         "service": one.service != other.service,
-        "options": one.options != other.options,
     }
+    for option in sorted({*one.options, *other.options}):
+        name = "limit per window" if option == "most" else option.replace("_", " ")
+        names[name] = one.options.get(option) != other.options.get(option)
     return "another " + " and another ".join(name for name, differs in names.items() if differs)
 
 

@@ -186,5 +186,5 @@ def _other(state: State, about: About, environment: Mapping[str, str]) -> str:
     except SvcctlError:
         found = None  # this run is refused for its state, whatever else is wrong
     if found is None or found.about.key != state.key:
-        return "another query, format, window, service or options"
+        return "another query, format, window or service, or other options"
     return difference(found.about, about)

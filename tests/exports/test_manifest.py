@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svcctl.errors import UsageError
-from svcctl.exports.manifest import About, Entry, Manifest
+from svcctl.exports.manifest import About, Entry, Manifest, difference
 
 ABOUT = About("from auth.all", "csv", 3600, "https://events.example.com", {"zone": "GMT+2"})
 TEN = Entry(36_000, 39_600, "a.csv", 2, 31, "00" * 32, 0.25, 1)
@@ -45,6 +45,13 @@ def test_a_manifest_reads_back_as_it_was(
 ) -> None:
     written = manifest(*entries, about=replace(ABOUT, query=query), head=head, merged=tuple(merged))
     assert Manifest.from_text(written.to_text(), "m.json") == written
+
+
+def test_a_difference_names_the_options_that_differ() -> None:
+    other = replace(ABOUT, format="tsv", options={"time_zone": "GMT+2", "most": 5})
+    one = replace(ABOUT, options={"time_zone": "UTC", "most": 5})
+    assert difference(one, other) == "another format and another time zone"
+    assert difference(other, replace(other, options={})) == "another limit per window and another time zone"
 
 
 def test_an_entry_is_a_line() -> None:

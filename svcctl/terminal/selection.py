@@ -88,7 +88,7 @@ def selected(columns: str | None, sort: str | None, top: int | None, no_header: 
     if top is not None and not keys:
         raise UsageError(
             "--top needs --sort",
-            hint=f"for the largest n: --sort n:desc --top {top}; for the first rows of a query: -n {top}",
+            hint=f"for the largest n: --sort n:desc --top {top}; for the first rows of a query: --limit {top}",
         )
     return Selection(_names("--columns", columns, "user,n"), keys, top, not no_header)
 

@@ -128,7 +128,7 @@ def test_parquet_has_the_rows_and_their_types_selected_and_ordered(service: Shel
         (
             ("--top", "3"),
             "--top needs --sort",
-            "for the largest n: --sort n:desc --top 3; for the first rows of a query: -n 3",
+            "for the largest n: --sort n:desc --top 3; for the first rows of a query: --limit 3",
         ),
         (
             ("--sort", "n", "--top", "3", "--limit", "9"),

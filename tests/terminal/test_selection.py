@@ -79,7 +79,7 @@ def test_options_become_a_selection() -> None:
         selected(None, None, 3, no_header=False)
     assert (caught.value.message, caught.value.hint) == (
         "--top needs --sort",
-        "for the largest n: --sort n:desc --top 3; for the first rows of a query: -n 3",
+        "for the largest n: --sort n:desc --top 3; for the first rows of a query: --limit 3",
     )
 
 

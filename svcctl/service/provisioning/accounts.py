@@ -104,10 +104,12 @@ def issue(
 
 def _put(connection: Connection, account: Account) -> Account:
     """Store an account with the identity of the domain that has the name now, and return it."""
-    id = domains.find(connection, account.domain).id if account.reseller is None else None
+    if account.reseller is None:
+        domain = domains.find(connection, account.domain)
+        account = replace(account, domain=domain.name, domain_id=domain.id)
     row = {name: value for name, value in asdict(account).items() if name != "domain_id"}
-    store_row(connection, schema.accounts, **(row | {"domain": id}))
-    return replace(account, domain_id=id)
+    store_row(connection, schema.accounts, **(row | {"domain": account.domain_id}))
+    return account
 
 
 def _select(connection: Connection, *conditions: ColumnElement[bool]) -> list[Account]:

@@ -197,9 +197,10 @@ def identified(connection: Connection, id: int) -> StoredDomain:
 
 
 def find(connection: Connection, name: str) -> StoredDomain:
-    """Return the domain of this exact name; 106 when there is none."""
+    """Return the domain of this name, or the only one that has it before its @ part; 106 when there is none."""
     found = _select(connection, _DOMAINS.name == name)
-    if not found:
+    found = found or _select(connection, _DOMAINS.name.startswith(f"{name}@", autoescape=True))
+    if len(found) != 1:
         raise _unknown(name)
     return found[0]
 

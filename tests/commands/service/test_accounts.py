@@ -89,6 +89,7 @@ def test_users_and_states_are_the_providers_to_set(reseller: Any, machine: Any) 
             "ann@acme.example has the role OWNER in acme@demo",
         ),
         (("user", "bob@acme.example", "acme@demo"), "bob@acme.example has the role USER in acme@demo"),
+        (("user", "bob@acme.example", "acme"), "bob@acme.example has the role USER in acme"),
         (("status", "acme@demo", "Pending"), "domain acme@demo is Pending"),
     ):
         done = accounts(reseller, *arguments)

@@ -121,7 +121,7 @@ def _load(
         types = _types(files, wishes.types)
         if not made:
             types = _fitting({column.name: column.type for column in engine.table(table).columns}, types, wishes, table)
-        rows = _Rows(files, empty, types, spec, wishes.strict, go_on)
+        rows = _Rows(files, empty, types, spec, wishes, go_on)
         rows.check()
         columns = tuple(Column(name, type_) for name, type_ in types.items())
         try:
@@ -147,7 +147,7 @@ class _Rows:
         empty: Sequence[str],
         types: Mapping[str, Type],
         spec: str | None,
-        strict: bool,
+        wishes: Wishes,
         go_on: Callable[[], None],
     ) -> None:
         self._go_on = go_on
@@ -155,7 +155,7 @@ class _Rows:
         self._empty = empty
         self._types = types
         self._spec = spec
-        self._strict = strict
+        self._wishes = wishes
         self.kept = self.count = 0
         self.first: str | None = None
         self.oldest: datetime | None = None
@@ -220,7 +220,7 @@ class _Rows:
         if MONTH in orders:
             raise _month_first(file, time, orders[MONTH])
         skipped = file.skipped(time, self._types, self._spec, dropped, first)
-        if self._strict and skipped.first is not None:
+        if self._wishes.strict and skipped.first is not None:
             raise UsageError(
                 f"{file.given.name} could not be read: {skipped.first}",
                 hint=_CONVERT
@@ -254,13 +254,15 @@ class _Rows:
         return UsageError(f"no line of {names} could be read; the first: {self.first}", hint=hint)
 
     def _refused(self, file: EventFile, skipped: Skipped) -> UsageError:
-        about_time = (skipped.first or "").endswith(" is not a time")
-        return UsageError(
-            f"{file.given.name} could not be read: {skipped.first}",
-            hint="name the field of the time with --time-field, and how it is written with --time-format"
-            if about_time
-            else "nothing was changed",
-        )
+        if not (skipped.first or "").endswith(" is not a time"):
+            hint = "nothing was changed"
+        elif self._wishes.time_format is not None:
+            hint = f"it is not written as in --time-format '{self._wishes.time_format}'"
+        elif self._wishes.time_field is not None:
+            hint = "describe how it is written with --time-format, such as 'dd/MM/yyyy HH:mm:ss'"
+        else:
+            hint = "name the field of the time with --time-field, and how it is written with --time-format"
+        return UsageError(f"{file.given.name} could not be read: {skipped.first}", hint=hint)
 
 
 def _left_out(given: GivenFile) -> str:

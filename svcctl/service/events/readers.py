@@ -33,9 +33,9 @@ ACCESS = (
     r'(?: "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)")?'
 )
 """A common log line: host, user, time, request, status and size, and in the combined format referrer and agent."""
-TIMED = r"(?s)^(\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z| ?[+-]\d{2}:?\d{2})?)\s+(.*)$"
-"""A line that begins with a time: the time, and the rest."""
-UNTIMED = r"(?!\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:)"
+TIMED = r"(?s)^\[?(\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z| ?[+-]\d{2}:?\d{2})?)\]?\s+(.*)$"
+"""A line that begins with a time, which may be in brackets: the time, and the rest."""
+UNTIMED = r"(?!\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:)"
 _TAG = r"([^\s:\[\]]+)(?:\[([^\]]*)\])?:(?: |$)"
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _OLD_TIME = rf"{_MONTH} [ \d]\d (?:\d{{4}} )?\d\d:\d\d:\d\d"

@@ -174,10 +174,11 @@ def test_members_whose_names_differ_in_case_only_are_columns_of_their_own(engine
     ("name", "text", "options"),
     [
         ("a.csv", "time,n\n2026-07-01 12:00:00,1\n2026-07-01T12:00:00+02:00,2\n", {}),
+        ("a.csv", "time,n\n2026-07-01 12:00:00 +0200,1\n2026-07-01 05:30:00.0 -04:30,2\n", {}),
         ("a.csv", "time,n\n01/07/2026 12:00,1\n01/07/2026 12:00:00,2\n", {}),
         ("a.csv", "time,n\n12h 1.7.2026,1\n12h 1.7.2026,2\n", {"time_format": "HH'h' d.M.yyyy"}),
         ("a.ndjson", '{"time":"2026-07-01 12:00:00","n":1}\n{"time":1782900000,"n":2}\n', {}),
-        ("a.log", "2026-07-01 12:00:00 1\n2026-07-01T12:00:00+02:00 2\n", {}),
+        ("a.log", "2026-07-01 12:00:00 1\n2026-07-01T12:00:00+02:00 2\n2026-07-01 12:00:00 +0200 3\n", {}),
         ("a.log", "Jul  1 2026 12:00:00 host 1\n2026-07-01T12:00:00.000000+02:00 host 2\n", {"format": "syslog"}),
     ],
 )
@@ -387,6 +388,19 @@ def test_the_error_log_of_a_web_server_is_a_log(engine: DuckDBEngine, tmp_path: 
     ]
 
 
+def test_the_time_of_a_log_line_may_be_in_brackets(engine: DuckDBEngine, tmp_path: Path) -> None:
+    text = (
+        "[2026-01-31 10:00:00] live.ERROR: it failed\n[stacktrace]\n#0 main.php(1)\n"
+        "[2026-01-31T10:00:00.250000+00:00] live.INFO: done []\n[2026-01-31 11:00:01 +0100] [7] [INFO] Booting\n"
+    )
+    assert load(engine, written(tmp_path, "live.log", text), "live").skipped == 0
+    assert rows(engine, "live") == [
+        (datetime(2026, 1, 31, 10), "live.ERROR: it failed\n[stacktrace]\n#0 main.php(1)"),
+        (datetime(2026, 1, 31, 10, 0, 0, 250_000), "live.INFO: done []"),
+        (datetime(2026, 1, 31, 10, 0, 1), "[7] [INFO] Booting"),
+    ]
+
+
 AMBIGUOUS = "dates such as '{}' were read as day/month; as month/day they are read with --time-format 'MM/dd/yyyy{}'"
 
 
@@ -501,6 +515,18 @@ def test_the_time_is_found_by_name_or_because_only_one_column_is_a_time(
             "a,b\nx,2\n",
             {"time_field": "a"},
             "a.csv could not be read: line 2: a 'x' is not a time",
+            "describe how it is written with --time-format, such as 'dd/MM/yyyy HH:mm:ss'",
+        ),
+        (
+            "time,b\nx,2\n",
+            {"time_format": "dd/MM"},
+            "a.csv could not be read: line 2: time 'x' is not a time",
+            "it is not written as in --time-format 'dd/MM'",
+        ),
+        (
+            "time,b\nx,2\n",
+            {},
+            "a.csv could not be read: line 2: time 'x' is not a time",
             "name the field of the time with --time-field, and how it is written with --time-format",
         ),
         (

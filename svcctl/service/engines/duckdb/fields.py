@@ -130,9 +130,16 @@ def as_time(given: Field, zone: str, spec: str | None = None) -> str:
 def text_as_time(value: str, zone: str) -> str:
     """Text as a time, without epochs."""
     value = short(value)
-    iso = in_utc(f"TRY_CAST(replace({value}, ',', '.') AS TIMESTAMPTZ)", zone)
+    iso = in_utc(iso_time(value), zone)
     day_first = f"try_strptime({value}, [{', '.join(map(literal, _DAY_FIRST))}])"
     return f"coalesce({iso}, {in_utc(day_first, zone)})"
+
+
+def iso_time(value: str) -> str:
+    """Text in ISO 8601 as a TIMESTAMPTZ: a fraction may follow a comma, and an offset a blank."""
+    for written, read in ((",", "."), (" +", "+"), (" -", "-")):
+        value = f"replace({value}, '{written}', '{read}')"
+    return f"TRY_CAST({value} AS TIMESTAMPTZ)"
 
 
 def slashed(given: Field) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import duckdb
 
 from svcctl.errors import UsageError
-from svcctl.service.engines.duckdb.fields import in_utc
+from svcctl.service.engines.duckdb.fields import in_utc, iso_time
 from svcctl.service.engines.duckdb.packed import opened
 from svcctl.service.engines.duckdb.text import LINE, distinct, literal, quote
 
@@ -213,7 +213,7 @@ def _syslog(file: Source, pattern: str) -> str:
 
 def _log(file: Source, pattern: str) -> str:
     return f"""
-        SELECT {in_utc("TRY_CAST(replace(entry.time, ',', '.') AS TIMESTAMPTZ)", file.zone)} AS eventdate,
+        SELECT {in_utc(iso_time("entry.time"), file.zone)} AS eventdate,
             entry.message, number AS {quote(LINE)}
         FROM (SELECT number, regexp_extract(line, {literal(pattern)}, ['time', 'message']) AS entry FROM lines)
     """

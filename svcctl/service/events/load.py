@@ -396,6 +396,7 @@ def _time_field(file: EventFile, wished: str | None, spec: str | None) -> str:
     """
     if wished is not None:
         if wished not in file.columns:
+            _check_heading(file)
             raise UsageError(
                 f"{file.given.name} has no column '{wished}'", hint=f"its columns are {', '.join(file.columns)}"
             )
@@ -419,7 +420,18 @@ def _time_field(file: EventFile, wished: str | None, spec: str | None) -> str:
             f"{file.given.name} is one object, and its rows are inside '{rows}'",
             hint=f"jq {shlex.quote(inside)} FILE | svcctl service load - -t …",
         )
+    _check_heading(file)
     raise UsageError(
         f"it is not clear which column of {file.given.name} is the time",
         hint=f"name it with --time-field: {', '.join(file.columns)}",
     )
+
+
+def _check_heading(file: EventFile) -> None:
+    """UsageError when the first line of csv, which names the columns, is a comment: `# made by …`."""
+    first = next(iter(file.columns))
+    if file.given.kind in ("csv", "tsv") and re.match(r"#.*\s", first):
+        raise UsageError(
+            f"{file.given.name} begins with a comment, not with the names of its columns: {shown(first)}",
+            hint="leave the comments out: grep -v '^#' FILE | svcctl service load - -t …",
+        )

@@ -510,6 +510,13 @@ def test_the_time_is_found_by_name_or_because_only_one_column_is_a_time(
     ("text", "options", "message", "hint"),
     [
         ("a,b\n1,2\n", {}, "it is not clear which column of a.csv is the time", "name it with --time-field: a, b"),
+        (
+            "# made by x, on y\ntime,v\n2026-01-01,2\n",
+            {},
+            "a.csv begins with a comment, not with the names of its columns: '# made by x'",
+            "leave the comments out: grep -v '^#' FILE | svcctl service load - -t …",
+        ),
+        ("#id,b\n1,2\n", {}, "it is not clear which column of a.csv is the time", "name it with --time-field: #id, b"),
         ("a,b\n1,2\n", {"time_field": "c"}, "a.csv has no column 'c'", "its columns are a, b"),
         (
             "a,b\nx,2\n",

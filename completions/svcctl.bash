@@ -413,7 +413,8 @@ _svcctl() {
         [[ -z $prefix && ${#found[@]} -gt 1 && -n ${meanings[at]} ]] && word="$word  (${meanings[at]})"
         COMPREPLY+=("$word")
     done
-    [[ ${#found[@]} -eq 1 && ${words[found[0]]} == *[=@] ]] && compopt -o nospace 2>/dev/null
+    # A column may be followed by a comma, and to sort by it by a direction.
+    [[ ${#found[@]} -eq 1 && $kind-${words[found[0]]} == @(columns-*|*[=@]) ]] && compopt -o nospace 2>/dev/null
     return 0
 }
 

@@ -217,6 +217,16 @@ def test_columns_to_print_and_to_sort_by_are_completed(prompt_with_service: Prom
     prompt_with_service.completed("svcctl job list --columns fri", "svcctl job list --columns friendlyName")
 
 
+@pytest.mark.parametrize("prompt_with_service", ["bash", "zsh"], indirect=True)  # fish puts a space behind every word
+def test_a_direction_can_follow_a_completed_column_to_sort_by(prompt_with_service: Prompt) -> None:
+    terminal, line = prompt_with_service.terminal, "svcctl query 'from t select a as total' --from 1h --sort"
+    terminal.type(f"{line} tot", "Tab")
+    terminal.wait_for(f"{PROMPT} {line} total")
+    terminal.type(":desc")
+    terminal.wait_for("desc")
+    assert terminal.screen() == f"{PROMPT} {line} total:desc"
+
+
 def test_jobs_are_completed_by_id_with_their_friendly_names(prompt_with_service: Prompt, service: Shell) -> None:
     launched = [
         str(

@@ -66,6 +66,12 @@ def test_a_terminal_whose_cursor_cannot_move_gets_one_answer_after_the_other(ser
     assert rest == "svcctl: error: no more (code 624, cid c)\n"
 
 
+def test_a_terminal_names_the_rows_that_top_shows_of_all(serve: Serve, shell: Shell) -> None:
+    script = serve(rows(1, 2, 3), REFUSAL)
+    seen = on_terminal(shell, *QUERY, "--sort", "n:desc", "--top", "2", typed=b"", TERM="dumb", **access(script))
+    assert seen.text.startswith("n\n-\n3\n2\nevery 0.1s: 2 of 3 rows, 20")
+
+
 def test_the_first_failure_ends_it_and_max_time_is_a_success(serve: Serve, shell: Shell) -> None:
     done = shell(*QUERY, **access(serve(BUSY)))
     assert (done.returncode, done.stderr) == (6, "svcctl: error: the service answered HTTP 503: busy\n")

@@ -86,7 +86,9 @@ def _asked(svc: Context, question: Question) -> _Answer:
 
 def _frame(svc: Context, answer: _Answer, interval: float) -> str:
     question = answer.question
-    found = f"every {interval:g}s: {rows_text(answer.size or 0)}, {question.dates.label}"
+    size, top = answer.size or 0, question.selection.top
+    shown = f"{top:,} of " if top is not None and top < size else ""
+    found = f"every {interval:g}s: {shown}{rows_text(size)}, {question.dates.label}"
     style = replace(question.style, header=question.selection.header)
     footer = f"cannot refresh: {answer.failure}; {found}" if answer.failure else found
     return svc.output.frame(answer.columns, answer.rows, question.format, style, footer)

@@ -90,6 +90,11 @@ def _spaced(first: str, second: str) -> str | None:
     return None if nearest(second, _CLAUSES) else f"a name with a space is in back quotes: `{first} {second}`"
 
 
+def _member(name: str) -> str:
+    part = rf'peek(…, re("\"{name}\":\"?([^\",}}]*)"), 1)'
+    return f"a name with dots is in back quotes; an object of JSON is kept as text: {part} gives a member of it"
+
+
 _ONE_TABLE = "a query reads one table: run a query for each"
 _SORTED = (
     "a query does not sort: groups come in the order of their keys, other rows by date; sort what is printed: "
@@ -206,6 +211,7 @@ HABITS = (
     ),
     # last, since much can follow a comparison
     _row(r"(?:=|->>?|~)\s*(?P<at>[^\s\"'`(){},=<>~\d][^\s\"'`(){},=<>~]*)", _quoted),
+    _row(r"(?<=[\w`])(?P<at>\.)(?:[a-z_]\w*\.)*([a-z_]\w*)\b(?!\s*\()", lambda _, name: _member(name)),
 )
 
 

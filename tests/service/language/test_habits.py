@@ -20,6 +20,11 @@ LOWER = "keywords are in lower case"
 COMMENT = "a comment begins with //"
 QUOTES = "; in a shell, put the query in single quotes"
 
+MEMBER = (
+    "a name with dots is in back quotes; an object of JSON is kept as text: "
+    r"""peek(…, re("\"c\":\"?([^\",}]*)"), 1) gives a member of it"""
+)
+
 ANSWERS = {
     "from t where a = {{c}}": ("{", "give it a value with --var c=…"),
     "SELECT a FROM t": ("SELECT", LOWER),
@@ -124,6 +129,8 @@ ANSWERS = {
     "show tables": ("show", "'svcctl tables' lists the tables, 'svcctl tables NAME' the columns of one"),
     "list tables": ("list", "'svcctl tables' lists the tables, 'svcctl tables NAME' the columns of one"),
     "from t where a = /index.html": ("/", f'text is in quotes: "/index.html"{QUOTES}'),
+    "from t select a.b.c, d": (".", MEMBER),
+    'from t where `a`.c = "x"': (".", MEMBER),
     "from t where a = ann.2": ("ann.", f'text is in quotes: "ann.2"{QUOTES}'),
 }
 

@@ -196,8 +196,24 @@ ROLES = Listing(tuple(map(_role_field, (*_GRANTS, "description"))))
 ROLE = Listing(
     tuple(map(_role_field, (*_GRANTS, "description", "finderName", "alertPermissions", "defVault", "maxVault")))
 )
+
+
+def _finding(found: Any, width: int) -> str:
+    """A finding of `role lint`: its message is what it is for, so nothing of it is cut."""
+    line = "" if found.line is None else f", line {found.line}"
+    role = "" if found.role is None else f", role '{found.role}'"
+    rule = "" if found.rule is None else f" (rule {found.rule})"
+    return textwrap.fill(
+        visible(f"{found.file}{line}{role}: {found.level}: {found.message}{rule}"),
+        min(width, 100),
+        subsequent_indent=" " * 4,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 FINDINGS: Listing[Any] = Listing(
-    _attributes("file", "line", "role", "level", "rule", "message", line="int4", rule="int4")
+    _attributes("file", "line", "role", "level", "rule", "message", line="int4", rule="int4"), paragraph=_finding
 )
 
 # Profiles

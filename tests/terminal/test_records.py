@@ -6,7 +6,8 @@ import pytest
 
 from svcctl.api.jobs import Watched
 from svcctl.api.models import Domain, Job, Role
-from svcctl.terminal.records import DOMAINS, JOB, JOBS, ROLE, ROLES, STEPS, WATCHED, Listing, in_units, rows
+from svcctl.inputs.role_files import Located
+from svcctl.terminal.records import DOMAINS, FINDINGS, JOB, JOBS, ROLE, ROLES, STEPS, WATCHED, Listing, in_units, rows
 from svcctl.terminal.tables import TableColumn
 
 WATCHED_JOB = Watched(
@@ -20,6 +21,16 @@ WATCHED_JOB = Watched(
 def listed(listing: Listing[Any], models: list[Any], *, shown: bool) -> tuple[list[TableColumn], list[list[Any]]]:
     columns, found = listing.laid_out(models, shown=shown)
     return columns, list(found)
+
+
+def test_nothing_of_a_finding_about_a_role_is_cut() -> None:
+    assert FINDINGS.paragraph is not None
+    message = "only a name: the role grants all policies, all applications and all resources"
+    assert FINDINGS.paragraph(Located("ns.yaml", 1, "Everything", "warning", 1, message), 60) == (
+        "ns.yaml, line 1, role 'Everything': warning: only a name:\n"
+        "    the role grants all policies, all applications and all\n"
+        "    resources (rule 1)"
+    )
 
 
 def test_programs_get_a_jobs_fields_as_they_are_and_people_get_dates_and_words() -> None:

@@ -227,6 +227,11 @@ def test_a_preview_shows_parameters_and_no_secret(jobs: Shell) -> None:
     }
 
 
+def test_a_launched_job_is_printed_without_a_heading(jobs: Shell) -> None:
+    done = jobs("query", "from sample", "--from", "1h", "--dest", "donothing", "-f", "csv", "--no-header")
+    assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", 1)
+
+
 def test_what_looks_like_a_mistake_is_noted_and_sent(jobs: Shell) -> None:
     more = ("--dest-param", "friendlyname=x", "--dest-param", "colour=red")
     done = jobs("query", "from sample", "--from", "1h", "--dest", "donothing", *more)

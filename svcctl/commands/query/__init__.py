@@ -165,12 +165,12 @@ def query(
             columns=columns,
             sort=sort,
             top=top,
-            no_header=no_header,
             chart=chart,
             every=every,
             max_time=max_time,
         )
-        printing.launch(svc, asking.job(svc, replace(request, destination=target), dates), format, dry_run=dry_run)
+        job = asking.job(svc, replace(request, destination=target), dates)
+        printing.launch(svc, job, format, selected(None, None, None, no_header), dry_run=dry_run)
         return
     if every is not None:
         _refuse_with("--every", output=output, follow=follow, fail_on_empty=fail_on_empty)

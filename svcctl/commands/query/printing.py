@@ -21,15 +21,16 @@ if TYPE_CHECKING:
     from svcctl.api.events import QueryResponse
     from svcctl.api.query import QueryRequest
     from svcctl.terminal.output import Sink
+    from svcctl.terminal.selection import Selection
 
 
-def launch(svc: Context, request: QueryRequest, format: str | None, *, dry_run: bool) -> None:
+def launch(svc: Context, request: QueryRequest, format: str | None, selection: Selection, *, dry_run: bool) -> None:
     """Launch a job and print it."""
     chosen = svc.format(format, lists=True)
     if dry_run:
         svc.output.text(svc.connect().preview(request))
         return
-    svc.output.records(LAUNCHED, [jobs.launch(svc.client, request, svc.diagnostics.note)], chosen)
+    svc.output.records(LAUNCHED, [jobs.launch(svc.client, request, svc.diagnostics.note)], chosen, selection)
 
 
 def once(

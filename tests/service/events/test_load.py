@@ -156,6 +156,11 @@ def test_ndjson_keeps_names_and_leaves_nested_values_as_json(engine: DuckDBEngin
     ]
 
 
+def test_an_object_without_members_is_counted(engine: DuckDBEngine, tmp_path: Path) -> None:
+    result = load(engine, written(tmp_path, "a.ndjson", '{}\n{"time":"2026-01-02"}\n'), "t")
+    assert (result.rows, result.skipped) == (1, 1)
+
+
 def test_members_whose_names_differ_in_case_only_are_columns_of_their_own(engine: DuckDBEngine, tmp_path: Path) -> None:
     text = (
         '\ufeff{"time":"2026-01-01","n":1,"N":"a","o/~":{"x":1,"X":2},"O/~":3}\n'

@@ -93,10 +93,11 @@ def _objects(file: Source, lines: str, what: str) -> str:
     are alike but for case, DuckDB could have one column only, so the others get a number.
     """
     valid = "CASE WHEN json_valid(line) THEN json_type(line) END = 'OBJECT'"
+    # Of an object without members the structure is "JSON", a string.
+    structure = """nullif(json_structure(line)::VARCHAR, '"JSON"')"""
     # Not WHERE: DuckDB would collect the lines behind it, however long they are.
     shapes = file.query(
-        f"SELECT CASE WHEN {valid} THEN json_structure(line)::VARCHAR END AS shape, min(number) AS number "
-        f"FROM {lines} GROUP BY shape"
+        f"SELECT CASE WHEN {valid} THEN {structure} END AS shape, min(number) AS number FROM {lines} GROUP BY shape"
     ).fetchall()
     found: dict[str, object] = {}
     for shape, _ in sorted(shapes, key=lambda each: each[1]):

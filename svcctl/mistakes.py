@@ -70,7 +70,11 @@ def explained(error: typer.TyperException) -> UsageError:
         return UsageError(message, hint="; ".join(filter(None, (hint, page))))
     hints = [page]
     if message.startswith("unexpected argument") and context.command_path in TAKE_A_QUERY:
-        hints.insert(0, f"put the query in single quotes: {context.command_path} 'from …'")
+        count = message.removeprefix("unexpected argument: ")
+        if "--tail" in context.meta.get(spellings.WORDS, ()) and count.isdecimal():
+            hints.insert(0, f"--tail takes no number; the last rows: --sort eventdate:desc --top {count}")
+        else:
+            hints.insert(0, f"put the query in single quotes: {context.command_path} 'from …'")
     if message.startswith("unexpected argument") and context.command_path == "svcctl service accounts key":
         hints.insert(0, "give --domain NAME or --reseller NAME")
     words = message.removeprefix("unexpected argument: ")

@@ -55,6 +55,11 @@ SEE = "see 'svcctl query --help'"
         ("queries save x", "no such command 'queries'\nhint: use: svcctl service queries set ID 'from …'"),
         ("service queries save x y", "no such command 'save'\nhint: use: svcctl service queries set x y"),
         ("login", "no such command 'login'\nhint: use: svcctl profile set NAME"),
+        (
+            "query Q --from 1h --tail 3",
+            "unexpected argument: 3\n"
+            f"hint: --tail takes no number; the last rows: --sort eventdate:desc --top 3; {SEE}",
+        ),
         # Options
         (
             "query x --form 1h",

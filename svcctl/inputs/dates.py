@@ -12,6 +12,8 @@ from svcctl.errors import UsageError
 
 _STEP = 14 * 86_400
 """Seconds; no zone keeps an offset for less than a few weeks."""
+_LONG_AGO = 10**8
+"""Epoch seconds, in 1973: a smaller number is most likely a length without its unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class Dates:
         """What to say of the dates; a person at a terminal is told a range that is not plain."""
         if terminal and not self.plain:
             yield self.summary
+        if terminal and isinstance(self.from_, int) and 0 < self.from_ < _LONG_AGO:
+            yield f"--from {self.from_} is {self.range.start:%Y-%m-%d %H:%M:%S} UTC; write {self.from_}m for minutes"
         if self.note is not None:
             yield self.note
 

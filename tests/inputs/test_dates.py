@@ -83,6 +83,12 @@ def test_two_lengths_that_end_in_the_future_are_answered_with_the_range_between_
     assert both_ago(*pair) == meant
 
 
+def test_a_small_number_is_most_likely_a_length_without_its_unit() -> None:
+    notes = choose(90, "now", None, None, now=NOW, written=True).notes
+    assert list(notes(terminal=True)) == ["--from 90 is 1970-01-01 00:01:30 UTC; write 90m for minutes"]
+    assert list(notes(terminal=False)) == []
+
+
 def test_the_service_gets_one_offset_and_a_note_tells_when_the_clocks_change_within_the_range() -> None:
     now = datetime(2024, 4, 2, 12, tzinfo=UTC)
     one, other = (choose(from_, "now", None, "Europe/Berlin", now=now, written=True) for from_ in ("today", "5ad"))

@@ -135,10 +135,31 @@ _WHOLE_NUMBERS = frozenset({"timestamp", "int4", "int8"})
 _INTEGERS = frozenset({int, type(None)})
 
 
+_loading = threading.Lock()
+
+
 def _pyarrow() -> Any:
     need()
     if sys.platform == "linux":  # elsewhere it is not built in
-        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")  # keeps least of what is freed
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")  # can be told to keep nothing that is freed
     import pyarrow
 
+    with _loading, _NoPandas():
+        pyarrow.array([0])
+        if pyarrow.default_memory_pool().backend_name == "jemalloc":
+            pyarrow.jemalloc_set_decay_ms(0)
     return pyarrow
+
+
+class _NoPandas:
+    """Arrow imports pandas, where it is installed, at its first array, for 60 MB of memory; not in this block."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "pandas":
+            raise ImportError
+
+    def __enter__(self) -> None:
+        sys.meta_path.insert(0, self)
+
+    def __exit__(self, *_: object) -> None:
+        sys.meta_path.remove(self)

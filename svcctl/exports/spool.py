@@ -13,7 +13,7 @@ from typing import IO
 from svcctl.errors import IncompleteResult, reason
 from svcctl.storage import Sink
 
-MEMORY_BYTES = 1 << 22
+MEMORY_BYTES = 1 << 20
 """Bytes that are held in memory; more go to a file."""
 PIECE_BYTES = 1 << 18
 

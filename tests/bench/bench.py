@@ -170,10 +170,12 @@ def limited(environment: dict[str, str], out: Path) -> None:
         assert server.stdout is not None
         keys = {"SVCCTL_API_KEY": "key", "SVCCTL_API_SECRET": "secret"}
         asked = environment | keys | {"SVCCTL_BASE_URL": f"http://127.0.0.1:{server.stdout.readline().strip()}"}
-        command = [SVCCTL, "export", "from bench", "--from", FROM, "--to", f"{LIMITED_WINDOWS}h", "--force"]
-        command += ["--window", "1h", "-o", f"{out}/limited.csv", "--workers"]
-        (one, _, _), (eight, cpu, _) = (measured([*command, workers], asked) for workers in ("1", "8"))
-        size = (out / "limited.csv").stat().st_size
+        command = [SVCCTL, "export", "from bench", "--from", FROM, "--to", f"{LIMITED_WINDOWS}h", "--window", "1h"]
+        (one, _, _), (eight, cpu, _) = (
+            measured([*command, "-o", f"{out}/limited-{workers}.csv", "--workers", workers], asked)
+            for workers in ("1", "8")
+        )
+        size = (out / "limited-8.csv").stat().st_size
         print(f"export of {size / 1e6:.0f} MB at {PER_CONNECTION / 1e6:.0f} MB/s a connection: one worker {one:.1f} s,")
         print(
             f"8 workers {eight:.1f} s, {one / eight:.2f}x  (to reach: 7x); {cpu:.1f} s of CPU, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,9 @@ pytest_plugins = ["peers.fixtures", "support.reseller", "support.own", "support.
 # How long an example takes depends on what else the machine does.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
+
+# Tests send Ctrl-C to what they start, which a shell's background job would ignore as its parent does.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from svcctl.exports.manifest import Entry, joined
-from svcctl.exports.windows import Window
+from svcctl.exports.windows import Window, around
 
 if TYPE_CHECKING:
     from svcctl.exports.export import Export
@@ -51,13 +51,12 @@ def _others(
     export: Export, window: Window, path: str, written: Mapping[str, Window], claimed: Ranges
 ) -> Iterator[Window]:
     """What an earlier run wrote to a path, as it noted, or as it claimed if it was killed before it could note it."""
-    length = export.about.window
-    start = window.start - window.start % length
+    full = around(window.start, export.about.window, export.target.zone)
     if (noted := written.get(path)) is not None:
-        if start <= noted.start and noted.end <= start + length:
+        if noted in full:
             yield noted
         return
-    claims = [Window(max(start, first), min(start + length, last)) for first, last in claimed]
+    claims = [Window(max(full.start, first), min(full.end, last)) for first, last in claimed]
     longer = [claim for claim in claims if claim.start < claim.end and claim not in window]
     if longer and export.storage.size(path) is not None:
         yield from longer

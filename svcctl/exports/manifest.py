@@ -11,8 +11,10 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
+from svcctl.api.typed_dates import named_zone
 from svcctl.errors import UsageError
 from svcctl.exports.windows import Window
 
@@ -33,7 +35,12 @@ class About:
     service: str
     """The base URL, without credentials."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """What else decides the bytes: date format, zone, compression, rows a window."""
+    """What else decides the bytes: date format, zone, compression, rows a window; and whose `clock` cuts and names."""
+
+    @property
+    def zone(self) -> tzinfo:
+        """The zone of windows and names; exports of earlier versions have all of them in UTC."""
+        return named_zone(self.options["clock"]) if "clock" in self.options else UTC
 
     @property
     def key(self) -> str:
@@ -51,8 +58,8 @@ def difference(one: About, other: About) -> str:
         "service": one.service != other.service,
     }
     for option in sorted({*one.options, *other.options}):
-        name = "limit per window" if option == "most" else option.replace("_", " ")
-        names[name] = one.options.get(option) != other.options.get(option)
+        name = {"most": "limit per window", "clock": "time zone"}.get(option, option.replace("_", " "))
+        names[name] = names.get(name, False) or one.options.get(option) != other.options.get(option)
     return "another " + " and another ".join(name for name, differs in names.items() if differs)
 
 

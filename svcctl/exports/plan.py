@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from svcctl.api.outline import outline
 from svcctl.api.query import QueryRequest
+from svcctl.api.typed_dates import named_zone
 from svcctl.errors import SvcctlError, UsageError
 from svcctl.exports.export import Export, folder_of
 from svcctl.exports.formats import format_of
 from svcctl.exports.manifest import About, difference, stored
 from svcctl.exports.state import State, directory_of
-from svcctl.exports.windows import Target, Window, common_length, cut, length_text
+from svcctl.exports.windows import Target, Window, around, common_length, cut, length_text
 from svcctl.storage.targets import open_target
+
+if TYPE_CHECKING:
+    from svcctl.storage import Storage
 
 KEPT = 10_000
 """Windows or merged files of earlier runs that the manifest of a state describes: it must not grow without end."""
@@ -25,6 +32,10 @@ def check_window(query: str, length: int) -> int:
 
     UsageError for a query whose answer is not the answers to its windows, one after the other.
     """
+    return common_length(length, _periods(query))
+
+
+def _periods(query: str) -> list[int]:
     periods = []
     for clause in outline(query).clauses:
         if clause.keyword in ("limit", "offset"):
@@ -39,7 +50,7 @@ def check_window(query: str, length: int) -> int:
                     hint="group every 1h by …, or run it once with 'svcctl query … -o FILE'",
                 )
             periods.append(clause.every)
-    return common_length(length, periods)
+    return periods
 
 
 def check_target(target: str) -> None:
@@ -75,7 +86,7 @@ class Asked:
 
     `start` may be None where a state says it. With `settled`, the moment before which no more events arrive, a run ends
     with the last whole window before that. `service` is the base URL, without credentials. `incremental` says that a
-    state moves with each run.
+    state moves with each run. `time_zone` is that of the dates in the answer, `clock` the zone of windows and names.
     """
 
     query: str
@@ -87,6 +98,7 @@ class Asked:
     format: str | None = None
     date_format: str | None = None
     time_zone: str | None = None
+    clock: str = ""
     most: int | None = None
     retries: int = 4
     overwrite: bool = False
@@ -120,8 +132,6 @@ def plan(
             f"{asked.target} names the end of a run, which differs when a run of a state is repeated",
             hint="name its start instead, as in out/{from:%Y%m%dT%H}.csv",
         )
-    if asked.incremental:
-        target.check_repeats(length)
     options = {"date_format": asked.date_format, "time_zone": asked.time_zone, "most": asked.most}
     about = About(
         asked.query,
@@ -130,9 +140,14 @@ def plan(
         asked.service,
         {key: value for key, value in options.items() if value is not None},
     )
+    if (clock := _clock(asked, target, about, state, storage, note)) is not None:
+        about = replace(about, options={**about.options, "clock": clock})
+        target = replace(target, zone=about.zone)
+    if asked.incremental:
+        target.check_repeats(length)
     start, end = _start(asked, state, about, environment), asked.end
     if asked.settled is not None:
-        end = min(end, asked.settled - asked.settled % length)
+        end = min(end, around(asked.settled, length, target.zone).start)
     whole = Window(start, max(start, end))
     request = QueryRequest(
         from_=whole.start,
@@ -149,7 +164,7 @@ def plan(
         compression,
         target,
         whole,
-        cut(whole.start, whole.end, length),
+        cut(whole.start, whole.end, length, target.zone),
         storage,
         distant="://" in asked.target,
         most=asked.most,
@@ -158,6 +173,30 @@ def plan(
         kept=KEPT if asked.incremental else None,
     )
     return export, State(about.key, asked.target, whole.end, length, directory_of(asked.target))
+
+
+def _clock(
+    asked: Asked, target: Target, about: About, state: State | None, storage: Storage, note: Callable[[str], None]
+) -> str | None:
+    """The zone that cuts windows and names files, None for UTC: there it stays where earlier versions had it.
+
+    A service counts the periods of a query in UTC, so windows have to begin with those.
+    """
+    zone = named_zone(asked.clock or "GMT")
+    offsets = {(zone.utcoffset(datetime(2024, month, 1)) or timedelta()) // timedelta(seconds=1) for month in (1, 7)}
+    if offsets == {0} or target.is_one_file:
+        return None
+    before = state.key if state is not None else None
+    if before is None:
+        with suppress(SvcctlError):  # the run says what is wrong
+            before = found.about.key if (found := stored(storage, folder_of(target))) is not None else None
+    if before == about.key:
+        note(f"the names of files are in UTC, not in {asked.clock}, as in earlier runs of this export")
+        return None
+    if any(offset % period for offset in offsets for period in _periods(asked.query)):
+        note(f"the names of files are in UTC, not in {asked.clock}, as the periods of the query are")
+        return None
+    return asked.clock
 
 
 def _start(asked: Asked, state: State | None, about: About, environment: Mapping[str, str]) -> int:

@@ -32,12 +32,16 @@ class Found:
 
     @property
     def per_window(self) -> bool:
-        return Target(self.target).per_window
+        return self._pattern.per_window
 
     @property
     def per_run(self) -> bool:
         """Whether names depend on the run that writes them."""
-        return Target(self.target).per_run
+        return self._pattern.per_run
+
+    @property
+    def _pattern(self) -> Target:
+        return Target(self.target, self.manifest.about.zone)
 
     def named_by(self, entry: Entry) -> Window:
         """The range that gives a file its name again: from the start of its run, where its name holds that."""
@@ -48,7 +52,7 @@ class Found:
         starts = {window.start for window in self.manifest.entries if window.start <= entry.start}
         for start in sorted(starts, reverse=True):
             # the path of an entry is relative to its storage, and so ends the target
-            if Target(self.target).path(Window(start, entry.end), entry.window).endswith(entry.path):
+            if self._pattern.path(Window(start, entry.end), entry.window).endswith(entry.path):
                 return Window(start, entry.end)
         return entry.window
 

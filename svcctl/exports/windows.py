@@ -1,7 +1,8 @@
 """Windows: how a range is cut, and the files that windows are written to.
 
-A window is half-open, as the range is. Windows begin and end at UTC multiples of their length, counted from 1970, and
-only the first and the last are cut to the range: so the same windows come out on every run, whatever the range.
+A window is half-open, as the range is. Windows begin and end at multiples of their length, counted from 1970 by the
+clocks of a zone, UTC unless another one is given, and only the first and the last are cut to the range: so the same
+windows come out on every run, whatever the range. The names of files are dates of the same zone.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
 from math import lcm
 from string import Formatter
@@ -54,8 +55,10 @@ class Window:
     def __str__(self) -> str:
         return f"{_utc(self.start):%Y-%m-%d %H:%M:%S} to {_utc(self.end):%Y-%m-%d %H:%M:%S} UTC"
 
-    def count(self, length: int) -> int:
+    def count(self, length: int, zone: tzinfo = UTC) -> int:
         """How many windows of this length a range has, the first and the last of them cut."""
+        if zone is not UTC:
+            return len(cut(self.start, self.end, length, zone))
         return -(-self.end // length) - self.start // length
 
     def halves(self) -> tuple[Window, Window]:
@@ -85,15 +88,43 @@ def common_length(length: int, periods: Sequence[int]) -> int:
     return lcm(length, *periods)
 
 
-def cut(start: int, end: int, length: int) -> tuple[Window, ...]:
+def around(moment: int, length: int, zone: tzinfo = UTC) -> Window:
+    """The window of a moment, which is longer or shorter where the clocks of the zone change.
+
+    An hour that comes twice is not cut in between, so that no two windows have the same name.
+    """
+    if zone is UTC:
+        start = moment - moment % length
+        return Window(start, start + length)
+    clock = datetime.fromtimestamp(moment, zone).replace(tzinfo=UTC, fold=0)
+    start = int(clock.timestamp()) // length * length
+    while (end := _first(start + length, zone)) <= moment:
+        start += length
+    return Window(_first(start, zone), end)
+
+
+def _first(clock: int, zone: tzinfo) -> int:
+    """The first moment at which the clocks of a zone show a time, or a later one; the time as if it were UTC."""
+    shown = datetime.fromtimestamp(clock, UTC).replace(tzinfo=zone)
+    moment, other = (int(shown.replace(fold=fold).timestamp()) for fold in (0, 1))
+    while moment - other > 1:  # the clocks skip this time: find when
+        middle = (moment + other) // 2
+        skipped = datetime.fromtimestamp(middle, zone).replace(tzinfo=UTC).timestamp() >= clock
+        moment, other = (middle, other) if skipped else (moment, middle)
+    return moment
+
+
+def cut(start: int, end: int, length: int, zone: tzinfo = UTC) -> tuple[Window, ...]:
     """The windows of a range, in order; none for an empty one. UsageError when they are too many."""
     if (end - start) // length > MAX_WINDOWS:
         raise UsageError(
             f"the range has {(end - start) // length} windows of {length_text(length)}",
             hint=f"an export has at most {MAX_WINDOWS}: give a longer --window",
         )
-    edges = [start, *range(start - start % length + length, end, length), end]
-    return tuple(Window(one, other) for one, other in pairwise(edges) if one < other)
+    edges = [start]
+    while edges[-1] < end:
+        edges.append(min(around(edges[-1], length, zone).end, end))
+    return tuple(Window(one, other) for one, other in pairwise(edges))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +132,11 @@ class Target:
     """Where an export goes, as it was written: one file, or a pattern that names a file for each window.
 
     The fields of a pattern are `{start:…}` and `{end:…}`, a window's ends, and `{from:…}` and `{to:…}`, the run's. What
-    follows the colon is a date format as of strftime; all times are UTC. Elsewhere, %% is a percent sign.
+    follows the colon is a date format as of strftime; all times are of the zone. Elsewhere, %% is a percent sign.
     """
 
     text: str
+    zone: tzinfo = UTC
 
     def __post_init__(self) -> None:
         try:
@@ -166,22 +198,27 @@ class Target:
         window = window or whole
         moments = {"start": window.start, "end": window.end, "from": whole.start, "to": whole.end}
         return "".join(
-            literal.replace("%%", "%") + ("" if name is None else _written(moments[name], spec or ""))
+            literal.replace("%%", "%") + ("" if name is None else self._written(moments[name], spec or ""))
             for literal, name, spec, _ in Formatter().parse(self.text)
         )
+
+    def _written(self, seconds: int, spec: str) -> str:
+        """A time in the name: as its format says, or compactly where there is none."""
+        moment = datetime.fromtimestamp(seconds, self.zone)
+        return moment.strftime(spec or ("%Y%m%dT%H%M%SZ" if self.zone is UTC else "%Y%m%dT%H%M%S%z"))
 
     def check_repeats(self, length: int) -> None:
         """UsageError when the names of files, a window or a run each, repeat as time goes on.
 
         A name has to differ from that of the windows beside it, of the same time on other days, in other months, years.
         """
-        repeated = self._repeated(_samples(length))
+        repeated = self._repeated(self._samples(length))
         if repeated is not None:
             path, one, other = repeated
             raise UsageError(
                 f"with windows of {length_text(length)}, the names in '{self.text}' repeat: "
                 f"for example, {path} is that of {one} and of {other}",
-                hint=self._hint(length, _samples),
+                hint=self._hint(length, self._samples),
             )
 
     def paths(self, whole: Window, windows: Sequence[Window], length: int) -> dict[Window, str]:
@@ -191,7 +228,7 @@ class Target:
             path, one, other = repeated
             raise UsageError(
                 f"the windows {one} and {other} would both be written to {path}",
-                hint=self._hint(length, lambda longer: cut(whole.start, whole.end, longer), whole),
+                hint=self._hint(length, lambda longer: cut(whole.start, whole.end, longer, self.zone), whole),
             )
         return {window: self.path(whole, window) for window in windows}
 
@@ -211,17 +248,11 @@ class Target:
                 return f"give --window {length_text(longer)}, or {_MORE}"
         return _MORE
 
-
-def _samples(length: int) -> Iterator[Window]:
-    """Windows side by side, and at the same time on other days, in other months and years."""
-    first = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())
-    moments = {first + span - (first + span) % length for span in (*range(0, 60 * length, length), *_SPANS)}
-    return (Window(start, start + length) for start in sorted(moments))
-
-
-def _written(seconds: int, spec: str) -> str:
-    """A time in a pattern: as its format says, or compactly where there is none."""
-    return _utc(seconds).strftime(spec or "%Y%m%dT%H%M%SZ")
+    def _samples(self, length: int) -> list[Window]:
+        """Windows side by side, and at the same time on other days, in other months and years."""
+        first = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())
+        spans = (*range(0, 60 * length, length), *_SPANS)
+        return sorted({around(first + span, length, self.zone) for span in spans})
 
 
 def _utc(seconds: int) -> datetime:

@@ -237,11 +237,53 @@ def test_a_file_that_is_replaced_is_named(home: Shell) -> None:
     ]
 
 
-def test_names_are_in_utc_and_may_be_written_as_in_a_crontab(home: Shell) -> None:
-    given = ("--from", "2024-01-31T02:00:00Z", "--to", "1h", "--time-zone", "GMT+2")
-    done = home("export", QUERY, *given, "-o", r"{from:\%H}.csv")
-    assert (done.returncode, done.stderr.splitlines()[0]) == (0, "svcctl: the names of files are in UTC, not in GMT+2")
-    assert left(home.home) == ["02.csv"]
+BERLIN = ("--from", "2024-01-30T23:00:00Z", "--to", "2d", "--window", "1d", "--time-zone", "Europe/Berlin")
+
+
+def test_files_are_days_of_the_zone_that_is_given_and_may_be_written_as_in_a_crontab(home: Shell) -> None:
+    for target in (r"run-{from:\%F}.csv", "{start:%F}.csv"):
+        done = home("-q", "export", QUERY, *BERLIN, "-o", target)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert left(home.home) == ["2024-01-31.csv", "2024-02-01.csv", "run-2024-01-31.csv"]
+    again = home("export", QUERY, *BERLIN, "-o", "{start:%F}.csv")
+    assert again.stderr.splitlines()[-1] == "svcctl: nothing to do: {start:%F}.csv is already whole"
+    (home.home / "2024-02-01.csv").unlink()
+    damaged = home("export", "verify", "{start:%F}.csv").stderr
+    assert damaged.startswith("svcctl: error: 2024-02-01.csv is missing\n")
+    status = home("export", "status", "{start:%F}.csv").stdout.splitlines()
+    assert [line for line in status if line.startswith(("windows", "missing", "no file"))] == [
+        "windows,1",
+        "missing,1",
+        "no file,2024-02-01.csv",
+    ]
+
+
+@pytest.mark.parametrize("state", [(), ("--state", "days")])
+def test_an_export_that_began_with_names_in_utc_goes_on_with_them(home: Shell, state: tuple[str, ...]) -> None:
+    to = ("--window", "1d", "-o", "{start:%F}.ndjson", *state)
+    assert home("export", QUERY, "--from", "2024-01-30T23:00:00Z", "--to", "25h", *to).returncode == 0
+    before = {path.name: path.read_bytes() for path in home.home.glob("2*")}
+    done = home("export", QUERY, *BERLIN, *to)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        0,
+        "svcctl: the names of files are in UTC, not in Europe/Berlin, as in earlier runs of this export",
+    )
+    assert left(home.home)[:3] == ["2024-01-30.ndjson", "2024-01-31.ndjson", "2024-02-01.ndjson"]
+    assert before.items() <= {path.name: path.read_bytes() for path in home.home.glob("2*")}.items()
+
+
+def test_periods_that_a_service_counts_in_utc_keep_files_in_utc(home: Shell) -> None:
+    query = f"{QUERY} group every 1d select count() as n"
+    done = home("export", query, *BERLIN, "-o", "{start:%F}.csv", "--dry-run")
+    assert (done.stdout.splitlines(), done.stderr) == (
+        [
+            "from,to,file",
+            "2024-01-30T23:00:00Z,2024-01-31T00:00:00Z,2024-01-30.csv",
+            "2024-01-31T00:00:00Z,2024-02-01T00:00:00Z,2024-01-31.csv",
+            "2024-02-01T00:00:00Z,2024-02-01T23:00:00Z,2024-02-01.csv",
+        ],
+        "svcctl: the names of files are in UTC, not in Europe/Berlin, as the periods of the query are\n",
+    )
 
 
 def test_an_end_that_reads_as_days_before_now_is_told(moved: Moved) -> None:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from svcctl.api.typed_dates import named_zone
 from svcctl.errors import UsageError
-from svcctl.exports.windows import Target, Window, common_length, cut, length_text, parse_length
+from svcctl.exports.windows import Target, Window, around, common_length, cut, length_text, parse_length
 
 MOMENTS = st.integers(0, 4_000_000_000)
 LENGTHS = st.sampled_from([1, 30, 60, 300, 3600, 7200, 86_400, 7 * 86_400])
@@ -35,6 +36,42 @@ def test_days_begin_at_midnight_utc() -> None:
         "2024-01-31 00:00:00 to 2024-02-01 00:00:00 UTC",
         "2024-02-01 00:00:00 to 2024-02-02 00:00:00 UTC",
     ]
+
+
+@pytest.mark.parametrize(
+    ("zone", "start", "end", "length", "names"),
+    [
+        ("Europe/Berlin", "2026-03-28T23:00:00", "2026-03-30T22:00:00", "1d", ["29 23h", "30 24h"]),
+        ("Europe/Berlin", "2026-10-23T22:00:00", "2026-10-26T10:00:00", "1d", ["24 24h", "25 25h", "26 11h"]),
+        ("Europe/Berlin", "2026-03-28T23:30:00", "2026-03-29T02:00:00", "1h", ["29 00:30", "29 01", "29 03"]),
+        ("Europe/Berlin", "2026-10-24T23:00:00", "2026-10-25T03:00:00", "1h", ["25 01", "25 02 2h", "25 03"]),
+        ("Africa/Cairo", "2026-04-22T22:00:00", "2026-04-24T21:00:00", "1d", ["23 24h", "24 01 23h"]),
+        ("Asia/Kolkata", "2026-01-30T18:30:00", "2026-02-01T18:30:00", "1d", ["31 24h", "01 24h"]),
+        ("GMT-3", "2026-01-30T03:00:00", "2026-02-01T03:00:00", "1d", ["30 24h", "31 24h"]),
+    ],
+)
+def test_windows_follow_the_clocks_of_a_zone(zone: str, start: str, end: str, length: str, names: list[str]) -> None:
+    def name(window: Window) -> str:
+        hours = (window.end - window.start) // 3600
+        at = datetime.fromtimestamp(window.start, named_zone(zone))
+        clock = f" {at:%H:%M}".removesuffix(":00") if length == "1h" or at.hour else ""
+        return f"{at:%d}{clock}" + (f" {hours}h" if hours not in (0, parse_length("1h") // 3600) else "")
+
+    windows = cut(epoch(start), epoch(end), parse_length(length), named_zone(zone))
+    assert (windows[0].start, windows[-1].end) == (epoch(start), epoch(end))
+    assert [name(window) for window in windows] == names
+
+
+@given(start=MOMENTS, length=LENGTHS, size=st.integers(1, 100), zone=st.sampled_from(["Europe/Berlin", "Africa/Cairo"]))
+def test_windows_of_a_zone_cover_the_range_and_are_named_once(start: int, length: int, size: int, zone: str) -> None:
+    end = start + size * length
+    windows = cut(start, end, length, named_zone(zone))
+    edges = [start, *(window.end for window in windows)]
+    assert edges[-1] == end
+    assert [window.start for window in windows] == edges[:-1]
+    assert all(window in around(window.start, length, named_zone(zone)) for window in windows)
+    target = Target("{start:%Y%m%dT%H%M%S}", named_zone(zone))
+    assert len(target.paths(Window(start, end), windows, length)) == len(windows)
 
 
 def test_an_empty_range_has_no_windows() -> None:

@@ -88,7 +88,7 @@ def _rows(found: Found, there: Sequence[Entry], lost: Sequence[tuple[str, Entry]
     from svcctl.exports.windows import length_text
 
     manifest, gaps = found.manifest, found.gaps()
-    length = manifest.about.window
+    length, zone = manifest.about.window, manifest.about.zone
     yield ["target", found.target]
     yield ["query", " ".join(manifest.about.query.split())]
     yield ["format", manifest.about.format]
@@ -96,10 +96,10 @@ def _rows(found: Found, there: Sequence[Entry], lost: Sequence[tuple[str, Entry]
     yield ["window", length_text(length)]
     for start, end in manifest.claimed:
         yield ["range", f"{moment(start)} to {moment(end)}"]
-    yield ["windows", sum(entry.window.count(length) for entry in there)]
+    yield ["windows", sum(entry.window.count(length, zone) for entry in there)]
     yield ["rows", sum(entry.rows for entry in there)]
     yield ["bytes", sum(entry.bytes for entry in there)]
-    yield ["missing", sum(window.count(length) for window in [*gaps, *(entry.window for _, entry in lost)])]
+    yield ["missing", sum(window.count(length, zone) for window in [*gaps, *(entry.window for _, entry in lost)])]
     for gap in gaps:
         yield ["gap", f"{moment(gap.start)} to {moment(gap.end)}"]
     for what, entry in lost:

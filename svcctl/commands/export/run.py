@@ -259,7 +259,6 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
     """The export over the range that is asked for: from where the state ends, if it has one."""
     from svcctl.exports.formats import format_of
     from svcctl.exports.plan import plan
-    from svcctl.exports.windows import Target
 
     if state is None and from_ is None:
         raise UsageError(
@@ -284,8 +283,6 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
         svc.diagnostics.note(chosen.summary)
     start, end = chosen.range.start, chosen.range.end
     assert end is not None
-    if start.astimezone(chosen.zone).utcoffset() and not Target(asked.target).is_one_file:
-        svc.diagnostics.note(f"the names of files are in UTC, not in {zone}")
     if end > now and asked.settled is None:
         raise UsageError(
             f"the range ends in the future, at {end:%Y-%m-%d %H:%M:%S} UTC",
@@ -298,6 +295,7 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
         end=int(end.timestamp()),
         date_format=chosen.date_format,
         time_zone=chosen.zone_name or None if writes_dates else None,  # each window has its own offset
+        clock=chosen.zone_name,
     )
     return plan(asked, state, svc.environment, svc.diagnostics.note)
 

@@ -267,9 +267,10 @@ class Client:
         with self._answer(call) as response:
             yield RawResponse(response.status, response.headers, _body(response), error)
 
-    def call(self, method: str, path: str, body: bytes = b"") -> Any:
-        """The decoded answer to any signed request, without its envelope."""
-        return self._payload(self._any_call(method, path, body, None))
+    def call(self, method: str, path: str, body: bytes = b"", *, repeatable: bool = False) -> Any:
+        """The decoded answer to any signed request, without its envelope. `repeatable` is said of a POST."""
+        call = self._any_call(method, path, body, None)
+        return self._payload(replace(call, repeatable=repeatable or call.repeatable))
 
     def _any_call(self, method: str, path: str, body: bytes, headers: Mapping[str, str] | None) -> Call:
         if not path.startswith("/"):

@@ -172,8 +172,13 @@ def copy(client: Client, name: str, to: str) -> int:
     return int(record(client.call("POST", f"/service/tables/{segment(name)}/copy", body))["events"])
 
 
-def load(client: Client, files: Iterable[tuple[str, str]], table: str, wishes: Wishes) -> Loaded:
-    """Load files of the service's machine into a table: their paths, and their names in messages."""
+def load(
+    client: Client, files: Iterable[tuple[str, str]], table: str, wishes: Wishes, load_id: str | None = None
+) -> Loaded | None:
+    """Load files of the service's machine into a table: their paths, and their names in messages.
+
+    None when the table has a load of this ID. With one, a load whose answer was lost is sent again.
+    """
     body = {
         "files": [{"path": path, "name": name} for path, name in files],
         "table": table,
@@ -184,5 +189,7 @@ def load(client: Client, files: Iterable[tuple[str, str]], table: str, wishes: W
         "types": wishes.types,
         "replace": wishes.replace,
         "strict": wishes.strict,
+        "loadId": load_id,
     }
-    return Loaded.from_json(record(client.call("POST", "/service/load", json.dumps(body).encode())))
+    answer = record(client.call("POST", "/service/load", json.dumps(body).encode(), repeatable=load_id is not None))
+    return None if "alreadyLoaded" in answer else Loaded.from_json(answer)

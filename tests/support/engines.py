@@ -17,7 +17,7 @@ from sqlglot import exp
 from support.shells import TESTED
 from support.spark import shared, shared_sail, spark
 from svcctl.errors import NotFound, ServiceError, SvcctlError, UsageError
-from svcctl.service.engines import ARROW, ROWS_PER_BATCH, Engine, Extent, Mark, check_table, replaced
+from svcctl.service.engines import ARROW, ROWS_PER_BATCH, AlreadyLoaded, Engine, Extent, Mark, check_table, replaced
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.dialect import DuckDBDialect
 from svcctl.service.engines.duckdb.lake import LakeEngine
@@ -49,6 +49,7 @@ class PlainEngine:
         self._tables: dict[str, Table] = {}
         self._versions: dict[str, int] = {}
         self._begun: dict[str, int] = {}
+        self._loads: set[tuple[str, str]] = set()
 
     def tables(self) -> Mapping[str, Table]:
         return self._tables
@@ -97,6 +98,7 @@ class PlainEngine:
         self.table(name)
         self._connection.cursor().execute(f"DROP TABLE {quote(name)}")
         self._begun[name] = self._versions[name] + 1
+        self._loads = {(table, load_id) for table, load_id in self._loads if table != name}
         del self._tables[name]
 
     def append(
@@ -106,8 +108,11 @@ class PlainEngine:
         *,
         create: Sequence[Column] | None = None,
         replace: bool = False,
+        load_id: str | None = None,
         go_on: Callable[[], None] = lambda: None,
     ) -> int:
+        if load_id is not None and self.has_load(name, load_id):
+            raise AlreadyLoaded(name, load_id)
         if create is not None:
             check_table(name, create, self._tables, replace=replace)
         columns = self.table(name).columns if create is None else create
@@ -144,7 +149,12 @@ class PlainEngine:
             "FROM incoming"
         )
         self._versions[name] += 1
+        if load_id is not None:
+            self._loads.add((name, load_id))
         return len(stored)
+
+    def has_load(self, name: str, load_id: str) -> bool:
+        return (name, load_id) in self._loads
 
     def trim(self, name: str, *, most: int, since: datetime) -> int:
         self.table(name)

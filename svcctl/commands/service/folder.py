@@ -58,13 +58,14 @@ ToOpt = Annotated[
 ]
 
 
-def shared_folder(svc: Context, uri: str | None, missing: str = "no shared folder of tables was named") -> str:
+def shared_folder(svc: Context, uri: str | None) -> str:
     """The folder that was given or is set in the environment. UsageError when there is none, with the service's own."""
     from svcctl import local_service
     from svcctl.api import own_service
 
     if found := uri or TABLES.read(svc.environment):
         return found
+    missing = "no shared folder of tables was named"
     known = local_service.answers(svc.files) and own_service.status(svc.with_flags(profile=LOCAL).client).uses
     if known and "folder" in known:
         raise UsageError(missing, hint=f"name that of the local service: --tables {known['folder']}")

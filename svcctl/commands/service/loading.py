@@ -67,7 +67,7 @@ IntoOpt = Annotated[
     typer.Option("--tables", metavar="URI", help="Shared folder to load into, without a service (help cluster)."),
 ]
 IdOpt = Annotated[
-    str | None, typer.Option("--id", metavar="ID", help="With --tables: load nothing if the table has this load.")
+    str | None, typer.Option("--id", metavar="ID", help="Load nothing if the table has a load of this ID.")
 ]
 TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="Table to drop."), Completes("loaded")]
 
@@ -99,7 +99,7 @@ def load(
     svcctl service load /var/log/dpkg.log* --table debian.dpkg
     svcctl service load orders.csv -t shop.orders --types srcIp=ip4 --replace
     zcat old.csv.gz | svcctl service load - -t shop.old --time-field created
-    svcctl service load orders.csv -t shop.o --tables tables --id d31
+    svcctl service load orders.csv -t shop.orders --id 2026-01-31
     """
     from svcctl.api import own_service
 
@@ -108,8 +108,6 @@ def load(
         raise UsageError(f"unknown format '{format}'", hint=f"formats are: {', '.join(FILE_KINDS)}")
     if load_id is not None and not load_id.strip():
         raise UsageError("--id is empty", hint="name the load, or leave out --id")
-    if load_id is not None:
-        tables = folder.shared_folder(svc, tables, "only loads into a shared folder have IDs, and none was named")
     svc.files.make()
     with ExitStack() as spooled:
         given = [
@@ -118,13 +116,12 @@ def load(
         ]
         wishes = own_service.Wishes(time_field, time_format, format, _types(types), replace, time_zone, strict)
         if tables is None:
-            loaded = own_service.load(svc.with_flags(profile=LOCAL).client, given, table, wishes)
+            loaded = own_service.load(svc.with_flags(profile=LOCAL).client, given, table, wishes, load_id)
         else:
-            found = folder.load(tables, given, table, wishes, load_id, svc.diagnostics.note)
-            if found is None:
-                svc.diagnostics.note(f"{table} has the load {load_id} already: nothing was loaded")
-                return
-            loaded = found
+            loaded = folder.load(tables, given, table, wishes, load_id, svc.diagnostics.note)
+    if loaded is None:
+        svc.diagnostics.note(f"{table} has the load {load_id} already: nothing was loaded")
+        return
     _tell(svc, loaded, replace=replace)
 
 

@@ -124,6 +124,7 @@ class Engine(Protocol):
         *,
         create: Sequence[Column] | None = None,
         replace: bool = False,
+        load_id: str | None = None,
         go_on: Callable[[], None] = lambda: None,
     ) -> int:
         """Store rows sorted by eventdate, all or none; how many there were.
@@ -131,9 +132,14 @@ class Engine(Protocol):
         Columns go by name; those the rows lack become null, those the table lacks are a UsageError. Values are cast to
         the table's types, timestamps cut to milliseconds; ServiceError when a value does not fit, or a row has no
         eventdate. With `create` the table is made first, and only stays if the rows do; with `replace`, in the place of
-        the table of that name, which is dropped if the rows stay. `go_on` is called when all of that is done and not
+        the table of that name, which is dropped if the rows stay. With a `load_id`, rows are stored once: AlreadyLoaded
+        as of `has_load`. `go_on` is called when all of that is done and not
         seen by others yet; its error leaves everything as it was.
         """
+
+    @abstractmethod
+    def has_load(self, name: str, load_id: str) -> bool:
+        """Whether rows were appended to a table under this ID. False of a table that is not there or was made anew."""
 
     @abstractmethod
     def drop(self, name: str) -> None:
@@ -194,6 +200,13 @@ class TableExists(UsageError):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"table '{name}' is already there")
+
+
+class AlreadyLoaded(UsageError):
+    """A load of this ID is in the table."""
+
+    def __init__(self, name: str, load_id: str) -> None:
+        super().__init__(f"table '{name}' has the load {load_id} already")
 
 
 def check_table_name(name: str) -> str:

@@ -80,11 +80,15 @@ class JoinedEngine:
         *,
         create: Sequence[Column] | None = None,
         replace: bool = False,
+        load_id: str | None = None,
         go_on: Callable[[], None] = lambda: None,
     ) -> int:
         if create is not None:
             check_table(name, create, self.tables(), replace=replace)
-        return self.holder(name).append(name, rows, create=create, replace=replace, go_on=go_on)
+        return self.holder(name).append(name, rows, create=create, replace=replace, load_id=load_id, go_on=go_on)
+
+    def has_load(self, name: str, load_id: str) -> bool:
+        return self.holder(name).has_load(name, load_id)
 
     def drop(self, name: str) -> None:
         self.holder(name).drop(name)

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from svcctl.errors import ServiceError, SvcctlError, UsageError
-from svcctl.service.engines import ARROW, Engine, TableExists, check_table_name
+from svcctl.service.engines import ARROW, AlreadyLoaded, Engine, TableExists, check_table_name
 from svcctl.service.engines.duckdb.fields import DAY, EITHER, MONTH, first_of, merged, slashed_pattern, strptime_format
 from svcctl.service.engines.duckdb.fields import UTC as UTC_ZONE
 from svcctl.service.engines.duckdb.files import EventFile, GivenFile, Skipped, first_lines, named, readable, reading
@@ -85,8 +85,10 @@ def load(
     table: str,
     wishes: Wishes,
     go_on: Callable[[], None] = lambda: None,
-) -> LoadResult:
-    """Add the events of files to a table, which is made when it is not there.
+    *,
+    load_id: str | None = None,
+) -> LoadResult | None:
+    """Add the events of files to a table, which is made when it is not there; None when it has a load of this ID.
 
     `go_on` is called while files are read, and before others see the events; once it raises an error, the load ends
     with that and changes nothing.
@@ -94,14 +96,24 @@ def load(
     UsageError when a file, its format, its time or its columns cannot be used, or there are no events.
     """
     check_table_name(table)
+    if load_id is not None and engine.has_load(table, load_id):
+        return None
     try:
-        return _load(engine, sources, table, wishes, go_on)
-    except TableExists:
-        return _load(engine, sources, table, wishes, go_on)
+        try:
+            return _load(engine, sources, table, wishes, go_on, load_id)
+        except TableExists:
+            return _load(engine, sources, table, wishes, go_on, load_id)
+    except AlreadyLoaded:
+        return None
 
 
 def _load(
-    engine: Engine, sources: Sequence[Source], table: str, wishes: Wishes, go_on: Callable[[], None]
+    engine: Engine,
+    sources: Sequence[Source],
+    table: str,
+    wishes: Wishes,
+    go_on: Callable[[], None],
+    load_id: str | None,
 ) -> LoadResult:
     spec = _spec(wishes.time_format)
     there = table in engine.tables()
@@ -126,7 +138,9 @@ def _load(
         columns = tuple(Column(name, type_) for name, type_ in types.items())
         try:
             create = columns if made else None
-            added = engine.append(table, rows.batches(), create=create, replace=wishes.replace, go_on=go_on)
+            added = engine.append(
+                table, rows.batches(), create=create, replace=wishes.replace, load_id=load_id, go_on=go_on
+            )
         except ServiceError:
             if rows.failure is None:
                 raise

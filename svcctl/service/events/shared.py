@@ -30,14 +30,14 @@ class Compacted:
     removed: int
 
 
-def opened(uri: str, environment: Mapping[str, str], *, load_id: str | None = None) -> LakeEngine:
+def opened(uri: str, environment: Mapping[str, str]) -> LakeEngine:
     """The tables below a URI. UsageError when it cannot be one, MissingExtra when packages are not installed."""
     extras.need("lake", "a shared folder of tables")
     from svcctl.service.engines.duckdb.lake import LakeEngine
     from svcctl.service.engines.lake import Lake
 
     lock_file = TABLES_LOCK.read(environment)
-    return LakeEngine(Lake(uri, environment, lock_file=Path(lock_file) if lock_file else None), load_id=load_id)
+    return LakeEngine(Lake(uri, environment, lock_file=Path(lock_file) if lock_file else None))
 
 
 def load_into(
@@ -54,14 +54,11 @@ def load_into(
 
     `notify` is told of a folder that had to be made.
     """
-    with opened(uri, environment, load_id=load_id) as engine:
+    with opened(uri, environment) as engine:
         if engine.lake.folder.make():
             notify(f"made the folder {engine.lake.folder.uri}")
         engine.lake.folder.names()  # tells in plain words why a store cannot be reached
-        if load_id is not None and engine.lake.has_load(table, load_id):
-            return None
-        loaded = load(engine, sources, table, wishes, go_on)
-        return loaded if loaded.rows else None
+        return load(engine, sources, table, wishes, go_on, load_id=load_id)
 
 
 def compact(uri: str, environment: Mapping[str, str], table: str | None, keep: timedelta) -> Iterator[Compacted]:

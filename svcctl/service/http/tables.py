@@ -70,7 +70,7 @@ async def _load(request: Request) -> Response:
     note_unknown(
         "a load",
         fields,
-        ("files", "table", "timeField", "timeFormat", "timeZone", "format", "types", "replace", "strict"),
+        ("files", "table", "timeField", "timeFormat", "timeZone", "format", "types", "replace", "strict", "loadId"),
     )
     table = text(fields, "table")
     wishes = Wishes(
@@ -83,13 +83,17 @@ async def _load(request: Request) -> Response:
         flag(fields, "strict", False),
     )
     _check_changeable(service, table, "load into another table")
-    sources, gone = _sources(fields), Event()
+    sources, load_id, gone = _sources(fields), optional_text(fields, "loadId"), Event()
 
     def go_on() -> None:
         if gone.is_set():
             raise ServiceError("the load was given up: its client is gone")
 
-    return await _padded(request, lambda: asdict(load(service.engine, sources, table, wishes, go_on)), gone)
+    def work() -> dict[str, Any]:
+        loaded = load(service.engine, sources, table, wishes, go_on, load_id=load_id)
+        return {"table": table, "alreadyLoaded": load_id} if loaded is None else asdict(loaded)
+
+    return await _padded(request, work, gone)
 
 
 async def _copy(request: Request) -> Response:

@@ -113,6 +113,22 @@ def test_a_load_whose_service_is_killed_leaves_nothing_and_its_client_is_told(lo
         left.rmdir()
 
 
+def test_a_load_with_an_id_is_sent_again_when_its_service_is_killed_and_stored_once(loading: Shell) -> None:
+    process = begun(loading, "once", "--id", "night", "--retries", "20")
+    os.kill(int((loading.home / "data" / "service.lock").read_text()), signal.SIGKILL)
+    assert loading("service", "start").returncode == 0
+    _, stderr = process.communicate(timeout=60)
+    day = "from 2024-01-31 00:00:00 to 2024-01-31 11:06:39 (UTC)"
+    assert (process.returncode, stderr.decode().splitlines()[-1]) == (
+        0,
+        f"svcctl: loaded {ROWS - 1} events into once, {day}",
+    )
+    again = loading("service", "load", "large.csv", "--table", "once", "--id", "night")
+    assert (again.returncode, again.stderr) == (0, "svcctl: once has the load night already: nothing was loaded\n")
+    for left in (loading.home / "tmp").glob("svcctl-load-*"):
+        left.rmdir()
+
+
 def test_every_event_of_loads_side_by_side_comes_once_and_none_of_one_that_was_given_up(loading: Shell) -> None:
     loads = [range(first, first + 500) for first in range(1, 4001, 500)]
     count = 1 + sum(map(len, loads))

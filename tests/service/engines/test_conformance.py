@@ -17,7 +17,7 @@ from support.engines import EVERY_ENGINE, rows_of_engines
 from support.events import batches, store
 
 from svcctl.errors import NotFound, ServiceError, UsageError
-from svcctl.service.engines import ARROW, Engine, Mark
+from svcctl.service.engines import ARROW, AlreadyLoaded, Engine, Mark
 from svcctl.service.language import Column, Plan, Type, compile, parse
 
 COLUMNS = (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8))
@@ -351,6 +351,33 @@ def test_the_marks_of_a_table_end_with_it_whatever_the_new_one_holds(engine: Eng
         add(engine, (9, 99))
         assert rows(engine, "from t select n", since=begin) == [99]
         old.append(engine.mark("t"))
+
+
+def test_a_load_with_an_id_is_stored_once_while_the_table_has_its_rows(engine: Engine) -> None:
+    def load(load_id: str, **options: Any) -> int | str:
+        try:
+            return engine.append("t", batches(COLUMNS, [(at(1), 1)]), load_id=load_id, **options)
+        except AlreadyLoaded as error:
+            return error.message
+
+    def give_up() -> None:
+        raise ServiceError("enough")
+
+    def known() -> list[bool]:
+        return [engine.has_load("t", load_id) for load_id in "abc"]
+
+    assert known() == [False, False, False]
+    again = "table 't' has the load {} already"
+    assert [load("a", create=COLUMNS), load("a"), load("b"), load("b")] == [1, again.format("a"), 1, again.format("b")]
+    with pytest.raises(ServiceError, match=r"^enough$"):
+        load("c", go_on=give_up)
+    assert (known(), rows(engine, "from t select n")) == ([True, True, False], [1, 1])
+    assert load("a", create=COLUMNS, replace=True) == again.format("a")
+    assert load("c", create=COLUMNS, replace=True) == 1
+    assert (known(), rows(engine, "from t select n")) == ([False, False, True], [1])
+    engine.drop("t")
+    assert known() == [False, False, False]
+    assert (load("c", create=COLUMNS), known()) == (1, [False, False, True])
 
 
 def test_a_replacement_that_fails_leaves_the_old_table(engine: Engine) -> None:

@@ -56,7 +56,9 @@ def engine() -> Iterator[DuckDBEngine]:
 
 def load(engine: DuckDBEngine, path: Path | list[Path], table: str, **wishes: Any) -> LoadResult:
     paths = path if isinstance(path, list) else [path]
-    return loading.load(engine, [Source(one, one.name) for one in paths], table, Wishes(**wishes))
+    loaded = loading.load(engine, [Source(one, one.name) for one in paths], table, Wishes(**wishes))
+    assert loaded is not None
+    return loaded
 
 
 def at(text: str) -> int:
@@ -481,6 +483,7 @@ def test_a_table_that_another_load_makes_meanwhile_takes_what_fits(tmp_path: Pat
                 loading.load(engine, [Source(first, "first")], "t", Wishes())
 
         loaded = loading.load(engine, [Source(second, "second")], "t", Wishes(), go_on)
+        assert loaded is not None
         assert (loaded.rows, loaded.before, loaded.columns[1]) == (1, 1, Column("n", Type.FLOAT8))
 
 

@@ -1,8 +1,8 @@
 """Stored events in one DuckDB file: its tables, how events are added, and how plans read them.
 
 Tables live in the schema `events`, each under its dotted name as one identifier. `main.stored` remembers for each
-whether its rows lie in eventdate order, because then a plan can scan instead of sort. The file belongs to one process;
-DuckDB's own lock sees to that.
+whether its rows lie in eventdate order, because then a plan can scan instead of sort; `main.loaded` has the IDs of its
+loads. The file belongs to one process; DuckDB's own lock sees to that.
 
 Statements are written by the query compiler, but they are not trusted: once the file is open, they cannot reach files,
 extensions, settings or Python variables. Loading reads files elsewhere (`files.py`) and passes Arrow batches.
@@ -23,7 +23,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from svcctl.errors import NotFound, UsageError
-from svcctl.service.engines import ROWS_PER_BATCH, Extent, Mark, check_table
+from svcctl.service.engines import ROWS_PER_BATCH, AlreadyLoaded, Extent, Mark, check_table
 from svcctl.service.engines.duckdb import positions
 from svcctl.service.engines.duckdb.arriving import Arriving
 from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
@@ -118,9 +118,12 @@ class DuckDBEngine(Reading):
         *,
         create: Sequence[Column] | None = None,
         replace: bool = False,
+        load_id: str | None = None,
         go_on: Callable[[], None] = lambda: None,
     ) -> int:
         with self._write() as cursor:
+            if load_id is not None and _has_load(cursor, name, load_id):
+                raise AlreadyLoaded(name, load_id)
             table = self.table(name) if create is None else self._create(cursor, name, create, replace=replace)
             relation = _relation(table)
             arriving = Arriving(rows)
@@ -150,8 +153,14 @@ class DuckDBEngine(Reading):
             if table.ordered and added and last is not None and (arriving.dates is None or arriving.dates[0] < last):
                 self._described = False
                 cursor.execute("UPDATE main.stored SET ordered = false WHERE name = ?", [name])
+            if load_id is not None:
+                cursor.execute("INSERT INTO main.loaded VALUES (?, ?)", [name, load_id])
             go_on()
         return added
+
+    def has_load(self, name: str, load_id: str) -> bool:
+        with self._cursor() as cursor:
+            return _has_load(cursor, name, load_id)
 
     def drop(self, name: str) -> None:
         with self._write() as cursor:
@@ -164,6 +173,7 @@ class DuckDBEngine(Reading):
         self._described = False
         self._latest.pop(name, None)
         cursor.execute(f"DROP TABLE {relation}")
+        cursor.execute("DELETE FROM main.loaded WHERE name = ?", [name])
 
     def trim(self, name: str, *, most: int, since: datetime) -> int:
         relation = _relation(self.table(name))
@@ -305,6 +315,10 @@ def _ignoring_no_transaction() -> Iterator[None]:
         yield
     except duckdb.TransactionException:
         return
+
+
+def _has_load(cursor: duckdb.DuckDBPyConnection, name: str, load_id: str) -> bool:
+    return bool(cursor.execute("SELECT 1 FROM main.loaded WHERE name = ? AND id = ?", [name, load_id]).fetchall())
 
 
 def _relation(table: Table) -> str:

@@ -46,18 +46,12 @@ _MISSING = re.compile(r'^No files found that match the pattern "(.*)"')
 
 
 class LakeEngine(Reading):
-    """Tables in a shared folder. `memory_limit` is what DuckDB may hold; sorts and groups beyond it go to `spill`.
-
-    With a `load_id`, rows are appended to a table once: `append` stores none when it has a load of this ID.
-    """
+    """Tables in a shared folder. `memory_limit` is what DuckDB may hold; sorts and groups beyond it go to `spill`."""
 
     dialect = DuckDBDialect()
 
-    def __init__(
-        self, lake: Lake, *, load_id: str | None = None, memory_limit: str = "1GB", spill: Path | None = None
-    ) -> None:
+    def __init__(self, lake: Lake, *, memory_limit: str = "1GB", spill: Path | None = None) -> None:
         self.lake = lake
-        self._load_id = load_id
         self._connection = open_reader(lake.folder.local, memory_limit=memory_limit, spill=spill)
 
     def close(self) -> None:
@@ -102,13 +96,17 @@ class LakeEngine(Reading):
         *,
         create: Sequence[Column] | None = None,
         replace: bool = False,
+        load_id: str | None = None,
         go_on: Callable[[], None] = lambda: None,
     ) -> int:
         with self.arranged(name, rows, create) as arranged:
             batches = _followed(arranged, go_on)
             if create is not None:
-                return self.lake.make(name, create, batches, replace=replace, id_=self._load_id)
-            return self.lake.append(name, batches, id_=self._load_id) or 0
+                return self.lake.make(name, create, batches, replace=replace, id_=load_id)
+            return self.lake.append(name, batches, id_=load_id)
+
+    def has_load(self, name: str, load_id: str) -> bool:
+        return self.lake.has_load(name, load_id)
 
     @contextmanager
     def arranged(

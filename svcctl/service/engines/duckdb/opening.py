@@ -45,6 +45,7 @@ _OPEN = f"""
     USE store;
     CREATE SCHEMA IF NOT EXISTS {SCHEMA};
     CREATE TABLE IF NOT EXISTS main.stored (name VARCHAR PRIMARY KEY, ordered BOOLEAN NOT NULL);
+    CREATE TABLE IF NOT EXISTS main.loaded (name VARCHAR NOT NULL, id VARCHAR NOT NULL);
     {positions.TABLES};
     CREATE TABLE IF NOT EXISTS main.version AS SELECT {VERSION} AS version
 """

@@ -21,7 +21,7 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
 from svcctl.errors import NotFound, ServiceError, Unavailable
-from svcctl.service.engines import Mark, TableExists, check_table
+from svcctl.service.engines import AlreadyLoaded, Mark, TableExists, check_table
 from svcctl.service.engines.lake import layout, marks
 from svcctl.service.engines.lake.folder import Folder
 from svcctl.service.engines.lake.log import Action, Entry, Log
@@ -122,14 +122,14 @@ class Lake:
         found = self.current(name)
         return found is not None and self._readers[name].has_load(_within(found.id, id_))
 
-    def append(self, name: str, batches: Iterable[pa.RecordBatch], *, id_: str | None = None) -> int | None:
+    def append(self, name: str, batches: Iterable[pa.RecordBatch], *, id_: str | None = None) -> int:
         """Store rows, which have all columns and come ordered by eventdate; how many there were.
 
-        None when a load of this ID is in the table already. ServiceError when the table is replaced meanwhile.
+        AlreadyLoaded when a load of this ID is in the table. ServiceError when the table is replaced meanwhile.
         """
         table = self.snapshot(name)
         if id_ is not None and self.has_load(name, id_):
-            return None
+            raise AlreadyLoaded(name, id_)
         load = _load_number(table)
         with Files(self.folder, name, table.columns) as files:
             for batch in numbered(batches, table.columns, load):
@@ -143,13 +143,10 @@ class Lake:
             def conflict(entry: Entry) -> None:
                 if entry.begun is not None:
                     raise ServiceError(f"table '{name}' was dropped or replaced during the load; nothing was loaded")
-                if loaded in entry.loaded_ids:
-                    raise _AlreadyLoaded
+                if id_ is not None and loaded in entry.loaded_ids:
+                    raise AlreadyLoaded(name, id_)
 
-            try:
-                self._commit(name, table.version, lambda: actions, "WRITE", load=load, conflict=conflict)
-            except _AlreadyLoaded:
-                return None
+            self._commit(name, table.version, lambda: actions, "WRITE", load=load, conflict=conflict)
             files.keep()
             return files.rows
 
@@ -164,17 +161,15 @@ class Lake:
     ) -> int:
         """Make a table of rows, with `replace` in the place of the one of that name; how many there were.
 
-        When another process makes the same table meanwhile, the rows are added to it; none are when it has this load.
+        When another process makes the same table meanwhile, the rows are added to it. AlreadyLoaded when a load of this
+        ID is in the table.
         """
         check_table(name, columns, self._fresh(), replace=replace)
         load = _load_number(self.current(name))
         with Files(self.folder, name, columns) as files:
             for batch in numbered(batches, columns, load):
                 files.write(batch)
-            try:
-                self._begin(name, columns, files.adds(), replace=replace, load=load, id_=id_)
-            except _AlreadyLoaded:
-                return 0
+            self._begin(name, columns, files.adds(), replace=replace, load=load, id_=id_)
             files.keep()
             return files.rows
 
@@ -201,7 +196,7 @@ class Lake:
             now = int(time.time() * 1000)
             there = self.current(name)
             if id_ is not None and self.has_load(name, id_):
-                raise _AlreadyLoaded
+                raise AlreadyLoaded(name, id_)
             into = there.id if there and not replace else identity
             marked = [] if id_ is None else [_transaction(_within(into, id_))]
             if there is not None and not replace:
@@ -273,10 +268,6 @@ class Lake:
     def _lock(self, name: str) -> threading.Lock:
         with self._guard:
             return self._locks.setdefault(name, threading.Lock())
-
-
-class _AlreadyLoaded(Exception):
-    """Another process has stored the same load meanwhile."""
 
 
 def removal(table: Snapshot, path: str, now: int) -> dict[str, Any]:

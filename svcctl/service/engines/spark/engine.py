@@ -85,9 +85,13 @@ class SparkEngine:
         *,
         create: Sequence[Column] | None = None,
         replace: bool = False,
+        load_id: str | None = None,
         go_on: Callable[[], None] = lambda: None,
     ) -> int:
-        return self.stored.append(name, rows, create=create, replace=replace, go_on=go_on)
+        return self.stored.append(name, rows, create=create, replace=replace, load_id=load_id, go_on=go_on)
+
+    def has_load(self, name: str, load_id: str) -> bool:
+        return self.stored.has_load(name, load_id)
 
     def drop(self, name: str) -> None:
         self.stored.drop(name)

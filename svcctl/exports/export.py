@@ -124,3 +124,8 @@ class Summary:
     until: int
     idle: bool = False
     replaced: tuple[str, ...] = ()
+
+    @property
+    def kept(self) -> int:
+        """The windows that earlier runs fetched."""
+        return max(0, self.windows - self.fetched - len(self.gaps))

@@ -72,6 +72,7 @@ def report(svc: Context, export: Export, workers: Workers, figures: dict[str, fl
         "rows": summary.rows,
         "bytes": summary.bytes,
         "windows": summary.windows,
+        **({"kept": summary.kept} if summary.kept else {}),
         **({"missing": len(summary.gaps)} if summary.gaps else {}),
         "retries": going.progress.retries,
         "seconds": round(going.seconds, 1),

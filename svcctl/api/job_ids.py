@@ -91,6 +91,15 @@ def _ambiguous(text: str, jobs: Sequence[Job], called: int, begin: int) -> Usage
     return UsageError(f"'{text}' is a name and the beginning of an ID: {listed}", hint="give the ID of one")
 
 
+def namesakes(job: Job, jobs: Iterable[Job]) -> str | None:
+    """A sentence about other jobs with the name of this one, which then means none of them; None without any."""
+    others = [other for other in jobs if other.friendly_name == job.friendly_name and other.id != job.id]
+    if not others or not job.friendly_name:
+        return None
+    which = "another job is" if len(others) == 1 else f"{len(others)} other jobs are"
+    return f"{which} named '{job.friendly_name}': {_listed(others, shown)}; commands need the ID"
+
+
 def _listed(jobs: Sequence[Job], about: Callable[[Job], str | None] = attrgetter("friendly_name")) -> str:
     size = shortest(job.id for job in jobs)
     named = [" ".join(filter(None, (job.id[:size], about(job)))) for job in jobs[:MOST_NAMED]]

@@ -232,6 +232,16 @@ def test_a_launched_job_is_printed_without_a_heading(jobs: Shell) -> None:
     assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", 1)
 
 
+def test_a_second_job_of_a_name_is_noted_on_a_terminal(jobs: Shell) -> None:
+    named = ["--follow", "--dest-param", "friendlyName=twin"]
+    first = launch(jobs, *named)
+    code, shown = on_terminal(
+        jobs, ["query", "from sample", "--from", "31/01/2024 00:00:00", "--dest", "donothing", *named]
+    )
+    told = f"svcctl: another job is named 'twin': {first[:8]} RUNNING; commands need the ID"
+    assert (code, shown.splitlines()[-1]) == (0, told)
+
+
 def test_what_looks_like_a_mistake_is_noted_and_sent(jobs: Shell) -> None:
     more = ("--dest-param", "friendlyname=x", "--dest-param", "colour=red")
     done = jobs("query", "from sample", "--from", "1h", "--dest", "donothing", *more)

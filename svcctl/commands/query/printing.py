@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from svcctl.api import jobs
+from svcctl.api.job_ids import namesakes
 from svcctl.api.outline import outline
 from svcctl.commands.query.asking import Question
 from svcctl.context import Context
@@ -30,7 +32,12 @@ def launch(svc: Context, request: QueryRequest, format: str | None, selection: S
     if dry_run:
         svc.output.text(svc.connect().preview(request))
         return
-    svc.output.records(LAUNCHED, [jobs.launch(svc.client, request, svc.diagnostics.note)], chosen, selection)
+    job = jobs.launch(svc.client, request, svc.diagnostics.note)
+    svc.output.records(LAUNCHED, [job], chosen, selection)
+    if svc.diagnostics.is_terminal and request.destination is not None and "friendlyName" in request.destination.params:
+        with suppress(SvcctlError):  # the job runs, whatever its name is
+            if (others := namesakes(job, svc.client.jobs())) is not None:
+                svc.diagnostics.note(others)
 
 
 def once(

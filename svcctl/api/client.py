@@ -103,16 +103,17 @@ class Client:
     # Queries
 
     @contextmanager
-    def query(self, request: QueryRequest, *, once: bool = False) -> Iterator[QueryResponse]:
+    def query(self, request: QueryRequest, *, once: bool = False, reader: int | None = None) -> Iterator[QueryResponse]:
         """The answer to a query, for reading inside `with`; retried until an answer begins, never after that.
 
-        It is asked for `once` by callers that try again themselves.
+        It is asked for `once` by callers that try again themselves. ReaderClosed as soon as nobody reads the pipe
+        `reader` any more, which the answer is written to.
         """
         from svcctl.api.events import MODES, QueryResponse  # loads the readers of all formats
 
         if request.destination is not None:
             raise UsageError("a query with a destination is launched, not read")
-        call = replace(self._query_call(request, repeatable=True), once=once)
+        call = replace(self._query_call(request, repeatable=True), once=once, reader=reader)
         with _explained(request), self._answer(call) as response:
             head = response.headers
             yield QueryResponse(

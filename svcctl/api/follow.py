@@ -92,8 +92,9 @@ class Follow:
     """The rows of a continuous query over its connections; `with` opens the first one.
 
     `request` must be in json/simple/compact and start at epoch seconds, so that it means the same when sent again.
-    `notify` gets a note of every break, of every other reason why there is no connection, and of every new one;
-    `explain` gives a service that does not answer a hint. Errors other than a broken connection end it.
+    `reader` is that of Client.query. `notify` gets a note of every break, of every other reason why there is no
+    connection, and of every new one; `explain` gives a service that does not answer a hint. Errors other than a broken
+    connection end it.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class Follow:
         client: Client,
         request: QueryRequest,
         *,
+        reader: int | None = None,
         notify: Callable[[str], None],
         explain: Callable[[Unavailable], None] = lambda error: None,
         sleep: Callable[[float], None] = time.sleep,
@@ -108,6 +110,7 @@ class Follow:
     ) -> None:
         self._client = client
         self._request = request
+        self._reader = reader
         self._notify = notify
         self._explain = explain
         self._sleep = sleep
@@ -192,7 +195,7 @@ class Follow:
         if self._first is not None:
             request = replace(request, from_=max(self._first, int(request.from_)))
         self._connection.close()
-        answer = self._connection.enter_context(self._client.query(request, once=once))
+        answer = self._connection.enter_context(self._client.query(request, once=once, reader=self._reader))
         self._ahead = 0.0 if answer.date is None else answer.date - self._clock()
         self._arriving = answer.rows()
         self.columns = answer.columns

@@ -95,6 +95,8 @@ class Call:
     as_is: bool = False
     once: bool = False
     """Whether the caller tries again itself."""
+    reader: int | None = None
+    """Request's."""
 
 
 class Sender:
@@ -196,6 +198,7 @@ class Sender:
             call.body,
             self._timeout,
             max(self._timeout, SILENCE) if call.endless else self._timeout,
+            call.reader,
         )
 
     def _tell(

@@ -49,13 +49,20 @@ class Sink:
     """Where data goes. ReaderClosed when the pipe is closed; IncompleteResult for any other write that fails.
 
     The stream is unbuffered: what is written can be read at once, and nothing is left to fail later. `before` is called
-    before each write.
+    before each write. `reader` is the number of a pipe, whose reader may leave before there is something to write.
     """
 
-    def __init__(self, stream: files.Unbuffered, name: str, before: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        stream: files.Unbuffered,
+        name: str,
+        before: Callable[[], None] | None = None,
+        reader: int | None = None,
+    ) -> None:
         self._stream = stream
         self._name = name
         self._before = before
+        self.reader = reader
 
     def write(self, data: bytes | memoryview) -> None:
         """Write all of it."""
@@ -165,8 +172,9 @@ class Output:
         self._pager = pager
         self._glyphs = glyphs and (color or stdout.isatty())
         # Data may share the terminal with the progress line, which must go first; with a file it may stay.
-        self._before = None if _is_file(stdout) else diagnostics.clear_progress
-        self.sink = Sink(getattr(stdout.buffer, "raw", stdout.buffer), _NAME, self._before)
+        self._before = None if _is(stat.S_ISREG, stdout) else diagnostics.clear_progress
+        pipe = stdout.fileno() if _is(stat.S_ISFIFO, stdout) or _is(stat.S_ISSOCK, stdout) else None
+        self.sink = Sink(getattr(stdout.buffer, "raw", stdout.buffer), _NAME, self._before, pipe)
 
     @property
     def is_terminal(self) -> bool:
@@ -362,9 +370,9 @@ def _frame(listing: Listing[Watched], look: Look, style: Style) -> str:
     return screen.frame(columns, rows, footer, style)
 
 
-def _is_file(stream: TextIO) -> bool:
+def _is(kind: Callable[[int], bool], stream: TextIO) -> bool:
     try:
-        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+        return kind(os.fstat(stream.fileno()).st_mode)
     except OSError:  # not a file of the system at all
         return False
 

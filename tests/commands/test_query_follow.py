@@ -78,6 +78,19 @@ def test_max_time_ends_it_with_success(service: Shell) -> None:
     assert done.stdout.count("\n") == 4
 
 
+@pytest.mark.parametrize("end", ["--follow", "--to=1893456000"])
+def test_a_query_that_waits_ends_with_its_reader(service: Shell, end: str) -> None:
+    query = ("-q", "query", "from sample select n", "--from", "2024-01-31", end, "-f", "csv")
+    process = service.start(*query, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    for line in (b"n\n", b"1\n", b"9007199254740993\n", b"-3\n"):
+        assert process.stdout.readline() == line
+    process.stdout.close()
+    assert process.stderr is not None
+    with process.stderr as told:
+        assert (process.wait(20), told.read()) == (141, b"")
+
+
 def test_a_group_is_printed_when_its_period_is_over(service: Shell) -> None:
     start = recent(600)
     load(service, "live.groups", [event(number, start, 1.0) for number in range(10)])

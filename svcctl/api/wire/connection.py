@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from svcctl.api.wire.bodies import Framing
 from svcctl.api.wire.errors import ReadError, ReadTimeout, RemoteProtocolError, WriteTimeout
 from svcctl.api.wire.heads import MAX_HEAD, Head, read_head
+from svcctl.errors import ReaderClosed
 
 if TYPE_CHECKING:
     from svcctl.api.wire.ahead import Ahead
@@ -48,6 +49,7 @@ class Connection:
         self._start = self._end = ROOM
         self._ahead: Ahead | None = None
         self._broken: OSError | None = None
+        self._reader: int | None = None
         self._over = False
         self._idle_since = 0.0
 
@@ -55,8 +57,11 @@ class Connection:
         self._stop_ahead()
         self._socket.close()
 
-    def send(self, data: bytes, timeout: float) -> None:
-        """Send a request. A peer that stops listening may have answered already, so that is no error."""
+    def send(self, data: bytes, timeout: float, reader: int | None = None) -> None:
+        """Send a request. A peer that stops listening may have answered already, so that is no error.
+
+        Waiting for the answer raises ReaderClosed when nobody reads the pipe `reader` any more.
+        """
         self._socket.settimeout(timeout)
         try:
             self._socket.sendall(data)
@@ -66,6 +71,9 @@ class Connection:
             pass
         self._socket.setblocking(False)
         self._poll.register(self._socket, select.POLLIN)
+        self._reader = reader
+        if reader is not None:
+            self._poll.register(reader, 0)  # an error of the pipe is told all the same
 
     def head(self, seconds: float) -> Head:
         """The head of the answer. Interim answers before it are dropped, and each gives it another `seconds`."""
@@ -99,6 +107,8 @@ class Connection:
     def leave(self, lasting: bool) -> bool:
         """An answer was read to its end: whether the connection lasts, and nothing follows that answer."""
         self._idle_since = time.monotonic()
+        if self._reader is not None:
+            self._poll.unregister(self._reader)
         silent = self._stop_ahead() and self._start == self._end
         return lasting and silent and not self._over and self._broken is None
 
@@ -172,13 +182,15 @@ class Connection:
 
     def _wait(self, for_what: int, seconds: float) -> None:
         self._poll.modify(self._socket, for_what)
-        came = self._poll.poll(max(1, round(seconds * 1000))) if seconds > 0 else []
+        came = [number for number, _ in self._poll.poll(max(1, round(seconds * 1000)))] if seconds > 0 else []
         if not came:
             raise ReadTimeout("nothing came in time")
-        if self._ahead is not None and came[0][0] == self._ahead.ending:
+        if self._ahead is not None and self._ahead.ending in came:
             from svcctl.api.wire.ahead import Ended
 
             raise Ended
+        if self._reader in came:
+            raise ReaderClosed
 
 
 def _waits(secure: bool) -> tuple[tuple[type[OSError], ...], tuple[type[OSError], ...]]:

@@ -31,7 +31,7 @@ class Headers(Mapping[str, str]):
 @dataclass(frozen=True, slots=True)
 class Request:
     """A request with all its headers; `timeout` is in seconds, for connecting and for sending, `silence` for each wait
-    for the answer."""
+    for the answer. Waiting ends with ReaderClosed when `reader`, a pipe that the answer is written to, has none."""
 
     method: str
     url: str
@@ -39,6 +39,7 @@ class Request:
     body: bytes
     timeout: float
     silence: float
+    reader: int | None = None
 
 
 class Response:

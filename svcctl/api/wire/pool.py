@@ -41,7 +41,7 @@ class Pool:
         data = request_head(request.method, target, request.fields) + request.body
         connection = self._take(where) or Connection(self._route.dial(where, request.timeout))
         try:
-            connection.send(data, request.timeout)
+            connection.send(data, request.timeout, request.reader)
             head = connection.head(request.silence)
             body = self._body(where, connection, framing(head, request.method), request.silence, head.lasting)
         except BaseException:

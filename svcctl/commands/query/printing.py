@@ -79,7 +79,9 @@ def follow(
     with svc.output.target(output, question.format, force=force) as sink:
         with (
             time_limit(max_time),
-            Follow(svc.client, request, notify=svc.diagnostics.note, explain=svc.explain) as following,
+            Follow(
+                svc.client, request, reader=sink.reader, notify=svc.diagnostics.note, explain=svc.explain
+            ) as following,
             svc.diagnostics.working(lambda: f"following, {rows_text(following.row_count)} so far (Ctrl-C stops)"),
         ):
             svc.output.live(following, question.format, sink, question.selection, question.style)
@@ -99,7 +101,7 @@ def _print(svc: Context, question: Question, sink: Sink, max_time: float | None)
 
     with (
         time_limit(max_time, late),
-        svc.client.query(question.request) as answer,
+        svc.client.query(question.request, reader=sink.reader) as answer,
         svc.diagnostics.working(lambda: _so_far(answer, svc.clock() - started)),
     ):
         begun = True

@@ -296,8 +296,8 @@ def _calculate(context: Context, left: Value, operator: str, right: Value, at: t
     whole = operator != "/" and left.type in (*INTEGERS, Special.NULL) and right.type in (*INTEGERS, Special.NULL)
     result = Type.INT8 if whole else Type.FLOAT8
     one, other = _as(context, left, result), paren(_as(context, right, result))
-    if whole and isinstance(one, exp.Try):
-        one = one.this  # one attempt for the whole chain
+    if whole and isinstance(one, exp.Try):  # one attempt for the whole chain
+        one = paren(one.this) if operator in "*%" and isinstance(one.this, exp.Add | exp.Sub) else one.this
     if operator in "/%" and not whole and not right.written:
         other = null_if(context, other, number(0))
     calculated = _CALCULATE[operator](this=one, expression=other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
+from random import Random
 from typing import Any
 
 import pytest
@@ -99,6 +100,8 @@ RESULTS: dict[str, list[tuple[Any, ...]]] = {
     "where status = 500 select bytes + 1 as a, -bytes as b, bytes - 1 + 1 as c": [
         (None, -9223372036854775807, 9223372036854775807)
     ],
+    "select (status - 1) * 2 as a, (status + 1) % 5 as b, -(status - 1) * 3 as c limit 1": [(398, 1, -597)],
+    "select (1 - status) * 2 * (2 - status) as d, status - (status - 1) as e limit 1": [(78804, 1)],
     'select user + "!" + null as a, 1 + null as b, null as c limit 1': [(None, None, None)],
     "select status + 1 as s where s > 400 select s * 2 as t": [(810,), (1002,), (810,)],
     "select 0.1 + 0.2 as x limit 1": [(0.1 + 0.2,)],
@@ -129,6 +132,22 @@ RESULTS: dict[str, list[tuple[Any, ...]]] = {
 @pytest.mark.parametrize(("clauses", "rows"), RESULTS.items())
 def test_a_query_returns_its_rows(clauses: str, rows: list[tuple[Any, ...]], run: Run) -> None:
     assert run(f"from web.data {clauses}") == rows
+
+
+def test_whole_numbers_are_calculated_as_their_parentheses_say(run: Run) -> None:
+    dice = Random(7)
+
+    def formula(depth: int) -> tuple[str, int]:
+        if depth == 0:
+            number = dice.randrange(9)
+            return dice.choice([(str(number), number), (f"-({number})", -number), ("status", 200)])
+        (one, first), (other, second) = formula(depth - 1), formula(dice.randrange(depth))
+        sign, result = dice.choice([("+", first + second), ("-", first - second), ("*", first * second)])
+        return f"({one} {sign} {other})", result
+
+    formulas = [formula(1 + number % 4) for number in range(60)]
+    items = ", ".join(f"{text} as c{number}" for number, (text, _) in enumerate(formulas))
+    assert run(f"from web.data select {items} limit 1") == [tuple(result for _, result in formulas)]
 
 
 @pytest.mark.parametrize("clauses", RESULTS)

@@ -20,14 +20,23 @@ import pyarrow.compute as pc
 
 from svcctl.errors import ServiceError, SvcctlError, UsageError
 from svcctl.service.engines import ARROW, AlreadyLoaded, Engine, TableExists, check_table_name
-from svcctl.service.engines.duckdb.fields import DAY, EITHER, MONTH, first_of, merged, slashed_pattern, strptime_format
+from svcctl.service.engines.duckdb.fields import (
+    DAY,
+    EITHER,
+    MONTH,
+    first_of,
+    merged,
+    slashed_pattern,
+    strptime_format,
+    written_as,
+)
 from svcctl.service.engines.duckdb.fields import UTC as UTC_ZONE
 from svcctl.service.engines.duckdb.files import EventFile, GivenFile, Skipped, first_lines, named, readable, reading
 from svcctl.service.engines.duckdb.lines import shown
 from svcctl.service.engines.duckdb.packed import ENDINGS
 from svcctl.service.engines.duckdb.separated import NOT_UTF8
 from svcctl.service.engines.duckdb.text import LINE, SLASHED
-from svcctl.service.events.readers import FILE_KINDS, FileKind, known_kind
+from svcctl.service.events.readers import FILE_KINDS, FileKind, known_kind, timed, untimed
 from svcctl.service.language.types import Column, Type
 
 TIME_NAMES = ("timestamp", "@timestamp", "time", "date", "datetime", "ts")
@@ -122,7 +131,7 @@ def _load(
     with reading(wishes.zone or UTC_ZONE, go_on) as reader:
         files, empty = [], []
         for source in sources:
-            given = _given(source, wishes.format)
+            given = _given(source, wishes.format, spec)
             if given is None:
                 empty.append(source.name)
                 continue
@@ -268,11 +277,12 @@ class _Rows:
         return UsageError(f"no line of {names} could be read; the first: {self.first}", hint=hint)
 
     def _refused(self, file: EventFile, skipped: Skipped) -> UsageError:
-        if not (skipped.first or "").endswith(" is not a time"):
+        log = file.given.kind == "log"
+        if not (skipped.first or "").endswith(" that begins with a time" if log else " is not a time"):
             hint = "nothing was changed"
         elif self._wishes.time_format is not None:
             hint = f"it is not written as in --time-format '{self._wishes.time_format}'"
-        elif self._wishes.time_field is not None:
+        elif log or self._wishes.time_field is not None:
             hint = "describe how it is written with --time-format, such as 'dd/MM/yyyy HH:mm:ss'"
         else:
             hint = "name the field of the time with --time-field, and how it is written with --time-format"
@@ -344,14 +354,22 @@ def _spec(pattern: str | None) -> str | None:
     return spec
 
 
-def _given(source: Source, format: str | None) -> GivenFile | None:
-    """A file with its kind: the one that was named, or else by its ending or its first lines. None if it is empty."""
+def _given(source: Source, format: str | None, spec: str | None) -> GivenFile | None:
+    """A file with its kind: the one that was named, or else by its ending or its first lines. None if it is empty.
+
+    The lines of a log begin with a time of the format `spec`, if there is one.
+    """
     plain = GivenFile(source.path, source.name, "")
     with named(plain):
         found = first_lines(source.path)
     if not found:
         return None
+    written = written_as(spec or "")
+    if spec is not None and format is None and re.match(timed(written), found[0]):
+        format = "log"
     kind = _kind(source, format, found)
+    if spec is not None and kind.name == "log":
+        return GivenFile(source.path, source.name, kind.name, timed(written), untimed(written), has_format=True)
     entries = (re.match(kind.pattern, line) for line in found) if kind.pattern else ()
     rests = [rest for entry in entries if entry and (rest := entry.string[entry.end() :].strip())]
     return GivenFile(source.path, source.name, kind.name, kind.pattern, kind.continuation, "".join(rests[:1]))

@@ -33,11 +33,26 @@ ACCESS = (
     r'(?: "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)")?'
 )
 """A common log line: host, user, time, request, status and size, and in the combined format referrer and agent."""
-TIMED = r"(?s)^\[?(\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z| ?[+-]\d{2}:?\d{2})?)\]?\s+(.*)$"
-"""A line that begins with a time, which may be in brackets: the time, and the rest."""
-UNTIMED = r"(?!\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:)"
-_TAG = r"([^\s:\[\]]+)(?:\[([^\]]*)\])?:(?: |$)"
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_DAY = rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) {_MONTH} [ \d]\d"
+_TIME = (
+    r"\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z| ?[+-]\d{2}:?\d{2})?"
+    rf"|{_DAY} \d\d:\d\d:\d\d(?:\.\d+)? \d{{4}}"
+)
+_BEGINS_TIME = rf"\d{{4}}[-/]\d\d[-/]\d\d[T ]\d\d:|{_DAY} \d\d:"
+
+
+def timed(time: str) -> str:
+    """A line that begins with a time, which may be in brackets: `[` or nothing, the time, `]` or nothing, the rest."""
+    return rf"(?s)^(\[?)({time})(\]?)\s+(.*)$"
+
+
+def untimed(time: str) -> str:
+    """The beginning of a line without a time."""
+    return rf"(?!\[?(?:{time}))"
+
+
+_TAG = r"([^\s:\[\]]+)(?:\[([^\]]*)\])?:(?: |$)"
 _OLD_TIME = rf"{_MONTH} [ \d]\d (?:\d{{4}} )?\d\d:\d\d:\d\d"
 _PRECISE_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}[+-]\d\d:\d\d"
 """The time that today's daemons of syslog write to files."""
@@ -71,7 +86,7 @@ FILE_KINDS: Mapping[str, FileKind] = {
         FileKind("json", (".json", ".ndjson", ".jsonl"), lambda line: line.startswith("[") or line.strip() == "{"),
         FileKind("parquet", (".parquet", ".pq"), _begins("PAR1")),
         FileKind("access", (), _matches(ACCESS), ACCESS),
-        FileKind("log", (), _matches(TIMED), TIMED, UNTIMED),
+        FileKind("log", (), _matches(timed(_TIME)), timed(_TIME), untimed(_BEGINS_TIME)),
         FileKind("syslog", (), _matches(_LOOKS_SYSLOG), SYSLOG, "[ \\t]"),
     )
 }

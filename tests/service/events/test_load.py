@@ -408,6 +408,61 @@ def test_the_time_of_a_log_line_may_be_in_brackets(engine: DuckDBEngine, tmp_pat
     ]
 
 
+def test_the_time_of_a_log_line_may_be_that_of_c_and_brackets_may_hold_more(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    text = (
+        "[Sat Jan 31 10:00:00 2026] [notice] Apache configured\n  and running\n"
+        "[Sat Jan 31 10:00:00.123456 2026] [core:error] [pid 7] no file\nSun Feb  1 10:00:00 2026 plain\n"
+        "[2026-02-02 10:00:00 ERROR] foo\n"
+    )
+    result = load(engine, written(tmp_path, "error.log", text), "errors", zone="Europe/Berlin")
+    assert (result.rows, result.skipped) == (4, 0)
+    assert rows(engine, "errors") == [
+        (datetime(2026, 1, 31, 9), "[notice] Apache configured\n  and running"),
+        (datetime(2026, 1, 31, 9, 0, 0, 123_000), "[core:error] [pid 7] no file"),
+        (datetime(2026, 2, 1, 9), "plain"),
+        (datetime(2026, 2, 2, 9), "[ERROR] foo"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("time_format", "line"),
+    [
+        ("dd.MM.yyyy HH:mm:ss", "31.01.2026 10:00:00"),
+        ("d-MMM-yyyy h:mm a", "[31-Jan-2026 10:00 AM]"),
+        ("%Y%m%d %H%M%S", "20260131 100000"),
+        ("yyyy/MM/dd HH:mm:ss.SSS XX", "2026/01/31 11:00:00.000 +0100"),
+    ],
+)
+def test_a_format_tells_the_time_at_the_beginning_of_log_lines(
+    engine: DuckDBEngine, tmp_path: Path, time_format: str, line: str
+) -> None:
+    text = f"{line} one\n  more of one\n{line} 2, two\n"
+    result = load(engine, written(tmp_path, "app.log", text), "app", time_format=time_format, strict=True)
+    assert result.rows == 2
+    assert rows(engine, "app") == [
+        (datetime(2026, 1, 31, 10), "one\n  more of one"),
+        (datetime(2026, 1, 31, 10), "2, two"),
+    ]
+    with pytest.raises(UsageError) as caught:
+        load(engine, written(tmp_path, "b.log", "2026 x\n"), "app", time_format=time_format, format="log")
+    assert caught.value.message == "b.log could not be read: line 1: '2026 x' is not a line that begins with a time"
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.ndjson"])
+def test_times_as_go_prints_them(engine: DuckDBEngine, tmp_path: Path, name: str) -> None:
+    times = ["2026-11-21 10:00:00 +0000 UTC", "2026-11-21 11:00:00.25 +0100 CET m=+0.000012"]
+    text = "".join(["time,n\n", *(f"{time},1\n" for time in times)])
+    if name == "a.ndjson":
+        text = "".join(json.dumps({"time": time, "n": 1}) + "\n" for time in times)
+    assert load(engine, written(tmp_path, name, text), "go").skipped == 0
+    assert [row[0] for row in rows(engine, "go")] == [
+        datetime(2026, 11, 21, 10),
+        datetime(2026, 11, 21, 10, 0, 0, 250_000),
+    ]
+
+
 AMBIGUOUS = "dates such as '{}' were read as day/month; as month/day they are read with --time-format 'MM/dd/yyyy{}'"
 
 

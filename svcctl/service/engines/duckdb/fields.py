@@ -1,8 +1,9 @@
 """Columns of a file as SQL: what a value is in the file, what it is as stored, and its type.
 
 Of text, only whole numbers, numbers and true/false become typed columns; addresses stay text until a table asks for
-ip4. Nested JSON stays JSON text. A time is ISO 8601, epoch seconds or milliseconds, or the interface's own
-dd/MM/yyyy HH:mm:ss, unless a format is given; a time that names no zone is in the zone given, or else UTC.
+ip4. Nested JSON stays JSON text. A time is ISO 8601, epoch seconds or milliseconds, the interface's own
+dd/MM/yyyy HH:mm:ss, or what Go prints, unless a format is given; a time that names no zone is in the zone given, or
+else UTC.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ LONGEST_VALUE = 500
 """Bytes of a number or a time as text."""
 _OCTET = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _DAY_FIRST = ("%d/%m/%Y %H:%M:%S", "%d/%m/%Y %H:%M:%S.%f", "%d/%m/%Y %H:%M", "%d/%m/%Y")
+_NAMED_OFFSET = r" ([+-]\d{4}) [A-Z+-]\w*(?: m=\S+)?$"
+"""The end of a time as Go prints it: the offset, and again as a name; with the reading of another clock behind it."""
 _SLASHED = re.compile(r"(\d{1,2})/(\d{1,2})/\d{4}(?!\d)")
 _SLASHED_TIME = re.compile(
     r"/\d{4}(?P<minutes> \d{1,2}:\d\d(?P<seconds>:\d\d(?:\.(?P<fraction>\d{1,6}))?)?)?(?P<half> [AP]M)?$"
@@ -132,7 +135,8 @@ def text_as_time(value: str, zone: str) -> str:
     value = short(value)
     iso = in_utc(iso_time(value), zone)
     day_first = f"try_strptime({value}, [{', '.join(map(literal, _DAY_FIRST))}])"
-    return f"coalesce({iso}, {in_utc(day_first, zone)})"
+    offset = f"regexp_replace({value}, {literal(_NAMED_OFFSET)}, '\\1')"
+    return f"coalesce({iso}, {in_utc(day_first, zone)}, {in_utc(iso_time(offset), zone)})"
 
 
 def iso_time(value: str) -> str:
@@ -230,6 +234,30 @@ def strptime_format(pattern: str) -> str | None:
             return None
         spec += quoted or _LETTERS.get(letters, "") or other
     return spec if "%" in spec else None
+
+
+def written_as(spec: str) -> str:
+    """A regular expression of the times that a format of strptime reads."""
+    found = re.finditer(r"(?P<directive>%-?[a-zA-Z%])|(?P<blanks>\s+)|(?P<other>.)", spec)
+    return "".join(
+        _WRITTEN.get(hit["directive"].replace("-", ""), r"\S+")
+        if hit["directive"]
+        else r"\s+"
+        if hit["blanks"]
+        else re.escape(hit["other"])
+        for hit in found
+    )
+
+
+_WRITTEN: Mapping[str, str] = {
+    "%Y": r"\d{4}",
+    **dict.fromkeys(("%y", "%m", "%d", "%H", "%I", "%M", "%S"), r"\d{1,2}"),
+    **dict.fromkeys(("%A", "%a", "%B", "%b", "%p"), r"[A-Za-z]+"),
+    "%f": r"\d{1,6}",
+    "%g": r"\d{1,3}",
+    "%z": r"(?:Z|[+-]\d\d(?::?\d\d)?)",
+    "%%": "%",
+}
 
 
 def _pieces(pattern: str) -> list[tuple[str, str, str]]:

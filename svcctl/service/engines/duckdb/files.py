@@ -40,7 +40,8 @@ BATCH_BYTES = 1 << 26
 class GivenFile:
     """A file to load: its path, and its name in messages; its kind, and the patterns of its entries as of FileKind.
 
-    `rest` is what the pattern leaves of one of the first lines: nobody reads it.
+    `rest` is what the pattern leaves of one of the first lines: nobody reads it. A file that `has_format` has times as
+    --time-format describes them.
     """
 
     path: Path
@@ -49,6 +50,7 @@ class GivenFile:
     pattern: str = ""
     continuation: str = ""
     rest: str = ""
+    has_format: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ class EventFile:
     @property
     def is_dated(self) -> bool:
         """Whether the format itself says how its time is written."""
-        return bool(self._source.given.pattern)
+        return bool(self._source.given.pattern) and not self._source.has_format
 
     def texts_of_times(self, spec: str | None) -> list[str]:
         """The columns of text in which every value is a time, by their first rows.
@@ -286,6 +288,7 @@ class _Source:
         self._go_on = go_on
         self.path = given.path
         self.name = given.name
+        self.has_format = given.has_format
         self._connection = connection
         self.codec = codec(given.path)
         # DuckDB would take the path for a pattern.

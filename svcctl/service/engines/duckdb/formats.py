@@ -44,6 +44,8 @@ class Source(Protocol):
     def names(self) -> Sequence[str]: ...
     @property
     def zone(self) -> str: ...
+    @property
+    def has_format(self) -> bool: ...
     def query(self, sql: str) -> duckdb.DuckDBPyRelation: ...
     def row(self, sql: str) -> tuple[Any, ...]: ...
 
@@ -212,11 +214,19 @@ def _syslog(file: Source, pattern: str) -> str:
     """
 
 
+_C_TIMES = "['%a %b %d %H:%M:%S %Y', '%a %b %d %H:%M:%S.%f %Y']"
+
+
 def _log(file: Source, pattern: str) -> str:
+    """The time, and what follows it; a bracket that is closed behind more than the time belongs to that."""
+    times = (iso_time("entry.time"), f"try_strptime(entry.time, {_C_TIMES})")
+    time = f"coalesce({', '.join(in_utc(one, file.zone) for one in times)})"
+    names = "['opened', 'time', 'closed', 'message']"
     return f"""
-        SELECT {in_utc(iso_time("entry.time"), file.zone)} AS eventdate,
-            entry.message, number AS {quote(LINE)}
-        FROM (SELECT number, regexp_extract(line, {literal(pattern)}, ['time', 'message']) AS entry FROM lines)
+        SELECT {"nullif(entry.time, '')" if file.has_format else time} AS eventdate,
+            CASE WHEN entry.opened <> '' AND entry.closed = '' THEN '[' ELSE '' END || entry.message AS message,
+            number AS {quote(LINE)}
+        FROM (SELECT number, regexp_extract(line, {literal(pattern)}, {names}) AS entry FROM lines)
     """
 
 

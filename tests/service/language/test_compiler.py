@@ -104,6 +104,17 @@ RESULTS: dict[str, list[tuple[Any, ...]]] = {
     "select (1 - status) * 2 * (2 - status) as d, status - (status - 1) as e limit 1": [(78804, 1)],
     'select user + "!" + null as a, 1 + null as b, null as c limit 1': [(None, None, None)],
     "select status + 1 as s where s > 400 select s * 2 as t": [(810,), (1002,), (810,)],
+    "select peek(user, re('(n)([^(]?)'), 2) as a, peek(user, re('(n)([^(]?)'), 3) as b limit 1": [("n", None)],
+    "group select first(user ~ re('n')) as a, last(not user -> 'n') as b, last(user = 'ann' and ok) as c": [
+        (True, False, False)
+    ],
+    "select parsedate('infinity') as a, parsedate(' -Infinity') as b, parsedate('epoch', 'yyyy') as c limit 1": [
+        (None, None, None)
+    ],
+    "select str(timestamp(-99999999999999)) as a, str(timestamp(-62170000000000)) as b limit 1": [
+        ("-1199-02-15 14:13:20.001", "-1-11-29 19:33:20.000")
+    ],
+    "select str(1e308 * 10 - 1e308 * 10) as a, str(seconds * 0 * (1e308 * 10)) as b limit 1": [("nan", "nan")],
     "select 0.1 + 0.2 as x limit 1": [(0.1 + 0.2,)],
     "group select count() as n, count(user) as u, sum(status) / count() as mean": [(5, 4, 301.6)],
     "where false group select count() as n, sum(bytes) as s": [(0, None)],

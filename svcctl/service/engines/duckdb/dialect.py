@@ -14,6 +14,8 @@ from svcctl.service.language.dialect import DatePart, DatePattern
 POSITION = "(position)"
 """The name of a row's position in a plan; the engine puts what DuckDB calls it in its place."""
 
+_DATE_WORDS = r"(?i)^\s*(-?infinity|epoch)\s*$"
+"""What DuckDB reads as a date whatever the format."""
 _CODES: Mapping[DatePart, str] = {
     DatePart.YEAR: "%Y",
     DatePart.MONTH: "%m",
@@ -40,13 +42,16 @@ class DuckDBDialect:
         return exp.TryCast(this=sql, to=to)
 
     def float_text(self, sql: exp.Expr) -> exp.Expr:
-        return exp.Cast(this=sql, to=exp.DataType(this=exp.DType.VARCHAR))
+        text = exp.Cast(this=sql, to=exp.DataType(this=exp.DType.VARCHAR))
+        return exp.func("replace", text, exp.Literal.string("-nan"), exp.Literal.string("nan"))
 
     def format_date(self, value: exp.Expr, pattern: DatePattern) -> exp.Expr:
         return exp.TimeToStr(this=value, format=_codes(pattern))
 
     def parse_date(self, text: exp.Expr, pattern: DatePattern) -> exp.Expr:
-        return exp.Try(this=exp.StrToTime(this=text, format=_codes(pattern)))
+        words = exp.Literal.string(_DATE_WORDS)
+        only = exp.RegexpReplace(this=text, expression=words, replacement=exp.Literal.string("\x01"))
+        return exp.Try(this=exp.StrToTime(this=only, format=_codes(pattern)))
 
     def position(self) -> exp.Expr:
         return exp.column(POSITION, table="t", quoted=True)

@@ -269,7 +269,7 @@ class Connection:
             return self.ended(session, text)
         if code in _REFUSED:
             return ServiceError(f"Spark at {address} refuses this service", hint=_HINT, code=500)
-        line = " ".join(_CLASS.sub("", text).partition("\n")[0].split())[:300]
+        line = " ".join(_CLASS.sub("", text).strip().partition("\n")[0].split())[:300]
         return ServiceError(f"Spark cannot run the query: {line}", code=500)
 
 

@@ -27,10 +27,10 @@ def formatted(value: exp.Expr, pattern: DatePattern) -> exp.Expr:
         if DatePart.YEAR not in pattern:
             return short
         year = f"year({time})"
-        early = f"concat('-', lpad(CAST(-{year} AS STRING), 3, '0'))"
-        late = f"CASE WHEN {year} > 9999 THEN CAST({year} AS STRING) ELSE lpad(CAST({year} AS STRING), 4, '0') END"
+        plain = f"CAST({year} AS STRING)"
+        padded = f"CASE WHEN {year} BETWEEN 0 AND 9999 THEN lpad({plain}, 4, '0') ELSE {plain} END"
         pieces = (
-            f"CASE WHEN {year} < 0 THEN {early} ELSE {late} END" if of_year else _date_format(time, parts)
+            padded if of_year else _date_format(time, parts)
             for of_year, parts in groupby(pattern, lambda part: part is DatePart.YEAR)
         )
         return f"CASE WHEN {year} BETWEEN 1 AND 9999 THEN {short} ELSE concat({', '.join(pieces)}) END"

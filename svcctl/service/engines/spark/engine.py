@@ -22,7 +22,7 @@ from svcctl.service.engines.duckdb.lake import LakeEngine
 from svcctl.service.engines.lake.snapshot import File, Loads, Snapshot
 from svcctl.service.engines.spark.connection import Connection, Server, Session
 from svcctl.service.engines.spark.dialect import POSITION, SparkDialect
-from svcctl.service.engines.spark.patterns import Matcher, translated
+from svcctl.service.engines.spark.patterns import Matcher, groups, translated
 from svcctl.service.engines.spark.spill import Spills, is_large, prepared
 from svcctl.service.engines.spark.stream import SparkStream
 from svcctl.service.language.dialect import write
@@ -151,8 +151,12 @@ def _over_files(plan: Plan, table: Snapshot, loads: Loads | None, matcher: Match
     """The plan's SELECT, over the rows of files of that name."""
     select = plan.select.copy()
     node = next(node for node in select.find_all(exp.Table))
-    for found in select.find_all(exp.RegexpLike, exp.RegexpExtract):
-        found.set("expression", exp.Literal.string(translated(found.expression.this, matcher)))
+    for found in list(select.find_all(exp.RegexpLike, exp.RegexpExtract)):
+        pattern = found.expression.this
+        if isinstance(found, exp.RegexpExtract) and int(found.args["group"].this) > groups(pattern):
+            found.replace(exp.Literal.string(""))  # servers refuse a group that the pattern does not have
+        else:
+            found.set("expression", exp.Literal.string(translated(pattern, matcher)))
     columns = [exp.column(column.name, quoted=True) for column in table.columns]
     load, row = (exp.column(name, quoted=True) for name in (table.hidden.load, table.hidden.row))
     place = exp.func("struct", load, row)

@@ -68,6 +68,11 @@ def translated(pattern: str, matcher: Matcher) -> str:
     return _FLAGS[matcher] + "".join(_pieces(pattern, matcher))
 
 
+def groups(pattern: str) -> int:
+    """How many groups of a pattern capture. In a translated one, every other bracket is escaped."""
+    return len(re.findall(r"\((?!\?)", translated(pattern, Matcher.JAVA)))
+
+
 def _pieces(pattern: str, matcher: Matcher) -> Iterator[str]:
     tokens = list(_TOKEN.finditer(pattern))
     lines: list[bool] = [False]

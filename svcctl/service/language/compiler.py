@@ -10,7 +10,7 @@ that the order needs are carried along when a select drops them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 
@@ -67,7 +67,7 @@ def compile(
             case tree.Select():
                 rows.project(clause)
             case tree.Group():
-                rows.group(clause, _aggregates(query.clauses[index + 1 :]))
+                rows.group(clause, _aggregates(query.clauses[index + 1 :], {*rows.columns, *rows.gone}))
             case tree.Limit(count):
                 rows.limit = count if rows.limit is None else min(rows.limit, count)
             case tree.Offset(count):
@@ -98,12 +98,12 @@ def _tables(name: str, catalog: Catalog) -> str | None:
     return "; ".join(filter(None, (did_you_mean(name, catalog), listed))) or None
 
 
-def _aggregates(clauses: Sequence[tree.Clause]) -> dict[tree.Call, None]:
-    """The aggregates that a group must compute: those in the clauses up to the next group, each once."""
+def _aggregates(clauses: Sequence[tree.Clause], names: Collection[str]) -> dict[tree.Call, None]:
+    """The aggregates that a group of columns with these names must compute: in the clauses up to the next group."""
     calls: dict[tree.Call, None] = {}
     for clause in clauses:
         # the keys of the next group may use aggregates of this one
-        calls.update(dict.fromkeys(aggregates_in(tree.expressions(clause))))
+        calls.update(dict.fromkeys(aggregates_in(tree.expressions(clause), names)))
         if isinstance(clause, tree.Group):
             break
     return calls

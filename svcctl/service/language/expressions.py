@@ -7,7 +7,7 @@ gives float8; dividing by zero, with `/` or `%`, gives null. `+` joins strings, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -153,9 +153,7 @@ class Scope:
     def _call(self, call: tree.Call) -> Value:
         function = FUNCTIONS.get(call.name)
         if function is None:
-            # a column `Amount (EUR)` reads like a call of Amount
-            meant = (name for name in self.columns if name.replace(" ", "").startswith(f"{call.name}("))
-            raise _unknown(call, hint=next((f"write the column in back quotes: `{name}`" for name in meant), None))
+            raise _unknown(call, {*self.columns, *self.gone})
         if not function.aggregate:
             return self._apply(call, function)
         if self.aggregates is None:
@@ -234,19 +232,25 @@ class Scope:
         return Value(joined(exp.And, [above, below]), Type.BOOL)
 
 
-def aggregates_in(exprs: tuple[tree.Expr, ...]) -> Iterator[tree.Call]:
-    """The outermost calls of aggregates in some expressions. QueryError at a function that does not exist."""
+def aggregates_in(exprs: tuple[tree.Expr, ...], names: Collection[str]) -> Iterator[tree.Call]:
+    """The outermost calls of aggregates in some expressions over columns with these names.
+
+    QueryError at a function that does not exist.
+    """
     inner_calls: set[int] = set()
     for expr in exprs:
         for node, _ in tree.walk(expr):
             if isinstance(node, tree.Call) and node.name not in FUNCTIONS:
-                raise _unknown(node)
+                raise _unknown(node, names)
             if isinstance(node, tree.Call) and _is_aggregate(node) and id(node) not in inner_calls:
                 inner_calls.update(id(inner) for argument in node.arguments for inner, _ in tree.walk(argument))
                 yield node
 
 
-def _unknown(call: tree.Call, hint: str | None = None) -> QueryError:
+def _unknown(call: tree.Call, names: Collection[str]) -> QueryError:
+    # a column `Amount (EUR)` reads like a call of Amount
+    meant = (name for name in sorted(names) if name.replace(" ", "").startswith(f"{call.name}("))
+    hint = next((f"write the column in back quotes: `{name}`" for name in meant), None)
     hint = hint or function_answer(call.name) or did_you_mean(call.name, FUNCTIONS)
     return QueryError(f"no function '{call.name}'", call.at, hint=hint)
 

@@ -255,12 +255,21 @@ def test_a_query_without_a_meaning_is_refused_at_its_place(query: str, message: 
     assert str(caught.value) == message
 
 
-def test_a_column_that_reads_like_a_call_is_to_be_in_back_quotes(compiled: Compiled) -> None:
+@pytest.mark.parametrize(
+    ("query", "column"),
+    [
+        ("from t where Amount (EUR) > 3", 14),
+        ("from t group by Amount (EUR) select sum(Amount (EUR))", 41),
+        ("from t group by eventdate select sum(Amount (EUR))", 38),
+        ("from t select eventdate as e group by Amount (EUR)", 39),
+    ],
+)
+def test_a_column_that_reads_like_a_call_is_to_be_in_back_quotes(compiled: Compiled, query: str, column: int) -> None:
     table = Table("t", (Column("eventdate", Type.TIMESTAMP), Column("Amount (EUR)", Type.INT4)))
     with pytest.raises(QueryError) as caught:
-        compiled("from t where Amount (EUR) > 3", catalog={"t": table})
+        compiled(query, catalog={"t": table})
     assert str(caught.value) == (
-        "line 1, column 14: no function 'Amount' (write the column in back quotes: `Amount (EUR)`)"
+        f"line 1, column {column}: no function 'Amount' (write the column in back quotes: `Amount (EUR)`)"
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import shlex
 import signal
 import sys
@@ -112,6 +113,10 @@ OWN_OPTIONS: Mapping[tuple[str, ...], tuple[str, ...]] = {("job", "wait"): ("--t
 """The commands that have an option of their own with the name of a global one."""
 
 
+_SWITCHES = re.compile("-[iqvy]{2,}")
+"""Options of one letter that take no value, joined: -yq. Typer would look for all of them in one command."""
+
+
 def hoist(arguments: Sequence[str]) -> list[str]:
     """The arguments with global options moved to the front, so that they may be written anywhere before `--`."""
     front: list[str] = []
@@ -136,12 +141,15 @@ def hoist(arguments: Sequence[str]) -> list[str]:
 
 
 def _usual(arguments: Sequence[str]) -> Iterator[str]:
-    """The arguments with the global options of other tools as svcctl spells them."""
+    """The arguments with the global options of other tools as svcctl spells them, and switches each by itself."""
     words = iter(arguments)
     for word in words:
         if word == "--":
             yield from (word, *words)
             return
+        if _SWITCHES.fullmatch(word):
+            yield from (f"-{letter}" for letter in word[1:])
+            continue
         name, equals, value = word.partition("=")
         first, *others = spellings.GLOBAL.get(name, (name,))
         yield from (f"{first}{equals}{value}", *others)

@@ -133,6 +133,10 @@ def _values(context: Any, option: Any) -> Iterator[str]:
 
 def _no_option(message: str, name: str, context: Any) -> tuple[str, str | None]:
     """The message for an option that a command lacks, and what to type."""
+    typed = context.meta.get(spellings.WORDS, ())
+    text = next((word for word in typed if word.startswith("-") and len(word.split()) > 1), None)
+    if text is not None and context.command_path in TAKE_A_QUERY:
+        return f"'{' '.join(text.split())}' is not a query", "a query begins with from, and a comment with //"
     options = [option for each in (context, context.find_root()) for option in each.command.params]
     names = [name for option in options if not getattr(option, "hidden", True) for name in option.opts]
     needs, answer = spellings.ANSWERED.get(name, ("-", ""))

@@ -17,6 +17,8 @@ from svcctl.commands import NOUNS
         ("query x --timeout=5 --from 1d", "--timeout=5 query x --from 1d"),
         ("query x --from 1d -q -- -v", "-q query x --from 1d -- -v"),
         ("-p a query", "-p a query"),
+        ("service drop -yq t", "-q service drop -y t"),
+        ("job rm -qy a -fcsv -- -yq", "-q job rm -y a -fcsv -- -yq"),
         ("query -v -p", "-p"),
         ("query x --no-color --debug -- --no-color", "--color never --verbose query x -- --no-color"),
         ("--colour=never query", "--color=never query"),

@@ -142,6 +142,13 @@ def test_a_mistake_is_answered_with_what_to_type(typed: str, answer: str) -> Non
     assert answered(*("from t" if word == "Q" else word for word in typed.split())) == answer
 
 
+@pytest.mark.parametrize("text", ["-- all\nfrom t", "--all from t"])
+def test_a_query_that_begins_like_an_option_is_answered_with_how_one_begins(text: str) -> None:
+    assert answered("query", text, "--from", "1h") == (
+        f"'{' '.join(text.split())}' is not a query\nhint: a query begins with from, and a comment with //; {SEE}"
+    )
+
+
 def test_what_follows_a_command_is_quoted_in_the_answer() -> None:
     assert answered("role", "delete", "acme", "Night shift") == (
         "no such command 'delete'\nhint: use: svcctl role rm acme 'Night shift'"

@@ -115,6 +115,9 @@ RESULTS: dict[str, list[tuple[Any, ...]]] = {
         ("-1199-02-15 14:13:20.001", "-1-11-29 19:33:20.000")
     ],
     "select str(1e308 * 10 - 1e308 * 10) as a, str(seconds * 0 * (1e308 * 10)) as b limit 1": [("nan", "nan")],
+    "select int8(float8(9223372036854775807)) as a, int8(-9223372036854775808.0) as b, int(1.5) as c limit 1": [
+        (None, -9223372036854775808, 1)
+    ],
     "select 0.1 + 0.2 as x limit 1": [(0.1 + 0.2,)],
     "group select count() as n, count(user) as u, sum(status) / count() as mean": [(5, 4, 301.6)],
     "where false group select count() as n, sum(bytes) as s": [(0, None)],

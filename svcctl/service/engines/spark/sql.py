@@ -165,7 +165,8 @@ class SparkSql(Spark):
             exp.Replace: lambda generator, node: (
                 f"replace({', '.join(generator.sql(node, each) for each in ('this', 'expression', 'replacement'))})"
             ),
-            exp.Trunc: lambda generator, node: generator.sql(node, "this"),  # only ever cast to a whole number
+            # only ever cast to a whole number; of 2^63, Apache Spark makes the largest one
+            exp.Trunc: _text("nullif({0}, 9223372036854775808D)"),
             # sqlglot writes CAST where it believes that a value always fits
             exp.TryCast: lambda generator, node: (
                 f"try_cast({generator.sql(node, 'this')} AS {generator.sql(node, 'to')})"

@@ -36,6 +36,7 @@ from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.provisioning.seed import open_store
 from svcctl.service.service import Service
 from svcctl.service.store import Store
+from svcctl.service.temporary import remove_left_over
 from svcctl.service_settings import (
     ACCESS_DAYS,
     ACCESS_EVENTS,
@@ -139,6 +140,7 @@ def serve(
     limits = Limits(connections=_descriptors_for(int(settings[CONNECTIONS])))
     ready = _Ready(ready_fd)
     lock = local_service.hold_lock(files)  # the kernel frees it when this process ends, however it ends
+    remove_left_over()
     with ExitStack() as closing:
         tcp = None if listen is None else closing.enter_context(_tcp(listen))
         address = None if tcp is None else _address(tcp)

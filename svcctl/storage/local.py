@@ -32,7 +32,12 @@ class Local(Storage):
         with _explained(path, "write"):
             _refuse_taken(path, overwrite=overwrite)
             path.parent.mkdir(parents=True, exist_ok=True)
-            return _File(Part(path, take=self._take), overwrite=overwrite, durable=durable)
+            try:
+                part = Part(path, take=self._take)
+            except FileNotFoundError:  # another run has just removed the folder, which was empty
+                path.parent.mkdir(parents=True, exist_ok=True)
+                part = Part(path, take=self._take)
+            return _File(part, overwrite=overwrite, durable=durable)
 
     def grow(self, name: str, part: str, *, overwrite: bool) -> Growing | None:
         path, growing = self._directory / name, self._directory / f"{part}{PART_SUFFIX}"

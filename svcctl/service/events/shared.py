@@ -6,6 +6,7 @@ The packages of Delta Lake are an extra, so they are imported late.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -55,10 +56,19 @@ def load_into(
     `notify` is told of a folder that had to be made.
     """
     with opened(uri, environment) as engine:
-        if engine.lake.folder.make():
-            notify(f"made the folder {engine.lake.folder.uri}")
-        engine.lake.folder.names()  # tells in plain words why a store cannot be reached
-        return load(engine, sources, table, wishes, go_on, load_id=load_id)
+        folder = engine.lake.folder
+        made = folder.make()
+        try:
+            folder.names()  # tells in plain words why a store cannot be reached
+            loaded = load(engine, sources, table, wishes, go_on, load_id=load_id)
+        except BaseException:
+            if made and folder.local is not None:
+                with suppress(OSError):
+                    folder.local.rmdir()
+            raise
+        if made:
+            notify(f"made the folder {folder.uri}")
+        return loaded
 
 
 def compact(uri: str, environment: Mapping[str, str], table: str | None, keep: timedelta) -> Iterator[Compacted]:

@@ -9,10 +9,10 @@ import sys
 import tempfile
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from datetime import datetime, timedelta
 from functools import cache, partial
 from itertools import chain
-from pathlib import Path
 from typing import IO, Any
 
 import msgpack
@@ -25,6 +25,7 @@ from svcctl.errors import ServiceError
 from svcctl.service.language.types import Column, Type
 from svcctl.service.rendering import arrow, cells
 from svcctl.service.rendering.base import Encoder, Rendering
+from svcctl.service.temporary import temporary
 
 BLOCK = 1 << 18
 
@@ -171,9 +172,10 @@ class Xls(Spooled):
 
     def __init__(self, columns: Sequence[Column], rendering: Rendering) -> None:
         super().__init__(columns, rendering)
-        self._directory = tempfile.TemporaryDirectory(prefix="svcctl-xls-", ignore_cleanup_errors=True)
-        self._path = Path(self._directory.name) / "events.xlsx"
-        self._book = xlsxwriter.Workbook(self._path, {"constant_memory": True, "tmpdir": self._directory.name})
+        self._open = ExitStack()
+        directory = self._open.enter_context(temporary("xls"))
+        self._path = directory / "events.xlsx"
+        self._book = xlsxwriter.Workbook(self._path, {"constant_memory": True, "tmpdir": str(directory)})
         self._plain = self._book.add_format()
         self._bold = self._book.add_format({"bold": True})
         self._date = self._book.add_format({"num_format": cells.DATES[rendering.dates.format].sheet})
@@ -254,7 +256,7 @@ class Xls(Spooled):
         # Without a tail the workbook was never closed, and packing it now would be wasted work.
         for sheet in self._book.worksheets():
             sheet.row_data_fh.close()
-        self._directory.cleanup()
+        self._open.close()
 
 
 def _values(column: pa.Array) -> list[Any]:

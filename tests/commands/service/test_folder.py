@@ -24,6 +24,14 @@ def shared(tmp_path: Path) -> Shell:
 def test_tables_of_a_folder_are_loaded_with_and_without_a_service_compacted_and_moved(shared: Shell) -> None:
     folder = str(shared.home / "tables")
     direct = ("service", "load", "a.csv", "-t", "web.a", "--tables", folder, "--id", "one")
+    (shared.home / "b.csv").write_text(EVENTS.replace("-01-02T", "-01-x"), encoding="utf-8")
+    strict = shared("service", "load", "b.csv", "-t", "web.a", "--tables", folder, "--strict")
+    assert (strict.returncode, strict.stderr, Path(folder).exists()) == (
+        2,
+        "svcctl: error: b.csv could not be read: line 3: eventdate '2024-01-x00:00:00Z' is not a time\n"
+        "hint: nothing was changed; without --strict such lines are skipped\n",
+        False,
+    )
     assert shared(*direct).stderr == f"svcctl: made the folder {folder}\n{LOADED}"
     assert shared(*direct).stderr == "svcctl: web.a has the load one already: nothing was loaded\n"
     assert Path(folder).stat().st_mode & 0o777 == 0o700

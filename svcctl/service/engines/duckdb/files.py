@@ -9,7 +9,6 @@ from __future__ import annotations
 import glob
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from svcctl.service.engines.duckdb.packed import codec, opened, require_whole, r
 from svcctl.service.engines.duckdb.statement import first_line
 from svcctl.service.engines.duckdb.text import LINE, SLASHED, literal, quote
 from svcctl.service.language.types import Type
+from svcctl.service.temporary import temporary
 
 LOOKED_AT = 1000
 """The number of rows that decide whether a column holds times."""
@@ -88,15 +88,15 @@ def reading(zone: str = UTC, go_on: Callable[[], None] = lambda: None) -> Iterat
 
     `go_on` is called again and again while a file is read; once it raises an error, no more is read.
     """
-    with tempfile.TemporaryDirectory(prefix="svcctl-load-") as spill:
+    with temporary("load") as spill:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": "500MB",
-            "temp_directory": spill,
+            "temp_directory": str(spill),
             "python_enable_replacements": "false",
         }
         with duckdb.connect(":memory:", config=settings) as connection:
             connection.execute(f"SET TimeZone={literal(zone)}; SET enable_progress_bar=false")
-            yield FileReader(connection, Path(spill), zone, go_on)
+            yield FileReader(connection, spill, zone, go_on)
 
 
 @contextmanager

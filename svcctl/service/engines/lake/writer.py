@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +29,7 @@ _DAY = 86_400_000_000
 
 
 class Files(AbstractContextManager["Files"]):
-    """Files being written for one commit; leaving the block without `keep` removes them.
+    """Files being written for one commit; leaving the block without `keep` removes them, and folders without a file.
 
     Rows come ordered by eventdate, with or without the numbers of their load and row. A row that is earlier than the
     one before begins another file.
@@ -87,8 +88,16 @@ class Files(AbstractContextManager["Files"]):
     ) -> None:
         if self._open is not None:
             self._open.abandon()
-        if not self._kept and self._written:
-            self._folder.storage.remove(*(name for name, _ in self._written))
+        if self._kept:
+            return
+        storage, names = self._folder.storage, [name for name, _ in self._written]
+        storage.remove(*names)
+        if self._open is not None:
+            names.append(self._open.name)
+        for folder in {posixpath.dirname(name) for name in names}:
+            storage.remove_folder(folder)
+        if names:
+            storage.remove_folder(self._folder.name(self._table))
 
 
 class _File:
@@ -99,11 +108,11 @@ class _File:
         self._value = (date(1970, 1, 1) + timedelta(days=day)).isoformat()
         self._column = column
         self._path = f"{column}={self._value}/{ORDERED}{uuid.uuid4().hex}.parquet"
-        self._name = folder.name(f"{table}/{self._path}")
+        self.name = folder.name(f"{table}/{self._path}")
         self._load = load
         self._schema = schema
         # Nobody else has the name, so there is no need to look.
-        self._sink = folder.storage.create(self._name, overwrite=True)
+        self._sink = folder.storage.create(self.name, overwrite=True)
         self._out = _Out(self._sink)
         self._writer = pq.ParquetWriter(
             pa.PythonFile(self._out, mode="w"),
@@ -151,7 +160,7 @@ class _File:
             "maxValues": {"eventdate": _text(self._dates[1]), self._load: self._loads[1]},
             "nullCount": {"eventdate": 0, self._load: 0},
         }
-        return self._name, {
+        return self.name, {
             "add": {
                 "path": self._path,
                 "partitionValues": {self._column: self._value},

@@ -1,0 +1,50 @@
+"""Temporary directories of the service, locked as long as they are used: those of a killed process are told by that."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import chain
+from pathlib import Path
+
+_USES = ("load", "xls")
+
+
+@contextmanager
+def temporary(use: str) -> Iterator[Path]:
+    """A directory for one of _USES, which is removed at the end of the block."""
+    path, handle = _locked(f"svcctl-{use}-")
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+        os.close(handle)
+
+
+def remove_left_over() -> None:
+    """Remove the directories of processes that were killed."""
+    folder = Path(tempfile.gettempdir())
+    for path in chain.from_iterable(folder.glob(f"svcctl-{use}-*") for use in _USES):
+        with suppress(OSError):  # it is in use, or of another user
+            handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path, ignore_errors=True)
+            finally:
+                os.close(handle)
+
+
+def _locked(prefix: str) -> tuple[Path, int]:
+    """A new directory and the descriptor that holds its lock."""
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=prefix))
+        with suppress(FileNotFoundError):  # another process took it for a left-over before it was locked
+            handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if path.exists():
+                return path, handle
+            os.close(handle)

@@ -18,9 +18,9 @@ def test_the_tables_of_the_local_service_and_the_columns_of_one(own: Own) -> Non
     assert listed.stdout == (
         "name         events  from                 to                   size\n"
         "-----------  ------  -------------------  -------------------  ----\n"
-        "shop.orders       2  2024-01-31 10:00:00  2024-02-01 11:00:00  -\n"
+        "shop.orders       2  2024-01-31 10:00:00  2024-02-01 11:00:00  41 B\n"
     )
-    assert own("tables").stdout == ("name,events,from,to,size\nshop.orders,2,1706695200000,1706785200500,\n")
+    assert own("tables").stdout == ("name,events,from,to,size\nshop.orders,2,1706695200000,1706785200500,41\n")
     one = own("tables", "shop.orders", "-f", "table")
     assert (one.code, one.stderr) == (0, "")
     assert one.stdout == (

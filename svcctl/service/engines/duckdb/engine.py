@@ -38,6 +38,8 @@ ROWID = "rowid"
 """DuckDB's pseudo-column of positions. No row is deleted where it is, so it numbers them from 0."""
 BLOCK = 1 << 18
 """DuckDB's unit of storage in bytes, in which the size of a table is counted."""
+_WIDTHS = {Type.TIMESTAMP: 8, Type.INT8: 8, Type.FLOAT8: 8, Type.INT4: 4, Type.IP4: 4, Type.BOOL: 1}
+"""Bytes of values by their type; text has as many as it has."""
 _CONNECT = "USE store; SET enable_progress_bar=false"
 
 
@@ -94,8 +96,9 @@ class DuckDBEngine(Reading):
             extent = f"SELECT count(*), min(eventdate), max(eventdate) FROM {relation}"
             [(events, oldest, newest)] = cursor.execute(extent).fetchall()
             blocks = "SELECT count(DISTINCT block_id) FILTER (block_id >= 0) FROM pragma_storage_info(?)"
-            # What was stored last is in DuckDB's log of changes, and has no blocks yet.
-            return Extent(events, oldest, newest, self._one(cursor, blocks, [f"store.{relation}"]) * BLOCK or None)
+            size = self._one(cursor, blocks, [f"store.{relation}"]) * BLOCK
+            # What was stored last is in DuckDB's log of changes, which is small, and has no blocks yet.
+            return Extent(events, oldest, newest, size or self._one(cursor, _size(table)))
 
     def mark(self, name: str) -> int:
         with self._cursor() as cursor:
@@ -323,6 +326,13 @@ def _has_load(cursor: duckdb.DuckDBPyConnection, name: str, load_id: str) -> boo
 
 def _relation(table: Table) -> str:
     return f"{SCHEMA}.{quote(table.name)}"
+
+
+def _size(table: Table) -> str:
+    """A query for the bytes of a table's values; null without a row."""
+    fixed = sum(_WIDTHS.get(column.type, 0) for column in table.columns)
+    texts = [f"coalesce(sum(strlen({quote(column.name)})), 0)" for column in table.columns if column.type is Type.STR]
+    return f"SELECT nullif({' + '.join([f'count(*) * {fixed}', *texts])}, 0)::BIGINT FROM {_relation(table)}"
 
 
 def _rewrite(cursor: duckdb.DuckDBPyConnection, table: Table, rows: str) -> None:

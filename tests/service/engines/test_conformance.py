@@ -177,6 +177,19 @@ def test_rows_come_in_the_order_of_their_dates_and_those_of_one_date_as_they_wer
     assert rows(engine, "from t select n + 10 as m where m > 10 limit 2") == [14, 11]
 
 
+@pytest.mark.parametrize("late", [0, 70_000], ids=["mixed", "at last"])
+def test_rows_of_one_date_in_a_load_stay_as_they_came(engine: Engine, late: int) -> None:
+    seconds = [number // 1000 if number < late else number * 7919 % 100 for number in range(72_000)]
+    dates = pa.array([at(second) for second in seconds], pa.timestamp("us"))
+    load = pa.table({"eventdate": dates, "n": pa.array(range(72_000), pa.int64())})
+    expected = sorted(range(72_000), key=lambda number: seconds[number])
+    engine.append("t", load.to_reader(8192), create=COLUMNS)
+    assert rows(engine, "from t select n") == expected
+    mark = engine.mark("t")
+    engine.append("t", load.to_reader(8192))
+    assert rows(engine, "from t select n", since=mark) == expected
+
+
 def test_the_newest_event_has_the_latest_date_whatever_was_stored_last(engine: Engine) -> None:
     engine.create("t", COLUMNS)
     add(engine, (2, 0), (5, 1))

@@ -25,6 +25,7 @@ from sqlglot import exp
 from svcctl.errors import NotFound, UsageError
 from svcctl.service.engines import ROWS_PER_BATCH, AlreadyLoaded, Extent, Mark, check_table
 from svcctl.service.engines.duckdb import positions
+from svcctl.service.engines.duckdb.arranging import ARRIVED
 from svcctl.service.engines.duckdb.arriving import Arriving
 from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
 from svcctl.service.engines.duckdb.opening import SCHEMA, open_file, readable
@@ -143,14 +144,15 @@ class DuckDBEngine(Reading):
             if last is None and create is None:
                 last = self._one(cursor, f"SELECT epoch_ms(max(eventdate)) FROM {relation}")
             # Only rows of a new table can still be sorted once they are stored.
-            order = "" if create is not None and arriving.in_order else "ORDER BY eventdate"
+            as_they_come = create is not None and arriving.in_order
+            source = "incoming" if as_they_come else _sorted("incoming")
             added: int = self._one(
                 cursor,
                 f"INSERT INTO {relation} ({', '.join(quote(column.name) for column in given)}) "
-                f"SELECT {', '.join(map(_as_stored, given))} FROM incoming {order}",
+                f"SELECT {', '.join(map(_as_stored, given))} FROM {source}",
             )
-            if not order and not arriving.in_order:
-                _rewrite(cursor, table, "ORDER BY eventdate")
+            if as_they_come and not arriving.in_order:
+                _rewrite(cursor, table, _sorted(relation))
             if arriving.dates is not None:
                 self._latest[name] = arriving.dates[1] if last is None else max(last, arriving.dates[1])
             if table.ordered and added and last is not None and (arriving.dates is None or arriving.dates[0] < last):
@@ -187,7 +189,7 @@ class DuckDBEngine(Reading):
             if removed <= 0:
                 return rows
             # Written anew: the positions of rows after a DELETE would be DuckDB's choice.
-            _rewrite(cursor, self.table(name), f"OFFSET {removed}")
+            _rewrite(cursor, self.table(name), f"{relation} OFFSET {removed}")
             self._latest.pop(name, None)
             positions.trim(cursor, name, removed)
             return rows - removed
@@ -335,11 +337,17 @@ def _size(table: Table) -> str:
     return f"SELECT nullif({' + '.join([f'count(*) * {fixed}', *texts])}, 0)::BIGINT FROM {_relation(table)}"
 
 
+def _sorted(relation: str) -> str:
+    """The rows of a relation by date, those of one date as they are in it: DuckDB's sort would mix them."""
+    return f'(SELECT *, row_number() OVER () AS "{ARRIVED}" FROM {relation}) ORDER BY eventdate, "{ARRIVED}"'
+
+
 def _rewrite(cursor: duckdb.DuckDBPyConnection, table: Table, rows: str) -> None:
-    """Replace a table by some of its rows, or by all of them in another order: `rows` ends the SELECT of them."""
+    """Replace a table by some of its rows, or by all of them in another order: `rows` is what they come from."""
     relation, kept = _relation(table), f"{SCHEMA}.{quote('(kept)')}"
+    columns = ", ".join(quote(column.name) for column in table.columns)
     cursor.execute(_create_sql(kept, table.columns))
-    cursor.execute(f"INSERT INTO {kept} SELECT * FROM {relation} {rows}")
+    cursor.execute(f"INSERT INTO {kept} SELECT {columns} FROM {rows}")
     cursor.execute(f"DROP TABLE {relation}")
     cursor.execute(f"ALTER TABLE {kept} RENAME TO {quote(table.name)}")
 

@@ -428,7 +428,7 @@ def _time_field(file: EventFile, wished: str | None, spec: str | None) -> str:
     """
     if wished is not None:
         if wished not in file.columns:
-            _check_heading(file)
+            _check_heading(file, spec)
             raise UsageError(
                 f"{file.given.name} has no column '{wished}'", hint=f"its columns are {', '.join(file.columns)}"
             )
@@ -441,6 +441,7 @@ def _time_field(file: EventFile, wished: str | None, spec: str | None) -> str:
     if spec is None or not times:
         times += [name for name, type_ in file.columns.items() if type_ is Type.TIMESTAMP]
     if len(times) == 1:
+        _check_is_name(file, times[0], spec)
         return times[0]
     for usual in TIME_NAMES:
         for name in file.columns:
@@ -452,18 +453,29 @@ def _time_field(file: EventFile, wished: str | None, spec: str | None) -> str:
             f"{file.given.name} is one object, and its rows are inside '{rows}'",
             hint=f"jq {shlex.quote(inside)} FILE | svcctl service load - -t …",
         )
-    _check_heading(file)
+    _check_heading(file, spec)
     raise UsageError(
         f"it is not clear which column of {file.given.name} is the time",
         hint=f"name it with --time-field: {', '.join(file.columns)}",
     )
 
 
-def _check_heading(file: EventFile) -> None:
-    """UsageError when the first line of csv, which names the columns, is a comment: `# made by …`."""
+def _check_heading(file: EventFile, spec: str | None) -> None:
+    """UsageError when the first line of csv, which names the columns, is a comment, `# made by …`, or data."""
     first = next(iter(file.columns))
     if file.given.kind in ("csv", "tsv") and re.match(r"#.*\s", first):
         raise UsageError(
             f"{file.given.name} begins with a comment, not with the names of its columns: {shown(first)}",
             hint="leave the comments out: grep -v '^#' FILE | svcctl service load - -t …",
+        )
+    _check_is_name(file, first, spec, numbers=True)
+
+
+def _check_is_name(file: EventFile, name: str, spec: str | None, *, numbers: bool = False) -> None:
+    """UsageError when the first line of csv calls a column as a time is written, or a number."""
+    is_number = numbers and name.isdecimal()
+    if file.given.kind in ("csv", "tsv") and (is_number or file.is_time(name, spec)):
+        raise UsageError(
+            f"the first line of {file.given.name} looks like data: {shown(name)}; it must name the columns",
+            hint="put a line of names before it: (echo time,…; cat FILE) | svcctl service load - -t …",
         )

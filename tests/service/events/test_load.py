@@ -554,6 +554,17 @@ def test_what_stands_in_quotes_in_a_heading_does_not_separate_columns(engine: Du
     assert [column.name for column in engine.table("t").columns] == ["eventdate", "a|b|c"]
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_a_name_of_a_column_may_be_written_as_a_number_a_date_or_a_truth_value(
+    engine: DuckDBEngine, tmp_path: Path, separator: str
+) -> None:
+    names = ["200", "1.50", "true", "2026-11-20", "2026-11-21 10:00", "null"]
+    heading = separator.join(["time", *names])
+    load(engine, written(tmp_path, "a.log", f"{heading}\n{separator.join(['2026-01-01', *'123456'])}\n"), "t")
+    assert [column.name for column in engine.table("t").columns] == ["eventdate", *names]
+    assert rows(engine, "t") == [(datetime(2026, 1, 1), 1, 2, 3, 4, 5, 6)]
+
+
 @pytest.mark.parametrize(
     ("header", "chosen"),
     [("ts,time,n", "time"), ("Date,created,n", "Date"), ("created,n,m", "created"), ("eventdate,time,n", "eventdate")],
@@ -578,6 +589,22 @@ def test_the_time_is_found_by_name_or_because_only_one_column_is_a_time(
             {},
             "a.csv begins with a comment, not with the names of its columns: '# made by x'",
             "leave the comments out: grep -v '^#' FILE | svcctl service load - -t …",
+        ),
+        *(
+            (
+                text,
+                options,
+                f"the first line of a.csv looks like data: '{name}'; it must name the columns",
+                "put a line of names before it: (echo time,…; cat FILE) | svcctl service load - -t …",
+            )
+            for name, text, options in (
+                ("2026-11-21 10:00", "2026-11-21 10:00,ann,5\n2026-11-21 11:00,bob,7\n", {}),
+                ("21/11/2026 10:00:00", "ann;21/11/2026 10:00:00\nbob;21/11/2026 11:00:00\n", {}),
+                ("20261121", "ann\t20261121\nbob\t20261122\n", {"time_format": "yyyyMMdd"}),
+                ("1763719200", "1763719200,ann\n1763719300,bob\n", {}),
+                ("2026-11-21 10:00", "2026-11-21 10:00,5\n2026-11-21 11:00,7\n", {"time_field": "time"}),
+                ("2026-11-21 10:00", "2026-11-21 10:00,ann", {}),
+            )
         ),
         ("#id,b\n1,2\n", {}, "it is not clear which column of a.csv is the time", "name it with --time-field: #id, b"),
         ("a,b\n1,2\n", {"time_field": "c"}, "a.csv has no column 'c'", "its columns are a, b"),

@@ -163,6 +163,13 @@ class EventFile:
         are_times = self._source.row(f"SELECT {', '.join(tests)} FROM ({self._select} LIMIT {LOOKED_AT})")
         return [name for name, is_time in zip(names, are_times, strict=True) if is_time]
 
+    def is_time(self, text: str, spec: str | None) -> bool:
+        """Whether a text is a time, of the format `spec` if there is one."""
+        zone = self._source.zone
+        written = Field(literal(text), literal(text), Type.STR)
+        time = text_as_time(written.stored, zone) if spec is None else as_time(written, zone, spec)
+        return bool(self._source.row(f"SELECT {time} IS NOT NULL")[0])
+
     def wrapper(self) -> str | None:
         """The member that is an array of objects, where all of a file of JSON is one object."""
         if self.given.kind not in ("json", "ndjson"):

@@ -77,7 +77,9 @@ def heading(path: Path, separator: str | None) -> Heading:
     end = _end(shape.record, head, start)
     if end == start:
         raise UsageError(f"{path} has no names of columns: the first line is too long, or {_OPEN}")
-    cells = _parsed(_text(head[start:end]).encode(), shape, None, {})
+    line = _text(head[start:end]).encode()
+    count = _parsed(line, shape, None, {}).num_columns
+    cells = _parsed(line, shape, [str(at) for at in range(count)], {})  # as text: 200 and 2026-01-01 are names, too
     names = distinct(cell[0].as_py() or "" for cell in cells.columns)
     return Heading(tuple(names), shape, end, 1 + _line_ends(head[:end]))
 

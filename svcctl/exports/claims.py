@@ -1,17 +1,18 @@
 """What an export may write: the names that are free or its own, and what its runs claim as theirs.
 
 A file is replaced only by one that covers all of its time. So a window that begins or ends with its run takes in what
-an earlier run has of it under the same name: the same command resumes, though `--from 1h` has moved on meanwhile.
+an earlier run has of it: the same command resumes, though `--from 1h` has moved on meanwhile. No event is in two files
+of a pattern: a file whose time another one has, too, is removed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from svcctl.exports.manifest import Entry, joined
-from svcctl.exports.windows import Window, around
+from svcctl.exports.windows import Target, Window, around
 
 if TYPE_CHECKING:
     from svcctl.exports.export import Export
@@ -38,28 +39,47 @@ def widened(export: Export, entries: Mapping[Window, Entry], claimed: Ranges) ->
         return export
     windows = list(export.windows)
     paths = export.target.paths(export.whole, windows, export.about.window)
-    written = {entry.path: entry.window for entry in entries.values()}
     for at in {0, len(windows) - 1}:
         window = windows[at]
-        for other in _others(export, window, paths[window], written, claimed):
+        for other in _others(export, window, paths[window], entries.values(), claimed):
             if _touch(window, other):
                 windows[at] = Window(min(window.start, other.start), max(window.end, other.end))
     return export if windows == list(export.windows) else replace(export, windows=tuple(windows))
 
 
-def _others(
-    export: Export, window: Window, path: str, written: Mapping[str, Window], claimed: Ranges
-) -> Iterator[Window]:
-    """What an earlier run wrote to a path, as it noted, or as it claimed if it was killed before it could note it."""
+def covered(target: Target, entries: Iterable[Entry]) -> list[tuple[Entry, Entry]]:
+    """The files whose time is in another file of the same pattern, each with that one.
+
+    Where names depend on the run, each run has its own files.
+    """
+    if target.per_run or not target.per_window:
+        return []
+    found: list[tuple[Entry, Entry]] = []
+    longest: Entry | None = None
+    for entry in sorted(entries, key=lambda entry: (entry.start, -entry.end)):
+        if longest is not None and entry.window in longest.window:
+            found.append((entry, longest))
+        else:
+            longest = entry
+    return found
+
+
+def _others(export: Export, window: Window, path: str, entries: Collection[Entry], claimed: Ranges) -> Iterator[Window]:
+    """What an earlier run wrote of a window, as it noted, or as it claimed if it was killed before it could note it."""
     full = around(window.start, export.about.window, export.target.zone)
-    if (noted := written.get(path)) is not None:
-        if noted in full:
-            yield noted
-        return
+    if any(entry.path == path for entry in entries):
+        claimed = ()
+    for entry in entries:
+        if entry.window in full and (entry.path == path or _overlap(export, window, entry.window)):
+            yield entry.window
     claims = [Window(max(full.start, first), min(full.end, last)) for first, last in claimed]
     longer = [claim for claim in claims if claim.start < claim.end and claim not in window]
     if longer and export.storage.size(path) is not None:
         yield from longer
+
+
+def _overlap(export: Export, one: Window, other: Window) -> bool:
+    return not export.target.per_run and one.start < other.end and other.start < one.end
 
 
 def _touch(one: Window, other: Window) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from svcctl.errors import IncompleteResult, SvcctlError, UsageError
-from svcctl.exports.claims import claimed_by, widened
+from svcctl.exports.claims import claimed_by, covered, widened
 from svcctl.exports.manifest import Entry, Manifest, difference, joined, stored
 from svcctl.storage import exists
 
@@ -148,10 +148,13 @@ class Journal:
         if found is None or found.about.key != export.about.key:
             return
         self._adopt(found)
+        self._export = export = widened(export, self.entries, ())
         names = {export.path} if not export.target.per_window else {task.path for task in export.tasks().values()}
+        new = [Entry(window.start, window.end, "", 0, 0, "", 0.0, 0) for window in export.windows]
+        double = {entry.window for entry, _ in covered(export.target, [*self.entries.values(), *new])}
 
         def stays(entry: Entry) -> bool:
-            apart = entry.end <= export.whole.start or export.whole.end <= entry.start
+            apart = entry.end <= export.whole.start or export.whole.end <= entry.start or entry.window in double
             return apart and entry.path not in names and not export.target.is_one_file
 
         self.entries = {window: entry for window, entry in self.entries.items() if stays(entry)}
@@ -327,8 +330,8 @@ class Journal:
     def _note_changed(self, *paths: str) -> None:
         self.replaced += [f"{self._storage.address(path)}, which was not as it was exported" for path in paths]
 
-    def _note_longer(self, path: str, before: Window) -> None:
-        self.replaced.append(f"{self._storage.address(path)}, which held {before}")
+    def _note_longer(self, path: str, before: Window, by: str = "") -> None:
+        self.replaced.append(f"{self._storage.address(path)}, which held {before}{by}")
 
     def note_published(self) -> None:
         """Remove the parts, then note that the merged file is in place: from then on nothing is left to do."""
@@ -356,14 +359,28 @@ class Journal:
 
     def save(self) -> None:
         started = self._clock()
+        self._write()
+        double = [
+            (entry, other)
+            for entry, other in covered(self._export.target, self.entries.values())
+            if self._storage.size(other.path) == other.bytes
+        ]
+        if double:
+            for entry, other in double:
+                self._storage.remove(entry.path)
+                self.forget([entry.window])
+                self._note_longer(entry.path, entry.window, f", with {self._storage.address(other.path)}")
+            self._write()
+        self._saved = self._clock()
+        self._saving = self._saved - started
+
+    def _write(self) -> None:
         manifest = Manifest(self._export.about, self.head, self.entries, tuple(self._merged.values()), self._claimed)
         with self._storage.create(self._export.manifest, overwrite=True) as sink:
             sink.write(manifest.to_text().encode())
             sink.complete()
         moved, self._moved = self._moved, []
         self._storage.remove(*moved)
-        self._saved = self._clock()
-        self._saving = self._saved - started
 
     def close(self) -> None:
         """Leave nothing behind a run that came to nothing: no manifest, and no folder."""

@@ -452,6 +452,50 @@ def test_a_file_of_a_pattern_is_extended_by_a_run_that_begins_or_ends_within_its
     assert file.read_bytes() == query(events, "csv")
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_no_event_is_in_two_files_of_a_pattern_when_runs_begin_and_end_anywhere(
+    exports: Exports, events: Shell, force: bool
+) -> None:
+    name = "{start:%H%M%S}.csv"
+
+    def run(start: int, end: int, overwrite: bool = False) -> tuple[int, tuple[str, ...]]:
+        summary = exports(name, start=START + start, end=START + end, overwrite=overwrite)
+        return summary.fetched, summary.replaced
+
+    assert run(605, 1200) == (1, ())
+    assert run(665, 1200) == (0, ())  # a relative start has moved on
+    assert run(1200, 1500) == (1, ())
+    cut, whole = (f"{exports.folder}/{file}.csv" for file in ("001005", "001000"))
+    replaced = f"{cut}, which held 2024-01-31 00:10:05 to 2024-01-31 00:20:00 UTC, with {whole}"
+    longer = f"{exports.folder}/002000.csv, which held 2024-01-31 00:20:00 to 2024-01-31 00:25:00 UTC"
+    fetched, told = run(0, 3600, force)
+    assert (fetched, sorted(told)) == (6, [replaced] if force else [replaced, longer])
+    assert run(665, 1200, force) == (int(force), ())
+    assert left(exports.folder) == [f"00{ten}000.csv" for ten in range(6)]
+    rows = b"".join((exports.folder / file).read_bytes().partition(b"\n")[2] for file in left(exports.folder))
+    assert rows == query(events, "csv").partition(b"\n")[2]
+    found = find(str(exports.folder / name), States(exports.folder / "states"), {})
+    assert (len(found.files()), list(damage(found)), found.gaps()) == (6, [], [])
+
+
+def test_a_file_stays_where_the_one_with_its_time_is_gone(exports: Exports) -> None:
+    name = "{start:%H%M}.csv"
+    exports(name, end=START + 600)
+    manifest = next(exports.folder.glob(".*.export")) / "manifest.json"
+    document = Manifest.from_text(manifest.read_text(), "")
+    (entry,) = document.entries.values()
+    part = replace(entry, start=START + 60, path=entry.path.replace("0000", "0001"))
+    manifest.write_text(replace(document, entries={**document.entries, part.window: part}).to_text())
+    (exports.folder / "0000.csv").rename(exports.folder / "0001.csv")
+    exports.proxy.choose = broken(0)
+    with pytest.raises(IncompleteResult):
+        exports(name, end=START + 600)
+    assert left(exports.folder) == ["0001.csv"]
+    exports.proxy.choose = lambda body: None
+    exports(name, end=START + 600)
+    assert left(exports.folder) == ["0000.csv"]
+
+
 @pytest.mark.parametrize("noted", [True, False])
 def test_a_killed_run_of_a_pattern_is_resumed_when_a_relative_start_has_moved_on(exports: Exports, noted: bool) -> None:
     name = "{start:%H%M}.csv"

@@ -26,6 +26,7 @@ from svcctl.service.language.habits import (
     network_answer,
     text_answer,
 )
+from svcctl.service.language.printer import expression_text
 from svcctl.service.language.sql import (
     INTEGERS,
     NUMBERS,
@@ -173,7 +174,10 @@ class Scope:
             raise QueryError(refused.message, at, hint=refused.hint) from None
         takes = one_of(f"({signature.rpartition('->')[0].strip()})" for signature in function.signatures)
         given = ", ".join(value.type for value in values)
-        raise QueryError(f"{call.name} takes {takes}, not ({given})", call.at, hint=f"for example {function.example}")
+        hint = f"for example {function.example}"
+        if function.aggregate and given == Type.BOOL:
+            hint = f"write {call.name}(int({expression_text(call.arguments[0])}))"
+        raise QueryError(f"{call.name} takes {takes}, not ({given})", call.at, hint=hint)
 
     def _minus(self, expr: tree.Minus) -> Value:
         value = self._subtracted(expr.operand)
@@ -251,7 +255,8 @@ def _unknown(call: tree.Call, names: Collection[str]) -> QueryError:
     # a column `Amount (EUR)` reads like a call of Amount
     meant = (name for name in sorted(names) if name.replace(" ", "").startswith(f"{call.name}("))
     hint = next((f"write the column in back quotes: `{name}`" for name in meant), None)
-    hint = hint or function_answer(call.name) or did_you_mean(call.name, FUNCTIONS)
+    arguments = ", ".join(map(expression_text, call.arguments)) or "…"
+    hint = hint or function_answer(call.name, arguments) or did_you_mean(call.name, FUNCTIONS)
     return QueryError(f"no function '{call.name}'", call.at, hint=hint)
 
 

@@ -710,7 +710,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                     Overload("-> int8", lambda context: exp.Count(this=exp.Star())),
                     Overload("any -> int8", _of(exp.Count)),
                 ),
-                "the number of rows, or of values that are not null",
+                "the number of rows, or of values that are not null; of rows where a condition holds: sum(int(…))",
                 "count(status)",
                 3,
             ),

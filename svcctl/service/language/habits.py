@@ -82,12 +82,23 @@ def _quoted(text: str) -> str:
     return f'text is in quotes: "{text}"; in a shell, put the query in single quotes'
 
 
+def _is_clause(word: str) -> bool:
+    """Whether a word begins a clause, or is one of those mistyped."""
+    return word in _CLAUSES or nearest(word, _CLAUSES) is not None
+
+
 def _named(name: str) -> str | None:
-    return None if nearest(name, _CLAUSES) else f"write as {name}"
+    return None if _is_clause(name) else f"write as {name}"
+
+
+def _grouped(period: str | None, comma: str, key: str) -> str | None:
+    if _is_clause(key):
+        return None
+    return f"write every {period} by {key}" if period else f"write group by {key}"
 
 
 def _spaced(first: str, second: str) -> str | None:
-    return None if nearest(second, _CLAUSES) else f"a name with a space is in back quotes: `{first} {second}`"
+    return None if _is_clause(second) else f"a name with a space is in back quotes: `{first} {second}`"
 
 
 def _member(name: str) -> str:
@@ -119,7 +130,23 @@ HABITS = (
     _row(r"\bcount\s*\(\s*(?P<at>\*)\s*\)", lambda _: "write count()"),
     _row(r"\bhaving\b", "write where after the select of the group: group by user select count() as n where n > 5"),
     _row(r"\blimit\s+(\d+)\s*(?P<at>,)\s*(\d+)", lambda skip, _, count: f"write offset {skip} limit {count}"),
+    # groups
+    _row(r"\bgroup_?by\b", "write group by"),
+    _row(
+        r"\bgroup\s+(?:every\s+(\d+[smhd])\b)?\s*(?P<at>(?:,\s*(?:by\s+)?)?)"
+        r"((?:`[^`]*`|[a-z_][\w.]*)(?:\([^()]{0,80}\))?)",
+        _grouped,
+    ),
+    _row(r"\bby\b[^,]{1,80}(?P<at>,)\s*(every\s+\d+[smhd])\b", lambda _, every: f"leave out the comma: {every}"),
     # conditions
+    _row(
+        rf"\bwhere\b(?:(?!\b(?:{'|'.join(_CLAUSES)})\b).){{0,200}}(?P<at>\bas\b)",
+        lambda _: "a condition has no name: what has one belongs to the select before it",
+    ),
+    _row(
+        rf"([\w.`]+)\s*(!?)=\s*(?P<at>([a-z_]\w*\*))\s*(?:$|\b(?:{'|'.join(_CLAUSES)})\b)",
+        lambda name, sign, _, glob: f'write {"not (" * bool(sign)}{name} ~ nameglob("{glob}"){")" * bool(sign)}',
+    ),
     _row(r"(?:([\w.`]+)\s+)?\b(?P<at>(?:not\s+)?ilike)\b(?:\s*([\"'] *[\"']))?", _ilike),
     _row(r"\b(not\s+)?like\b(?:\s*([\"'] *[\"']))?", _like),
     _row(
@@ -262,6 +289,8 @@ _ELSEWHERE = {
     **dict.fromkeys(("replace", "regexp_replace"), "write replaceall(…)"),
     **dict.fromkeys(("cast", "convert"), "write str(…), int(…), int8(…), float8(…) or ip4(…)"),
     "mean": "write avg(…)",
+    "distinct": "write group by {}; hllppcount({}) counts distinct values",
+    **dict.fromkeys(("countif", "count_if", "countwhere"), "write sum(int({}))"),
     "cidrmatch": "write ip <- 10.0.0.0/8",
     "nullif": "write ifthenelse(x = y, null, x)",
 }
@@ -273,12 +302,13 @@ _PERIODS = {"second": "s", "minute": "m", "hour": "h", "day": "d"}
 _PERCENTILE = re.compile(r"p(?:erc)?(\d{1,2})")
 
 
-def function_answer(name: str) -> str | None:
-    """What to write instead of a function that other languages have."""
+def function_answer(name: str, arguments: str = "…") -> str | None:
+    """What to write instead of a function that other languages have, called with these arguments."""
     name = name.casefold()
     if match := _PERCENTILE.fullmatch(name):
         return f"write percentile(…, {match[1]})"
-    return _ELSEWHERE.get(name)
+    found = _ELSEWHERE.get(name)
+    return found and found.replace("{}", arguments)
 
 
 def network_answer(text: str) -> str | None:

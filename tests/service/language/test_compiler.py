@@ -184,6 +184,12 @@ ERRORS = {
     "from web.data group select percentile(bytes, 101)": "line 1, column 46: a percentile is 0 to 100, not 101",
     "from web.data group select percentile(bytes, seconds)": "line 1, column 28: percentile takes (number, digits),"
     " (number, fraction), (str, digits) or (str, fraction), not (int8, float8) (for example percentile(seconds, 90))",
+    "from web.data group select countif(status >= 500)": "line 1, column 28: no function 'countif'"
+    " (write sum(int(status >= 500)))",
+    "from web.data group select sum(status >= 500)": "line 1, column 28: sum takes (int), (float8) or (str), not (bool)"
+    " (write sum(int(status >= 500)))",
+    "from web.data select distinct(user)": "line 1, column 22: no function 'distinct'"
+    " (write group by user; hllppcount(user) counts distinct values)",
     "from web.data where contains(user, 'a')": "line 1, column 21: no function 'contains' (write text -> \"part\")",
     "from web.data where user = FAIL": "line 1, column 28: no column 'FAIL' (text is in quotes: \"FAIL\";"
     " in a shell, put the query in single quotes)",

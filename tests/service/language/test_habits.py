@@ -131,6 +131,20 @@ ANSWERS = {
     "from t where a = /index.html": ("/", f'text is in quotes: "/index.html"{QUOTES}'),
     "from t select a.b.c, d": (".", MEMBER),
     'from t where `a`.c = "x"': (".", MEMBER),
+    "from t group every 1h, country select count()": (",", "write every 1h by country"),
+    "from t group every 1h, country(ip), b": (",", "write every 1h by country(ip)"),
+    "from t group every 1h, by `a b`": (",", "write every 1h by `a b`"),
+    "from t group every 1h user select count()": ("user", "write every 1h by user"),
+    "from t group user, country": ("user", "write group by user"),
+    "from t groupby user": ("groupby", "write group by"),
+    "from t group by user, every 1h": (", every", "leave out the comma: every 1h"),
+    "from t group by a select count() as n where n > 3, max(eventdate) as last": (
+        "as",
+        "a condition has no name: what has one belongs to the select before it",
+    ),
+    "from t where user = emil* limit 1": ("emil* limit", 'write user ~ nameglob("emil*")'),
+    "from t where user != emil* select a": ("emil* select", 'write not (user ~ nameglob("emil*"))'),
+    "from t where user = emil*": ("emil", 'write user ~ nameglob("emil*")'),
     "from t where a = ann.2": ("ann.", f'text is in quotes: "ann.2"{QUOTES}'),
 }
 
@@ -160,6 +174,7 @@ def test_every_habit_of_the_table_is_tried() -> None:
         "from t where a = b foo",
         "from t where `a | b` = 1 foo",
         "from t select a, where b",
+        "from t select a, b select",
     ],
 )
 def test_what_is_quoted_or_elsewhere_is_no_habit(query: str) -> None:
@@ -175,6 +190,8 @@ def test_what_is_quoted_or_elsewhere_is_no_habit(query: str) -> None:
         ("Concat", "strings are joined by +"),
         ("substring", 'peek(text, re("…")) gives a part of a text, split(text, ",", 1) one between separators'),
         ("coalesce", "write ifthenelse(isnull(x), other, x)"),
+        ("countIf", "write sum(int(…))"),
+        ("distinct", "write group by …; hllppcount(…) counts distinct values"),
         ("p95", "write percentile(…, 95)"),
         ("nosuch", None),
     ],

@@ -37,10 +37,12 @@ class ExitCode:
 
 EXIT_CODES = (
     ExitCode(0, "done (also with zero rows)"),
-    ExitCode(1, "the service refused", (errors.ServiceError, errors.SvcctlError)),
+    ExitCode(
+        1, "the service refused, or a job that 'job wait' waits for fails", (errors.ServiceError, errors.SvcctlError)
+    ),
     ExitCode(2, "usage: an option, argument, file or profile cannot be used", (errors.UsageError,)),
     ExitCode(3, "credentials refused", (errors.CredentialsError,)),
-    ExitCode(4, "not found (a job, domain, role or saved query)", (errors.NotFound,)),
+    ExitCode(4, "not found (a job, domain, role, saved query, or a table of 'tables')", (errors.NotFound,)),
     ExitCode(5, "conflicting state (already stopped, already enabled, …)", (errors.Conflict,)),
     ExitCode(6, "no usable answer after retries (network, timeout, 429, 5xx)", (errors.Unavailable,)),
     ExitCode(

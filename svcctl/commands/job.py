@@ -188,7 +188,7 @@ def wait(
 
     Fails as soon as a job reports an error, and when a job cannot reach the state by itself: a stopped job does not
     complete. A running job may recover, for example when its broker is back: --keep-waiting prints the error and waits
-    on, and --max-time limits how long.
+    on, and --max-time limits how long. A job of a query with --follow has no end and never completes.
 
     \b
     svcctl job wait "$id" && svcctl job rm --yes "$id"
@@ -203,10 +203,19 @@ def wait(
         wanted = job_states.to_wait_for(for_, chosen.jobs)
         last = "waiting for the service"
         told: dict[str, tuple[str, ...]] = {}
+        endless: set[str] = set()
+        began = _now(svc)
 
         def seen(job: Job) -> None:
             nonlocal last
             last = progress(job, wanted)
+            # A service does not return the end of a job's range; one that was over when this began has been passed.
+            if JobStatus.COMPLETED in wanted and (job.last_datetime or 0) >= began and job.id not in endless:
+                endless.add(job.id)
+                svc.diagnostics.note(
+                    f"job {job.id} has read all events up to now: "
+                    "if it was launched with --follow, it has no end and never completes"
+                )
             if job.error and told.get(job.id) != job.error:
                 told[job.id] = job.error
                 reports = f"job {job.id} is {job.status} and reports: {'; '.join(job.error)}"

@@ -198,6 +198,25 @@ def test_a_command_that_changes_a_job_wants_more_than_a_few_characters_of_its_id
     assert job("show", "caf").code == 0
 
 
+def test_a_failing_job_that_is_stopped_says_why_it_failed_until_it_is_started(job: Reseller) -> None:
+    assert job("stop", "nightly").code == 0
+    assert json.loads(job("show", NIGHTLY, "-f", "json").stdout)["error"] == [REFUSED]
+    listed = job("list", "--status", "STOPPED", "--columns", "friendlyName,error", "-f", "tsv")
+    assert listed.stdout == f'friendlyName\terror\nresting\t[]\nnightly\t"[""{REFUSED}""]"\n'
+    done = job("restart", "nightly")
+    assert done.stderr == f"svcctl: job {NIGHTLY} was STOPPED with the error: {REFUSED}\n"
+
+
+def test_waiting_for_a_job_that_has_no_end_says_so_once(place: Machine, job: Reseller) -> None:
+    stored.change(place.store, OTHER, last_datetime=4_102_444_800_000)
+    assert job("wait", "other", "--max-time", "1").stderr == (
+        f"svcctl: job {OTHER} has read all events up to now: "
+        "if it was launched with --follow, it has no end and never completes\n"
+        f"svcctl: error: job {OTHER} is RUNNING, not COMPLETED, and the time is up\n"
+    )
+    assert job("wait", "other", "--for", "RUNNING").stderr == ""
+
+
 def test_a_restart_tells_the_error_that_it_clears(job: Reseller) -> None:
     done = job("restart", "nightly", STOPPED, COMPLETED, "-f", "csv")
     assert [line.split(",")[:2] for line in done.stdout.split("\n")[1:-1]] == [

@@ -18,7 +18,7 @@ The interface does not define these cases:
 - The jobs of a domain that is disabled or pending do not run. They keep their status, so those that ran continue when
   the domain is enabled. The jobs of a deleted domain are deleted with it.
 - A job whose query fails stops with the reason in `error`. A job whose destination is down retries, with the reason in
-  `error` until it succeeds.
+  `error` until it succeeds. A job that is stopped then keeps the reason in `error` until it is started.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class Run:
     def trouble(self, reason: str) -> None:
         """Save and log why the job is stuck, once for each new reason.
 
-        A run that is stopping says nothing: the job has no error then, and if it was started again, another run has it.
+        A run that is stopping says nothing: if the job was started again, another run has it.
         """
         with self._saving:
             if self._told != (reason,) and not self.fenced and not self.stopping.is_set():

@@ -94,12 +94,17 @@ def add(store: Store, job: StoredJob, room: Room = lambda owners: None) -> None:
 
 
 def move(store: Store, job_id: str, before: JobStatus, after: JobStatus, room: Room = lambda owners: None) -> bool:
-    """Change the state of a job and clear its error; False if it has another state by now. Refused without room."""
+    """Change the state of a job; False if it has another state by now. Refused without room.
+
+    A start clears the error of the job; until then a stopped job says why it failed.
+    """
+    values: dict[str, Any] = {"status": str(after)}
     with store.transaction() as connection:
         if after is JobStatus.RUNNING:
             room(_owners(connection))
+            values["error"] = ()
         found = update(schema.jobs).where(_JOBS.id == job_id, _JOBS.status == str(before))
-        return bool(connection.execute(found.values(status=str(after), error=())).rowcount)
+        return bool(connection.execute(found.values(values)).rowcount)
 
 
 def change(store: Store, job_id: str, *, token: int | None = None, **values: Any) -> bool:
@@ -108,7 +113,7 @@ def change(store: Store, job_id: str, *, token: int | None = None, **values: Any
 
 
 def trouble(store: Store, job_id: str, token: int, errors: tuple[str, ...]) -> None:
-    """Set the error of a running job. A job that was stopped in the meantime has none."""
+    """Set the error of a running job. A job that was stopped in the meantime keeps what it had."""
     _change(store, job_id, token, [_RUNNING], {"error": errors})
 
 

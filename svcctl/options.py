@@ -11,11 +11,19 @@ from svcctl.api.dates import DATE_FORMATS
 from svcctl.api.typed_dates import named_zone, parse_limit, parse_moment
 from svcctl.completion import words
 from svcctl.completion.words import FILES, QUERY, Completes
+from svcctl.errors import UsageError
 
 
 def _zone(text: str) -> str:
     named_zone(text)
     return text
+
+
+def _file(text: str) -> Path:
+    """A path that has no / at its end, which `Path` would drop."""
+    if text.endswith("/"):
+        raise UsageError(f"{text} is a directory", hint=f"name a file in it, as in -o {text}events.csv")
+    return Path(text)
 
 
 # Typer takes one class here, and a parsed date is an int or a str.
@@ -75,6 +83,7 @@ OutputOpt = Annotated[
     typer.Option(
         "--output",
         "-o",
+        parser=_file,
         metavar="FILE",
         help="Write to FILE (complete or not at all); names ending in .gz or .zst are compressed.",
     ),

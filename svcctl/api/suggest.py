@@ -14,6 +14,8 @@ LIKENESS = 0.7
 """The share of two names that must be alike."""
 MOST = 10
 """Names that a hint lists."""
+MOST_LISTED = 20
+"""Names that a hint lists of those beside the nearest."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -33,6 +35,14 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """The nearest name as a hint."""
     meant = nearest(name, known)
     return f"did you mean '{meant}'?" if meant else None
+
+
+def among(name: str, known: Iterable[str], what: str) -> str | None:
+    """The nearest name as a hint, and the first names that there are."""
+    names = sorted(known)
+    shown = ", ".join(names[:MOST_LISTED])
+    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    return "; ".join(filter(None, (did_you_mean(name, names), shown and f"{what} are {shown}{more}"))) or None
 
 
 @contextmanager

@@ -28,9 +28,6 @@ NameArg = Annotated[
     str | None, typer.Argument(metavar="[NAME]", help="Show the columns of this table."), Completes("tables")
 ]
 
-MOST_NAMED = 20
-"""Tables that a hint names."""
-
 
 def register(app: typer.Typer) -> None:
     app.command("tables", help=page_of("tables", tables))(tables)
@@ -108,13 +105,14 @@ def _show(svc: Context, name: str, from_: Any, format: Format, selection: Select
 def _check_known(svc: Context, name: str) -> None:
     """NotFound where a service that lists its tables has none of this name."""
     from svcctl.api import own_service
+    from svcctl.api.suggest import among
 
     try:
         known = [table.name for table in own_service.tables(svc.client)]
     except ServiceError:
         return
     if known and name not in known:
-        raise NotFound(f"no table '{name}'", hint=f"tables are: {', '.join(known[:MOST_NAMED])}")
+        raise NotFound(f"no table '{name}'", hint=among(name, known, "tables"))
 
 
 def _sample(svc: Context, name: str, start: Any, end: Any) -> tuple[dict[str, str], dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from svcctl.api.suggest import by_likeness, did_you_mean, nearest
+from svcctl.api.suggest import among, by_likeness, did_you_mean, nearest
 
 COLUMNS = ["eventdate", "method", "statusCode", "uri"]
 
@@ -29,3 +29,10 @@ def test_a_suggestion_is_a_hint() -> None:
 
 def test_known_names_are_listed_by_likeness() -> None:
     assert by_likeness("Status", COLUMNS) == ["statusCode", "eventdate", "uri", "method"]
+
+
+def test_of_many_names_the_nearest_and_the_first_are_told() -> None:
+    names = [f"logs.t{at:02}" for at in range(26)]
+    assert among("web", names, "tables") == f"tables are {', '.join(names[:20])} and 6 more"
+    assert among("logs.t2", names[:3], "tables") == "did you mean 'logs.t02'?; tables are logs.t00, logs.t01, logs.t02"
+    assert among("web", [], "tables") is None

@@ -172,6 +172,11 @@ def test_output_appears_whole_and_is_not_overwritten(service: Shell, tmp_path: P
         2,
         f"svcctl: error: file {target} already exists\nhint: choose another name, or overwrite it with --force\n",
     )
+    folder = service("query", "from sample", *DAY, "-o", f"{tmp_path}/new/")
+    assert (folder.returncode, folder.stderr) == (
+        2,
+        f"svcctl: error: {tmp_path}/new/ is a directory\nhint: name a file in it, as in -o {tmp_path}/new/events.csv\n",
+    )
     packed = tmp_path / "rows.csv.gz"
     assert service("query", "from sample", *DAY, "-o", str(packed)).returncode == 0
     assert gzip.decompress(packed.read_bytes()).decode() == PRINTED["csv"]

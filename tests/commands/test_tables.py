@@ -39,7 +39,12 @@ def test_the_tables_of_the_local_service_and_the_columns_of_one(own: Own) -> Non
     assert none.stderr == "svcctl: there are no events from 2026-11-20 12:00:00 to 2026-11-21 12:00:00 (UTC)\n"
     gone = own("tables", "nosuch")
     assert (gone.code, gone.stdout) == (4, "")
-    assert gone.stderr == "svcctl: error: no table 'nosuch'\nhint: tables are: shop.orders\n"
+    assert gone.stderr == "svcctl: error: no table 'nosuch'\nhint: tables are shop.orders\n"
+    near = own("tables", "shop.order")
+    assert (
+        near.stderr
+        == "svcctl: error: no table 'shop.order'\nhint: did you mean 'shop.orders'?; tables are shop.orders\n"
+    )
 
 
 COMPACT = (

@@ -39,7 +39,7 @@ ALLOWED = {
     "profiles": {"errors", "files", "home", "api", "profiles"},
     "local_service": {"errors", "extras", "files", "home", "profiles.settings", "service_settings"},
     "service_settings": {"errors", "home"},
-    "options": {"api.dates", "api.typed_dates", "completion.words"},
+    "options": {"api.dates", "api.typed_dates", "completion.words", "errors"},
     "time_limit": set(),
     "client_factory": {"api", "terminal", "profiles"},
     "context": {"errors", "api", "client_factory", "terminal", "profiles", "local_service"},

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, tzinfo
 
 from sqlglot import exp
 
-from svcctl.api.suggest import did_you_mean
+from svcctl.api.suggest import among
 from svcctl.service.language import tree
 from svcctl.service.language.dialect import Dialect, write
 from svcctl.service.language.errors import NOWHERE, Place, QueryError, Refused
@@ -29,8 +29,6 @@ EVENTDATE = "eventdate"
 DATED = "(eventdate)"
 """The name of the last column of a dated plan."""
 MAX_COLUMNS = 1000
-MAX_LISTED = 20
-"""Tables that are named where one does not exist."""
 MAX_STEPS = 20
 """Subqueries inside each other; their depth is bounded for the same reason as that of expressions."""
 
@@ -58,7 +56,7 @@ def compile(
     """
     table = catalog.get(query.table)
     if table is None:
-        raise QueryError(f"no table '{query.table}'", query.at, hint=_tables(query.table, catalog))
+        raise QueryError(f"no table '{query.table}'", query.at, hint=among(query.table, catalog, "tables"))
     rows = _Rows.of_table(table, Context(dialect, now, zone), start, end)
     for index, clause in enumerate(query.clauses):
         match clause:
@@ -88,14 +86,6 @@ def compile(
     except Refused as refused:
         raise QueryError(refused.message, query.at, hint=refused.hint) from None
     return plan
-
-
-def _tables(name: str, catalog: Catalog) -> str | None:
-    """The table that was probably meant, and the tables that there are."""
-    shown = sorted(catalog)[:MAX_LISTED]
-    more = len(catalog) - len(shown)
-    listed = f"tables are {', '.join(shown)}{f' and {more} more' if more else ''}" if shown else None
-    return "; ".join(filter(None, (did_you_mean(name, catalog), listed))) or None
 
 
 def _aggregates(clauses: Sequence[tree.Clause], names: Collection[str]) -> dict[tree.Call, None]:

@@ -518,6 +518,13 @@ def test_the_format_of_times_tells_which_column_is_the_time(engine: DuckDBEngine
     assert [column.name for column in engine.table("u").columns] == ["eventdate", "n", "made", "when"]
 
 
+def test_words_are_no_times_whatever_their_format(engine: DuckDBEngine, tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", "when,n\n01/02/2026,1\ninfinity,2\nepoch,3\n")
+    loaded = load(engine, path, "t", time_field="when", time_format="dd/MM/yyyy")
+    assert (loaded.rows, loaded.skipped, loaded.first_skipped) == (1, 2, "line 3: when 'infinity' is not a time")
+    assert loaded.oldest == loaded.newest == at("2026-02-01T00:00:00")
+
+
 def test_an_existing_table_takes_what_fits_and_counts_the_rest(engine: DuckDBEngine, tmp_path: Path) -> None:
     engine.create("t", [CSV_COLUMNS[0], Column("ip", Type.IP4), Column("n", Type.INT4), Column("absent", Type.STR)])
     text = "time,ip,n\n2026-01-01,192.0.2.1,1\n2026-01-01,192.0.2.256,2\n2026-01-01,10.0.0.1,1.5\n2026-01-02,,3\n"

@@ -116,7 +116,8 @@ def as_time(given: Field, zone: str, spec: str | None = None) -> str:
     """A column as a time, by a format of strptime if there is one."""
     value = short(given.stored) if given.type is Type.STR else given.stored
     if spec is not None and given.type is not Type.TIMESTAMP:
-        return f"TRY({in_utc(f'try_strptime({value}::VARCHAR, {literal(spec)})', zone)})"
+        time = in_utc(f"try_strptime({value}::VARCHAR, {literal(spec)})", zone)
+        return f"TRY(CASE WHEN regexp_matches({value}::VARCHAR, '[0-9]') THEN {time} END)"  # infinity has any format
     number = f"TRY_CAST({value} AS DOUBLE)"
     ms = f"CASE WHEN abs({number}) <= {MAX_EPOCH_SECONDS} THEN {number} * 1000 ELSE {number} END"
     epoch = f"epoch_ms(TRY_CAST(round({ms}) AS BIGINT))"

@@ -59,8 +59,7 @@ with Client(sys.argv[1], Bearer("t")) as client, client.query(request) as answer
 """
 DUCKDB_LINES = """
 import duckdb
-lines = "read_csv('/dev/stdin', delim='\\x01', quote='', header=false, columns={'line': 'varchar'})"
-duckdb.sql(f"select count(line->'d') from {lines}").fetchall()
+duckdb.sql("select count(json->'d') from read_ndjson_objects('/dev/stdin')").fetchall()
 """
 COPY = """
 import duckdb, subprocess, sys, time

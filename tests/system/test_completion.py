@@ -116,6 +116,9 @@ def test_fixed_words_are_completed_without_python(prompt: Prompt) -> None:
     prompt.completed("svcctl help job sto", "svcctl help job stop")
     prompt.completed("svcctl profile set prod auth=sig", "svcctl profile set prod auth=signature")
     prompt.completed("svcctl service load --format parq", "svcctl service load --format parquet")
+    prompt.typed_on("svcctl query 'from auth.all wh", "svcctl query 'from auth.all where")
+    prompt.typed_on("svcctl query --from 1h 'from  auth.all  gr", "svcctl query --from 1h 'from  auth.all  group")
+    prompt.offered("svcctl query 'from auth.all ", "where", "select", "group")
     prompt.offered("svcctl job ", "list", "show", "stop", "start", "watch")
     prompt.offered("svcctl query --format j", "json/compact", "json/simple/compact")
     assert prompt.calls() == []

@@ -27,7 +27,8 @@ _svcctl_takes_value() {
 
 _svcctl() {
     local path=svcctl count=0 option= dest= of= options=1 at word cur place kind= argument= meaning prefix=
-    # In a query: a table, and the beginning of a column in a clause that names columns.
+    # In a query: a table and the beginning of a clause, or of a column in a clause that names columns.
+    local clause='^(.*from[[:space:]]+[A-Za-z0-9_.]+[[:space:]]+)([a-z]*)$'
     local columns='^(.*from[[:space:]]+([A-Za-z0-9_.]+)[[:space:]](.*[[:space:]])?(where|select|by)[[:space:]](.*[[:space:],(])?)([A-Za-z0-9_]*)$'
     local -a line=() asked=() words=() found=() meanings=()
 
@@ -91,6 +92,8 @@ _svcctl() {
             words=() prefix=${BASH_REMATCH[1]} cur=${BASH_REMATCH[2]} kind=tables
         elif [[ $cur =~ $columns ]]; then
             words=() prefix=${BASH_REMATCH[1]} of=${BASH_REMATCH[2]} cur=${BASH_REMATCH[6]} kind=language
+        elif [[ $cur =~ $clause ]]; then
+            words=(where select group) prefix=${BASH_REMATCH[1]} cur=${BASH_REMATCH[2]}
         fi
     fi
     [[ $kind == roles || $kind == columns || $kind == language ]] && argument=$of
@@ -126,7 +129,7 @@ _svcctl() {
         case $kind-${meanings[found[0]]} in
         tables-*) COMPREPLY=("$word where" "$word select" "$word group") ;;
         *-function) COMPREPLY=("$word" "$word(") ;;
-        *-keyword) COMPREPLY=("$word" "$word ") ;;
+        -* | *-keyword) COMPREPLY=("$word" "$word ") ;;
         *) COMPREPLY=("$word" "$word,") ;;
         esac
         return

@@ -36,6 +36,7 @@ function __svcctl
     set -l kind ''
     set -l before ''
     set -l follows
+    set -l clauses
     set -l typed ''
     set -l line (commandline -opc)
     set -e line[1]
@@ -100,13 +101,18 @@ function __svcctl
         case query
             set kind
             set typed (string trim -l -c '\'"' -- $cur)
-            # In a query: a table, and the beginning of a column in a clause that names columns.
+            # In a query: a table and the beginning of a clause, or of a column in a clause that names columns.
             if set -l found (string match -r -- '^(.*from\s+([\w.]+)\s(?:.*\s)?(?:where|select|by)\s(?:.*[\s,(])?)\w*$' $typed)
                 set before $found[2]
                 set of $found[3]
                 set words
                 set kind language
                 set follows '' ,
+            else if set -l found (string match -r -- '^(.*from\s+[\w.]+\s+)[a-z]*$' $typed)
+                set before $found[2]
+                set words
+                set clauses where select group
+                set follows '' ' '
             else if set before (string match -r -- '.*from\s+' $typed)
                 set words
                 set kind tables
@@ -123,17 +129,18 @@ function __svcctl
         printf "$before%s\t%s\n" $words
     end
     contains -- "$kind" roles columns language; or set of
+    set -l entries $before$clauses
     if test -n "$kind"
-        set -l entries $before(command svcctl $asked complete $kind $of 2>/dev/null </dev/null)
+        set entries $before(command svcctl $asked complete $kind $of 2>/dev/null </dev/null)
         # Words of the language are many: they are offered once one has begun.
         test "$kind" = language; and test "$typed" = "$before"; and set entries (string match -r -- '.*\t$' $entries)
-        if set -q follows[1]
-            # fish closes the quotes behind a word that is alone: offer it with what may follow.
-            set -l alone (string match -e -r -- "^"(string escape --style=regex -- $typed) $entries)
-            test (count $alone) = 1; and set entries (string replace -r '\t.*' '' -- $alone)$follows
-        end
-        test (count $entries) -gt 0; and printf '%s\n' $entries
     end
+    if set -q follows[1]
+        # fish closes the quotes behind a word that is alone: offer it with what may follow.
+        set -l alone (string match -e -r -- "^"(string escape --style=regex -- $typed) $entries)
+        test (count $alone) = 1; and set entries (string replace -r '\t.*' '' -- $alone)$follows
+    end
+    test (count $entries) -gt 0; and printf '%s\n' $entries
 end
 
 complete -c svcctl -f -a '(__svcctl)'

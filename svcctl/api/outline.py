@@ -77,6 +77,20 @@ def outline(text: str) -> Outline:
     return Outline(table, tuple(clauses))
 
 
+_APART = re.compile(rf"{_TOKEN.pattern}|(?P<apart> \s+ )", re.VERBOSE)
+
+
+def one_line(text: str) -> str:
+    """The same query in one line: without comments, and with one blank for white space outside quotes."""
+    kept: list[str] = []
+    for match in _APART.finditer(text):
+        if match.lastgroup not in (None, "apart"):
+            kept.append(match[0])
+        elif kept and kept[-1] != " ":
+            kept.append(" ")
+    return "".join(kept).rstrip()
+
+
 ALL = "*"
 """Stands for all columns of the table."""
 

@@ -88,6 +88,7 @@ class Journal:
         found = stored(self._storage, self._export.folder)
         if found is None:
             return
+        self._export = replace(self._export, about=self._export.about.begun_as(found.about))
         if found.about.key != self._export.about.key:
             if not found.entries and not found.merged:
                 return  # that export never had anything
@@ -145,7 +146,10 @@ class Journal:
                 f"{self._storage.address(export.manifest)}, which was damaged: it describes this run only"
             )
             found = None
-        if found is None or found.about.key != export.about.key:
+        if found is None:
+            return
+        export = replace(export, about=export.about.begun_as(found.about))
+        if found.about.key != export.about.key:
             return
         self._adopt(found)
         self._export = export = widened(export, self.entries, ())

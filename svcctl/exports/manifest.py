@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
+from svcctl.api.outline import one_line
 from svcctl.api.typed_dates import named_zone
 from svcctl.errors import UsageError
 from svcctl.exports.windows import Window
@@ -29,6 +30,7 @@ class About:
     """What an export asks, of whom, and in which form: two exports with the same share their parts."""
 
     query: str
+    """In one line, without comments."""
     format: str
     window: int
     """Seconds."""
@@ -47,6 +49,11 @@ class About:
         """64 hexadecimal characters that differ whenever a field does."""
         text = json.dumps(asdict(self), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return _sha256(text)
+
+    def begun_as(self, begun: About | None) -> About:
+        """The same export as one that has begun, which earlier versions described with the comments of its query."""
+        same = begun is not None and replace(begun, query=one_line(begun.query)) == self
+        return begun if begun is not None and same else self
 
 
 def difference(one: About, other: About) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -9,13 +10,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from svcctl.api.outline import outline
+from svcctl.api.outline import one_line, outline
 from svcctl.api.query import QueryRequest
 from svcctl.api.typed_dates import named_zone
 from svcctl.errors import SvcctlError, UsageError
 from svcctl.exports.export import Export, folder_of
 from svcctl.exports.formats import format_of
 from svcctl.exports.manifest import About, difference, stored
+from svcctl.exports.moments import moment
 from svcctl.exports.state import State, directory_of
 from svcctl.exports.windows import Target, Window, around, common_length, cut, length_text
 from svcctl.storage.targets import open_target
@@ -134,18 +136,26 @@ def plan(
         )
     options = {"date_format": asked.date_format, "time_zone": asked.time_zone, "most": asked.most}
     about = About(
-        asked.query,
+        one_line(asked.query),
         format.name + compression,
         length,
         asked.service,
         {key: value for key, value in options.items() if value is not None},
     )
+    begun = None if state is None or state.key == about.key else _begun(state, environment)
+
+    def known(about: About) -> About:
+        """The export with the key that its state has, be the manifest there or not."""
+        exact = replace(about, query=asked.query)
+        return exact if state is not None and exact.key == state.key else about.begun_as(begun)
+
+    about = known(about)
     if (clock := _clock(asked, target, about, state, storage, note)) is not None:
-        about = replace(about, options={**about.options, "clock": clock})
+        about = known(replace(about, options={**about.options, "clock": clock}))
         target = replace(target, zone=about.zone)
     if asked.incremental:
         target.check_repeats(length)
-    start, end = _start(asked, state, about, environment), asked.end
+    start, end = _start(asked, state, about, begun), asked.end
     if asked.settled is not None:
         end = min(end, around(asked.settled, length, target.zone).start)
     whole = Window(start, max(start, end))
@@ -172,7 +182,8 @@ def plan(
         overwrite=asked.overwrite,
         kept=KEPT if asked.incremental else None,
     )
-    return export, State(about.key, asked.target, whole.end, length, directory_of(asked.target))
+    since = whole.start if state is None else state.since
+    return export, State(about.key, asked.target, whole.end, length, directory_of(asked.target), since)
 
 
 def _clock(
@@ -189,7 +200,9 @@ def _clock(
     before = state.key if state is not None else None
     if before is None:
         with suppress(SvcctlError):  # the run says what is wrong
-            before = found.about.key if (found := stored(storage, folder_of(target))) is not None else None
+            found = stored(storage, folder_of(target))
+            about = about if found is None else about.begun_as(found.about)
+            before = None if found is None else found.about.key
     if before == about.key:
         note(f"the names of files are in UTC, not in {asked.clock}, as in earlier runs of this export")
         return None
@@ -199,15 +212,16 @@ def _clock(
     return asked.clock
 
 
-def _start(asked: Asked, state: State | None, about: About, environment: Mapping[str, str]) -> int:
+def _start(asked: Asked, state: State | None, about: About, begun: About | None) -> int:
     if state is None:
         if asked.start is None:
             raise UsageError("an export needs the start of its range", hint="give it with --from")
         return asked.start
     if (state.key, state.target) != (about.key, asked.target):
-        what = "another target" if state.key == about.key else _other(state, about, environment)
         raise UsageError(
-            f"the state belongs to an export with {what}", hint="give another name to --state, or the same export"
+            f"the state belongs to an export with {_other(state, about, begun)}",
+            hint=f"give the same export, which 'svcctl export status {shlex.quote(state.target)}' shows, or another "
+            f"name to --state{f' and another path, with --from {moment(state.until)}' if begun else ''}",
         )
     if state.directory not in ("", directory_of(asked.target)):
         raise UsageError(
@@ -217,13 +231,20 @@ def _start(asked: Asked, state: State | None, about: About, environment: Mapping
     return state.until
 
 
-def _other(state: State, about: About, environment: Mapping[str, str]) -> str:
+def _other(state: State, about: About, begun: About | None) -> str:
     """What differs from the export that the state is of, as its manifest describes it."""
+    if state.key == about.key:
+        return "another target"
+    if begun is None:
+        return "another query, format, window or service, or other options"
+    return difference(replace(begun, query=one_line(begun.query)), about)
+
+
+def _begun(state: State, environment: Mapping[str, str]) -> About | None:
+    """The export that a state is of, if its manifest is there."""
     try:
         storage, path = open_target(state.target, environment)
         found = stored(storage, folder_of(Target(path)))
     except SvcctlError:
-        found = None  # this run is refused for its state, whatever else is wrong
-    if found is None or found.about.key != state.key:
-        return "another query, format, window or service, or other options"
-    return difference(found.about, about)
+        return None  # this run is refused for its state, whatever else is wrong
+    return None if found is None or found.about.key != state.key else found.about

@@ -29,7 +29,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 class State:
     """`until` is the epoch second at which the next run starts; `key` is that of the export, `target` where it goes.
 
-    `directory` is the one in which a relative target is; states of earlier versions do not have it.
+    `directory` is the one in which a relative target is, `since` the start of the first run; states of earlier versions
+    do not have them.
     """
 
     key: str
@@ -37,6 +38,7 @@ class State:
     until: int
     window: int
     directory: str = ""
+    since: int | None = None
 
 
 def directory_of(target: str) -> str:
@@ -110,9 +112,8 @@ class States:
     def save(self, name: str, state: State) -> None:
         """Replace the state of a name, on the disk before this returns."""
         path = self.path(name)
-        document = {"version": VERSION, **asdict(state)}
-        if not state.directory:
-            del document["directory"]  # earlier versions do not know it
+        known = {name: value for name, value in asdict(state).items() if value not in ("", None)}
+        document = {"version": VERSION, **known}  # earlier versions know neither directory nor since
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             files.write(path, (json.dumps(document) + "\n").encode())

@@ -8,10 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from svcctl.errors import NotFound, SvcctlError, UsageError
+from svcctl.errors import IncompleteResult, NotFound, SvcctlError, UsageError
 from svcctl.exports.export import folder_of
 from svcctl.exports.journal import sizes_of
 from svcctl.exports.manifest import Entry, Manifest, stored
+from svcctl.exports.moments import moment
 from svcctl.exports.state import State, States, directory_of
 from svcctl.exports.windows import Target, Window
 from svcctl.storage import Storage
@@ -110,19 +111,17 @@ class Found:
 
 
 def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
-    """The export of a state, or the one that goes to a path. NotFound when there is neither."""
+    """The export of a state, or the one that goes to a path. NotFound when there is neither; IncompleteResult when all
+    that a state wrote is gone.
+    """
     state = states.load(name) if name in states.names() else states.that_writes(name)
     target = name if state is None else state.target
     storage, path = open_target(target, environment)
     if state is not None and state.directory not in ("", directory_of(target)):
         storage = Local(Path(state.directory))
     manifest = stored(storage, folder_of(Target(path)))
-    if manifest is None and name in states.names():
-        old = state is not None and not state.directory and directory_of(target)
-        raise NotFound(
-            f"the state '{name}' writes to '{target}', where nothing is exported",
-            hint="its path is relative: ask in the directory in which its export runs" if old else None,
-        )
+    if manifest is None and state is not None and name in states.names():
+        raise _emptied(name, state)
     if manifest is None and (one := _one_file(target, states)) is not None:
         return one
     if manifest is None:
@@ -132,6 +131,21 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
             hint="give the path as it was given to -o" + (f"; the states are: {known}" if known else ""),
         )
     return Found(target, storage, manifest, state)
+
+
+def _emptied(name: str, state: State) -> SvcctlError:
+    """The error where a state has neither files nor a manifest; both are removed together with their folder."""
+    writes = f"the state '{name}' writes to '{state.target}'"
+    if not state.directory and directory_of(state.target):
+        hint = "its path is relative: ask in the directory in which its export runs"
+        return NotFound(f"{writes}, where nothing is exported", hint=hint)
+    if state.since == state.until:
+        return NotFound(f"{writes}, where nothing is exported yet", hint="run the export again")
+    start = "the start of what was there" if state.since is None else moment(state.since)
+    return IncompleteResult(
+        f"{writes}, where all files are gone",
+        hint=f"the same command with --from {start} --to {moment(state.until)} and without --state fetches them again",
+    )
 
 
 def _one_file(path: str, states: States) -> Found | None:

@@ -9,7 +9,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from system.test_example_queries import EXAMPLES
 
-from svcctl.api.outline import Clause, Outline, answer, outline
+from svcctl.api.outline import Clause, Outline, answer, one_line, outline
 from svcctl.service.language import QueryError, parse, tree
 from svcctl.service.language.page import EXAMPLES as PAGE_EXAMPLES
 
@@ -257,3 +257,11 @@ def test_a_long_text_takes_no_longer_than_its_length(piece: str) -> None:
     started = time.process_time()
     outline("from t " + piece * (300_000 // len(piece)))
     assert time.process_time() - started < 5
+
+
+def test_a_query_in_one_line_keeps_what_is_in_quotes() -> None:
+    text = """// the first  line
+from t  // c
+    where a = "b  // c"  ,\t c ->  'x  y' select `a  b`  // end
+"""
+    assert one_line(text) == "from t where a = \"b  // c\" , c -> 'x  y' select `a  b`"

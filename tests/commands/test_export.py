@@ -6,6 +6,8 @@ import gzip
 import io
 import json
 import re
+import shlex
+import shutil
 import signal
 import subprocess
 import time
@@ -623,8 +625,46 @@ def test_a_state_says_what_differs_from_its_export(moved: Moved, changed: tuple[
     assert moved("export", *changed, "--state", "timed", "-o", target) == (
         2,
         f"svcctl: error: the state belongs to an export with {what}\n"
-        "hint: give another name to --state, or the same export\n",
+        f"hint: give the same export, which 'svcctl export status {shlex.quote(target)}' shows, or another name to "
+        "--state and another path, with --from 2024-01-31T02:00:00Z\n",
     )
+
+
+def test_comments_and_white_space_do_not_make_another_query(moved: Moved) -> None:
+    moved.now = START + 2 * 3600
+    asked = ("--from", "2024-01-31", "--state", "timed", "-o", f"{moved.shell.home}/out/{{start:%FT%H}}.csv")
+    assert moved("export", f"// all\n{QUERY}\n  where n >= 0  // most", *asked)[0] == 0
+    moved.now += 3600
+    assert moved("export", f"{QUERY} where n >= 0", *asked)[0] == 0
+    shown = moved.shell("export", "status", "timed").stdout.splitlines()
+    assert (shown[2], shown[-1]) == (f"query,{QUERY} where n >= 0", "next run from,2024-01-31T02:00:00Z")
+
+
+def test_a_state_whose_files_are_all_gone_says_how_to_fetch_them_again(moved: Moved) -> None:
+    moved.now = START + 3 * 3600
+    assert hourly(moved)[0] == 0
+    moved.now += 3600
+    assert hourly(moved)[0] == 0
+    out = moved.shell.home / "out"
+    shutil.rmtree(out)
+    told = (
+        7,
+        f"svcctl: error: the state 'timed' writes to '{out}/{{start:%FT%H}}.csv', where all files are gone\n"
+        "hint: the same command with --from 2024-01-31T00:00:00Z --to 2024-01-31T03:00:00Z and without --state "
+        "fetches them again\n",
+    )
+    assert moved("export", "verify", "timed") == moved("export", "status", "timed") == told
+    path = States(moved.shell.home / "states").path("timed")
+    document = json.loads(path.read_text())
+    del document["since"]  # as an earlier version wrote it
+    path.write_text(json.dumps(document))
+    assert moved("export", "verify", "timed") == (
+        7,
+        told[1].replace("--from 2024-01-31T00:00:00Z", "--from the start of what was there"),
+    )
+    given = ("--from", "2024-01-31T00:00:00Z", "--to", "2024-01-31T03:00:00Z")
+    assert moved("export", QUERY, *given, "-o", f"{out}/{{start:%FT%H}}.csv")[0] == 0
+    assert moved("export", "verify", "timed") == (0, "svcctl: 3 files, 998 bytes: all as they were exported\n")
 
 
 def test_an_end_before_the_start_that_a_state_gives_is_refused(moved: Moved) -> None:

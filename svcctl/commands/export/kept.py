@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from svcctl.commands.export.moments import moment
 from svcctl.completion.words import EXPORTS, Completes
 from svcctl.context import Context
 from svcctl.errors import IncompleteResult
+from svcctl.exports.moments import moment
 from svcctl.options import FormatOpt
 from svcctl.terminal.records import STATUS
 
@@ -85,12 +85,13 @@ def _found(svc: Context, name: str) -> Found:
 
 def _rows(found: Found, there: Sequence[Entry], lost: Sequence[tuple[str, Entry]]) -> Iterator[list[Any]]:
     """The status of an export, as rows of what and value."""
+    from svcctl.api.outline import one_line
     from svcctl.exports.windows import length_text
 
     manifest, gaps = found.manifest, found.gaps()
     length, zone = manifest.about.window, manifest.about.zone
     yield ["target", found.target]
-    yield ["query", " ".join(manifest.about.query.split())]
+    yield ["query", one_line(manifest.about.query)]
     yield ["format", manifest.about.format]
     yield ["service", manifest.about.service]
     yield ["window", length_text(length)]

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from svcctl.commands.export.moments import ends, moment
 from svcctl.context import Context
 from svcctl.errors import IncompleteResult, Locked, SvcctlError, UsageError
+from svcctl.exports.moments import ends, moment
 from svcctl.terminal.records import WINDOWS
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from dataclasses import replace
 from functools import partial
 from queue import Empty, SimpleQueue
 
-from svcctl.errors import CredentialsError, IncompleteResult, Locked, SvcctlError, UsageError
+from svcctl.errors import CredentialsError, IncompleteResult, Locked, SvcctlError, Unavailable, UsageError
 from svcctl.exports.export import Export, Summary
 from svcctl.exports.fetch import Fetched, Stopped, Task
 from svcctl.exports.formats import Part
@@ -87,9 +87,10 @@ class Run:
             lock = self._storage.create(lock_name, overwrite=True)
         except Locked:
             raise Locked(f"another run of the export to {self._export.target.text} is going on") from None
-        except UsageError as error:  # a person knows the target, not the folder beside it
-            message = error.message.replace(self._storage.address(lock_name), self._export.target.text)
-            raise UsageError(message, hint=error.hint) from None
+        except (UsageError, Unavailable) as error:  # a person knows the target, not the folder beside it
+            target = self._storage.address(self._export.target.text)
+            message = error.message.replace(self._storage.address(lock_name), target)
+            raise type(error)(message, hint=error.hint) from None
         try:
             with lock:
                 yield

@@ -119,7 +119,7 @@ class Hdfs(Storage):
         address = self.address(name)
         try:
             if probed and self._probe is not None:
-                self._probe.check()
+                self._check(address)
             yield
         except FileNotFoundError:
             raise
@@ -130,6 +130,20 @@ class Hdfs(Storage):
         except (OSError, RuntimeError, ValueError) as error:  # a NameNode's refusal comes as a RuntimeError
             kind = UsageError if re.search("InvalidPathException|InvalidArgument", str(error)) else Unavailable
             raise kind(f"{address}: {_reason(error)}") from None
+
+    def _check(self, address: str) -> None:
+        """Unavailable when nobody answers where the NameNode should be."""
+        assert self._probe is not None
+        try:
+            self._probe.check()
+        except (FileNotFoundError, FileExistsError, PermissionError):
+            raise
+        except OSError as error:
+            reason = _reason(error).partition(" (os error")[0]
+            raise Unavailable(
+                f"{address}: no connection to {self._url}: {reason}",
+                hint="check host and port of the NameNode, and that it runs",
+            ) from None
 
 
 class _File(Sink):

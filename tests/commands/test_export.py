@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from peers.processes import free_port
 from support.faults import FaultyProxy
 from support.shells import SVCCTL, Shell
 
@@ -691,6 +692,17 @@ def test_an_export_whose_service_is_gone_says_how_it_goes_on(moved: Moved, proxi
     proxied[1].choose = broken(0, 1)
     code, said = hourly(moved, "--retries", "0")
     assert (code, said.splitlines()[1:]) == (6, ["hint: the same command again fetches only what is missing"])
+
+
+def test_a_target_that_does_not_answer_is_named_with_what_to_check(home: Shell) -> None:
+    url = f"hdfs://127.0.0.1:{free_port()}"
+    done = home("export", QUERY, *HOURS, "-o", f"{url}/out/all.csv")
+    assert (done.returncode, done.stderr) == (
+        6,
+        f"svcctl: error: {url}/out/all.csv: no connection to {url}: Connection refused\n"
+        "hint: check host and port of the NameNode, and that it runs; "
+        "the same command again fetches only what is missing\n",
+    )
 
 
 def test_the_figures_of_a_run_are_written_after_a_failure_too(

@@ -17,9 +17,10 @@ The parameters in SETTINGS are passed on to the client library.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -53,6 +54,11 @@ MODES = {"json": OBJECT, "array": ARRAY}
 """How a message is written: as an object, or as the values in the order of the columns."""
 
 
+_MOMENT = re.compile(r" \(after \d+ms in state \w+\)")
+_NO_CONNECTION = re.compile(r"(?:\w+://)?([^/]+)/\S+: (?:Connect to \S+ failed|Failed to resolve '[^']*'): (.*)")
+_UNREACHED = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._RESOLVE)
+
+
 class Kafka(Destination):
     """A topic, written to in one of two ways that `open` chooses by what the broker can do."""
 
@@ -74,6 +80,8 @@ class Kafka(Destination):
         self._bytes = 0
         self._first = 0
         self._trouble = ""
+        self._unreachable: dict[str, str] = {}
+        """The brokers that cannot be reached, each with the reason."""
         self._consumer: Consumer | None = None
         self._producer: Producer | None = None
 
@@ -162,17 +170,36 @@ class Kafka(Destination):
 
     def _note(self, error: KafkaError) -> None:
         """The library reports the reason why an answer does not come here, and not in the exception."""
-        self._trouble = error.str()
+        text = _MOMENT.sub("", error.str())
+        if (found := _NO_CONNECTION.match(text)) is not None:
+            self._unreachable[found[1]] = found[2]
+        elif error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self._trouble = text
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
         try:
             yield
         except _Unanswered as error:
-            raise Unavailable(f"kafka: {self._trouble or error}") from None
+            raise Unavailable(f"kafka: {self._why() or error}") from None
         except KafkaException as error:
-            reason = error.args[0].str() if error.args and isinstance(error.args[0], KafkaError) else str(error)
-            raise Unavailable(f"kafka: {reason}" + (f" ({self._trouble})" if self._trouble else "")) from None
+            known = error.args[0] if error.args and isinstance(error.args[0], KafkaError) else None
+            why = self._why()
+            if known is not None and known.code() in _UNREACHED and why:
+                raise Unavailable(f"kafka: {why}") from None
+            reason = str(error) if known is None else known.str()
+            raise Unavailable(f"kafka: {reason}" + (f" ({why})" if why else "")) from None
+
+    def _why(self) -> str:
+        """Why there is no answer, as far as the library has said."""
+        clients: tuple[Consumer | Producer | None, ...] = (self._consumer, self._producer)
+        for client in clients:
+            if client is not None:
+                with suppress(KafkaException, RuntimeError):
+                    client.poll(0)  # calls `_note` with what it has to say
+        brokers = [f"{broker}: {reason}" for broker, reason in sorted(self._unreachable.items())]
+        self._unreachable.clear()
+        return f"no connection to {'; '.join(brokers)}" if brokers else self._trouble
 
 
 class _Unanswered(Exception):

@@ -1,0 +1,26 @@
+"""HDFS where nobody answers; what it does with a NameNode is in the tests of all storages."""
+
+from __future__ import annotations
+
+import pytest
+from peers.processes import free_port
+
+from svcctl.errors import Unavailable
+from svcctl.storage.hdfs import Hdfs
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [
+        ("127.0.0.1", "Connection refused"),
+        ("nowhere.invalid", "failed to lookup address information: Name or service not known"),
+    ],
+)
+def test_a_namenode_that_nobody_runs_is_named_with_the_reason(host: str, reason: str) -> None:
+    url = f"hdfs://{host}:{free_port()}"
+    with pytest.raises(Unavailable) as caught:
+        Hdfs(url).size("a.csv")
+    assert (caught.value.message, caught.value.hint) == (
+        f"{url}/a.csv: no connection to {url}: {reason}",
+        "check host and port of the NameNode, and that it runs",
+    )

@@ -36,7 +36,7 @@ from svcctl.service.engines.duckdb.lines import shown
 from svcctl.service.engines.duckdb.packed import ENDINGS
 from svcctl.service.engines.duckdb.separated import NOT_UTF8
 from svcctl.service.engines.duckdb.text import LINE, SLASHED
-from svcctl.service.events.readers import FILE_KINDS, FileKind, known_kind, timed, untimed
+from svcctl.service.events.readers import DAY_FIRST, FILE_KINDS, FileKind, day_first, known_kind, timed, untimed
 from svcctl.service.language.types import Column, Type
 
 TIME_NAMES = ("timestamp", "@timestamp", "time", "date", "datetime", "ts")
@@ -368,7 +368,9 @@ def _given(source: Source, format: str | None, spec: str | None) -> GivenFile | 
     if spec is not None and format is None and re.match(timed(written), found[0]):
         format = "log"
     kind = _kind(source, format, found)
-    if spec is not None and kind.name == "log":
+    if spec is None and any(map(day_first, found)):
+        written = DAY_FIRST
+    if written and kind.name == "log":
         return GivenFile(source.path, source.name, kind.name, timed(written), untimed(written), has_format=True)
     entries = (re.match(kind.pattern, line) for line in found) if kind.pattern else ()
     rests = [rest for entry in entries if entry and (rest := entry.string[entry.end() :].strip())]

@@ -41,6 +41,9 @@ _TIME = (
 )
 _BEGINS_TIME = rf"\d{{4}}[-/]\d\d[-/]\d\d[T ]\d\d:|{_DAY} \d\d:"
 
+DAY_FIRST = r"\d{2}/\d{2}/\d{4} \d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?"
+"""A time of the interface at the beginning of a log line; seconds may be missing."""
+
 
 def timed(time: str) -> str:
     """A line that begins with a time, which may be in brackets: `[` or nothing, the time, `]` or nothing, the rest."""
@@ -50,6 +53,11 @@ def timed(time: str) -> str:
 def untimed(time: str) -> str:
     """The beginning of a line without a time."""
     return rf"(?!\[?(?:{time}))"
+
+
+def day_first(line: str) -> object:
+    """Whether a log line begins with the day, the month and the year; before AM or PM that may be the month."""
+    return re.match(rf"\[?{DAY_FIRST}\]?\s+(?!\s|[AP]M\b)", line)
 
 
 _TAG = r"([^\s:\[\]]+)(?:\[([^\]]*)\])?:(?: |$)"
@@ -86,7 +94,9 @@ FILE_KINDS: Mapping[str, FileKind] = {
         FileKind("json", (".json", ".ndjson", ".jsonl"), lambda line: line.startswith("[") or line.strip() == "{"),
         FileKind("parquet", (".parquet", ".pq"), _begins("PAR1")),
         FileKind("access", (), _matches(ACCESS), ACCESS),
-        FileKind("log", (), _matches(timed(_TIME)), timed(_TIME), untimed(_BEGINS_TIME)),
+        FileKind(
+            "log", (), lambda line: re.match(timed(_TIME), line) or day_first(line), timed(_TIME), untimed(_BEGINS_TIME)
+        ),
         FileKind("syslog", (), _matches(_LOOKS_SYSLOG), SYSLOG, "[ \\t]"),
     )
 }

@@ -426,6 +426,29 @@ def test_the_time_of_a_log_line_may_be_that_of_c_and_brackets_may_hold_more(
     ]
 
 
+@pytest.mark.parametrize("format", [None, "log"])
+def test_the_time_of_a_log_line_may_begin_with_the_day(
+    engine: DuckDBEngine, tmp_path: Path, format: str | None
+) -> None:
+    text = "05/11/2026 10:00 one\n  more of one\n[21/11/2026 10:00:01.5]  2, two\n"
+    result = load(engine, written(tmp_path, "app.log", text), "app", format=format, zone="Europe/Berlin", strict=True)
+    assert rows(engine, "app") == [
+        (datetime(2026, 11, 5, 9), "one\n  more of one"),
+        (datetime(2026, 11, 21, 9, 0, 1, 500_000), "2, two"),
+    ]
+    assert result.notes == ()
+    american = written(tmp_path, "us.log", "05/11/2026 10:00:00 one\n11/21/2026 10:00:00 two\n")
+    with pytest.raises(UsageError) as caught:
+        load(engine, american, "us", format=format)
+    assert (caught.value.message, caught.value.hint) == (
+        "us.log could not be read: line 2: eventdate '11/21/2026 10:00:00' has the month first, and such dates are "
+        "read as day/month",
+        "give --time-format 'MM/dd/yyyy HH:mm:ss'; 'dd/MM/yyyy HH:mm:ss' skips such lines",
+    )
+    with pytest.raises(UsageError, match=r"is not (clear|a line that begins with a time)"):
+        load(engine, written(tmp_path, "pm.log", "05/11/2026 10:00:00 PM one\n"), "pm", format=format)
+
+
 @pytest.mark.parametrize(
     ("time_format", "line"),
     [

@@ -40,8 +40,8 @@ BATCH_BYTES = 1 << 26
 class GivenFile:
     """A file to load: its path, and its name in messages; its kind, and the patterns of its entries as of FileKind.
 
-    `rest` is what the pattern leaves of one of the first lines: nobody reads it. A file that `has_format` has times as
-    --time-format describes them.
+    `rest` is what the pattern leaves of one of the first lines: nobody reads it. A log that `has_format` has times as
+    --time-format describes them, or with the day first, which are read as those of other files are.
     """
 
     path: Path

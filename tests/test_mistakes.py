@@ -80,6 +80,7 @@ SEE = "see 'svcctl query --help'"
         ("job strat x", "no such command 'strat'\nhint: see 'svcctl job --help'"),
         ("service rest", "no such command 'rest'\nhint: see 'svcctl service --help'"),
         ("help job nope", "no such command 'nope'\nhint: see 'svcctl job --help'"),
+        ("help percentil", "no help topic or command 'percentil'\nhint: did you mean 'svcctl help percentile'?"),
         ("help date", "no help topic or command 'date'\nhint: did you mean 'svcctl help dates'?"),
         (
             "help CRON",

@@ -89,7 +89,7 @@ _LONG = re.compile(r"-?(\d{1,4})\s*(mo|mon|month|y|yr|year)s?(?:\s+ago)?", re.AS
 _WHOLE = re.compile(r"(?:last|past|previous|this) (month|year)", re.ASCII)
 _LAST = re.compile(r"^(?:last|past) (?=(?:second|minute|hour|day|week|month|year)$)")
 _FRACTION = re.compile(r"(\d{1,6}\.\d{1,3})([wdh])", re.ASCII)
-_SNAPPED = re.compile(r"(?:now|-?(\d+)d)?@d", re.ASCII)
+_SNAPPED = re.compile(r"(?:now)?(?:-?(\d+)d)?@d|today-(\d+)d(?:ays?)?", re.ASCII)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NAMED_MONTH = re.compile(
     rf"(?:(\d{{1,2}})[ -]({'|'.join(_MONTHS)})[a-z]*|({'|'.join(_MONTHS)})[a-z]* (\d{{1,2}}))"
@@ -253,6 +253,7 @@ def _hint(text: str) -> str:
     if said := _in_order(text):
         return said
     folded = re.sub(r"^[-+]|^(?:last|past) (?=\d)", "", text.casefold())
+    folded = re.sub(r"^(last|past|previous|this)[-_]?(?=[a-z])", r"\1 ", folded)
     if match := _WHOLE.fullmatch(folded):
         end = "2024-02" if match[1] == "month" else "2025-01"
         return f"name it: --from 2024-01 --to {end} is a {match[1]}, for example"
@@ -268,8 +269,9 @@ def _hint(text: str) -> str:
         return f"lengths are in w, d, h, m and s: {days * int(match[1])}d, for example"
     if folded == "midnight":
         return "write today"
-    if match := _SNAPPED.fullmatch(folded):
-        return f"write {match[1]}ad" if match[1] else "write today"
+    if match := _SNAPPED.fullmatch(close):
+        count = match[1] or match[2]
+        return f"write {count}ad" if count else "write today"
     if (match := _NAMED_MONTH.fullmatch(folded)) and (said := _with_named_month(match)):
         return said
     if (match := _NAMED_MONTH.fullmatch(f"{folded} 2024")) and (said := _with_named_month(match)):

@@ -48,4 +48,6 @@ def _nearest(topic: str) -> str:
     if topics := pages.holding(topic):
         found = " and ".join(f"'svcctl help {one}'" for one in topics[:2])
         return f"{topic} is in {found}"
+    if near := nearest(topic, pages.functions()):
+        return f"did you mean 'svcctl help {near}'?"
     return "'svcctl help' lists the topics, 'svcctl --help' the commands"

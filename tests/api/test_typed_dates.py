@@ -122,6 +122,11 @@ FORMS = (
         ("+2h", "'+2h' is not a valid date", "write 2h"),
         ("1.5h", "'1.5h' is not a valid date", "write 90m"),
         ("midnight", "'midnight' is not a valid date", "write today"),
+        ("now-1d@d", "'now-1d@d' is not a valid date", "write 1ad"),
+        ("today-1d", "'today-1d' is not a valid date", "write 1ad"),
+        ("today - 2 days", "'today - 2 days' is not a valid date", "write 2ad"),
+        ("lastweek", "'lastweek' is not a valid date", "write 1w"),
+        ("lastMonday", "'lastMonday' is not a valid date", "count the days: 3ad is midnight three days ago"),
         ("last hour", "'last hour' is not a valid date", "write 1h"),
         (
             "last month",

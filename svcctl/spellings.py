@@ -65,6 +65,7 @@ ANSWERED: Mapping[str, tuple[str, str]] = {
         ("--where", "--filter", "--select", "--group-by"),
         ("--from", "that is part of the query: 'from TABLE where … group by … select …'"),
     ),
+    "--var": ("--file", "only 'svcctl query' and 'svcctl export' have --var; keep a query with {{…}} in a file"),
     "--last": ("--from", "use --from, such as --from 1h"),
     "--range": ("--from", "use --from and --to"),
     "--watch": ("--every", "use --every 10s"),

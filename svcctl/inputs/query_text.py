@@ -47,8 +47,13 @@ def given(text: str | None, file: Path | None, query_id: str | None, var: Sequen
     """The query's text with its variables filled in; None where a saved query is run instead."""
     if query_id is None:
         return fill(read(text, file), var)
-    if text is not None or file is not None or var:
-        raise UsageError("--query-id runs a saved query unchanged", hint="leave out the text, --file and --var")
+    if var:
+        raise UsageError(
+            "--query-id runs a saved query, which has no variables",
+            hint=f"keep the query in a file: svcctl query -F FILE --var {var[0]}",
+        )
+    if text is not None or file is not None:
+        raise UsageError("--query-id runs a saved query unchanged", hint="leave out the text and --file")
     return None
 
 

@@ -16,6 +16,7 @@ from svcctl.errors import NotFound, Place, ServiceError, UsageError
 from svcctl.service.schema import queries
 from svcctl.service.store import Store, replace
 
+_VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -43,7 +44,10 @@ def get(store: Store, id: str) -> SavedQuery:
 
 
 def put(store: Store, query: SavedQuery) -> None:
-    """Save a query, or replace the one with its ID. ServiceError with the place of a syntax error."""
+    """Save a query, or replace the one with its ID. ServiceError with the place of a syntax error.
+
+    UsageError when it has a variable, which only `svcctl query` and `svcctl export` fill in.
+    """
     # Imported here because the parser takes longer to load than listing or deleting a query takes.
     from svcctl.service.language import QueryError, parse
 
@@ -55,6 +59,11 @@ def put(store: Store, query: SavedQuery) -> None:
     try:
         parse(query.text)
     except QueryError as error:
+        if variable := _VARIABLE.match(query.text.split("\n")[error.line - 1], error.column - 1):
+            raise UsageError(
+                f"a saved query has no variables such as {variable[0]}",
+                hint=f"keep the query in a file: svcctl query -F FILE --var {variable[1]}=…",
+            ) from None
         raise ServiceError(str(error), place=Place(error.line, error.column), query=query.text) from None
     with store.transaction() as connection:
         replace(connection, queries, id=query.id, text=query.text)

@@ -85,14 +85,45 @@ def test_an_id_is_a_word(service: Shell, id: str) -> None:
     )
 
 
-@pytest.mark.parametrize("extra", [("from sample",), ("-F", "some.q"), ("--var", "a=b")])
-def test_a_saved_query_takes_neither_text_nor_variables(service: Shell, extra: tuple[str, ...]) -> None:
-    done = service("query", "--query-id", "names", *DAY, *extra)
-    assert (done.returncode, done.stdout, done.stderr) == (
-        2,
-        "",
-        "svcctl: error: --query-id runs a saved query unchanged\nhint: leave out the text, --file and --var\n",
-    )
+SAVE = ("service", "queries", "set", "errors", "from sample\nwhere n >= {{min}}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        (
+            ("query", "--query-id", "names", *DAY, "from sample"),
+            "--query-id runs a saved query unchanged",
+            "leave out the text and --file",
+        ),
+        (
+            ("query", "--query-id", "names", *DAY, "-F", "some.q"),
+            "--query-id runs a saved query unchanged",
+            "leave out the text and --file",
+        ),
+        (
+            ("query", "--query-id", "names", *DAY, "--var", "a=b"),
+            "--query-id runs a saved query, which has no variables",
+            "keep the query in a file: svcctl query -F FILE --var a=b",
+        ),
+        (
+            SAVE,
+            "a saved query has no variables such as {{min}}",
+            "keep the query in a file: svcctl query -F FILE --var min=…",
+        ),
+        (
+            (*SAVE, "--var", "min=5"),
+            "no such option: --var",
+            "only 'svcctl query' and 'svcctl export' have --var; keep a query with {{…}} in a file; "
+            "see 'svcctl service queries set --help'",
+        ),
+    ],
+)
+def test_a_saved_query_takes_neither_text_nor_variables(
+    service: Shell, arguments: tuple[str, ...], message: str, hint: str
+) -> None:
+    done = service(*arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"svcctl: error: {message}\nhint: {hint}\n")
 
 
 @pytest.mark.parametrize(

@@ -161,10 +161,10 @@ def test_the_zone_moves_the_time_axis_and_a_new_day_is_dated() -> None:
     ]
 
 
-def test_one_bucket_is_a_dot() -> None:
+def test_one_bucket_is_a_sign() -> None:
     assert bare(draw([TIMES[0], TIMES[2]], [(START, 5.0)], FANCY).lines) == [
         "n by eventdate",
-        "5┤⠁",
+        "5┤●",
         *[" │"] * 6,
         "0┤",
         " └┬" + "─" * 37,
@@ -196,11 +196,11 @@ def test_a_line_spans_the_range_asked_for_with_gaps_and_marks_what_the_range_or_
     assert draw([TIMES[0], TIMES[2]], GAP_ROWS, style).lines == [
         "n by eventdate",
         "○ not a whole period: the range cuts it",
-        "4┤      ⠁",
+        "4┤      ●",
         " │",
         " │○",
         " │",
-        "2┤                       ⠠",
+        "2┤                       ●",
         " │",
         " │                             ○",
         " │",

@@ -50,11 +50,14 @@ def lines(chart: Rows) -> Chart:
     cut = False
     for index, each in enumerate(series.values()):
         whole = [point for point in each if not chart.cuts(point[0])]
-        for point in whole:
-            grid.line(point, point, index)
+        alone = dict.fromkeys(whole)
         for earlier, later in pairwise(whole):
             if 0 < later[0] - earlier[0] <= period:
                 grid.line(earlier, later, index)
+                alone.pop(earlier, None)
+                alone.pop(later, None)
+        for point in alone:  # one dot would hardly be seen
+            grid.sign(point, MARKERS[glyphs][index], index)
         if len(series) > 1:
             grid.mark(whole, MARKERS[glyphs][index], index)
         for point in each:

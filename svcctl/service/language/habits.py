@@ -144,7 +144,7 @@ HABITS = (
         lambda _: "a condition has no name: what has one belongs to the select before it",
     ),
     _row(
-        rf"([\w.`]+)\s*(!?)=\s*(?P<at>([a-z_]\w*\*))\s*(?:$|\b(?:{'|'.join(_CLAUSES)})\b)",
+        rf"([\w.`]+)\s*(!?)=\s*(?P<at>(\*?[a-z_]\w*\*|\*[a-z_]\w*))\s*(?:$|[,)]|\b(?:and|or|{'|'.join(_CLAUSES)})\b)",
         lambda name, sign, _, glob: f'write {"not (" * bool(sign)}{name} ~ nameglob("{glob}"){")" * bool(sign)}',
     ),
     _row(r"(?:([\w.`]+)\s+)?\b(?P<at>(?:not\s+)?ilike)\b(?:\s*([\"'] *[\"']))?", _ilike),
@@ -237,7 +237,10 @@ HABITS = (
         _spaced,
     ),
     # last, since much can follow a comparison
-    _row(r"(?:=|->>?|~)\s*(?P<at>[^\s\"'`(){},=<>~\d][^\s\"'`(){},=<>~]*)", _quoted),
+    _row(
+        r"(?:=|->>?|~)\s*(?P<at>[^\s\"'`(){},=<>~\d][^\s\"'`(){},=<>~]*)",
+        lambda text: f'write ~ nameglob("{text}")' if "*" in text else _quoted(text),
+    ),
     _row(r"(?<=[\w`])(?P<at>\.)(?:[a-z_]\w*\.)*([a-z_]\w*)\b(?!\s*\()", lambda _, name: _member(name)),
 )
 

@@ -144,6 +144,9 @@ ANSWERS = {
     ),
     "from t where user = emil* limit 1": ("emil* limit", 'write user ~ nameglob("emil*")'),
     "from t where user != emil* select a": ("emil* select", 'write not (user ~ nameglob("emil*"))'),
+    "from t where user = emil* and b": ("emil* and", 'write user ~ nameglob("emil*")'),
+    "from t where user = *emil*, b": ("*", 'write user ~ nameglob("*emil*")'),
+    "from t where a = /cart*": ("/", 'write ~ nameglob("/cart*")'),
     "from t where user = emil*": ("emil", 'write user ~ nameglob("emil*")'),
     "from t where a = ann.2": ("ann.", f'text is in quotes: "ann.2"{QUOTES}'),
 }

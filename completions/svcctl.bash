@@ -160,9 +160,6 @@ _svcctl_place() {
     'svcctl service load --format' | 'svcctl service load -f' | 'svcctl service load --output-format')
         words=(csv tsv ndjson json parquet access log syslog)
         ;;
-    'svcctl service drop 0')
-        kind=loaded
-        ;;
     'svcctl service compact -')
         words=(--tables --keep --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
@@ -279,6 +276,9 @@ _svcctl_place() {
         ;;
     'svcctl profile set '*)
         words=('base_url=' 'socket=' 'auth=signature' 'auth=token' 'auth=jwt' 'api_key=' 'api_secret=-' 'api_secret_file=' 'api_secret_command=' 'token=-' 'token_file=' 'token_command=' 'provisioning_url=' 'ca_bundle=' 'timeout=' 'retries=' 'format=' 'time_zone=' 'date_format=' 'headers.apikey=' 'headers.sign=' 'headers.timestamp=' 'headers.reseller_apikey=' 'paths.query=' 'paths.job=' 'paths.jobs=' 'paths.domain=')
+        ;;
+    'svcctl service drop '*)
+        kind=loaded
         ;;
     esac
 }

@@ -32,6 +32,12 @@ PLAINER = (
 TAKE_A_QUERY = ("svcctl query", "svcctl export", "svcctl service queries set")
 """Commands that get too many arguments when a query has no quotes."""
 
+GIVEN_BY_OPTIONS = {
+    "svcctl service accounts key": "give --domain NAME or --reseller NAME",
+    "svcctl role create": "give --name {}",
+}
+"""How to give what a command does not take as an argument."""
+
 EXAMPLES = {
     "DATE": "1h, 7d or 2024-01-31",
     "S": "30",
@@ -75,9 +81,9 @@ def explained(error: typer.TyperException) -> UsageError:
             hints.insert(0, f"--tail takes no number; the last rows: --sort eventdate:desc --top {count}")
         else:
             hints.insert(0, f"put the query in single quotes: {context.command_path} 'from …'")
-    if message.startswith("unexpected argument") and context.command_path == "svcctl service accounts key":
-        hints.insert(0, "give --domain NAME or --reseller NAME")
     words = message.removeprefix("unexpected argument: ")
+    if message.startswith("unexpected argument") and context.command_path in GIVEN_BY_OPTIONS:
+        hints.insert(0, GIVEN_BY_OPTIONS[context.command_path].format(shlex.quote(words)))
     if words != message and context.info_name == "list" and "show" in context.parent.command.commands:
         hints.insert(0, f"use: {context.parent.command_path} show {words}")
     if message.startswith("missing ") and (parameter := getattr(error, "param", None)) is not None:

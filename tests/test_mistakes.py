@@ -131,6 +131,10 @@ SEE = "see 'svcctl query --help'"
         ("query Q --timeout x", "--timeout 'x' is not a number\nhint: see 'svcctl --help'"),
         ("export Q --workers 99", "--workers 99 is not between 1 and 64\nhint: see 'svcctl export --help'"),
         ("query --chart=1 Q", f"--chart takes no value\nhint: {SEE}"),
+        (
+            "role create acme Admins",
+            "unexpected argument: Admins\nhint: give --name Admins; see 'svcctl role create --help'",
+        ),
         ("job list a", "unexpected argument: a\nhint: use: svcctl job show a; see 'svcctl job list --help'"),
         (
             "api GET",

@@ -56,7 +56,10 @@ def list_(
     """List the domains"""
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)
-    svc.output.records(DOMAINS, svc.client.domains(), chosen, selected(columns, sort, top, no_header))
+    domains = svc.client.domains()
+    svc.output.records(DOMAINS, domains, chosen, selected(columns, sort, top, no_header))
+    if not domains and not chosen.raw:
+        svc.diagnostics.done("no domains")
 
 
 @_app.command()

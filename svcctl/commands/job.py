@@ -23,7 +23,7 @@ from svcctl.context import Context
 from svcctl.errors import Conflict, NotFound, ServiceError, Unavailable, UsageError
 from svcctl.inputs import job_ids, text
 from svcctl.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt, max_time_option
-from svcctl.terminal.records import JOB, JOBS, WATCHED, Listing
+from svcctl.terminal.records import JOB, JOBS, WATCHED, Listing, counted
 from svcctl.terminal.selection import ALL, Selection, selected
 from svcctl.terminal.visible import visible
 from svcctl.time_limit import time_limit
@@ -120,6 +120,8 @@ def list_(
             svc.output.text(seen.job.id)
         return
     svc.output.records(JOBS, listed if chosen.raw else failing_first(listed), chosen, selection)
+    if not jobs and not chosen.raw:
+        svc.diagnostics.done(f"none of {counted(len(every), 'job')}" if every else "no jobs")
 
 
 @_app.command()

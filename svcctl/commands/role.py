@@ -80,7 +80,10 @@ def list_(
     """List the roles of a domain"""
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)
-    svc.output.records(ROLES, svc.client.roles(domain), chosen, selected(columns, sort, top, no_header))
+    roles = svc.client.roles(domain)
+    svc.output.records(ROLES, roles, chosen, selected(columns, sort, top, no_header))
+    if not roles and not chosen.raw:
+        svc.diagnostics.done(f"no roles in {domain}")
 
 
 @_app.command()

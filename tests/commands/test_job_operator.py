@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 
+import httpx
 import pytest
 from support.reseller import KEY, SECRET, Done, Machine, Reseller, command_line
 
@@ -196,6 +197,17 @@ def test_a_command_that_changes_a_job_wants_more_than_a_few_characters_of_its_id
             f"hint: give at least 4 characters, or the ID: {COMPLETED}\n"
         )
     assert job("show", "caf").code == 0
+
+
+def test_a_list_without_rows_says_so_on_a_terminal(job: Reseller, reseller: Reseller) -> None:
+    assert job("list", "--status", "REMOVED", "-f", "table", terminal=True).stderr == "svcctl: none of 4 jobs\n"
+    for arguments, stderr in (
+        (["domain", "list", "-f", "table"], "svcctl: no domains\n"),
+        (["job", "list", "-f", "table"], "svcctl: no jobs\n"),
+        (["job", "list", "-f", "csv"], ""),
+    ):
+        done = reseller(*arguments, terminal=True, answer=lambda _: httpx.Response(200, json=[]))
+        assert (done.code, done.stderr) == (0, stderr)
 
 
 def test_a_failing_job_that_is_stopped_says_why_it_failed_until_it_is_started(job: Reseller) -> None:

@@ -69,7 +69,7 @@ IntoOpt = Annotated[
 IdOpt = Annotated[
     str | None, typer.Option("--id", metavar="ID", help="Load nothing if the table has a load of this ID.")
 ]
-TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="Table to drop."), Completes("loaded")]
+TablesArg = Annotated[list[str], typer.Argument(metavar="TABLE…", help="Tables to drop."), Completes("loaded")]
 
 OLD = int(datetime(1990, 1, 1, tzinfo=UTC).timestamp() * 1000)
 """Epoch milliseconds; earlier dates are more often numbers read as dates than events."""
@@ -166,20 +166,24 @@ def _query(svc: Context, loaded: Loaded) -> str:
     return f"svcctl {profile}query 'from {loaded.table}' --from {oldest:%Y-%m-%d} --to {to}"
 
 
-def drop(ctx: typer.Context, table: TableArg, yes: YesOpt = False) -> None:
-    """Drop a table of the local service and its events
+def drop(ctx: typer.Context, tables: TablesArg, yes: YesOpt = False) -> None:
+    """Drop tables of the local service and their events
 
-    Jobs on the table stop with an error; other jobs and queries are not affected.
+    Jobs on such a table stop with an error; other jobs and queries are not affected.
     """
     from svcctl.api import own_service
 
     svc: Context = ctx.obj
     client = svc.with_flags(profile=LOCAL).client
-    found = own_service.table(client, table)
-    if not yes and not found.live:  # the service refuses to drop what it writes itself
-        svc.ask(f"Drop {_described(found)}?")
-    dropped = own_service.drop(client, table)
-    svc.diagnostics.note(f"dropped {_described(dropped)}")
+
+    def dropped(table: str) -> Extent:
+        found = own_service.table(client, table)
+        if not yes and not found.live:  # the service refuses to drop what it writes itself
+            svc.ask(f"Drop {_described(found)}?")
+        return own_service.drop(client, table)
+
+    for one in svc.diagnostics.each(tables, dropped):
+        svc.diagnostics.note(f"dropped {_described(one)}")
 
 
 def _described(table: Extent) -> str:

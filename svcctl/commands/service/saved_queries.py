@@ -44,7 +44,10 @@ def list_(
     from svcctl.service.queries import saved
 
     chosen = svc.format(format, lists=True)
-    svc.output.records(SAVED_QUERIES, saved.listed(store), chosen, selected(columns, sort, top, no_header))
+    queries = saved.listed(store)
+    svc.output.records(SAVED_QUERIES, queries, chosen, selected(columns, sort, top, no_header))
+    if not queries and not chosen.raw:
+        svc.diagnostics.done("no saved queries")
 
 
 @app.command()

@@ -415,6 +415,18 @@ def test_drop_says_what_goes_and_asks(own: Own) -> None:
     assert unattended.stderr == f"svcctl: error: this needs confirmation: Drop {about}?\nhint: add --yes\n"
     assert own("service", "drop", "t", "--yes").stderr == f"svcctl: dropped {about}\n"
     assert dict(own.engine.tables()) == {}
+    for table in "uv":
+        loaded(own, own.file("a.csv", CSV), table=table)
+    several = own("service", "drop", "u", "t", "v", answers=["y", "y"])
+    assert (several.code, [line.split(" (code")[0] for line in several.stderr.splitlines()]) == (
+        4,
+        [
+            f"svcctl: dropped u: 2 events, {RANGE}, in 1 saved query (other)",
+            "svcctl: error: no table 't'",
+            *[line for line in several.stderr.splitlines() if line.startswith("hint")],
+            f"svcctl: dropped v: 2 events, {RANGE}",
+        ],
+    )
     gone = own("service", "drop", "t", "-y")
     assert (gone.code, gone.stderr.split(" (code")[0]) == (4, "svcctl: error: no table 't'")
 

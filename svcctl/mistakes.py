@@ -83,7 +83,8 @@ def explained(error: typer.TyperException) -> UsageError:
             hints.insert(0, f"put the query in single quotes: {context.command_path} 'from …'")
     words = message.removeprefix("unexpected argument: ")
     if message.startswith("unexpected argument") and context.command_path in GIVEN_BY_OPTIONS:
-        hints.insert(0, GIVEN_BY_OPTIONS[context.command_path].format(shlex.quote(words)))
+        value = "NAME" if words == message else shlex.quote(words)
+        hints.insert(0, GIVEN_BY_OPTIONS[context.command_path].format(value))
     if words != message and context.info_name == "list" and "show" in context.parent.command.commands:
         hints.insert(0, f"use: {context.parent.command_path} show {words}")
     if message.startswith("missing ") and (parameter := getattr(error, "param", None)) is not None:

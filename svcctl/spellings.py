@@ -86,7 +86,7 @@ ANSWERED: Mapping[str, tuple[str, str]] = {
     "--api-secret": ("", _CONNECTION),
     "--token": ("", _CONNECTION),
 }
-"""Options that no command has: the option that a command must have for the answer to help (or none), and the answer."""
+"""Options that a command lacks: the option that it must have for the answer to help (or none), and the answer."""
 
 FORMATS: Mapping[str, str] = {
     "jsonl": "ndjson",

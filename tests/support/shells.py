@@ -14,6 +14,8 @@ from support.spark import sail, shared, spark
 
 TESTED = os.environ.get("SVCCTL_TEST_ENGINE", "duckdb")
 """The engine that the tests of services and of the interface run on: duckdb, lake, sail or spark."""
+OWN_FILE = {"SVCCTL_TABLES": "", "SVCCTL_ENGINE": ""}
+"""The settings of a service that keeps its tables itself, whatever TESTED is."""
 SVCCTL = [sys.executable, "-m", "svcctl"]
 
 

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.shells import Shell
+from support.shells import OWN_FILE, Shell
 
 from svcctl import local_service
 
@@ -108,7 +108,8 @@ def test_a_crash_leaves_nothing_that_blocks_the_next_start(shell: Shell) -> None
     shell("service", "stop")
 
 
-def test_reset_forgets_events_and_asks_first(shell: Shell) -> None:
+def test_reset_forgets_events_and_asks_first(tmp_path: Path) -> None:
+    shell = Shell(tmp_path, OWN_FILE)
     shell("service", "load", "-", "--table", "kept", "--format", "csv", stdin="eventdate,n\n2024-01-31 10:00:00,1\n")
     refused = shell("service", "reset")
     assert (refused.returncode, refused.stderr) == (
@@ -178,7 +179,7 @@ def test_serve_listens_on_tcp_until_it_is_told_to_stop(shell: Shell) -> None:
 
 
 def test_a_service_in_the_foreground_says_what_it_does_and_is_stopped_like_any_other(tmp_path: Path) -> None:
-    shell = Shell(tmp_path, {"SVCCTL_DEMO_DAYS": "6"})
+    shell = Shell(tmp_path, {**OWN_FILE, "SVCCTL_DEMO_DAYS": "6"})
     process = shell.start("service", "serve", "--listen", "[::1]:0", stderr=subprocess.PIPE)
     assert process.stderr is not None
     said = [process.stderr.readline().decode() for _ in range(2)]

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.shells import Shell
+from support.shells import OWN_FILE, Shell
 
 EVENTS = "eventdate,n\n2024-01-01T00:00:00Z,1\n2024-01-02T00:00:00Z,2\n"
 LOADED = "svcctl: loaded 2 events into web.a, from 2024-01-01 00:00:00 to 2024-01-02 00:00:00 (UTC)\n"
@@ -16,7 +16,7 @@ QUERY = ("query", "from web.a select n", "--from", "2024-01-01", "--to", "2024-0
 @pytest.fixture
 def shared(tmp_path: Path) -> Shell:
     """A shell whose service, once it starts, has its tables in a folder."""
-    shell = Shell(tmp_path, {"SVCCTL_TABLES": "tables", "SVCCTL_DEMO_DAYS": "0"})
+    shell = Shell(tmp_path, {**OWN_FILE, "SVCCTL_TABLES": "tables", "SVCCTL_DEMO_DAYS": "0"})
     (shell.home / "a.csv").write_text(EVENTS, encoding="utf-8")
     return shell
 
@@ -99,7 +99,7 @@ def test_tables_of_a_folder_are_loaded_with_and_without_a_service_compacted_and_
 )
 def test_what_cannot_be_done_with_a_folder_is_refused(shell: Shell, arguments: tuple[str, ...], message: str) -> None:
     (shell.home / "a.csv").write_text(EVENTS, encoding="utf-8")
-    shell = Shell(shell.home, {"SVCCTL_DEMO_DAYS": "0"})
+    shell = Shell(shell.home, {**OWN_FILE, "SVCCTL_DEMO_DAYS": "0"})
     refused = shell("service", *arguments)
     said = [line for line in refused.stderr.splitlines() if line.startswith("svcctl")]
     assert (refused.returncode, said) == (

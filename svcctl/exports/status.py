@@ -120,7 +120,7 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
     if state is not None and state.directory not in ("", directory_of(target)):
         storage = Local(Path(state.directory))
     manifest = stored(storage, folder_of(Target(path)))
-    if manifest is None and state is not None and name in states.names():
+    if manifest is None and state is not None:
         raise _emptied(name, state)
     if manifest is None and (one := _one_file(target, states)) is not None:
         return one
@@ -135,7 +135,8 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
 
 def _emptied(name: str, state: State) -> SvcctlError:
     """The error where a state has neither files nor a manifest; both are removed together with their folder."""
-    writes = f"the state '{name}' writes to '{state.target}'"
+    known = "a state" if name == state.target else f"the state '{name}'"
+    writes = f"{known} writes to '{state.target}'"
     if not state.directory and directory_of(state.target):
         hint = "its path is relative: ask in the directory in which its export runs"
         return NotFound(f"{writes}, where nothing is exported", hint=hint)

@@ -655,6 +655,8 @@ def test_a_state_whose_files_are_all_gone_says_how_to_fetch_them_again(moved: Mo
         "fetches them again\n",
     )
     assert moved("export", "verify", "timed") == moved("export", "status", "timed") == told
+    by_path = moved("export", "verify", f"{out}/{{start:%FT%H}}.csv")
+    assert by_path == (7, told[1].replace("the state 'timed'", "a state"))
     path = States(moved.shell.home / "states").path("timed")
     document = json.loads(path.read_text())
     del document["since"]  # as an earlier version wrote it

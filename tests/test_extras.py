@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from importlib.metadata import packages_distributions
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from support.shells import Shell
 
 from svcctl import extras
 from svcctl.errors import MissingExtra
@@ -34,3 +37,46 @@ def test_a_missing_extra_names_the_feature_and_what_to_install(monkeypatch: pyte
         extras.need("s3", "the destination s3")
     assert caught.value.message == "the destination s3 needs packages that are not installed"
     assert caught.value.hint == "install them with: pip install 'svcctl[s3]' (in a clone: pip install '.[s3]')"
+
+
+ONLY = """
+import sys
+from importlib.machinery import PathFinder
+
+class Installed(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name in {absent!r} else super().find_spec(name, path, target)
+
+sys.meta_path = [Installed if finder is PathFinder else finder for finder in sys.meta_path]
+"""
+"""What Python runs at its start so that it finds only some of the packages that are installed."""
+
+
+def required(distribution: str, extra: str = "") -> set[str]:
+    """The distributions that one installs, with itself; names as pip compares them."""
+    found = {distribution}
+    for text in requires(distribution) or ():
+        one = Requirement(text)
+        if (one.marker is None or one.marker.evaluate({"extra": extra})) and (name := canonicalize_name(one.name)):
+            found |= required(name, next(iter(one.extras), "")) if name not in found else set()
+    return found
+
+
+def test_the_local_service_needs_no_packages_but_those_of_its_extra(tmp_path: Path) -> None:
+    present = required("svcctl", "service")
+    absent = {
+        package
+        for package, distributions in packages_distributions().items()
+        if not {canonicalize_name(distribution) for distribution in distributions} & present
+    }
+    assert {"deltalake", "pyspark", "psycopg", "pytest"} <= absent
+    (tmp_path / "sitecustomize.py").write_text(ONLY.format(absent=absent), encoding="utf-8")
+    shell = Shell(tmp_path, {"PYTHONPATH": str(tmp_path)})
+    try:
+        done = shell("query", "from auth.all group select count() > 0 as found", "--from", "1d", "-f", "csv")
+        assert (done.stdout, done.returncode) == ("found\ntrue\n", 0), done.stderr
+        done = shell("service", "load", "-", "--table", "web", "--tables", str(tmp_path / "tables"), stdin="time,a\n")
+        assert "pip install 'svcctl[lake]'" in done.stderr
+    finally:
+        shell("service", "stop")

@@ -11,11 +11,9 @@ import pyarrow.compute as pc
 
 from svcctl.errors import ServiceError, SvcctlError, UsageError
 from svcctl.service.engines.duckdb.statement import Statement
+from svcctl.service.engines.duckdb.text import ARRIVED
 from svcctl.service.engines.lake.layout import stored
 from svcctl.service.language.types import Column, Type
-
-ARRIVED = "(arrived)"
-"""The column that numbers rows while they are sorted, so that those of one date stay as they came."""
 
 
 def arranged(

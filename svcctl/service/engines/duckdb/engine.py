@@ -25,13 +25,12 @@ from sqlglot import exp
 from svcctl.errors import NotFound, UsageError
 from svcctl.service.engines import ROWS_PER_BATCH, AlreadyLoaded, Extent, Mark, check_table
 from svcctl.service.engines.duckdb import positions
-from svcctl.service.engines.duckdb.arranging import ARRIVED
 from svcctl.service.engines.duckdb.arriving import Arriving
 from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
 from svcctl.service.engines.duckdb.opening import SCHEMA, open_file, readable
 from svcctl.service.engines.duckdb.reading import Reading
 from svcctl.service.engines.duckdb.statement import Statement, explained
-from svcctl.service.engines.duckdb.text import SQL_TYPES, TYPES, quote
+from svcctl.service.engines.duckdb.text import ARRIVED, SQL_TYPES, TYPES, quote
 from svcctl.service.language.dialect import write
 from svcctl.service.language.types import Column, Plan, Table, Type
 

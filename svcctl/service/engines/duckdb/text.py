@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from svcctl.errors import UsageError
 from svcctl.service.language.types import Type
 
+ARRIVED = "(arrived)"
+"""The column that numbers rows while they are sorted, so that those of one date stay as they came."""
 LINE = "(line)"
 """The column of line numbers, beside the fields of formats that are read line by line."""
 SLASHED = "(slashed)"

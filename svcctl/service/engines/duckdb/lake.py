@@ -236,9 +236,7 @@ class LakeEngine(Reading):
         first, last = (literal(date.isoformat()) for date in (part.start, part.end))
         return f"(SELECT * FROM {rows} WHERE eventdate >= {first}::TIMESTAMP AND eventdate < {last}::TIMESTAMP)"
 
-    def _scanner(
-        self, table: Snapshot, part: Part, schema: pa.Schema, names: Sequence[str], window: Window
-    ) -> pads.Scanner:
+    def _scanner(self, table: Snapshot, part: Part, schema: pa.Schema, names: Sequence[str], window: Window) -> _Scan:
         """The rows of a part, of files that Arrow opens."""
         format_, filesystem = pads.ParquetFileFormat(), self.lake.filesystem(table.name)
         fragments = [format_.make_fragment(file.path, filesystem) for file in part.files]
@@ -248,7 +246,7 @@ class LakeEngine(Reading):
         bounds += [date < end for end in (window[1], part.end) if end is not None]
         # Left to itself, Arrow reads ahead so far that it holds most of a large answer.
         ahead = {"batch_size": ROWS_PER_BATCH, "batch_readahead": 4, "fragment_readahead": 1}
-        return dataset.scanner(columns=list(names), filter=reduce(and_, bounds) if bounds else None, **ahead)
+        return _Scan(dataset.scanner(columns=list(names), filter=reduce(and_, bounds) if bounds else None, **ahead))
 
     def _count(self, table: Snapshot, condition: str) -> int:
         [(count,)] = self._rows(table, table.files, f"SELECT count(*) FROM {{}} WHERE {condition}")
@@ -262,6 +260,24 @@ class LakeEngine(Reading):
         cursor = self._connection.cursor()
         cursor.execute("SET enable_progress_bar=false")
         return cursor
+
+
+class _Scan:
+    """Rows that Arrow reads, for DuckDB to register; they are read anew each time.
+
+    A Scanner would do, but for this: it keeps Python's lock while it starts to read. If a file cannot be read, a thread
+    of Arrow waits for that lock to say so, and the two wait for each other. Iterating over its batches gives it away.
+    """
+
+    def __init__(self, scanner: pads.Scanner) -> None:
+        self._scanner = scanner
+
+    def __arrow_c_schema__(self) -> object:
+        return self._scanner.projected_schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        batches = self._scanner.to_batches()
+        return pa.RecordBatchReader.from_batches(self._scanner.projected_schema, batches).__arrow_c_stream__()
 
 
 def _followed(batches: Iterator[pa.RecordBatch], go_on: Callable[[], None]) -> Iterator[pa.RecordBatch]:

@@ -56,6 +56,7 @@ import duckdb, sys, time
 files, query = sys.argv[1:]
 started, first = time.perf_counter(), None
 con = duckdb.connect()
+con.execute("SET enable_progress_bar=false")
 con.execute("create view bench as from read_parquet('" + files + "')")
 for batch in con.sql(query).to_arrow_reader(8192):
     first = first or time.perf_counter() - started
@@ -155,7 +156,8 @@ def served(start: Callable[[int, Path], Process] | None) -> Iterator[tuple[str, 
         return
     with tempfile.TemporaryDirectory(prefix="svcctl-bench-", ignore_cleanup_errors=True) as directory:
         port = free_port()
-        with running(start(port, Path(directory))) as server:
+        server = start(port, Path(directory))
+        with running(server):
             yield f"sc://{HOST}:{port}", server
 
 

@@ -217,9 +217,12 @@ class Output:
     ) -> None:
         """Print a query's answer as it arrives: the service's bytes where the format and the selection leave them.
 
-        `style` says how dates are shown; width and colours are set here.
+        `style` says how dates are shown; width and colours are set here. A range that ends in the future is waited for,
+        so no row of it waits for others to be measured, except in a file, which is there only at the end.
         """
         waits = style.span is not None and style.span.end > style.span.now
+        if waits and sink is self.sink and not selection.sort:
+            style = replace(style, sample=0)
         with self.paged() if paged and not waits and sink is self.sink else nullcontext():
             self._query(answer, format, sink, selection, style)
 

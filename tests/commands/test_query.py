@@ -5,7 +5,6 @@ import gzip
 import io
 import json
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -324,25 +323,6 @@ def test_a_full_disk_and_a_closed_pipe_have_their_codes(service: Shell) -> None:
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait() == 141
-
-
-def test_ctrl_c_ends_a_query_with_one_line(service: Shell, tmp_path: Path) -> None:
-    process = service.start(
-        "query",
-        "from sample",
-        "--from",
-        "2024-01-31",
-        "--follow",
-        "-o",
-        str(tmp_path / "rows.csv"),
-        stderr=subprocess.PIPE,
-    )
-    part = tmp_path / "rows.csv.part"
-    _wait_for(lambda: part.exists() and part.read_bytes().count(b"\n") == 6)
-    process.send_signal(signal.SIGINT)
-    assert process.communicate()[1] == b"svcctl: interrupted\n"
-    assert process.returncode == 130
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_killed_query_leaves_at_most_the_part_file(service: Shell, tmp_path: Path) -> None:

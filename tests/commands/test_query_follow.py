@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from support.pseudo_terminal import on_terminal
 from support.shells import Shell
 
 
@@ -76,6 +77,38 @@ def test_max_time_ends_it_with_success(service: Shell) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("\n") == 4
+
+
+WHOLE = b'n\n1\n9007199254740993\n-3\n""\n'
+
+
+@pytest.mark.parametrize(
+    ("end", "sent", "code", "said", "left"),
+    [
+        ("--follow", signal.SIGINT, 130, b"svcctl: interrupted\n", {"rows.csv": WHOLE}),
+        ("--follow", signal.SIGTERM, 143, b"svcctl: ended by SIGTERM\n", {"rows.csv": WHOLE}),
+        ("--to=1893456000", signal.SIGINT, 130, b"svcctl: interrupted\n", {}),
+    ],
+)
+def test_an_interrupted_query_leaves_a_whole_file_or_none(
+    service: Shell, tmp_path: Path, end: str, sent: signal.Signals, code: int, said: bytes, left: dict[str, bytes]
+) -> None:
+    query = ("query", "from sample select n", "--from", "2024-01-31", end, "-o", str(tmp_path / "rows.csv"))
+    process = service.start(*query, stderr=subprocess.PIPE)
+    part = tmp_path / "rows.csv.part"
+    wait_for(lambda: part.exists() and part.read_bytes().endswith(b'""\n'))
+    process.send_signal(sent)
+    _, stderr = process.communicate(timeout=20)
+    assert (process.returncode, stderr.splitlines(keepends=True)[-1]) == (code, said)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == left
+
+
+def test_a_person_is_told_what_a_followed_query_wrote(service: Shell) -> None:
+    query = ("query", "from sample select n", "--from", "2024-01-31", "--follow", "--limit", "2", "-o", "followed.csv")
+    assert on_terminal(service, *query).text.splitlines()[-2:] == [
+        "svcctl: wrote followed.csv: 2 rows, 21 bytes",
+        "svcctl: stopped at the limit of 2 rows: there may be more",
+    ]
 
 
 @pytest.mark.parametrize("end", ["--follow", "--to=1893456000"])

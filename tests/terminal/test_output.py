@@ -5,15 +5,20 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from support.limits import files_of_at_most
 
+from svcctl.api.models import Column
 from svcctl.errors import IncompleteResult, Locked, ReaderClosed, UsageError
 from svcctl.terminal.diagnostics import Diagnostics
+from svcctl.terminal.formats import FORMATS
 from svcctl.terminal.output import Output, open_file
+from svcctl.terminal.selection import ALL, selected
+from svcctl.terminal.tables import Span, Style
 
 
 def test_a_file_appears_when_all_of_it_is_written(tmp_path: Path) -> None:
@@ -191,3 +196,42 @@ def test_a_closed_pipe_is_the_readers_choice() -> None:
 class ClosedPipe(io.BytesIO):
     def write(self, data: object) -> int:
         raise BrokenPipeError
+
+
+@dataclass
+class Arriving:
+    """An answer of two rows that remembers what stdout showed when the second was taken."""
+
+    stdout: io.BytesIO
+    shown: bytes = b""
+    columns: tuple[Column, ...] = (Column("n", "int8"),)
+
+    def rows(self) -> Iterator[tuple[int]]:
+        yield (2,)
+        self.shown = self.stdout.getvalue()
+        yield (1,)
+
+    def raw(self) -> Iterator[bytes]:
+        raise NotImplementedError
+
+
+FIRST = b"           n\n------------\n           2\n"
+
+
+@pytest.mark.parametrize(
+    ("end", "sort", "shown", "whole"),
+    [
+        (10, None, b"", b"n\n-\n2\n1\n"),
+        (20, None, FIRST, FIRST + b"           1\n"),
+        (20, "n", b"", b"n\n-\n1\n2\n"),
+    ],
+)
+def test_a_table_of_a_range_that_ends_in_the_future_is_printed_as_rows_arrive(
+    end: int, sort: str | None, shown: bytes, whole: bytes
+) -> None:
+    stdout = io.BytesIO()
+    output = Output(io.TextIOWrapper(stdout), Diagnostics(io.StringIO()), color=False)
+    answer = Arriving(stdout)
+    selection = ALL if sort is None else selected(None, sort, None, False)
+    output.query(answer, FORMATS["table"], output.sink, selection, Style(span=Span(0, end, None, 10)))
+    assert (answer.shown, stdout.getvalue()) == (shown, whole)

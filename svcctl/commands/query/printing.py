@@ -13,7 +13,7 @@ from svcctl.api.job_ids import namesakes
 from svcctl.api.outline import outline
 from svcctl.commands.query.asking import Question
 from svcctl.context import Context
-from svcctl.errors import EmptyResult, IncompleteResult, SvcctlError, Unavailable
+from svcctl.errors import EmptyResult, IncompleteResult, SvcctlError, Terminated, Unavailable
 from svcctl.profiles import BUILT_IN
 from svcctl.terminal.records import LAUNCHED
 from svcctl.terminal.tables import size_text
@@ -57,9 +57,7 @@ def once(
     if svc.diagnostics.is_terminal:
         if rows == 0:
             svc.diagnostics.note(f"no rows from {question.dates.label}{_elsewhere(svc, question)}")
-        if output is not None and output.is_file():
-            count = "" if shown is None else f"{rows_text(shown)}, "
-            svc.diagnostics.note(f"wrote {output}: {count}{size_text(output.stat().st_size)}")
+        _note_file(svc, output, shown)
     _note_limit(svc, question, rows)
 
 
@@ -72,9 +70,13 @@ def follow(
     max_time: float | None,
     fail_on_empty: bool,
 ) -> None:
-    """Print rows as they arrive, until the time is up, the limit is reached or somebody interrupts."""
+    """Print rows as they arrive, until the time is up, the limit is reached or somebody interrupts.
+
+    It has no other end, so an interrupted one has written a whole file.
+    """
     from svcctl.api.follow import Follow
 
+    interrupted: KeyboardInterrupt | Terminated | None = None
     request = replace(question.request, mode="json/simple/compact", date_format=None, time_zone=None)
     with svc.output.target(output, question.format, force=force) as sink:
         with (
@@ -84,8 +86,15 @@ def follow(
             ) as following,
             svc.diagnostics.working(lambda: f"following, {rows_text(following.row_count)} so far (Ctrl-C stops)"),
         ):
-            svc.output.live(following, question.format, sink, question.selection, question.style)
+            try:
+                svc.output.live(following, question.format, sink, question.selection, question.style)
+            except (KeyboardInterrupt, Terminated) as error:
+                interrupted = error
         _check_empty(question, following.row_count, fail_on_empty=fail_on_empty)
+    if svc.diagnostics.is_terminal:
+        _note_file(svc, output, following.row_count)
+    if interrupted is not None:
+        raise interrupted
     _note_limit(svc, question, following.row_count)
 
 
@@ -126,6 +135,13 @@ def _so_far(answer: QueryResponse, seconds: float) -> str:
 def _check_empty(question: Question, rows: int | None, *, fail_on_empty: bool) -> None:
     if fail_on_empty and not rows:
         raise EmptyResult(f"no rows from {question.dates.label}")
+
+
+def _note_file(svc: Context, output: Path | None, rows: int | None) -> None:
+    """Say what was written to a file, with its rows where they are counted."""
+    if output is not None and output.is_file():
+        count = "" if rows is None else f"{rows_text(rows)}, "
+        svc.diagnostics.note(f"wrote {output}: {count}{size_text(output.stat().st_size)}")
 
 
 def _elsewhere(svc: Context, question: Question) -> str:

@@ -229,7 +229,7 @@ def start(files: Files, notify: Callable[[str], None], note: Callable[[str], Non
     reader, writer = os.pipe()
     with os.fdopen(log, "ab"):
         process = subprocess.Popen(
-            [sys.executable, "-m", "svcctl", "service", "serve", "--ready-fd", str(writer)],
+            [sys.executable, "-m", "svcctl", "--verbose", "service", "serve", "--ready-fd", str(writer)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -289,7 +289,7 @@ def _wait_until_it_answers(files: Files) -> None:
 def _did_not_start(files: Files, code: int = 1) -> SvcctlError:
     """The error that the service ended with, by its exit code and the end of its log: a message, and perhaps a hint."""
     *_, line, last = ["", *files.log.read_text(encoding="utf-8", errors="replace").strip().split("\n")]
-    reason, hint = (line, last) if last.startswith("hint: ") else (last, f"its log is {files.log}")
+    reason, hint = (line, last) if last.startswith("hint: ") else (last, f"its log has the reason: {files.log}")
     reason = reason.removeprefix("svcctl: error: ") or "it wrote nothing to its log"
     kind = {2: UsageError, 6: Unavailable}.get(code, SvcctlError)
     return kind(f"the local service did not start: {reason}", hint=hint.removeprefix("hint: "))

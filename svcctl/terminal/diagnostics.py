@@ -251,10 +251,10 @@ class Diagnostics:
             if hint is None and isinstance(error, errors.CredentialsError):
                 hint = "'svcctl profile check' shows what these credentials may do"
         else:
-            self._print(joined(self._label("error"), f" {type(error).__name__}: {visible(str(error))}"))
-            hint = "this is a defect in svcctl; --verbose shows where"
+            hint = None if self.verbose else "this is a defect in svcctl; --verbose shows where"
             if self.verbose:
                 self._write("".join(traceback.format_exception(error)))
+            self._print(joined(self._label("error"), f" {type(error).__name__}: {visible(str(error))}"))
         if hint:
             self._print(f"hint: {visible(_cut(self._named(hint)))}")
         return code

@@ -73,5 +73,5 @@ def test_a_service_with_a_limit_that_is_no_time_does_not_start_and_says_why(shel
         "",
         "svcctl: starting the local service (stop it with 'svcctl service stop')\n"
         f"svcctl: error: the local service did not start: {said}\n"
-        f"hint: its log is {shell.home / 'data' / 'service.log'}\n",
+        f"hint: its log has the reason: {shell.home / 'data' / 'service.log'}\n",
     )

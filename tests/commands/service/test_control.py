@@ -145,6 +145,21 @@ def test_a_long_home_still_has_room_for_the_socket(tmp_path: Path) -> None:
     shell("service", "stop")
 
 
+def test_the_log_of_a_service_that_fails_at_a_defect_says_where(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['svcctl.service.server'] = None\n")
+    shell = Shell(tmp_path, {"PYTHONPATH": str(tmp_path)})
+    said = "ModuleNotFoundError: import of svcctl.service.server halted; None in sys.modules"
+    log = shell.home / "data" / "service.log"
+    done = shell("service", "start")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        f"{STARTING}svcctl: error: the local service did not start: {said}\nhint: its log has the reason: {log}\n",
+    )
+    first, *_, line, last = log.read_text().splitlines()
+    assert (first, line, last) == ("Traceback (most recent call last):", said, f"svcctl: error: {said}")
+
+
 def test_serve_listens_on_tcp_until_it_is_told_to_stop(shell: Shell) -> None:
     process = shell.start("service", "serve", "--listen", "127.0.0.1:0", stderr=subprocess.PIPE)
     assert process.stderr is not None

@@ -95,13 +95,14 @@ def plan(client: Client, domain: str, name: str, wanted: Role) -> Change | None:
     return Change(name, wanted, current) if differences(current, wanted) else None
 
 
-def require(client: Client, domain: str, name: str) -> None:
-    """NotFound when there is no such role, as far as the service can tell."""
+def require(client: Client, domain: str, name: str) -> Role | None:
+    """The role, None where the service cannot show it. NotFound when there is none, as far as it can tell."""
     try:
-        client.role(domain, name)
+        return client.role(domain, name)
     except ServiceError as error:
         if not _may_lack(error) or (isinstance(error, NotFound) and _reads_roles(client, domain)):
             raise
+        return None
 
 
 def make(client: Client, domain: str, change: Change, before_creating: Callable[[], None]) -> bool:

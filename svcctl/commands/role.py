@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from svcctl.api.if_needed import done_if, no_role
+from svcctl.api.models import Role
 from svcctl.api.role_changes import Change, make, plan, require
 from svcctl.api.suggest import suggesting
 from svcctl.commands import verbs_of
@@ -225,15 +226,22 @@ def apply(
 def rm(
     ctx: typer.Context, domain: DomainArg, role: RoleArg, yes: YesOpt = False, if_needed: IfNeededOpt = False
 ) -> None:
-    """Delete a role"""
+    """Delete a role; its users need another one"""
     svc: Context = ctx.obj
     with done_if(if_needed, no_role, svc.diagnostics.note):
+        with suggesting(role, lambda: [one.name for one in svc.client.roles(domain)]):
+            found = require(svc.client, domain, role)
+        lost = f"role '{role}' of {domain}{_whose(found)}"
         if not yes:
-            with suggesting(role, lambda: [one.name for one in svc.client.roles(domain)]):
-                require(svc.client, domain, role)
-            svc.ask(f"Delete role '{role}' of {domain}?")
+            svc.ask(f"Delete {lost}?")
         svc.client.delete_role(domain, role)
-        svc.diagnostics.note(f"deleted role '{role}' of {domain}")
+        svc.diagnostics.note(f"deleted {lost}")
+
+
+def _whose(role: Role | None) -> str:
+    """The users who have a role and need another one when it is deleted, if the service lists them."""
+    users = None if role is None else role.extra.get("users")
+    return f", the role of {', '.join(map(str, users))}" if isinstance(users, list) and users else ""
 
 
 @_app.command("lint")

@@ -263,9 +263,10 @@ class Diagnostics:
         """A hint whose commands about profiles name the one in use: without a name they would be about another."""
         if self.profile is None:
             return hint
-        return hint.replace("svcctl profile set NAME ", f"svcctl profile set {self.profile} ").replace(
-            "'svcctl profile check'", f"'svcctl profile check {self.profile}'"
-        )
+        hint = hint.replace("svcctl profile set NAME ", f"svcctl profile set {self.profile} ")
+        for verb in ("check", "show"):
+            hint = hint.replace(f"'svcctl profile {verb}'", f"'svcctl profile {verb} {self.profile}'")
+        return hint
 
     def each(self, names: Iterable[str], act: Callable[[str], T]) -> Iterator[T]:
         """Yield what `act` returns for each name. Failures are reported as they come, and raise Reported at the end."""

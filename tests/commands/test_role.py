@@ -388,7 +388,7 @@ def test_an_unknown_domain_is_not_taken_for_an_unknown_role(reseller: Any, file:
 
 
 @pytest.mark.usefixtures("acme")
-def test_roles_are_listed_shown_and_removed(reseller: Any, file: Path) -> None:
+def test_roles_are_listed_shown_and_removed(reseller: Any, machine: Any, file: Path) -> None:
     reseller("role", "create", "acme", "-F", str(file))
     listed = reseller("role", "list", "acme", "-f", "table")
     assert [line.rstrip() for line in listed.stdout.splitlines()] == [
@@ -423,7 +423,11 @@ def test_roles_are_listed_shown_and_removed(reseller: Any, file: Path) -> None:
         [],
         "hint: did you mean 'Readers'?",
     )
-    assert reseller("role", "rm", "acme", "Readers", answers=["y"]).code == 0
+    domains.assign(machine.store, "acme@demo", "bob@acme.example", "Readers")
+    domains.assign(machine.store, "acme@demo", "amy@acme.example", "Readers")
+    lost = "role 'Readers' of acme, the role of amy@acme.example, bob@acme.example"
+    done = reseller("role", "rm", "acme", "Readers", answers=["y"])
+    assert (done.code, done.questions, done.stderr) == (0, [f"Delete {lost}?"], f"svcctl: deleted {lost}\n")
     gone = reseller("role", "rm", "acme", "Readers", "--yes")
     assert (gone.code, gone.stderr) == (
         4,

@@ -57,6 +57,16 @@ def test_every_ending_has_its_words_and_its_code(error: BaseException, code: int
     assert report(error) == (code, text)
 
 
+def test_hints_about_profiles_name_the_one_in_use() -> None:
+    stream = io.StringIO()
+    diagnostics = Diagnostics(stream)
+    diagnostics.profile = "prod"
+    diagnostics.report(errors.Unavailable("down", hint="'svcctl profile show' or 'svcctl profile check'"))
+    assert stream.getvalue() == (
+        "svcctl: error: down\nhint: 'svcctl profile show prod' or 'svcctl profile check prod'\n"
+    )
+
+
 def test_a_place_in_the_query_is_shown_with_a_caret() -> None:
     error = errors.ServiceError("unexpected 'wher'", place=errors.Place(2, 8), query="from a\nselect wher")
     assert report(error)[1] == ("svcctl: error: unexpected 'wher'\n  select wher\n         ^\n")

@@ -65,7 +65,8 @@ def _create_role(store: Store, account: Account, path: Path, body: bytes) -> Any
 
 
 def _get_role(store: Store, account: Account, path: Path, body: bytes) -> Any:
-    return roles.get(store, account, path["domain"], path["role"]).to_json()
+    named = store, account, path["domain"], path["role"]
+    return roles.get(*named).to_json() | {"users": roles.users(*named)}
 
 
 def _update_role(store: Store, account: Account, path: Path, body: bytes) -> Any:

@@ -21,7 +21,7 @@ from sqlalchemy import delete as delete_
 
 from svcctl.api.models import DomainStatus
 from svcctl.api.suggest import did_you_mean
-from svcctl.errors import SvcctlError, UsageError
+from svcctl.errors import NotFound, SvcctlError, UsageError
 from svcctl.service import schema
 from svcctl.service.provisioning import offers
 from svcctl.service.provisioning.codes import Reason, refused
@@ -242,9 +242,9 @@ def set_status(store: Store, name: str, status: DomainStatus) -> None:
 def assign(store: Store, name: str, email: str, role: str) -> None:
     """Add a user to a domain, or change the user's role there.
 
-    OWNER sets the role ADMIN and marks the user as the owner, in place of the former one. UsageError when the email
-    or the role is none, the first user of a domain is not its owner, or the owner would become a user without another
-    owner.
+    OWNER sets the role ADMIN and marks the user as the owner, in place of the former one. NotFound when there is no
+    such role; UsageError when the email is none, the first user of a domain is not its owner, or the owner would become
+    a user without another owner.
     """
     owner = role == OWNER
     if not _EMAIL.fullmatch(email):
@@ -255,7 +255,7 @@ def assign(store: Store, name: str, email: str, role: str) -> None:
         known = [OWNER, ADMIN, USER, *sorted(custom)]
         if role not in known:
             hint = did_you_mean(role, known) or f"roles are: {', '.join(known)}"
-            raise UsageError(f"{name} has no role '{role}'", hint=hint)
+            raise NotFound(f"{name} has no role '{role}'", hint=hint)
         members = _members(connection, domain.id)
         if not owner and not members:
             raise UsageError(f"the first user of {name} must be its owner", hint=f"assign one with --role {OWNER}")

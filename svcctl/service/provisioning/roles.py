@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, insert, select
 from sqlalchemy import delete as delete_
+from sqlalchemy import update as update_
 
 from svcctl.service import schema
 from svcctl.service.provisioning import domains, rules
@@ -30,7 +31,7 @@ def create(store: Store, account: Account, domain_name: str, fields: Mapping[str
 
 
 def update(store: Store, account: Account, domain_name: str, name: str, fields: Mapping[str, Any]) -> CustomRole:
-    """Change the given fields; `name` gives the role a new name."""
+    """Change the given fields; `name` gives the role a new name, and its users have it under that."""
     changes = rules.read(fields)
     with store.transaction() as connection:
         domain = _administrated(connection, account, domain_name)
@@ -38,12 +39,24 @@ def update(store: Store, account: Account, domain_name: str, name: str, fields: 
         _delete(connection, domain, name)
         _require_free(connection, domain, role.name)
         _put(connection, domain, role)
+        theirs = schema.members.c
+        having = update_(schema.members).where(theirs.domain == domain.id, theirs.role == name)
+        connection.execute(having.values(role=role.name))
     return role
 
 
 def get(store: Store, account: Account, domain_name: str, name: str) -> CustomRole:
     with store.reading() as connection:
         return _get(connection, _administrated(connection, account, domain_name), name)
+
+
+def users(store: Store, account: Account, domain_name: str, name: str) -> list[str]:
+    """List the users who have a role, by their email addresses."""
+    theirs = schema.members.c
+    with store.reading() as connection:
+        domain = _administrated(connection, account, domain_name)
+        having = select(theirs.user).where(theirs.domain == domain.id, theirs.role == name)
+        return list(connection.scalars(having.order_by(theirs.user)))
 
 
 def listed(store: Store, account: Account, domain_name: str) -> list[CustomRole]:

@@ -134,10 +134,10 @@ def test_users_and_states_are_the_providers_to_set(reseller: Any, machine: Any) 
             2,
             "no policy 'x'\nhint: create it with 'svcctl service accounts policy'",
         ),
-        (("user", "a@x", "local", "--role", "ONWER"), 2, "local has no role 'ONWER'\nhint: did you mean 'OWNER'?"),
+        (("user", "a@x", "local", "--role", "ONWER"), 4, "local has no role 'ONWER'\nhint: did you mean 'OWNER'?"),
         (
             ("user", "a@x", "local", "--role", "chef"),
-            2,
+            4,
             "local has no role 'chef'\nhint: roles are: OWNER, ADMIN, USER",
         ),
         (("user", "annacme", "local"), 2, "'annacme' is not an email address\nhint: write it as in ann@acme.example"),

@@ -319,7 +319,7 @@ def test_a_user_has_a_role_of_the_domain(store: Store) -> None:
     account = accounts.issue(store, domain="acme@north", administrator=True)
     roles.create(store, account, "acme@north", {"name": "Reader", "policies": [], "applications": "*"})
     domains.assign(store, "acme@north", "bob@acme.example", "Reader")
-    with pytest.raises(UsageError, match=r"^acme@north has no role 'reader'$") as caught:
+    with pytest.raises(NotFound, match=r"^acme@north has no role 'reader'$") as caught:
         domains.assign(store, "acme@north", "bob@acme.example", "reader")
     assert caught.value.hint == "did you mean 'Reader'?"
     _, users = domains.get(store, "north", "acme")

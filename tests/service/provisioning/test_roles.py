@@ -68,6 +68,15 @@ def test_a_name_is_taken_once_and_an_update_may_change_it(store: Store) -> None:
     assert [role.name for role in roles.listed(store, ADMIN, "acme")] == ["a", "c"]
 
 
+def test_the_users_of_a_role_are_known_and_keep_it_under_a_new_name(store: Store) -> None:
+    roles.create(store, ADMIN, "acme", {"name": "a"})
+    for email in ("eve@acme.example", "bob@acme.example"):
+        domains.assign(store, "acme@north", email, "a")
+    assert roles.users(store, ADMIN, "acme", "a") == ["bob@acme.example", "eve@acme.example"]
+    roles.update(store, RESELLER, "acme", "a", {"name": "b"})
+    assert [roles.users(store, ADMIN, "acme", name) for name in "ab"] == [[], ["bob@acme.example", "eve@acme.example"]]
+
+
 @pytest.mark.parametrize(
     ("account", "name", "outcome"),
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -87,8 +86,8 @@ class Asked:
     """An export as it was asked for. Dates are epoch seconds, lengths are in seconds.
 
     `start` may be None where a state says it. With `settled`, the moment before which no more events arrive, a run ends
-    with the last whole window before that. `service` is the base URL, without credentials. `incremental` says that a
-    state moves with each run. `time_zone` is that of the dates in the answer, `clock` the zone of windows and names.
+    with the last whole window before that. `service` is the base URL, without credentials. `state` names the
+    one that moves with each run. `time_zone` is that of the dates in the answer, `clock` the zone of windows and names.
     """
 
     query: str
@@ -105,7 +104,12 @@ class Asked:
     retries: int = 4
     overwrite: bool = False
     settled: int | None = None
-    incremental: bool = False
+    state: str | None = None
+
+    @property
+    def incremental(self) -> bool:
+        """Whether each run starts where the last one ended."""
+        return self.state is not None
 
 
 def plan(
@@ -220,7 +224,7 @@ def _start(asked: Asked, state: State | None, about: About, begun: About | None)
     if (state.key, state.target) != (about.key, asked.target):
         raise UsageError(
             f"the state belongs to an export with {_other(state, about, begun)}",
-            hint=f"give the same export, which 'svcctl export status {shlex.quote(state.target)}' shows, or another "
+            hint=f"give the same export, which 'svcctl export status {asked.state}' shows, or another "
             f"name to --state{f' and another path, with --from {moment(state.until)}' if begun else ''}",
         )
     if state.directory not in ("", directory_of(asked.target)):

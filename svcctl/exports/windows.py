@@ -31,8 +31,6 @@ _DATE = re.compile(rf"(?:[^%{{}}]|%%)*{_DIRECTIVE}(?:[^%{{}}]|%%|{_DIRECTIVE})*"
 """A format of strftime with a date in it: strftime itself writes what it does not know as it stands."""
 _LITERAL = re.compile(rf"%%|({_DIRECTIVE})")
 
-_MORE = "name more of the time in the pattern, as in {start:%Y%m%dT%H%M%S}"
-
 _LENGTH = re.compile(r"(\d{1,9})([smhdw])", re.ASCII)
 
 
@@ -101,6 +99,12 @@ def around(moment: int, length: int, zone: tzinfo = UTC) -> Window:
     while (end := _first(start + length, zone)) <= moment:
         start += length
     return Window(_first(start, zone), end)
+
+
+def ended(since: int, now: int, length: int, zone: tzinfo = UTC) -> int:
+    """How many windows that begin at a moment or later have ended."""
+    end = around(now, length, zone).start
+    return Window(since, end).count(length, zone) if end > since else 0
 
 
 def _first(clock: int, zone: tzinfo) -> int:
@@ -215,9 +219,12 @@ class Target:
         repeated = self._repeated(self._samples(length))
         if repeated is not None:
             path, one, other = repeated
+            example = f"{path} is that of {one} and of {other}"
+            if not self.per_window:
+                runs = (f"{_utc(window.start):%Y-%m-%d %H:%M:%S} UTC" for window in (one, other))
+                example = f"runs from {' and from '.join(runs)} would both write {path}"
             raise UsageError(
-                f"with windows of {length_text(length)}, the names in '{self.text}' repeat: "
-                f"for example, {path} is that of {one} and of {other}",
+                f"with windows of {length_text(length)}, the names in '{self.text}' repeat: for example, {example}",
                 hint=self._hint(length, self._samples),
             )
 
@@ -243,10 +250,11 @@ class Target:
 
     def _hint(self, length: int, windows: Callable[[int], Iterable[Window]], whole: Window | None = None) -> str:
         """How the names would not repeat: with longer windows, if those are what the pattern names."""
+        more = f"name more of the time in the pattern, as in {{{'start' if self.per_window else 'from'}:%Y%m%dT%H%M%S}}"
         for longer in (size for size in UNITS.values() if size > length and size % length == 0):
             if self._repeated(windows(longer), whole) is None:
-                return f"give --window {length_text(longer)}, or {_MORE}"
-        return _MORE
+                return f"give --window {length_text(longer)}, or {more}"
+        return more
 
     def _samples(self, length: int) -> list[Window]:
         """Windows side by side, and at the same time on other days, in other months and years."""

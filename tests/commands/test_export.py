@@ -6,7 +6,6 @@ import gzip
 import io
 import json
 import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -19,6 +18,7 @@ from pathlib import Path
 import pytest
 from peers.processes import free_port
 from support.faults import FaultyProxy
+from support.reseller import Terminal
 from support.shells import SVCCTL, Shell
 
 from svcctl.cli import run
@@ -376,12 +376,12 @@ class Moved:
     shell: Shell
     now: float
 
-    def __call__(self, *arguments: str) -> tuple[int, str]:
+    def __call__(self, *arguments: str, stderr: io.StringIO | None = None) -> tuple[int, str]:
         """The exit code and stderr."""
+        told = stderr or io.StringIO()
         data = Path(self.shell.environment["SVCCTL_DATA"])
         token = json.loads((data / "credentials.json").read_text())["local"]["token"]
         environment = self.shell.environment | {"SVCCTL_AUTH": "token", "SVCCTL_TOKEN": token}
-        told = io.StringIO()
         context = Context(diagnostics=Diagnostics(told), environment=environment, clock=lambda: self.now)
         code = run([*arguments], context)
         return code, timeless(told.getvalue())
@@ -626,7 +626,7 @@ def test_a_state_says_what_differs_from_its_export(moved: Moved, changed: tuple[
     assert moved("export", *changed, "--state", "timed", "-o", target) == (
         2,
         f"svcctl: error: the state belongs to an export with {what}\n"
-        f"hint: give the same export, which 'svcctl export status {shlex.quote(target)}' shows, or another name to "
+        f"hint: give the same export, which 'svcctl export status timed' shows, or another name to "
         "--state and another path, with --from 2024-01-31T02:00:00Z\n",
     )
 
@@ -683,9 +683,15 @@ def test_an_end_before_the_start_that_a_state_gives_is_refused(moved: Moved) -> 
 
 def test_a_length_as_the_end_counts_from_where_each_run_of_a_state_starts(moved: Moved) -> None:
     moved.now = START + 5 * 3600
-    for _ in range(2):
+    more = "svcctl: 2 more windows have ended: without --to, the next run exports all\n"
+    for due, waiting in ((more, 3), ("", 1)):
         code, said = hourly(moved, "--to", "2h")
-        assert (code, said.split(" bytes")[0]) == (0, "svcctl: rows=24")
+        assert (code, said.split(" bytes")[0], said.partition("\n")[2]) == (0, "svcctl: rows=24", due)
+        have = "windows have" if waiting > 1 else "window has"
+        since = f"2024-01-31T0{5 - waiting}:00:00Z"
+        told = f"svcctl: {waiting} {have} ended since {since}\n"
+        assert moved("export", "status", "timed", stderr=Terminal()) == (0, told)
+    assert moved("export", "status", "timed") == (0, "")
     assert left(moved.shell.home / "out") == [f"2024-01-31T0{hour}.csv" for hour in range(4)]
 
 

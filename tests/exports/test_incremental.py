@@ -67,7 +67,7 @@ class Hourly:
                 end=now,
                 window=HOUR,
                 settled=now - LAG,
-                incremental=True,
+                state="hourly",
             )
             export, after = plan(asked, self.states.load("hourly"), {}, lambda note: None)
             if export.windows:

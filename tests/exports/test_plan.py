@@ -55,7 +55,7 @@ def test_a_query_that_cannot_be_cut_is_refused(query: str, message: str) -> None
 )
 def test_a_target_that_runs_of_a_state_cannot_share_is_refused(target: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        plan(replace(ASKED, target=target, incremental=True), None, {}, lambda note: None)
+        plan(replace(ASKED, target=target, state="timed"), None, {}, lambda note: None)
     assert caught.value.message == message
     assert len(plan(replace(ASKED, target=target), None, {}, lambda note: None)[0].windows) == 2
 
@@ -65,7 +65,7 @@ def test_the_state_of_an_earlier_version_keeps_the_key_that_its_comments_gave_it
     began = "// everyone\nfrom auth.all"
     about = About(began, "csv", 3600, ASKED.service)
     target = f"{tmp_path}/{{start:%FT%H}}.csv"
-    asked = replace(ASKED, target=target, incremental=True, end=10_800)
+    asked = replace(ASKED, target=target, state="timed", end=10_800)
     if there:
         folder = Path(plan(asked, None, {}, lambda note: None)[0].folder)
         folder.mkdir()

@@ -199,7 +199,6 @@ def test_an_invalid_pattern_is_refused(text: str, message: str) -> None:
         ("out/{start:%FT%I}.csv", 3600, "2024-01-01 12:00:00 to 2024-01-01 13:00:00 UTC"),
         ("out/{start:%FT%H%S}.csv", 10, "2024-01-01 00:01:00 to 2024-01-01 00:01:10 UTC"),
         ("out/{end:%d}.csv", 86_400, "2024-02-01 00:00:00 to 2024-02-02 00:00:00 UTC"),
-        ("out/{from:%m%d}.csv", 86_400, "2025-01-01 00:00:00 to 2025-01-02 00:00:00 UTC"),
         ("out/{start:%a}.csv", 86_400, "2024-01-08 00:00:00 to 2024-01-09 00:00:00 UTC"),
     ],
 )
@@ -212,17 +211,39 @@ def test_names_that_repeat_as_time_goes_on_are_refused(text: str, length: int, o
     assert str(caught.value.hint).endswith("name more of the time in the pattern, as in {start:%Y%m%dT%H%M%S}")
 
 
-@pytest.mark.parametrize("name", ["start", "from"])
-def test_a_file_for_each_day_leads_to_windows_of_a_day(name: str) -> None:
+def test_names_of_runs_that_repeat_are_refused_as_such() -> None:
+    with pytest.raises(UsageError) as caught:
+        Target("out/{from:%m%d}.csv").check_repeats(86_400)
+    assert (caught.value.message, caught.value.hint) == (
+        "with windows of 1d, the names in 'out/{from:%m%d}.csv' repeat: for example, runs from "
+        "2024-01-01 00:00:00 UTC and from 2025-01-01 00:00:00 UTC would both write out/0101.csv",
+        "name more of the time in the pattern, as in {from:%Y%m%dT%H%M%S}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "example"),
+    [
+        (
+            "start",
+            "2024-01-01.csv is that of 2024-01-01 00:00:00 to 2024-01-01 01:00:00 UTC and of 2024-01-01 01:00:00 to "
+            "2024-01-01 02:00:00 UTC",
+        ),
+        (
+            "from",
+            "runs from 2024-01-01 00:00:00 UTC and from 2024-01-01 01:00:00 UTC would both write 2024-01-01.csv",
+        ),
+    ],
+)
+def test_a_file_for_each_day_leads_to_windows_of_a_day(name: str, example: str) -> None:
     target = Target(f"{{{name}:%F}}.csv")
     with pytest.raises(UsageError) as caught:
         target.check_repeats(3600)
     assert caught.value.message == (
-        f"with windows of 1h, the names in '{{{name}:%F}}.csv' repeat: for example, 2024-01-01.csv is that of "
-        "2024-01-01 00:00:00 to 2024-01-01 01:00:00 UTC and of 2024-01-01 01:00:00 to 2024-01-01 02:00:00 UTC"
+        f"with windows of 1h, the names in '{{{name}:%F}}.csv' repeat: for example, {example}"
     )
     assert caught.value.hint == (
-        "give --window 1d, or name more of the time in the pattern, as in {start:%Y%m%dT%H%M%S}"
+        f"give --window 1d, or name more of the time in the pattern, as in {{{name}:%Y%m%dT%H%M%S}}"
     )
     target.check_repeats(86_400)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,10 +14,10 @@ from svcctl.context import Context
 from svcctl.errors import IncompleteResult
 from svcctl.exports.moments import moment
 from svcctl.options import FormatOpt
-from svcctl.terminal.records import STATUS
+from svcctl.terminal.records import STATUS, counted
 
 if TYPE_CHECKING:
-    from svcctl.exports.manifest import Entry
+    from svcctl.exports.manifest import About, Entry
     from svcctl.exports.status import Found
     from svcctl.exports.windows import Window
 
@@ -36,8 +37,19 @@ def status(ctx: typer.Context, name: NameArg, format: FormatOpt = None) -> None:
     found = _found(svc, name)
     holdings = found.holdings()
     svc.output.records(STATUS, _rows(found, *holdings), svc.format(format, lists=True))
+    if found.state is not None:
+        _tell_due(svc, found.state.until, found.manifest.about)
     if holdings[1]:
         svc.diagnostics.note(f"files were removed or changed: svcctl export verify {shlex.quote(name)}")
+
+
+def _tell_due(svc: Context, since: int, about: About) -> None:
+    """Tell a person how many windows wait for the next run."""
+    from svcctl.exports.windows import ended
+
+    if due := ended(since, math.floor(svc.clock()), about.window, about.zone):
+        have = "has" if due == 1 else "have"
+        svc.diagnostics.done(f"{counted(due, 'window')} {have} ended since {moment(since)}")
 
 
 def verify(ctx: typer.Context, name: NameArg) -> None:

@@ -115,7 +115,7 @@ def export(
             time_zone=time_zone,
             most=limit_per_window,
             overwrite=force,
-            incremental=state is not None,
+            state=state,
         )
         keep_going = _one_of("--on-error", on_error, ON_ERROR) == "continue"
         crew = _workers(svc, asked.target, workers, max_requests_per_second, scheduler)
@@ -140,6 +140,8 @@ def export(
                 summary = told.report(svc, planned, crew, figures, keep_going=keep_going)
                 moving.reached = summary.until
             told.tell_replaced(svc, summary)
+            if state is not None and asked.settled is not None and _counts_from_start(to):
+                told.tell_due(svc, planned, asked.settled)
             told.tell_gaps(svc, summary)
 
 
@@ -302,9 +304,8 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
 
 def _refuse_an_end_before(start: int, to: Any, now: datetime, zone: str | None) -> None:
     """UsageError when --to lies before the start that a state gives, which a person does not see in the command."""
-    operator = operator_of(to, EVERY)
-    if operator is not None and not operator.plain:
-        return  # it counts from the start, as it does in a range without a state
+    if _counts_from_start(to):
+        return  # as it does in a range without a state
     end = dates.choose(0, to, None, zone, now=now, written=False).range.end
     if end is not None and end.timestamp() < start:
         raise UsageError(
@@ -312,6 +313,12 @@ def _refuse_an_end_before(start: int, to: Any, now: datetime, zone: str | None) 
             f"{datetime.fromtimestamp(start, UTC):%Y-%m-%d %H:%M:%S} UTC",
             hint="leave out --to to go on from there, or leave out --state to export another range",
         )
+
+
+def _counts_from_start(to: Any) -> bool:
+    """Whether --to means another moment as the start moves: 1d, but not today."""
+    operator = operator_of(to, EVERY)
+    return operator is not None and not operator.plain
 
 
 def _looks_back(to: Any) -> bool:

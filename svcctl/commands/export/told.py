@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from svcctl.context import Context
 from svcctl.errors import IncompleteResult, Locked, SvcctlError, UsageError
 from svcctl.exports.moments import ends, moment
-from svcctl.terminal.records import WINDOWS
+from svcctl.terminal.records import WINDOWS, counted
 
 if TYPE_CHECKING:
     from svcctl.exports.export import Export, Summary
@@ -34,6 +34,16 @@ def print_windows(svc: Context, export: Export) -> None:
 
 def tell_nothing(svc: Context, export: Export) -> None:
     svc.diagnostics.note(f"nothing to export yet: no window has ended since {moment(export.whole.start)}")
+
+
+def tell_due(svc: Context, export: Export, settled: int) -> None:
+    """Say that as many windows as a run exports are left: where each run ends a length after its start, it stays so."""
+    from svcctl.exports.windows import ended
+
+    due = ended(export.whole.end, settled, export.about.window, export.target.zone)
+    if due >= len(export.windows):
+        have = "has" if due == 1 else "have"
+        svc.diagnostics.note(f"{counted(due, 'more window')} {have} ended: without --to, the next run exports all")
 
 
 def report(svc: Context, export: Export, workers: Workers, figures: dict[str, float], *, keep_going: bool) -> Summary:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from svcctl.api.models import OTHER_STATUSES, Job, JobStatus
 from svcctl.api.suggest import did_you_mean
@@ -17,9 +17,10 @@ def shown(job: Job) -> str:
     return FAILING if job.status == JobStatus.RUNNING and job.error else job.status
 
 
-def named(text: str | None) -> frozenset[str]:
-    """The states in an option's text."""
-    return frozenset(word.strip().upper() for word in (text or "").split(",") if word.strip())
+def named(text: str | None) -> dict[str, str]:
+    """The states in an option's text, each with how it was typed."""
+    words = [word.strip() for word in (text or "").split(",")]
+    return {word.upper(): word for word in words if word}
 
 
 def to_list(text: str | None, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
@@ -34,13 +35,13 @@ def to_wait_for(text: str, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
     return _checked(named(text), jobs, tuple(JobStatus))
 
 
-def _checked(states: frozenset[str], jobs: Callable[[], Iterable[Job]], known: Collection[str]) -> frozenset[str]:
+def _checked(states: Mapping[str, str], jobs: Callable[[], Iterable[Job]], known: Collection[str]) -> frozenset[str]:
     """The states, each of which is known, of deployed services, or of a job: services may have more."""
-    for state in sorted(states - {*known, *OTHER_STATUSES}):
+    for state in sorted(states.keys() - {*known, *OTHER_STATUSES}):
         if state not in {one.status.upper() for one in jobs()}:
             near = did_you_mean(state, (*known, *OTHER_STATUSES))
-            raise UsageError(f"there is no state '{state}'", hint=near or _listed(known))
-    return states
+            raise UsageError(f"there is no state '{states[state]}'", hint=near or _listed(known))
+    return frozenset(states)
 
 
 def _listed(known: Iterable[str]) -> str:

@@ -276,9 +276,10 @@ def _hint(text: str) -> str:
         return said
     if (match := _NAMED_MONTH.fullmatch(f"{folded} 2024")) and (said := _with_named_month(match)):
         return f"a date needs its year: {said}, for example"
-    if re.fullmatch(rf"(?:(?:today|yesterday|tomorrow),? (?:at )?)?{_TIME}", folded):
-        text = folded.rpartition(" ")[2]
-        return f"a time needs its day: 2024-01-31T{text}, for example"
+    if re.fullmatch(rf"(?:(?:today|yesterday|tomorrow),? (?:at )?)?(?:\d:\d\d(?::\d\d)?|{_TIME})", folded):
+        time = folded.rpartition(" ")[2]
+        dated = f"2024-01-31T{time.zfill(5) if time.count(':') == 1 else time.zfill(8)}"
+        return f"a time needs its day: {dated}, for example" if _is_date(dated) else _FORMS
     if folded.removeprefix("last ") in _DAYS:
         return "count the days: 3ad is midnight three days ago"
     return _FORMS

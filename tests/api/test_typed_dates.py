@@ -112,6 +112,7 @@ FORMS = (
         ("31-01-2024", "'31-01-2024' is not a valid date", "write 2024-01-31"),
         ("31.1.2024 10:00", "'31.1.2024 10:00' is not a valid date", "write 2024-01-31T10:00"),
         ("10:00", "'10:00' is not a valid date", "a time needs its day: 2024-01-31T10:00, for example"),
+        ("9:00", "'9:00' is not a valid date", "a time needs its day: 2024-01-31T09:00, for example"),
         ("monday", "'monday' is not a valid date", "count the days: 3ad is midnight three days ago"),
         ("1y", "'1y' is not a valid date", "lengths are in w, d, h, m and s: 365d, for example"),
         ("2 months ago", "'2 months ago' is not a valid date", "lengths are in w, d, h, m and s: 60d, for example"),
@@ -149,7 +150,7 @@ FORMS = (
         ("@d", "'@d' is not a valid date", "write today"),
         *(
             (text, f"'{text}' is not a valid date", FORMS)
-            for text in ("5x", "", "1M", "30 Feb 2024", "<N>d", "١٢", "9" * 5000)
+            for text in ("5x", "", "1M", "30 Feb 2024", "<N>d", "١٢", "9" * 5000, "25:00")
         ),
     ],
 )

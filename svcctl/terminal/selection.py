@@ -74,7 +74,7 @@ class Selection:
         kinds = [columns[at].type for at, _ in places]
 
         def key(row: Row) -> Any:
-            return [_rank(row[at], kind, falling) for (at, falling), kind in zip(places, kinds, strict=True)]
+            return [rank(row[at], kind, falling=falling) for (at, falling), kind in zip(places, kinds, strict=True)]
 
         return key
 
@@ -132,7 +132,7 @@ class _Falling:
         return bool(other.value < self.value)
 
 
-def _rank(value: Any, kind: str | None, falling: bool) -> tuple[bool, Any]:
+def rank(value: Any, kind: str | None, *, falling: bool = False) -> tuple[bool, Any]:
     """The place of a value in the order: nulls behind all others, and numbers before texts where both occur."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return True, 0

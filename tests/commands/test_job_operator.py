@@ -163,7 +163,7 @@ def test_a_list_is_narrowed_and_sorted(job: Reseller, options: list[str], ids: l
         (("--status", "STOPED"), "there is no state 'STOPED'\nhint: did you mean 'STOPPED'?\n"),
         (
             ("--status", "stopped,nonsense"),
-            "there is no state 'NONSENSE'\nhint: states are RUNNING, STOPPED, COMPLETED, REMOVED, FAILING\n",
+            "there is no state 'nonsense'\nhint: states are RUNNING, STOPPED, COMPLETED, REMOVED, FAILING\n",
         ),
         (
             ("--sort", "name"),
@@ -223,7 +223,7 @@ def test_waiting_for_a_job_that_has_no_end_says_so_once(place: Machine, job: Res
     stored.change(place.store, OTHER, last_datetime=4_102_444_800_000)
     assert job("wait", "other", "--max-time", "1").stderr == (
         f"svcctl: job {OTHER} has read all events up to now: "
-        "if it was launched with --follow, it has no end and never completes\n"
+        "it waits for new events, until the end of its range, or for ever if it was launched with --follow\n"
         f"svcctl: error: job {OTHER} is RUNNING, not COMPLETED, and the time is up\n"
     )
     assert job("wait", "other", "--for", "RUNNING").stderr == ""
@@ -322,9 +322,9 @@ def test_without_a_terminal_a_removal_is_refused_before_anything_changes(job: Re
         (
             ["other", "--for", "nonsense"],
             2,
-            "svcctl: error: there is no state 'NONSENSE'\nhint: states are RUNNING, STOPPED, COMPLETED, REMOVED\n",
+            "svcctl: error: there is no state 'nonsense'\nhint: states are RUNNING, STOPPED, COMPLETED, REMOVED\n",
         ),
-        (["other", "--for", "runing"], 2, "svcctl: error: there is no state 'RUNING'\nhint: did you mean 'RUNNING'?\n"),
+        (["other", "--for", "runing"], 2, "svcctl: error: there is no state 'runing'\nhint: did you mean 'RUNNING'?\n"),
         (
             ["other", "--for", ","],
             2,

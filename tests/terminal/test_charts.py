@@ -176,8 +176,15 @@ def test_one_bucket_is_a_sign() -> None:
 def test_of_many_series_the_largest_are_drawn_and_the_rest_counted() -> None:
     rows = [(START + bucket * TEN, f"s{index}", index) for bucket in range(3) for index in range(11)]
     chart = draw(TIMES, rows, Style(width=60, color=True, glyphs=True))
-    assert bare(chart.lines)[1] == "● s3  ■ s4  ▲ s5  ◆ s6  ▼ s7  ★ s8  ◀ s9  ▶ s10"
+    assert bare(chart.lines)[1] == "● s10  ■ s3  ▲ s4  ◆ s5  ▼ s6  ★ s7  ◀ s8  ▶ s9"
     assert chart.notes == ["the chart shows the 8 of 11 series with the largest sums"]
+
+
+def test_series_are_in_the_order_of_their_values_unless_the_rows_were_sorted() -> None:
+    rows = [(START, 404, 1), (START + TEN, 90, 1), (START + TEN, 200, 1), (START + TEN, 404, 1), (START + TEN, None, 1)]
+    columns = [TIMES[0], TableColumn("statusCode", "int4"), TIMES[2]]
+    assert bare(draw(columns, rows, FANCY).lines)[1] == "● 90  ■ 200  ▲ 404  ◆ null"
+    assert bare(draw(columns, rows[::-1], FANCY).lines)[1] == "● null  ■ 404  ▲ 200  ◆ 90"
 
 
 def test_no_rows_are_no_chart() -> None:

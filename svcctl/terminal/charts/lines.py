@@ -9,6 +9,7 @@ from itertools import groupby, pairwise
 from svcctl.terminal.charts.axes import short, time_axis, value_axis, value_rows
 from svcctl.terminal.charts.bars import bars
 from svcctl.terminal.charts.rows import CUT_SHORT, Chart, Rows, colored, fitted
+from svcctl.terminal.selection import rank
 from svcctl.terminal.tables import GAP, Style, cell_width
 from svcctl.terminal.visible import joined
 
@@ -84,13 +85,23 @@ def _bounds(chart: Rows, times: Sequence[int]) -> tuple[int, int]:
 
 
 def _series(chart: Rows) -> tuple[Mapping[str, _Points], list[str]]:
-    """The points by series, ordered by time, and notes; of too many series only the largest are kept."""
-    others = [chart.texts(at) for at in chart.names if at != 0]
+    """The points by series, ordered by time, and notes; of too many series only the largest are kept.
+
+    Rows that come by time have the series by their values, as within each period; --sort gave others their order.
+    """
+    keys = [at for at in chart.names if at != 0]
+    others = [chart.texts(at) for at in keys]
     labels = [", ".join(parts) for parts in zip(*others, strict=True)] if others else [""] * len(chart.rows)
     series: dict[str, _Points] = {}
+    ranks: dict[str, list[object]] = {}
+    times: list[int] = []
     for row, label, number in zip(chart.rows, labels, chart.numbers(), strict=True):
         if number is not None and isinstance(row[0], int) and row[0] in _DATES:
             series.setdefault(label, []).append((row[0], number))
+            ranks.setdefault(label, [rank(row[at], chart.columns[at].type) for at in keys])
+            times.append(row[0])
+    if times == sorted(times):
+        series = dict(sorted(series.items(), key=lambda item: ranks[item[0]]))
     for points in series.values():
         points.sort(key=lambda point: point[0])
     if len(series) <= MAX_SERIES:

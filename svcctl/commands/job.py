@@ -216,7 +216,7 @@ def wait(
                 endless.add(job.id)
                 svc.diagnostics.note(
                     f"job {job.id} has read all events up to now: "
-                    "if it was launched with --follow, it has no end and never completes"
+                    "it waits for new events, until the end of its range, or for ever if it was launched with --follow"
                 )
             if job.error and told.get(job.id) != job.error:
                 told[job.id] = job.error

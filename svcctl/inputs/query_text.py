@@ -6,10 +6,10 @@ Commands that take a query share this, so all of them take it in the same ways.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from svcctl.errors import UsageError
+from svcctl.errors import ServiceError, UsageError
 from svcctl.inputs.text import STDIN, name
 from svcctl.inputs.text import read as read_text
 
@@ -17,6 +17,9 @@ _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}")
 _NAME = re.compile(r"\w+(?:\.\w+)+")
 """A table's name, which people give alone."""
 _FILE = re.compile(r"@?([\w./~-]{1,200})")
+_WHOLE, _NUMBER = re.compile(r"-?\d+"), re.compile(r"-?\d+\.\d+")
+_OF_TEXT = re.compile(r"\bstr\b")
+"""What a service calls the type of a text, where it does not fit."""
 _QUOTED_VARIABLE = re.compile(rf"""(["']){_VARIABLE.pattern}\1""")
 
 
@@ -80,6 +83,32 @@ def fill(text: str, assignments: Sequence[str]) -> str:
             hint=f"leave out the quotes around {{{{{name}}}}}",
         )
     return _VARIABLE.sub(lambda match: _quoted(values[match[1]]), text) if values else text
+
+
+def explains(assignments: Sequence[str]) -> Callable[[object, BaseException | None, object], None]:
+    """The exit of a block that gives a refused query a hint, where a number was filled in: it is a text there."""
+    literals = {
+        _quoted(value): f"{'int' if whole else 'float8'}({{{{{key}}}}})"
+        for key, _, value in (assignment.partition("=") for assignment in assignments)
+        if (whole := _WHOLE.fullmatch(value)) or _NUMBER.fullmatch(value)
+    }
+
+    def explain(kind: object, error: BaseException | None, trace: object) -> None:
+        if (
+            not isinstance(error, ServiceError)
+            or error.place is None
+            or error.hint
+            or not _OF_TEXT.search(error.message)
+        ):
+            return
+        lines = (error.query or "").split("\n")[error.place.line - 1 : error.place.line]
+        found = [(line.find(literal), literal) for line in lines for literal in literals]
+        near = [(abs(at + 1 - error.place.column), literal) for at, literal in found if at >= 0]
+        if near:
+            literal = min(near)[1]
+            error.hint = f"--var fills in a text, {literal}: write {literals[literal]} for a number"
+
+    return explain
 
 
 def _quoted(value: str) -> str:

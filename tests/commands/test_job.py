@@ -232,6 +232,17 @@ def test_a_launched_job_is_printed_without_a_heading(jobs: Shell) -> None:
     assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", 1)
 
 
+def test_a_job_whose_range_ends_in_the_future_says_so(jobs: Shell) -> None:
+    done = jobs(
+        "query", "from sample", "--from", "2024-01-31", "--to", "2100-01-01", "--dest", "donothing", "-f", "csv"
+    )
+    assert (done.returncode, done.stderr) == (
+        0,
+        "svcctl: --to is in the future: the job waits for events until 2100-01-01 00:00:00 UTC "
+        "(--to now ends at once)\n",
+    )
+
+
 def test_a_second_job_of_a_name_is_noted_on_a_terminal(jobs: Shell) -> None:
     named = ["--follow", "--dest-param", "friendlyName=twin"]
     first = launch(jobs, *named)

@@ -195,6 +195,16 @@ def test_an_empty_answer_is_a_success_unless_told_otherwise(service: Shell, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_share_for_a_percentage_is_noted_on_a_terminal(service: Shell) -> None:
+    query = "from sample group select percentile(n, 0.95) as p"
+    seen = on_terminal(service, "query", query, *DAY, NO_COLOR="1")
+    assert (seen.code, seen.text.splitlines()[1]) == (
+        0,
+        "svcctl: percentile(…, 0.95) is the 0.95th percentile; p95 is percentile(…, 95)",
+    )
+    assert service("query", query, *DAY).stderr == ""
+
+
 def test_a_person_whose_range_has_no_rows_is_told_when_the_events_of_the_table_are(service: Shell) -> None:
     seen = on_terminal(service, "query", "from sample select n", "--from", "2024-01-01", "--to", "1d", NO_COLOR="1")
     assert (seen.code, seen.text.splitlines()[-1]) == (

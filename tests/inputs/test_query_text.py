@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from svcctl.errors import UsageError
-from svcctl.inputs.query_text import fill, read
+from svcctl.errors import Place, ServiceError, UsageError
+from svcctl.inputs.query_text import explains, fill, read
 
 
 def test_a_table_alone_is_answered_with_the_query_of_it() -> None:
@@ -49,3 +49,19 @@ def test_quotes_around_a_variable_are_refused(quoted: str) -> None:
         "leave out the quotes around {{u}}",
     )
     assert fill(f"where user = {quoted}", []) == f"where user = {quoted}"
+
+
+@pytest.mark.parametrize(
+    ("message", "column", "hint"),
+    [
+        ("cannot compare int4 with str", 25, '--var fills in a text, "404": write int({{c}}) for a number'),
+        ("cannot compare float8 with str", 40, '--var fills in a text, "1.5": write float8({{x}}) for a number'),
+        ("no column 'status'", 16, None),
+    ],
+)
+def test_a_number_that_was_filled_in_as_text_is_explained(message: str, column: int, hint: str | None) -> None:
+    given = ["c=404", "u=ann", "x=1.5"]
+    text = fill("from t\nwhere u = {{u}}, status = {{c}}, seconds > {{x}}", given)
+    error = ServiceError(message, place=Place(2, column), query=text)
+    explains(given)(ServiceError, error, None)
+    assert error.hint == hint

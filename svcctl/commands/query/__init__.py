@@ -148,6 +148,7 @@ def query(
     from svcctl.api.query import QueryRequest
 
     svc: Context = ctx.obj
+    svc.closing.push(query_text.explains(var or []))
     target = destination.read(dest, dest_param or [], dest_json, svc.diagnostics.note)
     request = QueryRequest(
         from_=from_,

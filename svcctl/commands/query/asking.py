@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from svcctl.api.dates import Range
-from svcctl.api.outline import outline
+from svcctl.api.outline import outline, shares
 from svcctl.context import Context
 from svcctl.errors import UsageError
 from svcctl.inputs import dates
@@ -109,6 +109,7 @@ def job(svc: Context, request: QueryRequest, options: DateOptions) -> QueryReque
     """
     ends = dates.choose(request.from_, request.to, options.format, options.zone, now=svc.now(), written=True)
     _say(svc, ends)
+    _say_end(svc, request, ends, "the job waits for events")
     return replace(
         request,
         mode="csv" if options.format or options.zone else "json",
@@ -149,17 +150,20 @@ def question(
     )
     if says:
         _say(svc, chosen)
-    if says and chosen.range.end is not None and chosen.range.end > svc.now():
-        until = f"{chosen.range.end:%Y-%m-%d %H:%M:%S} UTC"
-        svc.diagnostics.note(f"--to is in the future: waiting for events until {until} (--to now ends at once)")
-        if (text := dates.both_ago(request.from_, request.to)) is not None:
-            svc.diagnostics.note(text)
+    if says:
+        _say_end(svc, request, chosen, "waiting for events")
     clauses = outline(request.query or "").clauses
     if says and selection.sort and clauses and clauses[-1].keyword in ("limit", "offset"):
         svc.diagnostics.note(f"the query's {clauses[-1].keyword} cuts rows before --sort; --top N cuts them after it")
     every = next((clause.every for clause in clauses if clause.every), None)
     if says and every and svc.diagnostics.is_terminal and (text := dates.shifted(chosen, every)):
         svc.diagnostics.note(text)
+    if says and svc.diagnostics.is_terminal:
+        for share in shares(request.query or ""):
+            percent = f"{float(share) * 100:g}"
+            svc.diagnostics.note(
+                f"percentile(…, {share}) is the {share}th percentile; p{percent} is percentile(…, {percent})"
+            )
     request = replace(request, mode=format.mode_of(selection), from_=chosen.from_, to=chosen.to)
     if written:
         request = replace(request, date_format=chosen.date_format, time_zone=chosen.time_zone)
@@ -170,6 +174,15 @@ def question(
         span=_span(chosen.range, every, svc.now()),
     )
     return Question(request, format, selection, style, chosen)
+
+
+def _say_end(svc: Context, request: QueryRequest, chosen: dates.Dates, waits: str) -> None:
+    """Say that a range ends in the future, and what `waits` for it."""
+    if chosen.range.end is not None and chosen.range.end > svc.now():
+        until = f"{chosen.range.end:%Y-%m-%d %H:%M:%S} UTC"
+        svc.diagnostics.note(f"--to is in the future: {waits} until {until} (--to now ends at once)")
+        if (text := dates.both_ago(request.from_, request.to)) is not None:
+            svc.diagnostics.note(text)
 
 
 def _span(asked: Range, every: int | None, now: datetime) -> Span | None:

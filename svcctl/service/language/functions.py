@@ -5,7 +5,7 @@ and the help page is written from the meanings and examples. Tests run every exa
 
 A signature reads `str, int? -> str`. It consists of the types of events and of these: `int` (int4 or int8), `number`
 (any numeric type), `any`, `T` and `U` (any type, but the same in the whole signature; numbers widen), `text`, `digits`
-and `fraction` (a string, whole number or other number that is a literal in the query), `regex` and `glob` (made by re
+and `percent` (a string, whole number or any number that is a literal in the query), `regex` and `glob` (made by re
 and nameglob). `?` marks an optional parameter, `…` a repeated one. null fits all but the last five.
 
 A function returns null when an argument is null, unless its meaning says otherwise. Aggregates skip nulls.
@@ -49,7 +49,7 @@ from svcctl.service.language.sql import (
 from svcctl.service.language.types import Type
 
 Build = Callable[..., Sql | Value]
-"""(context, argument, …) -> SQL; a `text`, `digits`, `fraction`, `regex` or `glob` is passed as the query wrote it."""
+"""(context, argument, …) -> SQL; a `text`, `digits`, `percent`, `regex` or `glob` is passed as the query wrote it."""
 
 KINDS: Mapping[str, tuple[Type, ...]] = {
     **{each.value: (each,) for each in Type},
@@ -59,12 +59,12 @@ KINDS: Mapping[str, tuple[Type, ...]] = {
 }
 """The types that a kind of parameter takes; a null becomes the first of them."""
 
-_WRITTEN: Mapping[str, Type | Special] = {
-    "text": Type.STR,
-    "digits": Type.INT4,
-    "fraction": Type.FLOAT8,
-    "regex": Special.REGEX,
-    "glob": Special.GLOB,
+_WRITTEN: Mapping[str, tuple[Type | Special, ...]] = {
+    "text": (Type.STR,),
+    "digits": (Type.INT4,),
+    "percent": (Type.INT4, Type.FLOAT8),
+    "regex": (Special.REGEX,),
+    "glob": (Special.GLOB,),
 }
 _PARAMETER = re.compile(r"\((.*?)\)…|(\w+)([?…]?)")
 
@@ -85,7 +85,7 @@ class Overload:
         types: dict[str, Type | None] = {"T": None, "U": None}
         for kind, value in zip(kinds, values, strict=True):
             if kind in _WRITTEN:
-                if value.type is not _WRITTEN[kind] or value.written is None:
+                if value.type not in _WRITTEN[kind] or value.written is None:
                     return None
             elif isinstance(value.type, Special):
                 if value.type is not Special.NULL:
@@ -368,11 +368,7 @@ def _percentile() -> tuple[Overload, ...]:
     def of_text(context: Context, text: Sql, percent: float) -> Sql:
         return exp.PercentileCont(this=_read(_DECIMAL, Type.FLOAT8)(context, text), expression=_share(percent))
 
-    return tuple(
-        Overload(f"{kind}, {written} -> float8", build)
-        for kind, build in (("number", of_number), ("str", of_text))
-        for written in ("digits", "fraction")
-    )
+    return Overload("number, percent -> float8", of_number), Overload("str, percent -> float8", of_text)
 
 
 def _share(percent: float) -> Sql:

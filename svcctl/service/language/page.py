@@ -147,7 +147,7 @@ _SIGNATURES = """\
 The first line of each function has the types of its arguments and of its
 result: timestamp, str, int4, int8, float8, bool, ip4; int (int4 or int8),
 number (int4, int8 or float8); any; T and U (any type, but the same in the whole
-line). A text, digits (5) or a fraction (99.9) must be a literal, not an
+line). A text, digits (5) or a percent (95 or 99.9) must be a literal, not an
 expression. "?" marks an optional argument, "…" a repeated one. The examples
 were run at 2024-05-06 07:08:09."""
 

@@ -40,7 +40,7 @@ VALUES = {
     "U": "user",
     "text": '"10.0.0.1"',
     "digits": "1",
-    "fraction": "0.5",
+    "percent": "0.5",
     "regex": 're("(a)")',
     "glob": 'nameglob("a*")',
 }
@@ -101,7 +101,7 @@ def test_every_function_is_documented_and_named_once() -> None:
             for signature in row.signatures
         )
     )
-    assert words <= {*KINDS, "T", "U", "text", "digits", "fraction", "regex", "glob"}
+    assert words <= {*KINDS, "T", "U", "text", "digits", "percent", "regex", "glob"}
 
 
 @pytest.mark.parametrize(

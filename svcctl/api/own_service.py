@@ -36,7 +36,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Extent(StoredTable):
-    """A table and how much it holds: the dates of its first and last event in epoch milliseconds, bytes on the disk.
+    """A table and how much it holds: the dates of its first and last event in epoch milliseconds, its size in bytes.
 
     Only an administrator of the service is told who reads a table, and only of a single one.
     """

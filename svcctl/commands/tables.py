@@ -43,8 +43,9 @@ def tables(
     top: TopOpt = None,
     no_header: NoHeaderOpt = False,
 ) -> None:
-    """Without NAME: each table with its number of events, the dates of the first and the last one, and its size on the
-    disk. Only the local service has such a list.
+    """Without NAME: each table with its number of events, the dates of the first and the last one, and about how
+    large it is: small tables take a block of 256 KiB on the disk, some time after their load. Only the local service
+    has such a list.
 
     With NAME: the columns of that table, their types, and a value of each. Of another service they are read from the
     answer to a query, over the last day unless --from names another start.

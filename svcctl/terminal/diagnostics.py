@@ -235,7 +235,7 @@ class Diagnostics:
             return error.code
         ending = _ENDINGS.get(type(error))
         if self.structured:
-            hint = None if (text := getattr(error, "hint", None)) is None else self._named(text)
+            hint = None if (text := getattr(error, "hint", None)) is None else self.named(text)
             message = _message(error) if isinstance(error, errors.SvcctlError) else f"{type(error).__name__}: {error}"
             self.event("error", message=ending or message.removesuffix(": "), hint=hint, exit=code)
             return code
@@ -256,10 +256,10 @@ class Diagnostics:
                 self._write("".join(traceback.format_exception(error)))
             self._print(joined(self._label("error"), f" {type(error).__name__}: {visible(str(error))}"))
         if hint:
-            self._print(f"hint: {visible(_cut(self._named(hint)))}")
+            self._print(f"hint: {visible(_cut(self.named(hint)))}")
         return code
 
-    def _named(self, hint: str) -> str:
+    def named(self, hint: str) -> str:
         """A hint whose commands about profiles name the one in use: without a name they would be about another."""
         if self.profile is None:
             return hint

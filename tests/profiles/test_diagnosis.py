@@ -194,11 +194,13 @@ def test_a_port_where_nothing_listens_is_reported(shell: Shell) -> None:
         held.bind(("127.0.0.1", 0))  # held, and nobody listens
         port = held.getsockname()[1]
         profile(shell, f"http://127.0.0.1:{port}")
-        code, steps, _ = check(shell)
-    assert (code, steps["connection"]) == (
-        6,
-        ("failed", f"127.0.0.1 port {port} cannot be reached: Connection refused"),
-    )
+        assert shell("profile", "use", "local").returncode == 0
+        done = shell("profile", "check", "prod", "-f", "ndjson")
+    said = f"127.0.0.1 port {port} cannot be reached: Connection refused"
+    hint = "check the host and port in base_url ('svcctl profile show prod')"
+    [failed] = (row for row in map(json.loads, done.stdout.splitlines()) if row["result"] == "failed")
+    assert failed == {"step": "connection", "result": "failed", "found": said, "next": hint}
+    assert (done.returncode, done.stderr) == (6, f"svcctl: error: {said}\nhint: {hint}\n")
 
 
 def test_a_proxy_is_what_is_connected_to(shell: Shell) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, insert, select
 from sqlalchemy import delete as delete_
 from sqlalchemy import update as update_
 
@@ -39,9 +39,7 @@ def update(store: Store, account: Account, domain_name: str, name: str, fields: 
         _delete(connection, domain, name)
         _require_free(connection, domain, role.name)
         _put(connection, domain, role)
-        theirs = schema.members.c
-        having = update_(schema.members).where(theirs.domain == domain.id, theirs.role == name)
-        connection.execute(having.values(role=role.name))
+        connection.execute(update_(schema.members).where(*_having(domain, name)).values(role=role.name))
     return role
 
 
@@ -52,11 +50,10 @@ def get(store: Store, account: Account, domain_name: str, name: str) -> CustomRo
 
 def users(store: Store, account: Account, domain_name: str, name: str) -> list[str]:
     """List the users who have a role, by their email addresses."""
-    theirs = schema.members.c
+    user = schema.members.c.user
     with store.reading() as connection:
         domain = _administrated(connection, account, domain_name)
-        having = select(theirs.user).where(theirs.domain == domain.id, theirs.role == name)
-        return list(connection.scalars(having.order_by(theirs.user)))
+        return list(connection.scalars(select(user).where(*_having(domain, name)).order_by(user)))
 
 
 def listed(store: Store, account: Account, domain_name: str) -> list[CustomRole]:
@@ -121,6 +118,12 @@ def _role(row: RowMapping) -> CustomRole:
     lists = {name: tuple(row[name]) for name in ("policies", "applications")}
     ids = row["resource_ids"]
     return CustomRole(**{**row, **lists, "resource_ids": None if ids is None else tuple(ids)})
+
+
+def _having(domain: domains.StoredDomain, name: str) -> list[ColumnElement[bool]]:
+    """The members of a domain who have a role of its own; those of ADMIN and USER have the built-in one."""
+    theirs = schema.members.c
+    return [theirs.domain == domain.id, theirs.role == name, theirs.role.not_in((domains.ADMIN, domains.USER))]
 
 
 def _put(connection: Connection, domain: domains.StoredDomain, role: CustomRole) -> None:

@@ -75,6 +75,11 @@ def test_the_users_of_a_role_are_known_and_keep_it_under_a_new_name(store: Store
     assert roles.users(store, ADMIN, "acme", "a") == ["bob@acme.example", "eve@acme.example"]
     roles.update(store, RESELLER, "acme", "a", {"name": "b"})
     assert [roles.users(store, ADMIN, "acme", name) for name in "ab"] == [[], ["bob@acme.example", "eve@acme.example"]]
+    roles.create(store, ADMIN, "acme", {"name": "ADMIN"})
+    assert roles.users(store, ADMIN, "acme", "ADMIN") == []
+    roles.update(store, RESELLER, "acme", "ADMIN", {"name": "c"})
+    _, users = domains.get(store, "north", "acme")
+    assert [user.role for user in users] == ["ADMIN", "b", "b"]
 
 
 @pytest.mark.parametrize(

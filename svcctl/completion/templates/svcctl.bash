@@ -129,7 +129,8 @@ _svcctl() {
         case $kind-${meanings[found[0]]} in
         tables-*) COMPREPLY=("$word where" "$word select" "$word group") ;;
         *-function) COMPREPLY=("$word" "$word(") ;;
-        -* | *-keyword) COMPREPLY=("$word" "$word ") ;;
+        -*) COMPREPLY=("$word " "$word  ") ;;
+        *-keyword) COMPREPLY=("$word" "$word ") ;;
         *) COMPREPLY=("$word" "$word,") ;;
         esac
         return

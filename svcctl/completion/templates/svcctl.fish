@@ -112,7 +112,7 @@ function __svcctl
                 set before $found[2]
                 set words
                 set clauses where select group
-                set follows '' ' '
+                set follows ' ' '  '
             else if set before (string match -r -- '.*from\s+' $typed)
                 set words
                 set kind tables

@@ -133,9 +133,13 @@ def asked(home: Path, variables: Mapping[str, str], query: str, server: Process 
         shell("service", "stop")
 
 
-def alone(script: str, *arguments: str, server: Process | None = None) -> Figures:
-    """Ask an engine without a service."""
-    done = subprocess.run([sys.executable, "-c", script + PEAK, *arguments], capture_output=True, text=True, check=True)
+def alone(script: str, *arguments: str, server: Process | None = None) -> Figures | str:
+    """Ask an engine without a service; how it ended if it failed, as Spark does with an answer that it cannot hold."""
+    done = subprocess.run(
+        [sys.executable, "-c", script + PEAK, *arguments], stdout=subprocess.PIPE, text=True, check=False
+    )
+    if done.returncode:
+        return f"| failed with {done.returncode} | |"
     times, own = done.stdout.splitlines()
     first, last = map(float, times.split())
     return Figures(first, last, int(own), None if server is None else peak(server.pid))

@@ -143,12 +143,12 @@ def eventually(happened: Any, seconds: float = 30) -> float:
 ASKED = ("query", SLOW, "--from", "2023-12-31", "--to", "2024-01-02", "-f", "csv")
 
 
-def test_spark_works_no_more_a_second_after_a_client_has_left_or_its_time_is_up(
+def test_spark_works_no_more_soon_after_a_client_has_left_or_its_time_is_up(
     secure_spark: SecureSpark, tmp_path: Path
 ) -> None:
     dice = random.Random(seed := random.randrange(1 << 32))
     print("seed", seed)
-    with service(tmp_path / "service", secure_spark.variables(SVCCTL_QUERY_SECONDS="4")) as shell:
+    with service(tmp_path / "service", secure_spark.variables(SVCCTL_QUERY_SECONDS="8")) as shell:
         shell("query", "from t.slow limit 1", "--from", "2023-12-31", "--to", "2024-01-02")
         for leaves in (signal.SIGINT, signal.SIGKILL) * 2:
             begun = len(secure_spark.jobs())
@@ -157,21 +157,22 @@ def test_spark_works_no_more_a_second_after_a_client_has_left_or_its_time_is_up(
             time.sleep(dice.uniform(0, 0.5))
             client.send_signal(leaves)
             client.wait()
-            assert idle_after_a_second(secure_spark)
+            eventually(lambda: is_idle(secure_spark), seconds=4)
         for _ in range(4):  # while the query begins
             client = shell.start(*ASKED, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(dice.uniform(0.3, 0.9))
             client.kill()
             client.wait()
-            assert idle_after_a_second(secure_spark)
+            time.sleep(1)  # nothing begins later, either
+            eventually(lambda: is_idle(secure_spark), seconds=4)
         done = shell(*ASKED)
-        assert "the query ran for more than 4 s; narrow its range" in done.stderr
-        assert idle_after_a_second(secure_spark)
+        assert "the query ran for more than 8 s; narrow its range" in done.stderr
+        eventually(lambda: is_idle(secure_spark), seconds=4)
     assert secure_spark.jobs()[0]["status"] == "FAILED"
 
 
-def idle_after_a_second(spark: SecureSpark) -> bool:
-    time.sleep(1)
+def is_idle(spark: SecureSpark) -> bool:
+    """Whether it runs nothing; a query that nobody ends goes on for the 8 seconds it is given."""
     return not spark.tasks() and all(job["status"] != "RUNNING" for job in spark.jobs())
 
 

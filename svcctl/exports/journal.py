@@ -381,7 +381,7 @@ class Journal:
     def _write(self) -> None:
         manifest = Manifest(self._export.about, self.head, self.entries, tuple(self._merged.values()), self._claimed)
         with self._storage.create(self._export.manifest, overwrite=True) as sink:
-            sink.write(manifest.to_text().encode())
+            sink.write(manifest.to_text(self._export.target.folder).encode())
             sink.complete()
         moved, self._moved = self._moved, []
         self._storage.remove(*moved)

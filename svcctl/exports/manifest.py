@@ -111,10 +111,11 @@ class Manifest:
     merged: tuple[Entry, ...] = ()
     claimed: tuple[tuple[int, int], ...] = ()
 
-    def to_text(self) -> str:
-        """The document, one line an entry."""
+    def to_text(self, directory: str = "") -> str:
+        """The document, one line an entry. `directory` is what the paths of all entries begin with."""
         members = {
             "key": self.about.key,
+            "directory": directory,
             "about": asdict(self.about),
             "head": self.head,
             "merged": [asdict(entry) for entry in self.merged],
@@ -125,8 +126,11 @@ class Manifest:
         return f'{{"version": {VERSION}, "sha256": "{_sha256(body)}",\n{body}'
 
     @classmethod
-    def from_text(cls, text: str, path: str) -> Manifest:
-        """The manifest in a document that was read from `path`. UsageError when it is damaged or of a newer version."""
+    def from_text(cls, text: str, path: str, directory: str = "") -> Manifest:
+        """The manifest in a document that was read from `path`. UsageError when it is damaged or of a newer version.
+
+        The paths of entries begin with `directory`, whatever name it had when they were written.
+        """
         try:
             document = json.loads(text)
             version = document["version"]
@@ -137,8 +141,16 @@ class Manifest:
             if document["sha256"] != _sha256(text.partition("\n")[2]):
                 raise ValueError("the document is not what was written")
             about = About(**document["about"])
-            entries = {entry.window: entry for entry in (Entry(**given) for given in document["windows"])}
-            merged = tuple(Entry(**given) for given in document["merged"])
+            written_as = document.get("directory", directory)  # earlier versions do not say it
+
+            def entry(given: Mapping[str, Any]) -> Entry:
+                read = Entry(**given)
+                if not read.path or not read.path.startswith(written_as):
+                    return read
+                return replace(read, path=directory + read.path.removeprefix(written_as))
+
+            entries = {one.window: one for one in map(entry, document["windows"])}
+            merged = tuple(map(entry, document["merged"]))
             claimed = tuple((int(start), int(end)) for start, end in document["claimed"])
             return cls(about, document["head"], entries, merged, claimed)
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -153,7 +165,8 @@ def stored(storage: Storage, folder: str) -> Manifest | None:
     name = f"{folder}manifest.json"
     if storage.size(name) is None:
         return None
-    return Manifest.from_text(b"".join(storage.read(name)).decode("utf-8", "replace"), storage.address(name))
+    directory = folder[: folder.rstrip("/").rfind("/") + 1]
+    return Manifest.from_text(b"".join(storage.read(name)).decode("utf-8", "replace"), storage.address(name), directory)
 
 
 def joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

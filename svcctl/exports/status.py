@@ -52,8 +52,8 @@ class Found:
             return entry.window
         starts = {window.start for window in self.manifest.entries if window.start <= entry.start}
         for start in sorted(starts, reverse=True):
-            # the path of an entry is relative to its storage, and so ends the target
-            if self._pattern.path(Window(start, entry.end), entry.window).endswith(entry.path):
+            written = self._pattern.path(Window(start, entry.end), entry.window)
+            if written.endswith(entry.path) or entry.path.endswith(written):  # either may be relative
                 return Window(start, entry.end)
         return entry.window
 
@@ -144,8 +144,9 @@ def _emptied(name: str, state: State) -> SvcctlError:
         return NotFound(f"{writes}, where nothing is exported yet", hint="run the export again")
     start = "the start of what was there" if state.since is None else moment(state.since)
     return IncompleteResult(
-        f"{writes}, where all files are gone",
-        hint=f"the same command with --from {start} --to {moment(state.until)} and without --state fetches them again",
+        f"{writes}, where all files are gone, or the folder that describes them: {folder_of(Target(state.target))}",
+        hint=f"the same command with --from {start} --to {moment(state.until)} --force and without --state "
+        "fetches them again",
     )
 
 

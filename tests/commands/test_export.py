@@ -23,7 +23,9 @@ from support.shells import SVCCTL, Shell
 
 from svcctl.cli import run
 from svcctl.context import Context
+from svcctl.exports.export import folder_of
 from svcctl.exports.state import States
+from svcctl.exports.windows import Target
 from svcctl.terminal.diagnostics import Diagnostics
 
 START = 1_706_659_200
@@ -647,15 +649,17 @@ def test_a_state_whose_files_are_all_gone_says_how_to_fetch_them_again(moved: Mo
     moved.now += 3600
     assert hourly(moved)[0] == 0
     out = moved.shell.home / "out"
+    target = f"{out}/{{start:%FT%H}}.csv"
     shutil.rmtree(out)
     told = (
         7,
-        f"svcctl: error: the state 'timed' writes to '{out}/{{start:%FT%H}}.csv', where all files are gone\n"
-        "hint: the same command with --from 2024-01-31T00:00:00Z --to 2024-01-31T03:00:00Z and without --state "
+        f"svcctl: error: the state 'timed' writes to '{target}', where all files are gone, or the folder that "
+        f"describes them: {folder_of(Target(target))}\n"
+        "hint: the same command with --from 2024-01-31T00:00:00Z --to 2024-01-31T03:00:00Z --force and without --state "
         "fetches them again\n",
     )
     assert moved("export", "verify", "timed") == moved("export", "status", "timed") == told
-    by_path = moved("export", "verify", f"{out}/{{start:%FT%H}}.csv")
+    by_path = moved("export", "verify", target)
     assert by_path == (7, told[1].replace("the state 'timed'", "a state"))
     path = States(moved.shell.home / "states").path("timed")
     document = json.loads(path.read_text())
@@ -666,7 +670,7 @@ def test_a_state_whose_files_are_all_gone_says_how_to_fetch_them_again(moved: Mo
         told[1].replace("--from 2024-01-31T00:00:00Z", "--from the start of what was there"),
     )
     given = ("--from", "2024-01-31T00:00:00Z", "--to", "2024-01-31T03:00:00Z")
-    assert moved("export", QUERY, *given, "-o", f"{out}/{{start:%FT%H}}.csv")[0] == 0
+    assert moved("export", QUERY, *given, "--force", "-o", target)[0] == 0
     assert moved("export", "verify", "timed") == (0, "svcctl: 3 files, 998 bytes: all as they were exported\n")
 
 
@@ -809,6 +813,25 @@ def test_a_state_belongs_to_a_directory_and_is_found_from_another_one(
     monkeypatch.chdir(one)
     moved.now += 3600
     assert moved(*command)[0] == 0
+
+
+def test_an_export_is_the_same_from_every_directory(moved: Moved, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved.now = START + 7 * 3600
+    folder = moved.shell.home / "q"
+    folder.mkdir()
+    asked = ("export", QUERY, *HOURS, "--window", "1h")
+    whole = "svcctl: 6 files, 2006 bytes: all as they were exported\n"
+    for name, there in (("one.csv", whole.replace("6 files, 2006", "1 file, 1946")), ("{start:%H}.csv", whole)):
+        monkeypatch.chdir(moved.shell.home)
+        assert moved(*asked, "-o", f"q/{name}")[0] == 0
+        monkeypatch.chdir(folder)
+        for target in (name, f"{folder}/{name}", f"../q/{name}"):
+            assert moved("export", "verify", target) == (0, there)
+            assert moved(*asked, "-o", target) == (0, f"svcctl: nothing to do: {target} is already whole\n")
+    (folder / "01.csv").unlink()
+    assert moved(*asked, "-o", f"{folder}/{{start:%H}}.csv")[0] == 0
+    monkeypatch.chdir(moved.shell.home)
+    assert moved("export", "verify", "q/{start:%H}.csv") == (0, whole)
 
 
 def test_a_first_run_that_goes_on_or_was_killed_has_a_status(proxied: tuple[Shell, FaultyProxy]) -> None:

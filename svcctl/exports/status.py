@@ -52,8 +52,8 @@ class Found:
             return entry.window
         starts = {window.start for window in self.manifest.entries if window.start <= entry.start}
         for start in sorted(starts, reverse=True):
-            written = self._pattern.path(Window(start, entry.end), entry.window)
-            if written.endswith(entry.path) or entry.path.endswith(written):  # either may be relative
+            name = self._pattern.path(Window(start, entry.end), entry.window).removeprefix(self._pattern.folder)
+            if f"/{entry.path}".endswith(f"/{name}"):  # its directory may be spelled in another way
                 return Window(start, entry.end)
         return entry.window
 
@@ -111,8 +111,8 @@ class Found:
 
 
 def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
-    """The export of a state, or the one that goes to a path. NotFound when there is neither; IncompleteResult when all
-    that a state wrote is gone.
+    """The export of a state, or the one that goes to a path. NotFound when there is neither; IncompleteResult when the
+    manifest of a state is gone.
     """
     state = states.load(name) if name in states.names() else states.that_writes(name)
     target = name if state is None else state.target
@@ -134,7 +134,7 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
 
 
 def _emptied(name: str, state: State) -> SvcctlError:
-    """The error where a state has neither files nor a manifest; both are removed together with their folder."""
+    """The error where a state has no manifest: its folder is gone, alone or with the files that it describes."""
     known = "a state" if name == state.target else f"the state '{name}'"
     writes = f"{known} writes to '{state.target}'"
     if not state.directory and directory_of(state.target):

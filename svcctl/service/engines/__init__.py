@@ -133,8 +133,8 @@ class Engine(Protocol):
         the table's types, timestamps cut to milliseconds; ServiceError when a value does not fit, or a row has no
         eventdate. With `create` the table is made first, and only stays if the rows do; with `replace`, in the place of
         the table of that name, which is dropped if the rows stay. With a `load_id`, rows are stored once: AlreadyLoaded
-        as of `has_load`. `go_on` is called when all of that is done and not
-        seen by others yet; its error leaves everything as it was.
+        as of `has_load`. `go_on` is called when all of that is done and not seen by others yet; its error leaves
+        everything as it was.
         """
 
     @abstractmethod

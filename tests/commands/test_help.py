@@ -135,10 +135,14 @@ def test_a_noun_alone_shows_its_page_and_is_a_mistake(noun: str, shell: Shell) -
 
 
 def examples() -> list[tuple[str, str]]:
-    """Each line of a page that begins with a command, and its page; a backslash continues it on the next line."""
+    """Each line of a page that begins with a command, and its page; a backslash continues it on the next line.
+
+    On the page of a topic an example is indented: a line of its paragraphs may begin with any word.
+    """
     texts = {f"svcctl {path}".rstrip(): str(command.help) for path, command in COMMANDS.items()}
-    texts |= {topic: pages.read(topic) for topic in pages.TOPICS if topic != "recipes"}  # tests/pages has these
-    texts["svcctl"] = "\n".join(line for line in cli.START.split("\n") if line.startswith(" "))
+    topics = {topic: pages.read(topic) for topic in pages.TOPICS if topic != "recipes"}  # tests/pages has these
+    for name, page in (topics | {"svcctl": cli.START}).items():
+        texts[name] = "\n".join(line for line in page.split("\n") if line.startswith(" "))
     found = []
     for name, page in texts.items():
         for line in re.sub(r"\\\n\s*", "", page).split("\n"):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def folder_of(target: Target) -> str:
     """Where the manifest and the parts of an export are, with a slash at its end."""
-    rest = target.text.removeprefix(target.folder)
+    rest = target.rest
     plain = re.sub(r"[^A-Za-z0-9._-]+", "_", rest)
     if plain != rest:  # two targets never share a folder
         plain += f".{hashlib.sha256(rest.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"

@@ -194,6 +194,15 @@ class Target:
     @property
     def folder(self) -> str:
         """The part of the path before the first field, up to a slash: what all files of a pattern have in common."""
+        return self._folder.replace("%%", "%")
+
+    @property
+    def rest(self) -> str:
+        """The path behind that folder, as it was written."""
+        return self.text.removeprefix(self._folder)
+
+    @property
+    def _folder(self) -> str:
         literal = next(iter(Formatter().parse(self.text)), ("",))[0]
         return literal[: literal.rfind("/") + 1]
 

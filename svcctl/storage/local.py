@@ -26,16 +26,17 @@ class Local(Storage):
     def __init__(self, directory: Path = Path(), *, take: bool = False) -> None:
         self._directory = directory
         self._take = take
+        self._made: set[Path] = set()
 
     def create(self, name: str, *, overwrite: bool, durable: bool = True) -> Sink:
         path = self._directory / name
         with _explained(path, "write"):
             _refuse_taken(path, overwrite=overwrite)
-            path.parent.mkdir(parents=True, exist_ok=True)
+            self._make(path.parent)
             try:
                 part = Part(path, take=self._take)
             except FileNotFoundError:  # another run has just removed the folder, which was empty
-                path.parent.mkdir(parents=True, exist_ok=True)
+                self._make(path.parent)
                 part = Part(path, take=self._take)
             return _File(part, overwrite=overwrite, durable=durable)
 
@@ -43,8 +44,8 @@ class Local(Storage):
         path, growing = self._directory / name, self._directory / f"{part}{PART_SUFFIX}"
         with _explained(path, "write"):
             _refuse_taken(path, overwrite=overwrite)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            growing.parent.mkdir(parents=True, exist_ok=True)
+            self._make(path.parent)
+            self._make(growing.parent)
             if path.parent.stat().st_dev != growing.parent.stat().st_dev:
                 return None  # it could not be renamed
             return _Growing(Part(path, kept=growing), overwrite=overwrite)
@@ -85,7 +86,7 @@ class Local(Storage):
         # A part of its own, since the writer of a shared one may be on another machine, whose locks do not count here.
         part = path.with_name(f".{path.name}.{uuid.uuid4().hex}{PART_SUFFIX}")
         with _explained(path, "write"):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            self._make(path.parent)
             write(part, data)
             try:
                 os.link(part, path)
@@ -97,8 +98,15 @@ class Local(Storage):
         return True
 
     def remove_folder(self, name: str) -> None:
-        with suppress(OSError):
-            (self._directory / name).rmdir()
+        for folder in sorted({self._directory / name, *self._made}, reverse=True):  # those inside come first
+            with suppress(OSError):
+                folder.rmdir()
+
+    def _make(self, folder: Path) -> None:
+        if not folder.is_dir():
+            missing = [one for one in (folder, *folder.parents) if not one.exists()]
+            folder.mkdir(parents=True, exist_ok=True)
+            self._made.update(missing)
 
     def remove_unfinished(self, folder: str) -> None:
         path = self._directory / folder

@@ -13,6 +13,7 @@ from svcctl.exports.export import folder_of
 from svcctl.exports.journal import sizes_of
 from svcctl.exports.manifest import Entry, Manifest, stored
 from svcctl.exports.moments import moment
+from svcctl.exports.plan import KEPT
 from svcctl.exports.state import State, States, directory_of
 from svcctl.exports.windows import Target, Window
 from svcctl.storage import Storage
@@ -70,6 +71,23 @@ class Found:
             if at < end:
                 gaps.append(Window(at, end))
         return gaps
+
+    def forgotten(self) -> list[Window]:
+        """The ranges that the state has moved past and of which the manifest has no files: an earlier one was lost.
+
+        What a manifest that has grown long leaves out is not forgotten.
+        """
+        manifest, state = self.manifest, self.state
+        if state is None or state.since is None or self.named is not None:
+            return []
+        if len(manifest.entries) + len(manifest.merged) >= KEPT:
+            return []
+        ranges, at = [], state.since
+        for start, end in [*manifest.claimed, (state.until, state.until)]:
+            if at < min(start, state.until):
+                ranges.append(Window(at, min(start, state.until)))
+            at = max(at, end)
+        return ranges
 
     def is_past(self, window: Window) -> bool:
         """Whether the state has moved past this window, so that its next run does not fetch it again."""
@@ -142,12 +160,16 @@ def _emptied(name: str, state: State) -> SvcctlError:
         return NotFound(f"{writes}, where nothing is exported", hint=hint)
     if state.since == state.until:
         return NotFound(f"{writes}, where nothing is exported yet", hint="run the export again")
-    start = "the start of what was there" if state.since is None else moment(state.since)
     return IncompleteResult(
         f"{writes}, where all files are gone, or the folder that describes them: {folder_of(Target(state.target))}",
-        hint=f"the same command with --from {start} --to {moment(state.until)} --force and without --state "
-        "fetches them again",
+        hint=refetched(state.since, state.until),
     )
+
+
+def refetched(start: int | None, end: int) -> str:
+    """What fetches a range again whose files are not known any more."""
+    given = "the start of what was there" if start is None else moment(start)
+    return f"the same command with --from {given} --to {moment(end)} --force and without --state fetches them again"
 
 
 def _one_file(path: str, states: States) -> Found | None:
@@ -199,3 +221,5 @@ def damage(found: Found) -> Iterator[tuple[str, Window]]:
             yield f"{address} is missing", found.named_by(entry)
     for gap in found.gaps():
         yield f"{gap} is not exported yet", gap
+    for gap in found.forgotten():
+        yield f"{gap} was exported, but the manifest does not have its files any more", gap

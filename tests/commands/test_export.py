@@ -483,14 +483,23 @@ def test_what_a_state_has_moved_past_comes_back_as_verify_says(
     assert moved("export", "verify", f"{out}/2024-01-31T02.csv") == (
         7,
         f"svcctl: error: {out}/2024-01-31T02.csv is damaged\n"
+        f"svcctl: error: the export to {out}/2024-01-31T02.csv is not whole\n"
         "hint: the same command with --from 2024-01-31T02:00:00Z --to 2024-01-31T03:00:00Z and without --state "
-        "fetches only what is missing\n"
-        f"svcctl: error: the export to {out}/2024-01-31T02.csv is not whole\n",
+        "fetches only what is missing\n",
     )
     asked = proxied[1].asked.total()
     given = ("--from", "2024-01-31T01:00:00Z", "--to", "2024-01-31T03:00:00Z")
-    assert moved("export", QUERY, *given, "-o", target)[0] == 0
+    assert moved("export", QUERY, *given, "-o", target) == (
+        0,
+        "svcctl: rows=24 bytes=672 windows=2 retries=0 seconds=…\n"
+        f"svcctl: replaced {out}/2024-01-31T02.csv, which was not as it was exported\n",
+    )
     assert proxied[1].asked.total() - asked == 2
+    for hour in (1, 2):
+        (out / f"2024-01-31T0{hour}.csv").write_text("eventdate,n\n")
+    assert moved("export", QUERY, *given, "-o", target)[1].splitlines()[1] == (
+        f"svcctl: replaced {out}/2024-01-31T01.csv, which was not as it was exported, and 1 other file"
+    )
     assert moved("export", "verify", "timed")[0] == 0
     assert moved.shell("export", "status", "timed").stdout.splitlines()[-1] == "next run from,2024-01-31T04:00:00Z"
 
@@ -520,6 +529,20 @@ def test_a_local_service_that_is_stopped_starts_for_what_asks_it_before_a_run(sh
             assert shell("service", "stop").returncode == 0
     finally:
         shell("service", "stop")
+
+
+def test_a_query_that_is_refused_leaves_no_folders(home: Shell) -> None:
+    done = home("export", "from timed.events wher n", *HOURS, "-o", "all/{start:%F/%H}.csv")
+    assert (done.returncode, list(home.home.iterdir())) == (1, [])
+
+
+def test_a_percent_sign_in_a_folder_of_an_export(home: Shell) -> None:
+    given = (*HOURS, "-o", "a%%b/{start:%H}.csv", "--window", "6h")
+    assert home("export", QUERY, *given).returncode == 0
+    assert [path.name for path in home.home.iterdir()] == ["a%b"]
+    (home.home / "a%b").rename(home.home / "c")
+    done = home("export", "verify", "c/{start:%H}.csv")
+    assert (done.returncode, done.stderr) == (0, "svcctl: 1 file, 1946 bytes: all as they were exported\n")
 
 
 @pytest.mark.parametrize("query", ["from timed.events where m = 1", "from timed.nothing", "from timed.events wher n"])
@@ -561,13 +584,14 @@ def test_each_file_of_a_run_comes_back_as_verify_says(moved: Moved) -> None:
         moved.now += 2 * 3600
     for file in moved.shell.home.glob("*.csv"):
         file.unlink()
-    hint = "hint: the same command with --from {} --to {} and without --state fetches only what is missing\n"
     ranges = [("2024-01-31T00:00:00Z", "2024-01-31T02:00:00Z"), ("2024-01-31T02:00:00Z", "2024-01-31T04:00:00Z")]
     assert moved("export", "verify", "runs") == (
         7,
-        f"svcctl: error: {moved.shell.home}/2024-01-31T00.csv is missing\n{hint.format(*ranges[0])}"
-        f"svcctl: error: {moved.shell.home}/2024-01-31T02.csv is missing\n{hint.format(*ranges[1])}"
-        f"svcctl: error: the export to {target} is not whole\n",
+        f"svcctl: error: {moved.shell.home}/2024-01-31T00.csv is missing\n"
+        f"svcctl: error: {moved.shell.home}/2024-01-31T02.csv is missing\n"
+        f"svcctl: error: the export to {target} is not whole\n"
+        f"hint: the same command with --from {' --to '.join(ranges[0])}, then with --from {' --to '.join(ranges[1])} "
+        "and without --state fetches only what is missing\n",
     )
     for start, end in ranges:
         assert moved("export", QUERY, "--from", start, "--to", end, "-o", target)[0] == 0
@@ -586,14 +610,14 @@ def test_a_file_that_names_its_run_comes_back_as_verify_says(moved: Moved) -> No
     assert moved("export", "verify", "runs") == (
         7,
         f"svcctl: error: {lost} is missing\n"
-        f"hint: the same command with {' '.join(given)} and without --state fetches only what is missing\n"
-        f"svcctl: error: the export to {target} is not whole\n",
+        f"svcctl: error: the export to {target} is not whole\n"
+        f"hint: the same command with {' '.join(given)} and without --state fetches only what is missing\n",
     )
     assert moved("export", "verify", str(lost)) == (
         7,
         f"svcctl: error: {lost} is missing\n"
-        f"hint: the same command with {' '.join(given)} and without --state fetches only what is missing\n"
-        f"svcctl: error: the export to {lost} is not whole\n",
+        f"svcctl: error: the export to {lost} is not whole\n"
+        f"hint: the same command with {' '.join(given)} and without --state fetches only what is missing\n",
     )
     assert moved("export", QUERY, *given, "-o", target)[0] == 0
     assert (moved("export", "verify", "runs")[0], lost.is_file()) == (0, True)
@@ -672,6 +696,35 @@ def test_a_state_whose_files_are_all_gone_says_how_to_fetch_them_again(moved: Mo
     given = ("--from", "2024-01-31T00:00:00Z", "--to", "2024-01-31T03:00:00Z")
     assert moved("export", QUERY, *given, "--force", "-o", target)[0] == 0
     assert moved("export", "verify", "timed") == (0, "svcctl: 3 files, 998 bytes: all as they were exported\n")
+
+
+def test_files_whose_manifest_was_lost_are_not_forgotten(moved: Moved) -> None:
+    moved.now = START + 3 * 3600
+    assert hourly(moved)[0] == 0
+    out = moved.shell.home / "out"
+    target = f"{out}/{{start:%FT%H}}.csv"
+    (folder,) = out.glob(".*.export")
+    shutil.rmtree(folder)
+    moved.now += 2 * 3600
+    assert hourly(moved) == (
+        0,
+        "svcctl: the manifest of earlier runs is gone: 'svcctl export verify timed' tells of which files\n"
+        "svcctl: rows=24 bytes=672 windows=2 retries=0 seconds=…\n",
+    )
+    told = (
+        7,
+        "svcctl: error: 2024-01-31 00:00:00 to 2024-01-31 02:00:00 UTC was exported, but the manifest does not have "
+        f"its files any more\nsvcctl: error: the export to {target} is not whole\n"
+        "hint: the same command with --from 2024-01-31T00:00:00Z --to 2024-01-31T02:00:00Z --force and without --state "
+        "fetches them again\n",
+    )
+    assert moved("export", "verify", "timed") == told
+    shown = moved.shell("export", "status", "timed")
+    assert shown.stdout.splitlines()[-2] == "unknown,2024-01-31T00:00:00Z to 2024-01-31T02:00:00Z"
+    assert shown.stderr == "svcctl: the manifest does not have all earlier files: svcctl export verify timed\n"
+    given = ("--from", "2024-01-31T00:00:00Z", "--to", "2024-01-31T02:00:00Z")
+    assert moved("export", QUERY, *given, "--force", "-o", target)[0] == 0
+    assert moved("export", "verify", "timed") == (0, "svcctl: 4 files, 1334 bytes: all as they were exported\n")
 
 
 def test_an_end_before_the_start_that_a_state_gives_is_refused(moved: Moved) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -39,8 +39,9 @@ def status(ctx: typer.Context, name: NameArg, format: FormatOpt = None) -> None:
     svc.output.records(STATUS, _rows(found, *holdings), svc.format(format, lists=True))
     if found.state is not None:
         _tell_due(svc, found.state.until, found.manifest.about)
-    if holdings[1]:
-        svc.diagnostics.note(f"files were removed or changed: svcctl export verify {shlex.quote(name)}")
+    if holdings[1] or found.forgotten():
+        lost = "files were removed or changed" if holdings[1] else "the manifest does not have all earlier files"
+        svc.diagnostics.note(f"{lost}: svcctl export verify {shlex.quote(name)}")
 
 
 def _tell_due(svc: Context, since: int, about: About) -> None:
@@ -58,34 +59,35 @@ def verify(ctx: typer.Context, name: NameArg) -> None:
     \b
     svcctl export verify auth && tar -cf auth.tar out
     """
-    from svcctl.exports.status import damage
+    from svcctl.exports.status import damage, refetched
+    from svcctl.exports.windows import Window
 
     svc: Context = ctx.obj
     found = _found(svc, name)
-    alone = found.per_run or not found.per_window  # each file has a range of its own
     lost: list[Window] = []
     for text, window in damage(found):
-        repair = _repair([window]) if found.is_past(window) and alone else None
-        svc.diagnostics.report(IncompleteResult(text, hint=repair))
+        svc.diagnostics.report(IncompleteResult(text))
         lost.append(window)
     if lost:
         past = [window for window in lost if found.is_past(window)]
-        repair = _repair(past) if past and not alone else None
         if not past:
             repair = "run the export again: it fetches only what is missing"
+        elif forgotten := found.forgotten():  # files of these names may be there
+            repair = refetched(min(one.start for one in past), forgotten[-1].end)
+        elif found.per_run or not found.per_window:  # each file has a range of its own
+            repair = _repair(dict.fromkeys(past))
+        else:
+            repair = _repair([Window(min(window.start for window in past), max(window.end for window in past))])
         raise IncompleteResult(f"the export to {found.target} is not whole", hint=repair)
     files = found.files()
     counted = "1 file" if len(files) == 1 else f"{len(files)} files"
     svc.diagnostics.note(f"{counted}, {sum(entry.bytes for entry in files)} bytes: all as they were exported")
 
 
-def _repair(windows: list[Window]) -> str:
-    """What fetches windows again that a state has moved past; it fetches nothing else."""
-    start, end = min(window.start for window in windows), max(window.end for window in windows)
-    return (
-        f"the same command with --from {moment(start)} --to {moment(end)} and without --state "
-        "fetches only what is missing"
-    )
+def _repair(ranges: Iterable[Window]) -> str:
+    """What fetches ranges again that a state has moved past, a command each; it fetches nothing else."""
+    given = ", then with ".join(f"--from {moment(one.start)} --to {moment(one.end)}" for one in ranges)
+    return f"the same command with {given} and without --state fetches only what is missing"
 
 
 def _found(svc: Context, name: str) -> Found:
@@ -115,6 +117,8 @@ def _rows(found: Found, there: Sequence[Entry], lost: Sequence[tuple[str, Entry]
     yield ["missing", sum(window.count(length, zone) for window in [*gaps, *(entry.window for _, entry in lost)])]
     for gap in gaps:
         yield ["gap", f"{moment(gap.start)} to {moment(gap.end)}"]
+    for gap in found.forgotten():
+        yield ["unknown", f"{moment(gap.start)} to {moment(gap.end)}"]
     for what, entry in lost:
         yield [what, found.storage.address(entry.path)]
     if found.state is not None:

@@ -104,7 +104,7 @@ def tell_replaced(svc: Context, summary: Summary) -> None:
     """Say which finished files are others now."""
     if summary.replaced:
         more = len(summary.replaced) - 1
-        others = "" if not more else " and 1 other file" if more == 1 else f" and {more} other files"
+        others = "" if not more else ", and 1 other file" if more == 1 else f", and {more} other files"
         svc.diagnostics.note(f"replaced {summary.replaced[0]}{others}")
 
 

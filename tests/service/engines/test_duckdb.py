@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +15,9 @@ import pytest
 from support.events import selected
 
 from svcctl.errors import Locked, NotFound, ServiceError, SvcctlError, UsageError
-from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.engines import Mark
+from svcctl.service.engines.duckdb import DuckDBEngine, windows
+from svcctl.service.language import Plan, compile, parse
 from svcctl.service.language.types import Column, Table, Type
 
 COLUMNS = (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8))
@@ -153,6 +155,56 @@ def test_a_sort_larger_than_the_memory_goes_through_the_disk(tmp_path: Path) -> 
     with DuckDBEngine(memory_limit="60MB", spill=tmp_path) as engine:
         ordered = "SELECT repeat('x', 80) || hash(i) AS s FROM range(1500000) r(i) ORDER BY s LIMIT 1400000"
         assert numbers(engine, f"SELECT count(s) FROM ({ordered})") == [1_400_000]
+
+
+def planned(engine: DuckDBEngine, query: str) -> Plan:
+    start, now = datetime(2023, 1, 1, tzinfo=UTC), datetime(2024, 5, 6, tzinfo=UTC)
+    return compile(parse(query), engine.tables(), dialect=engine.dialect, start=start, end=None, now=now)
+
+
+@pytest.mark.parametrize("column", ["n", "rowid"])
+def test_events_that_are_sorted_window_by_window_come_as_in_one_sort(
+    engine: DuckDBEngine, monkeypatch: pytest.MonkeyPatch, column: str
+) -> None:
+    def answer(query: str, since: Mark | None = None, until: Mark | None = None) -> list[int]:
+        with engine.stream(planned(engine, query), since=since, until=until) as stream:
+            return [n for batch in stream for n in batch.column(0).to_pylist()]
+
+    load = (
+        f"SELECT TIMESTAMP '2024-01-01' + to_seconds(i * 7919 % 5000) AS eventdate, i AS {column} FROM range({{}}) r(i)"
+    )
+    engine.append("t", selected(load.format("0, 6000")), create=(COLUMNS[0], Column(column, Type.INT8)))
+    engine.append("t", selected(load.format("6000, 12000")))
+    mark = engine.mark("t")
+    engine.append("t", selected(load.format("12000, 15000")))
+    query = f"from t select {column} as n"
+    expected = sorted(range(15_000), key=lambda n: n * 7919 % 5000)
+    first = [n for n in expected if n < 12_000]
+    assert answer(query) == expected
+    monkeypatch.setattr(windows, "SORTED_ROWS", 1000)
+    with engine._reading(planned(engine, query), None, None) as (_, selects):
+        assert len(selects) == 15
+    assert answer(query) == expected
+    assert answer(query, until=mark) == first
+    assert answer(query, since=mark) == [n for n in expected if n >= 12_000]
+    assert answer(f"from t where {column} % 3 = 0 select {column} as n") == [n for n in expected if n % 3 == 0]
+    assert answer(f"from t select {column} as n offset 5 limit 20") == expected[5:25]
+    assert answer("from t group select count() as n") == [15_000]
+
+
+def test_an_answer_of_loads_that_overlap_is_not_held(tmp_path: Path) -> None:
+    nowhere = tmp_path / "spill"
+    nowhere.touch()
+    with DuckDBEngine(tmp_path / "events.duckdb") as engine:
+        for first in range(4):
+            date = f"TIMESTAMP '2024-01-01' + to_milliseconds(i * 80 + {first})"
+            rows = selected(f"SELECT {date} AS eventdate, i AS n FROM range(1000000) r(i)")
+            engine.append("t", rows, create=None if first else COLUMNS)
+    with (
+        DuckDBEngine(tmp_path / "events.duckdb", memory_limit="128MB", spill=nowhere) as engine,
+        engine.stream(planned(engine, "from t select n")) as stream,
+    ):
+        assert sum(batch.num_rows for batch in stream) == 4_000_000
 
 
 @pytest.mark.parametrize(("rows", "length"), [(1000, 100_000), (100, 2_000_000)])

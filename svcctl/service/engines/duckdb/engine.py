@@ -31,6 +31,7 @@ from svcctl.service.engines.duckdb.opening import SCHEMA, open_file, readable
 from svcctl.service.engines.duckdb.reading import Reading
 from svcctl.service.engines.duckdb.statement import Statement, explained
 from svcctl.service.engines.duckdb.text import ARRIVED, SQL_TYPES, TYPES, quote
+from svcctl.service.engines.duckdb.windows import windowed
 from svcctl.service.language.dialect import write
 from svcctl.service.language.types import Column, Plan, Table, Type
 
@@ -199,16 +200,16 @@ class DuckDBEngine(Reading):
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Sequence[str]]]:
         """A connection for a plan, and the plan's SELECT. Leaving the block stops what runs on it.
 
-        Marks are positions in the table as it was when it had all of its rows, so they are read in the transaction in
-        which the plan will run: a table may be trimmed at any moment.
+        All of it runs in one transaction, since a table may get more rows or be trimmed at any moment: marks are
+        positions in the table as it was when it had all of its rows.
         """
         cursor = self._open_cursor()
         try:
             with explained():
-                if since is not None or until is not None:
-                    cursor.execute("BEGIN TRANSACTION")
+                cursor.execute("BEGIN TRANSACTION")
                 first, last = positions.rows(cursor, plan.table, (since, until))
-            yield cursor, [self._text(plan, first, last)]
+                selects = self._selects(cursor, plan, first, last)
+            yield cursor, selects
         finally:
             cursor.close()
 
@@ -225,8 +226,10 @@ class DuckDBEngine(Reading):
         finally:
             statement.close()
 
-    def _text(self, plan: Plan, since: int | None, until: int | None) -> str:
-        """The plan's SELECT, over the rows between two positions."""
+    def _selects(
+        self, cursor: duckdb.DuckDBPyConnection, plan: Plan, since: int | None, until: int | None
+    ) -> Sequence[str]:
+        """The plan's SELECT over the rows between two positions, or several that give its rows one after the other."""
         select = plan.select.copy()
         source = next(node for node in select.find_all(exp.Table))
         within = source.parent_select
@@ -235,7 +238,8 @@ class DuckDBEngine(Reading):
             if mark is not None:
                 within.where(compare(this=self.dialect.position(), expression=exp.Literal.number(mark)), copy=False)
         source.set("db", exp.to_identifier(SCHEMA, quoted=True))
-        if any(column.name.casefold() == ROWID for column in self.table(plan.table).columns):
+        table = self.table(plan.table)
+        if any(column.name.casefold() == ROWID for column in table.columns):
             # such a column hides DuckDB's own, so the rows are counted
             source.set("alias", None)
             rows = exp.select("*", f'row_number() OVER () - 1 AS "{POSITION}"', dialect="duckdb").from_(source.copy())
@@ -248,7 +252,16 @@ class DuckDBEngine(Reading):
             for limit in select.find_all(exp.Limit):
                 # DuckDB 2.0 fails on a literal limit after a sort of rows between two rowids
                 limit.set("expression", exp.Subquery(this=exp.Select(expressions=[limit.expression])))
-        return write(select, self.dialect)
+        if table.ordered or not plan.by_event:
+            return [write(select, self.dialect)]
+        return list(windowed(cursor, select, within, self._between(cursor, plan)))
+
+    def _between(self, cursor: duckdb.DuckDBPyConnection, plan: Plan) -> int:
+        """How many events lie between the dates of a plan."""
+        end = datetime.max if plan.end is None else plan.end
+        count = f"SELECT count(*) FROM {_relation(self.table(plan.table))} WHERE eventdate >= ? AND eventdate < ?"
+        events: int = self._one(cursor, count, [plan.start or datetime.min, end])
+        return events
 
     def _create(
         self, cursor: duckdb.DuckDBPyConnection, name: str, columns: Sequence[Column], *, replace: bool = False
@@ -296,9 +309,8 @@ class DuckDBEngine(Reading):
 
     @staticmethod
     def _one(cursor: duckdb.DuckDBPyConnection, sql: str, values: Sequence[object] = ()) -> Any:
-        row = cursor.execute(sql, list(values)).fetchone()
-        assert row is not None
-        return row[0]
+        [(value,)] = cursor.execute(sql, list(values)).fetchall()
+        return value
 
     @staticmethod
     def _read_tables(cursor: duckdb.DuckDBPyConnection) -> Mapping[str, Table]:

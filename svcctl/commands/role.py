@@ -20,6 +20,7 @@ from svcctl.errors import UsageError
 from svcctl.inputs import role_files, role_options
 from svcctl.inputs.role_files import WrittenRole
 from svcctl.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt
+from svcctl.profiles import BUILT_IN
 from svcctl.terminal.records import FINDINGS, ROLE, ROLES
 from svcctl.terminal.selection import selected
 from svcctl.terminal.visible import visible
@@ -236,12 +237,20 @@ def rm(
             svc.ask(f"Delete {lost}?")
         svc.client.delete_role(domain, role)
         svc.diagnostics.note(f"deleted {lost}")
+        if users := _users(found):
+            give = f": svcctl service accounts user {users[0] if len(users) == 1 else 'EMAIL'} {domain} --role USER"
+            local = give if svc.profile.name in BUILT_IN else ""
+            svc.diagnostics.note(f"{', '.join(users)} need{'s' * (len(users) == 1)} another role{local}")
 
 
 def _whose(role: Role | None) -> str:
+    return f", the role of {', '.join(users)}" if (users := _users(role)) else ""
+
+
+def _users(role: Role | None) -> list[str]:
     """The users who have a role and need another one when it is deleted, if the service lists them."""
     users = None if role is None else role.extra.get("users")
-    return f", the role of {', '.join(map(str, users))}" if isinstance(users, list) and users else ""
+    return list(map(str, users)) if isinstance(users, list) else []
 
 
 @_app.command("lint")

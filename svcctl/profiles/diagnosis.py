@@ -313,11 +313,7 @@ STEPS: Mapping[str, Callable[[Subject], Found | None]] = {
     "credentials": _credentials,
     "queries": _permission("queries", "allowed", "ask the issuer of the key for the right to run queries"),
     "jobs": _permission("jobs", "allowed", "ask the issuer of the key for the right to forward queries"),
-    "domains": _permission(
-        "domains",
-        "allowed",
-        "only 'svcctl domain' needs this right; for the local service use the profile local-reseller",
-    ),
+    "domains": _permission("domains", "allowed", "only 'svcctl domain' needs this right"),
 }
 """The diagnosis, in order."""
 

@@ -426,8 +426,9 @@ def test_roles_are_listed_shown_and_removed(reseller: Any, machine: Any, file: P
     domains.assign(machine.store, "acme@demo", "bob@acme.example", "Readers")
     domains.assign(machine.store, "acme@demo", "amy@acme.example", "Readers")
     lost = "role 'Readers' of acme, the role of amy@acme.example, bob@acme.example"
+    need = "svcctl: amy@acme.example, bob@acme.example need another role\n"
     done = reseller("role", "rm", "acme", "Readers", answers=["y"])
-    assert (done.code, done.questions, done.stderr) == (0, [f"Delete {lost}?"], f"svcctl: deleted {lost}\n")
+    assert (done.code, done.questions, done.stderr) == (0, [f"Delete {lost}?"], f"svcctl: deleted {lost}\n{need}")
     gone = reseller("role", "rm", "acme", "Readers", "--yes")
     assert (gone.code, gone.stderr) == (
         4,

@@ -85,12 +85,20 @@ def test_the_local_profile_administrates_its_domain_and_is_no_reseller(service: 
     assert service("role", "create", "local", "--name", "Readers", "--policies", "Search").returncode == 0
     listed = service("role", "list", "local", "-f", "csv").stdout
     assert listed.splitlines()[1] == 'Readers,"[""Search""]",[],"{""ids"":[]}",,'
-    assert service("role", "rm", "local", "Readers", "--yes").returncode == 0
+    for user, role in (("ann@acme.example", "OWNER"), ("bob@acme.example", "Readers")):
+        assert service("service", "accounts", "user", user, "local", "--role", role).returncode == 0
+    removed = service("role", "rm", "local", "Readers", "--yes")
+    assert (removed.returncode, removed.stderr) == (
+        0,
+        "svcctl: deleted role 'Readers' of local, the role of bob@acme.example\n"
+        "svcctl: bob@acme.example needs another role: "
+        "svcctl service accounts user bob@acme.example local --role USER\n",
+    )
     refused = service("domain", "list")
     assert (refused.returncode, without_cid(refused.stderr)) == (
         3,
-        "svcctl: error: domain operations need the credentials of a reseller; those of the local service are in the "
-        "profile local-reseller: svcctl -p local-reseller domain list (code 120)\n"
+        "svcctl: error: domain operations need the credentials of a reseller; on the local service: "
+        "svcctl -p local-reseller domain … (code 120)\n"
         "hint: 'svcctl profile check local' shows what these credentials may do\n",
     )
 

@@ -116,7 +116,7 @@ def _reseller(account: Account) -> str:
         raise refused(
             Reason.NOT_RESELLER,
             "domain operations need the credentials of a reseller",
-            hint="those of the local service are in the profile local-reseller: svcctl -p local-reseller domain list",
+            hint="on the local service: svcctl -p local-reseller domain …",
         )
     return account.reseller
 

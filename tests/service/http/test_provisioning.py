@@ -85,7 +85,7 @@ def give_keys(store: Store) -> None:
 
 NOT_RESELLER = (
     "domain operations need the credentials of a reseller; "
-    "those of the local service are in the profile local-reseller: svcctl -p local-reseller domain list"
+    "on the local service: svcctl -p local-reseller domain …"
 )
 
 

@@ -359,6 +359,9 @@ def _measure(wrap: type[exp.Func]) -> tuple[Overload, ...]:
     return (Overload("number -> float8", _double(wrap)), Overload("str -> float8", of_text))
 
 
+_LEFT_OUT = "strings that are not numbers are left out"
+
+
 def _percentile() -> tuple[Overload, ...]:
     """The percentile of numbers, or of the numbers that strings spell; the percentage is a literal of the query."""
 
@@ -717,11 +720,11 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                     Overload("float8 -> float8", _of(exp.Sum)),
                     _measure(exp.Sum)[1],
                 ),
-                "the sum; null if an int8 cannot hold it",
+                f"the sum; null if an int8 cannot hold it; {_LEFT_OUT}",
                 "sum(status)",
                 804,
             ),
-            ("avg", _measure(exp.Avg), "the mean; of strings, that of the numbers they spell", "avg(status)", 268.0),
+            ("avg", _measure(exp.Avg), f"the mean; {_LEFT_OUT}", "avg(status)", 268.0),
             ("min", _one("T -> T", _of(exp.Min)), "the smallest value", "min(user)", "ann"),
             ("max", _one("T -> T", _of(exp.Max)), "the largest value", "max(user)", "cid"),
             (
@@ -741,17 +744,17 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             (
                 "stddev",
                 _measure(exp.StddevSamp),
-                "the sample standard deviation; null for fewer than two values",
+                f"the sample standard deviation; null for fewer than two values; {_LEFT_OUT}",
                 "round(stddev(seconds), 3)",
                 4.359,
             ),
-            ("median", _measure(exp.Median), "the middle value", "median(seconds)", 2.5),
+            ("median", _measure(exp.Median), f"the middle value; {_LEFT_OUT}", "median(seconds)", 2.5),
             (
                 "percentile",
                 _percentile(),
                 "the value that p of 100 parts of the sorted values do not exceed, p from 0 to 100: the one at the "
                 "place p / 100 * (n - 1) of n values counted from 0, on the line between its neighbours if the place "
-                "is not whole; 50 gives the median",
+                f"is not whole; 50 gives the median; {_LEFT_OUT}",
                 "percentile(seconds, 90)",
                 8.1,
             ),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from svcctl.api import job_ids
+from svcctl.api.job_states import shown
 from svcctl.api.models import Job, JobStatus
 from svcctl.errors import Conflict, NotFound, ServiceError, SvcctlError, Unavailable
 
@@ -70,15 +71,16 @@ def wait_for(
 def _unlike(job: Job, wanted: Collection[str]) -> str:
     """How the state of a job differs from the wanted ones."""
     error = "; ".join(job.error)
-    if job.status in wanted:
-        return f"{job.status} but reports: {error}"
-    return f"{job.status}{f' ({error})' if error else ''}, not {' or '.join(sorted(wanted))}"
+    state = shown(job)
+    if state in wanted:
+        return f"{state} but reports: {error}"
+    return f"{state}{f' ({error})' if error else ''}, not {' or '.join(sorted(wanted))}"
 
 
 def progress(job: Job, wanted: Collection[str]) -> str:
     """What a job that is waited for has done so far, in a line."""
     of = "…" if job.event_generated is None else job.event_generated
-    facts = [job.status, f"{job.events_sent or 0} of {of} events"]
+    facts = [shown(job), f"{job.events_sent or 0} of {of} events"]
     facts += [f"error: {'; '.join(job.error)}"] if job.error else []
     return f"waiting for {' or '.join(sorted(wanted))}: {', '.join(facts)}"
 
@@ -103,7 +105,7 @@ def restart(client: Client, job_id: str, note: Callable[[str], None]) -> Job:
     """
     job = client.job(job_id)
     if job.error:
-        note(f"job {job_id} was {job.status} with the error: {'; '.join(job.error)}")
+        note(f"job {job_id} was {shown(job)} with the error: {'; '.join(job.error)}")
     if job.status not in (JobStatus.STOPPED, JobStatus.COMPLETED):
         try:
             job = client.stop_job(job_id)

@@ -91,7 +91,7 @@ def list_(
 
     A table has the beginning of each ID, which every command takes. It shows jobs with an error first, and a running
     one of them as FAILING. The lag is the time since lastDatetime, up to which the job has read events. Formats for
-    programs have whole IDs and the fields of the interface.
+    programs have whole IDs, the fields of the interface, and whether the job is failing.
 
     \b
     svcctl job list --status RUNNING --ids | svcctl job stop -
@@ -220,7 +220,7 @@ def wait(
                 )
             if job.error and told.get(job.id) != job.error:
                 told[job.id] = job.error
-                reports = f"job {job.id} is {job.status} and reports: {'; '.join(job.error)}"
+                reports = f"job {job.id} is {job_states.shown(job)} and reports: {'; '.join(job.error)}"
                 if not keep_waiting:
                     raise ServiceError(reports, hint="--keep-waiting waits until it recovers")
                 svc.diagnostics.note(f"{reports} (still waiting)")

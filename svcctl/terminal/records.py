@@ -152,6 +152,8 @@ _RATE = Field[Watched]("rate", attrgetter("rate"), "float8")
 _LAG = Field[Watched]("lag", attrgetter("lag"), "float8")
 _ERROR = Field[Watched]("error", lambda seen: list(seen.job.error), shown=lambda seen: _words(seen.job.error))
 _QUERY = Field[Watched]("query", attrgetter("job.query"))
+_IS_FAILING = Field[Watched]("failing", lambda seen: job_states.shown(seen.job) == job_states.FAILING, "bool")
+"""In formats for programs, where the status is the service's own word."""
 
 # A narrow terminal leaves out the last columns, so people get the most important ones first.
 _SHORT_ID = replace(_ID, value=attrgetter("short"))
@@ -160,7 +162,7 @@ _LAG_IN_WORDS = replace(_LAG, shown=lambda seen: None if seen.lag is None else i
 _REASON = replace(_ERROR, least=28)
 
 JOBS = Listing[Watched](
-    (_ID, _STATUS, _TYPE, _NAME, _GENERATED, _SENT, _LAST, _ERROR, _QUERY),
+    (_ID, _STATUS, _TYPE, _NAME, _GENERATED, _SENT, _LAST, _ERROR, _QUERY, _IS_FAILING),
     people=(_SHORT_ID, _STATE, _NAME, _LAG_IN_WORDS, _REASON, _SENT, _TYPE, _LAST, _QUERY),
 )
 JOB = replace(
@@ -172,7 +174,7 @@ JOB = replace(
 """A job with all that the service returned about it."""
 LAUNCHED = Listing[Job]((*_attributes("id", "status", "type"), Field("friendlyName", attrgetter("friendly_name"))))
 WATCHED = Listing[Watched](
-    (_ID, _STATUS, _SENT, _RATE, _LAG, _ERROR, _TYPE, _NAME, _GENERATED),
+    (_ID, _STATUS, _SENT, _RATE, _LAG, _ERROR, _TYPE, _NAME, _GENERATED, _IS_FAILING),
     people=(_SHORT_ID, _STATE, _NAME, _LAG_IN_WORDS, _REASON, _SENT, _RATE, _TYPE, _GENERATED),
 )
 

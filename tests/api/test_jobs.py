@@ -51,7 +51,7 @@ def test_a_state_that_cannot_come_is_not_waited_for(
 def test_a_deadline_says_what_the_job_was_last() -> None:
     with pytest.raises(Unavailable) as caught:
         wait_for(client_of(job("RUNNING", error=["slow"])), "a", {"COMPLETED"}, time.monotonic())
-    assert caught.value.message == "job a is RUNNING (slow), not COMPLETED, and the time is up"
+    assert caught.value.message == "job a is FAILING (slow), not COMPLETED, and the time is up"
 
 
 def test_a_job_that_is_gone_counts_as_removed() -> None:

@@ -168,7 +168,7 @@ def test_a_list_is_narrowed_and_sorted(job: Reseller, options: list[str], ids: l
         (
             ("--sort", "name"),
             "no column 'name'\nhint: columns are: id, status, type, friendlyName, eventGenerated, eventsSent, "
-            "lastDatetime, error, query, lag\n",
+            "lastDatetime, error, query, failing, lag\n",
         ),
         (
             ("--columns", "id"),
@@ -238,7 +238,7 @@ def test_a_restart_tells_the_error_that_it_clears(job: Reseller) -> None:
     ]
     assert (done.code, done.stderr) == (
         0,
-        f"svcctl: job {NIGHTLY} was RUNNING with the error: {REFUSED}\n"
+        f"svcctl: job {NIGHTLY} was FAILING with the error: {REFUSED}\n"
         f"svcctl: nothing to do: job {COMPLETED} is COMPLETED\n",
     )
     assert requests(done)[1:] == [
@@ -334,13 +334,13 @@ def test_without_a_terminal_a_removal_is_refused_before_anything_changes(job: Re
         (
             ["nightly", "--for", "RUNNING", "--max-time", "0", "--keep-waiting"],
             6,
-            f"svcctl: job {NIGHTLY} is RUNNING and reports: {REFUSED} (still waiting)\n"
-            f"svcctl: error: job {NIGHTLY} is RUNNING but reports: {REFUSED}, and the time is up\n",
+            f"svcctl: job {NIGHTLY} is FAILING and reports: {REFUSED} (still waiting)\n"
+            f"svcctl: error: job {NIGHTLY} is FAILING ({REFUSED}), not RUNNING, and the time is up\n",
         ),
         (
             ["nightly"],
             1,
-            f"svcctl: error: job {NIGHTLY} is RUNNING and reports: {REFUSED}\n"
+            f"svcctl: error: job {NIGHTLY} is FAILING and reports: {REFUSED}\n"
             "hint: --keep-waiting waits until it recovers\n",
         ),
     ],

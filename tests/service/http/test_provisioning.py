@@ -84,8 +84,7 @@ def give_keys(store: Store) -> None:
 
 
 NOT_RESELLER = (
-    "domain operations need the credentials of a reseller; "
-    "on the local service: svcctl -p local-reseller domain …"
+    "domain operations need the credentials of a reseller; on the local service: svcctl -p local-reseller domain …"
 )
 
 

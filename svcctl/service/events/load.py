@@ -142,7 +142,7 @@ def _load(
         types = _types(files, wishes.types)
         if not made:
             types = _fitting({column.name: column.type for column in engine.table(table).columns}, types, wishes, table)
-        rows = _Rows(files, empty, types, spec, wishes, go_on)
+        rows = _Rows(files, empty, types, spec, wishes, go_on, made=made)
         rows.check()
         columns = tuple(Column(name, type_) for name, type_ in types.items())
         try:
@@ -172,8 +172,11 @@ class _Rows:
         spec: str | None,
         wishes: Wishes,
         go_on: Callable[[], None],
+        *,
+        made: bool,
     ) -> None:
         self._go_on = go_on
+        self._made = made
         self._files = files
         self._empty = empty
         self._types = types
@@ -255,10 +258,25 @@ class _Rows:
             self.first = skipped.first if len(self._files) == 1 else f"{file.given.name}, {skipped.first}"
         if EITHER in orders and DAY not in orders and "order" not in self.notes:
             self.notes["order"] = _day_first(file, time, orders[EITHER])
+        if self._made:
+            self._note_odd(file, time)
         if file.given.rest:
             self.notes.setdefault("rest", _left_out(file.given))
         if NOT_UTF8 in (skipped.first or ""):
             self.notes["text"] = _CONVERT
+
+    def _note_odd(self, file: EventFile, time: str) -> None:
+        """Note the columns that a few values make text: they are missing from sums."""
+        for name, odd in file.odd.items():
+            if name == time or self._types[name] is not Type.STR or name in self._wishes.types or odd.value.isdigit():
+                continue
+            place = f"{file.given.name}, line {odd.line}" if len(self._files) > 1 else f"line {odd.line}"
+            others = f" and {odd.count - 1} other value{'s' * (odd.count > 2)}" if odd.count > 1 else ""
+            self.notes.setdefault(
+                f"odd {name}",
+                f"{name} is text, not numbers, because of {shown(odd.value)} in {place}{others}; "
+                f"--types {name}={Type.INT8 if odd.whole else Type.FLOAT8} skips such lines",
+            )
 
     def _note(self, kept: pa.RecordBatch) -> None:
         if not kept.num_rows:

@@ -295,6 +295,30 @@ def test_whatever_a_file_holds_every_line_is_loaded_or_counted(tmp_path: Path, k
     every_line()
 
 
+@pytest.mark.parametrize(
+    ("values", "note"),
+    [
+        ("1 2 n/a 4", "n is text, not numbers, because of 'n/a' in line 4; --types n=int8 skips such lines"),
+        ("1 2.5 - " * 10, None),
+        (
+            "1 2.5 " * 10 + "- x",
+            "n is text, not numbers, because of '-' in line 22 and 1 other value; --types n=float8 skips such lines",
+        ),
+        ("12345 01234 54321", None),  # kept as it is written
+        ("1 x", None),
+        ("a b c", None),
+    ],
+)
+def test_a_few_values_that_make_text_of_numbers_are_told(
+    engine: DuckDBEngine, tmp_path: Path, values: str, note: str | None
+) -> None:
+    lines = "".join(f"2026-01-01,{value}\n" for value in values.split())
+    file = written(tmp_path, "a.csv", f"time,n\n{lines}")
+    result = load(engine, file, "t")
+    assert (result.columns[1].type, result.notes) == (Type.STR, () if note is None else (note,))
+    assert load(engine, file, "t").notes == ()  # the table has it so already
+
+
 def test_parquet_types_become_ours(engine: DuckDBEngine, tmp_path: Path) -> None:
     table = pa.table(
         {

@@ -22,7 +22,7 @@ import pyarrow as pa
 from svcctl.errors import SvcctlError, UsageError
 from svcctl.service.engines.duckdb import lines, separated
 from svcctl.service.engines.duckdb.fields import UTC, Field, as_time, converted, field, slashed, text_as_time
-from svcctl.service.engines.duckdb.formats import READERS, json_elements
+from svcctl.service.engines.duckdb.formats import READERS, Odd, json_elements
 from svcctl.service.engines.duckdb.lines import LeftOut, shown
 from svcctl.service.engines.duckdb.packed import codec, opened, require_whole, require_whole_pages
 from svcctl.service.engines.duckdb.statement import first_line
@@ -144,6 +144,11 @@ class EventFile:
     def is_dated(self) -> bool:
         """Whether the format itself says how its time is written."""
         return bool(self._source.given.pattern) and not self._source.has_format
+
+    @property
+    def odd(self) -> Mapping[str, Odd]:
+        """The columns of text in which nearly all values are numbers, each with the first value that is not."""
+        return self._source.odd
 
     def texts_of_times(self, spec: str | None) -> list[str]:
         """The columns of text in which every value is a time, by their first rows.
@@ -303,6 +308,8 @@ class _Source:
         self._heading = separated.heading(given.path, _SEPARATORS[given.kind]) if given.kind in _SEPARATORS else None
         self.left_out = LeftOut()
         """What the last query left out."""
+        self.odd: dict[str, Odd] = {}
+        """The columns of csv that a few values make text."""
         self._widest = 1
         """Bytes of a row, on average of those that were read together."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -46,6 +47,8 @@ class Source(Protocol):
     def zone(self) -> str: ...
     @property
     def has_format(self) -> bool: ...
+    @property
+    def odd(self) -> dict[str, Odd]: ...
     def query(self, sql: str) -> duckdb.DuckDBPyRelation: ...
     def row(self, sql: str) -> tuple[Any, ...]: ...
 
@@ -57,22 +60,47 @@ _TEXT_TYPES = {
     "BOOLEAN": "lower({0}) IN ('true', 'false')",
 }
 """By type, the test that every value of a text column must pass: 007 and 25 digits stay text."""
+_TESTS = tuple(_TEXT_TYPES.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Odd:
+    """The first value, with its line, of the few that make text of a column of numbers; `whole` are all the others."""
+
+    value: str
+    line: int
+    count: int
+    whole: bool
 
 
 def _separated(file: Source, pattern: str) -> str:
     """A reader of csv: the first row names the columns, and a pass over the file finds their types."""
     names = file.names
-    tests = [
-        f"count({quote(name)}) > 0 AND count({quote(name)}) = count_if({test.format(quote(name))})"
-        for name in names
-        for test in _TEXT_TYPES.values()
-    ]
-    fits = iter(file.row(f"SELECT {', '.join(tests)} FROM lines"))
+    tests = [f"count(*) FILTER ({test.format(quote(name))})" for name in names for test in ("{0} IS NOT NULL", *_TESTS)]
+    found = iter(file.row(f"SELECT {', '.join(tests)} FROM lines"))
     typed = []
     for name in names:
-        types = [type_ for type_, fit in zip(_TEXT_TYPES, islice(fits, len(_TEXT_TYPES)), strict=True) if fit]
-        typed.append(f"{quote(name)}::{types[0] if types else 'VARCHAR'} AS {quote(name)}")
+        values = next(found)
+        fitting = dict(zip(_TEXT_TYPES, islice(found, len(_TEXT_TYPES)), strict=True))
+        type_ = next((type_ for type_, count in fitting.items() if count == values > 0), "VARCHAR")
+        if type_ == "VARCHAR" and _is_few(values - fitting["DOUBLE"], values):
+            file.odd[name] = _odd(file, name, values - fitting["DOUBLE"], fitting["BIGINT"] == fitting["DOUBLE"])
+        typed.append(f"{quote(name)}::{type_} AS {quote(name)}")
     return f"SELECT {', '.join(typed)}, {quote(LINE)} FROM lines"
+
+
+def _is_few(odd: int, values: int) -> bool:
+    """Whether so many values look like mistakes in a column of numbers: one of three, or a tenth."""
+    return values > 2 and odd <= max(1, values // 10)
+
+
+def _odd(file: Source, name: str, count: int, whole: bool) -> Odd:
+    """The first value of a column of csv that is not a number."""
+    value = quote(name)
+    test = f"{value} IS NOT NULL AND NOT {_TEXT_TYPES['DOUBLE'].format(value)}"
+    first = f"SELECT {value} AS value, {quote(LINE)} AS line FROM lines WHERE {test} LIMIT 1"
+    text, line = file.row(f"SELECT any_value(value), any_value(line) FROM ({first})")
+    return Odd(text, line, count, whole)
 
 
 _NUMBERS = ("UBIGINT", "BIGINT", "DOUBLE")

@@ -67,6 +67,9 @@ class PlainEngine:
         [(newest,)] = self._connection.cursor().execute(f"SELECT max(eventdate) FROM {quote(name)}").fetchall()
         return cast("datetime | None", newest)
 
+    def events(self, name: str) -> int:
+        return self.extent(name).events
+
     def extent(self, name: str) -> Extent:
         self.table(name)
         extent = f"SELECT count(*), min(eventdate), max(eventdate) FROM {quote(name)}"

@@ -101,6 +101,10 @@ class Engine(Protocol):
         """The latest eventdate of a table, without a zone and in UTC; None when it is empty."""
 
     @abstractmethod
+    def events(self, name: str) -> int:
+        """How many events a table holds, which is known at once. NotFound when there is no such table."""
+
+    @abstractmethod
     def extent(self, name: str) -> Extent:
         """How much a table holds. NotFound when there is no such table."""
 

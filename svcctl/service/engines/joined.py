@@ -60,6 +60,9 @@ class JoinedEngine:
     def newest(self, name: str) -> datetime | None:
         return self.holder(name).newest(name)
 
+    def events(self, name: str) -> int:
+        return self.holder(name).events(name)
+
     def extent(self, name: str) -> Extent:
         return self.holder(name).extent(name)
 

@@ -127,7 +127,7 @@ def _load(
     spec = _spec(wishes.time_format)
     there = table in engine.tables()
     made = not there or wishes.replace
-    before = engine.extent(table).events if there else 0
+    before = engine.events(table) if there else 0
     with reading(wishes.zone or UTC_ZONE, go_on) as reader:
         files, empty = [], []
         for source in sources:

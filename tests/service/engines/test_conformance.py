@@ -331,8 +331,10 @@ def test_an_extent_counts_events_and_has_their_first_and_last_date(engine: Engin
     full, empty = engine.extent("t"), engine.extent("empty")
     assert (full.events, full.oldest, full.newest) == (3, at(1), at(3))
     assert (empty.events, empty.oldest, empty.newest, empty.bytes) == (0, None, None, None)
-    with pytest.raises(NotFound, match=r"^no table 'nope'$"):
-        engine.extent("nope")
+    assert (engine.events("t"), engine.events("empty")) == (3, 0)
+    for ask in (engine.extent, engine.events):
+        with pytest.raises(NotFound, match=r"^no table 'nope'$"):
+            ask("nope")
 
 
 GONE = "table 't' was dropped or replaced, so the query cannot continue; a new query or job reads its new events"

@@ -90,6 +90,11 @@ class DuckDBEngine(Reading):
             newest: datetime | None = self._one(cursor, f"SELECT max(eventdate) FROM {_relation(self.table(name))}")
             return newest
 
+    def events(self, name: str) -> int:
+        with self._cursor() as cursor:
+            events: int = self._one(cursor, f"SELECT count(*) FROM {_relation(self.table(name))}")
+            return events
+
     def extent(self, name: str) -> Extent:
         table = self.table(name)
         relation = _relation(table)

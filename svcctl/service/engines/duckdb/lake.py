@@ -76,6 +76,9 @@ class LakeEngine(Reading):
     def newest(self, name: str) -> datetime | None:
         return self.lake.snapshot(name).newest
 
+    def events(self, name: str) -> int:
+        return self.lake.snapshot(name).rows
+
     def extent(self, name: str) -> Extent:
         found = self.lake.snapshot(name)
         return Extent(found.rows, found.oldest, found.newest, found.bytes or None)

@@ -66,6 +66,9 @@ class SparkEngine:
     def newest(self, name: str) -> datetime | None:
         return self.stored.newest(name)
 
+    def events(self, name: str) -> int:
+        return self.stored.events(name)
+
     def extent(self, name: str) -> Extent:
         return self.stored.extent(name)
 

@@ -303,7 +303,7 @@ function __svcctl
         case files exports
             set typed (string replace -- "$before" '' $cur)
             for file in (__fish_complete_path $typed)
-                printf '%s%s\n' $before $file
+                string match -q -r -- '(^|/)\.[^/]*\.export/' $file; or printf '%s%s\n' $before $file
             end
             test "$kind" = files; and return
     end

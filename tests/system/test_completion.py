@@ -137,7 +137,8 @@ def test_file_names_are_completed_for_options_that_take_a_file(prompt: Prompt) -
     assert prompt.calls() == []
 
 
-def test_an_export_is_completed_by_its_state_and_by_its_file(prompt: Prompt) -> None:
+def test_an_export_is_completed_by_its_state_and_by_its_file(prompt: Prompt, request: pytest.FixtureRequest) -> None:
+    name = request.node.callspec.params["prompt"]
     home = prompt.calls_file.parent
     States(home / ".local/state/svcctl/exports").save("nightly", State("ab" * 32, "a.csv", 0, 3600))
     (home / "overview.csv.gz").write_bytes(b"")
@@ -146,6 +147,12 @@ def test_an_export_is_completed_by_its_state_and_by_its_file(prompt: Prompt) -> 
     prompt.completed("svcctl export verify ove", "svcctl export verify overview.csv.gz")
     prompt.completed("svcctl export verify days/t", "svcctl export verify days/the\\ first.csv")
     prompt.completed("svcctl export status nig", "svcctl export status nightly")
+    (home / ".overview.csv.gz.export").mkdir()
+    prompt.terminal.type("svcctl export verify ", "Tab", "Tab", "Tab")
+    screen = prompt.terminal.wait_for("nightly", "days", "overview.csv.gz")
+    assert "gz.export" not in screen
+    assert name == "fish" or screen.index("nightly") < screen.index("days")  # fish sorts all of them
+    prompt.terminal.clear()
 
 
 def test_profiles_are_completed_by_name(prompt: Prompt) -> None:

@@ -97,12 +97,6 @@ _svcctl() {
         fi
     fi
     [[ $kind == roles || $kind == columns || $kind == language ]] && argument=$of
-    if [[ $kind == exports ]]; then # files, and the names of states
-        compopt -o filenames 2>/dev/null
-        while IFS= read -r word; do
-            words+=("$word")
-        done < <(compgen -f -- "$cur")
-    fi
     case $kind in
     files)
         compopt -o filenames 2>/dev/null
@@ -118,6 +112,12 @@ _svcctl() {
         done < <(command svcctl "${asked[@]}" complete "$kind" ${argument:+"$argument"} 2>/dev/null </dev/null)
         ;;
     esac
+    if [[ $kind == exports ]]; then # the names of states, then files, but no folders of manifests
+        compopt -o filenames -o nosort 2>/dev/null
+        while IFS= read -r word; do
+            [[ ${word##*/} == .*.export ]] || words+=("$word")
+        done < <(compgen -f -- "$cur" | sort)
+    fi
 
     for at in "${!words[@]}"; do
         [[ ${words[at]} == "$cur"* ]] && found+=("$at")

@@ -241,7 +241,7 @@ def _scheduled(query: tree.Query, asked: AskedQuery, launched: datetime) -> tupl
             raise QueryError(
                 "a query without an end cannot group like this: the groups would never be complete",
                 groups[-1].at,
-                hint="group once, with every, or give the query a to",
+                hint="group once, with every, or give the query an end: --to instead of --follow",
             )
         return query, once
     query, limit, offset = _without_bounds(query)

@@ -173,11 +173,17 @@ def copy(client: Client, name: str, to: str) -> int:
 
 
 def load(
-    client: Client, files: Iterable[tuple[str, str]], table: str, wishes: Wishes, load_id: str | None = None
+    client: Client,
+    files: Iterable[tuple[str, str]],
+    table: str,
+    wishes: Wishes,
+    load_id: str | None = None,
+    attempt: str = "",
 ) -> Loaded | None:
     """Load files of the service's machine into a table: their paths, and their names in messages.
 
-    None when the table has a load of this ID. With one, a load whose answer was lost is sent again.
+    None when the table has a load of this ID. With one, a load whose answer was lost is sent again. By the name of the
+    attempt, `load_ended` finds it.
     """
     body = {
         "files": [{"path": path, "name": name} for path, name in files],
@@ -190,6 +196,15 @@ def load(
         "replace": wishes.replace,
         "strict": wishes.strict,
         "loadId": load_id,
+        "attempt": attempt or None,
     }
     answer = record(client.call("POST", "/service/load", json.dumps(body).encode(), repeatable=load_id is not None))
     return None if "alreadyLoaded" in answer else Loaded.from_json(answer)
+
+
+def load_ended(client: Client, attempt: str) -> tuple[bool, Loaded | None]:
+    """Whether a load that was given up has ended, and what it stored all the same. NotFound when it is not known."""
+    answer = record(client.call("GET", f"/service/load/{segment(attempt)}"))
+    loaded = answer.get("loaded")
+    stored = None if not isinstance(loaded, dict) or "alreadyLoaded" in loaded else Loaded.from_json(loaded)
+    return bool(answer.get("ended")), stored

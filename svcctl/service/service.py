@@ -51,6 +51,8 @@ class Service:
     uses: Mapping[str, str] = field(default_factory=dict)
     """What the service uses outside its own directory: a shared `folder`, a shared `state`, an `engine`."""
     started: float = field(default_factory=time.time)
+    loads: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
+    """The last loads, by what their clients called the attempt."""
     counts: Counts = field(default_factory=Counts)
     large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
     """Held while a large body is read."""

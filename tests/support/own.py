@@ -55,8 +55,7 @@ class Own:
 
     def __call__(self, *arguments: str, answers: Sequence[str] = (), answer: Callable[..., Any] | None = None) -> Done:
         stderr, prompt = io.StringIO(), Scripted(answers)
-        service = Service(self.engine, self.store, self._executor, clock=NOW.timestamp, live=self.live)
-        transport = Recording(answer or InProcess(service_app.build(service, self.jobs)).handle_request)
+        transport = Recording(answer or self.service())
         client = Client("http://localhost", Bearer("token"), transport=transport, retries=0, clock=NOW.timestamp)
         context = Running(
             diagnostics=Diagnostics(stderr),
@@ -69,6 +68,11 @@ class Own:
         return Done(
             code, self._capsys.readouterr().out, without_cid(stderr.getvalue()), transport.sent, prompt.questions
         )
+
+    def service(self) -> Callable[..., Any]:
+        """What the service answers to a request."""
+        service = Service(self.engine, self.store, self._executor, clock=NOW.timestamp, live=self.live)
+        return InProcess(service_app.build(service, self.jobs)).handle_request
 
     def file(self, name: str, text: str | bytes) -> str:
         """Write a file into the working directory and return its name."""

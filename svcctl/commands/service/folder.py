@@ -17,7 +17,7 @@ from svcctl import extras
 from svcctl.api.typed_dates import seconds_of
 from svcctl.completion.words import Completes
 from svcctl.context import Context
-from svcctl.errors import ServiceError, UsageError
+from svcctl.errors import ServiceError, Terminated, UsageError
 from svcctl.options import YesOpt
 from svcctl.profiles import LOCAL
 from svcctl.service_settings import TABLES
@@ -79,16 +79,17 @@ def load(
     wishes: own_service.Wishes,
     load_id: str | None,
     notify: Callable[[str], None],
+    given_up: Callable[[own_service.Loaded | None], None],
 ) -> own_service.Loaded | None:
     """Load files, given by path and name, into a table of a shared folder; None when it has a load of this ID.
 
-    `notify` is told what else is made. The load has a thread of its own, which Ctrl-C cannot stop in the midst of
-    DuckDB's work.
+    `notify` is told what else is made, `given_up` what a load that is ended stored all the same. The load has a thread
+    of its own, which Ctrl-C cannot stop in the midst of DuckDB's work.
     """
     extras.need("service", "the local service")
     from svcctl.api import own_service
     from svcctl.service.events import shared
-    from svcctl.service.events.load import Source, Wishes
+    from svcctl.service.events.load import LoadResult, Source, Wishes
 
     given = [Source(Path(path), name) for path, name in files]
     asked = Wishes(*astuple(wishes))
@@ -98,13 +99,17 @@ def load(
         if gone.is_set():
             raise ServiceError("the load was given up")
 
+    def told(loaded: LoadResult | None) -> own_service.Loaded | None:
+        return None if loaded is None else own_service.Loaded.from_json(asdict(loaded))
+
     with ThreadPoolExecutor(1) as thread:
+        loads = thread.submit(shared.load_into, uri, os.environ, given, table, asked, load_id, go_on, notify)
         try:
-            loads = thread.submit(shared.load_into, uri, os.environ, given, table, asked, load_id, go_on, notify)
-            loaded = loads.result()
-        finally:
+            return told(loads.result())
+        except (KeyboardInterrupt, Terminated):
             gone.set()
-    return None if loaded is None else own_service.Loaded.from_json(asdict(loaded))
+            given_up(None if loads.exception() else told(loads.result()))
+            raise
 
 
 def compact(

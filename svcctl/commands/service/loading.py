@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +17,7 @@ from svcctl.commands.service import folder
 from svcctl.completion import words
 from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
-from svcctl.errors import UsageError
+from svcctl.errors import SvcctlError, Terminated, UsageError
 from svcctl.inputs import text
 from svcctl.options import YesOpt
 from svcctl.profiles import LOCAL
@@ -23,7 +25,7 @@ from svcctl.service.events.readers import FILE_KINDS
 from svcctl.terminal.records import counted, second
 
 if TYPE_CHECKING:
-    from svcctl.api.own_service import Extent, Loaded
+    from svcctl.api.own_service import Extent, Loaded, Wishes
 
 FilesArg = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="Files to load; - reads standard input."), Completes(FILES)
@@ -116,13 +118,39 @@ def load(
         ]
         wishes = own_service.Wishes(time_field, time_format, format, _types(types), replace, time_zone, strict)
         if tables is None:
-            loaded = own_service.load(svc.with_flags(profile=LOCAL).client, given, table, wishes, load_id)
+            loaded = _load(svc, given, table, wishes, load_id)
         else:
-            loaded = folder.load(tables, given, table, wishes, load_id, svc.diagnostics.note)
+            given_up = partial(_tell_given_up, svc, replace=replace)
+            loaded = folder.load(tables, given, table, wishes, load_id, svc.diagnostics.note, given_up)
     if loaded is None:
         svc.diagnostics.note(f"{table} has the load {load_id} already: nothing was loaded")
         return
     _tell(svc, loaded, replace=replace)
+
+
+def _load(
+    svc: Context, given: Sequence[tuple[str, str]], table: str, wishes: Wishes, load_id: str | None
+) -> Loaded | None:
+    """Load files by the service. One that is ended says what was stored, if the service knows that within a second."""
+    from svcctl.api import own_service
+
+    client, attempt = svc.with_flags(profile=LOCAL).client, uuid.uuid4().hex
+    try:
+        return own_service.load(client, given, table, wishes, load_id, attempt)
+    except (KeyboardInterrupt, Terminated):
+        with suppress(SvcctlError):
+            soon = svc.with_flags(profile=LOCAL, timeout=1.0, retries=0).connect()
+            ended, stored = own_service.load_ended(soon, attempt)
+            if ended:
+                _tell_given_up(svc, stored, replace=wishes.replace)
+        raise
+
+
+def _tell_given_up(svc: Context, stored: Loaded | None, *, replace: bool) -> None:
+    if stored is None:
+        svc.diagnostics.note("nothing was loaded")
+    else:
+        _tell(svc, stored, replace=replace)
 
 
 def _types(text: str | None) -> dict[str, str]:

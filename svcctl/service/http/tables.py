@@ -6,7 +6,7 @@ Every account may see the tables. Only an administrator of the service may chang
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
@@ -17,7 +17,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from svcctl.errors import CredentialsError, ServiceError, UsageError
+from svcctl.errors import CredentialsError, NotFound, ServiceError, UsageError
 from svcctl.service.engines import Several
 from svcctl.service.events.load import Source, Wishes, load
 from svcctl.service.http.body import flag, json_object, members, note_unknown, optional_text, text
@@ -35,6 +35,10 @@ from svcctl.service.store import Store
 
 # How much a table of the service holds is a matter of settings.
 _DEMO_SETTING = "SVCCTL_DEMO_DAYS=0 makes no demo events"
+RECENT = 100
+"""The loads whose outcome is known after their end."""
+ENDS_SECONDS = 0.8
+"""How long a client that gave up a load waits for its end."""
 FOLDER, FILE = "folder", "file"
 """Where a table can be: in the shared folder, or in the file of the service."""
 _SETTINGS = {ACCESS_TABLE: "SVCCTL_ACCESS_EVENTS and SVCCTL_ACCESS_DAYS set how much it keeps"}
@@ -70,7 +74,19 @@ async def _load(request: Request) -> Response:
     note_unknown(
         "a load",
         fields,
-        ("files", "table", "timeField", "timeFormat", "timeZone", "format", "types", "replace", "strict", "loadId"),
+        (
+            "files",
+            "table",
+            "timeField",
+            "timeFormat",
+            "timeZone",
+            "format",
+            "types",
+            "replace",
+            "strict",
+            "loadId",
+            "attempt",
+        ),
     )
     table = text(fields, "table")
     wishes = Wishes(
@@ -84,6 +100,7 @@ async def _load(request: Request) -> Response:
     )
     _check_changeable(service, table, "load into another table")
     sources, load_id, gone = _sources(fields), optional_text(fields, "loadId"), Event()
+    attempt = optional_text(fields, "attempt")
 
     def go_on() -> None:
         if gone.is_set():
@@ -93,7 +110,24 @@ async def _load(request: Request) -> Response:
         loaded = load(service.engine, sources, table, wishes, go_on, load_id=load_id)
         return {"table": table, "alreadyLoaded": load_id} if loaded is None else asdict(loaded)
 
-    return await _padded(request, work, gone)
+    result = service.run(work)
+    if attempt is not None:
+        service.loads[attempt] = result
+        for old in list(service.loads)[:-RECENT]:
+            del service.loads[old]
+    return await _padded(request, result, gone)
+
+
+async def _load_ended(request: Request) -> Response:
+    """What a load came to whose client did not wait for its answer: soon, since the load sees that the client left."""
+    service = _operated(request, "load events")
+    result = service.loads.get(request.path_params["attempt"])
+    if result is None:
+        raise NotFound("no recent load has this attempt")
+    if not result.done():
+        await asyncio.wait({result}, timeout=ENDS_SECONDS)
+    loaded = None if not result.done() or result.exception() is not None else result.result()
+    return succeeded(request, {"ended": result.done(), "loaded": loaded})
 
 
 async def _copy(request: Request) -> Response:
@@ -107,7 +141,7 @@ async def _copy(request: Request) -> Response:
     if not isinstance(service.engine, Several):
         raise UsageError("the service has no shared folder of tables", hint="name one with SVCCTL_TABLES or --tables")
     move = partial(service.engine.move, name, shared=to == FOLDER)
-    return await _padded(request, lambda: {"table": name, "events": move()})
+    return await _padded(request, service.run(lambda: {"table": name, "events": move()}))
 
 
 def _sources(fields: Mapping[str, Any]) -> list[Source]:
@@ -173,13 +207,12 @@ def _reads(query: str, table: str) -> bool:
         return False
 
 
-async def _padded(request: Request, work: Callable[[], Any], gone: Event | None = None) -> Response:
+async def _padded(request: Request, result: asyncio.Future[Any], gone: Event | None = None) -> Response:
     """Answer with the result of work that may take long; padding keeps the client waiting meanwhile.
 
     `gone` is set when the client does not wait any longer.
     """
     service: Service = request.app.state.service
-    result = service.run(work)
     leaving = asyncio.ensure_future(left(request))
     if gone is not None:
         leaving.add_done_callback(lambda _: gone.set())
@@ -215,4 +248,5 @@ ROUTES = [
     signed("DELETE", "/service/tables/{name}", _drop),
     signed("POST", "/service/tables/{name}/copy", _copy),
     signed("POST", "/service/load", _load),
+    signed("GET", "/service/load/{attempt}", _load_ended),
 ]

@@ -29,6 +29,20 @@ def loaded(own: Own, *arguments: str, table: str = "t") -> Done:
     return own("service", "load", *arguments, "--table", table)
 
 
+def test_a_load_that_ends_as_it_is_interrupted_says_whether_its_events_are_stored(own: Own) -> None:
+    service = own.service()
+
+    def interrupted(request: Any) -> Any:
+        answer = service(request)
+        if request.url.path == "/service/load":
+            raise KeyboardInterrupt
+        return answer
+
+    for text, said in (("time,n\nsoon,1\n", "nothing was loaded"), (CSV, f"loaded 2 events into t, {RANGE}")):
+        done = own("service", "load", own.file("a.csv", text), "--table", "t", answer=interrupted)
+        assert (done.code, done.stderr) == (130, f"svcctl: {said}\nsvcctl: interrupted\n")
+
+
 def test_a_load_says_what_it_added_and_what_was_there_and_replace_takes_its_place(own: Own) -> None:
     file = own.file("a.csv", CSV)
     assert loaded(own, file).stderr == f"svcctl: loaded 2 events into t, {RANGE}\n"

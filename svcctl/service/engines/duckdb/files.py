@@ -24,7 +24,7 @@ from svcctl.service.engines.duckdb import lines, separated
 from svcctl.service.engines.duckdb.fields import UTC, Field, as_time, converted, field, slashed, text_as_time
 from svcctl.service.engines.duckdb.formats import READERS, Odd, json_elements
 from svcctl.service.engines.duckdb.lines import LeftOut, shown
-from svcctl.service.engines.duckdb.packed import codec, opened, require_whole, require_whole_pages
+from svcctl.service.engines.duckdb.packed import codec, opened, require_whole, require_whole_pages, widest_rows
 from svcctl.service.engines.duckdb.statement import first_line
 from svcctl.service.engines.duckdb.text import LINE, SLASHED, literal, quote
 from svcctl.service.language.types import Type
@@ -33,7 +33,9 @@ from svcctl.service.temporary import temporary
 LOOKED_AT = 1000
 """The number of rows that decide whether a column holds times."""
 ROWS_PER_BATCH = 2048
+ROWS_OF_KNOWN_WIDTH = 8192
 BATCH_BYTES = 1 << 26
+"""Rows that are handed on together: few where the next ones may be any length, and never more than so many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,8 +312,9 @@ class _Source:
         """What the last query left out."""
         self.odd: dict[str, Odd] = {}
         """The columns of csv that a few values make text."""
-        self._widest = 1
-        """Bytes of a row, on average of those that were read together."""
+        self._widest = widest_rows(contents) if given.kind == "parquet" else 1
+        """Bytes of a row, on average of those that were read together or, of parquet, are stored together."""
+        self._most = ROWS_OF_KNOWN_WIDTH if given.kind == "parquet" else ROWS_PER_BATCH
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -346,7 +349,7 @@ class _Source:
     def batches(self, sql: str) -> pa.RecordBatchReader:
         """The rows of a SELECT, no more at once than there is memory for."""
         query = self.query(sql)
-        return query.to_arrow_reader(max(1, min(ROWS_PER_BATCH, BATCH_BYTES // self._widest)))
+        return query.to_arrow_reader(max(1, min(self._most, BATCH_BYTES // self._widest)))
 
     def row(self, sql: str) -> tuple[Any, ...]:
         with readable(self.given):

@@ -71,6 +71,16 @@ def require_whole_pages(path: Path, contents: Path) -> None:
         raise _damaged(path, str(error)) from None
 
 
+def widest_rows(contents: Path) -> int:
+    """Bytes of a row of a parquet file, on average of the row group in which there are most; at least 1."""
+    try:
+        described = pq.read_metadata(contents)
+    except (OSError, pa.ArrowException):
+        return 1
+    groups = [described.row_group(at) for at in range(described.num_row_groups)]
+    return max((group.total_byte_size // (group.num_rows or 1) for group in groups), default=1) or 1
+
+
 def _damaged(path: Path, why: str) -> UsageError:
     return UsageError(
         f"{path} is damaged or cut off: {why}", hint="nothing of it was loaded; copy or download the file again"

@@ -45,7 +45,7 @@ _svcctl_place() {
         words=(csv tsv ndjson parquet)
         ;;
     'svcctl export 0')
-        words=(status verify); kind=query
+        words=(status verify rm); kind=query
         ;;
     'svcctl export status -' | 'svcctl job restart -' | 'svcctl domain show -' | 'svcctl role show -' | 'svcctl role lint -' | 'svcctl profile show -' | 'svcctl profile check -' | 'svcctl service status -')
         words=(--format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
@@ -55,6 +55,12 @@ _svcctl_place() {
         ;;
     'svcctl export verify -' | 'svcctl help -' | 'svcctl job -' | 'svcctl domain -' | 'svcctl role -' | 'svcctl role export -' | 'svcctl profile -' | 'svcctl profile use -' | 'svcctl profile edit -' | 'svcctl service -' | 'svcctl service start -' | 'svcctl service stop -' | 'svcctl service restart -' | 'svcctl service accounts -' | 'svcctl service accounts status -' | 'svcctl service queries -' | 'svcctl service queries show -')
         words=(--profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        ;;
+    'svcctl export rm -' | 'svcctl profile rm -' | 'svcctl service reset -' | 'svcctl service drop -' | 'svcctl service accounts rm -' | 'svcctl service queries rm -')
+        words=(--yes --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        ;;
+    'svcctl export rm 0')
+        kind=states
         ;;
     'svcctl range -')
         words=(--from --to --time-zone --at --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
@@ -142,9 +148,6 @@ _svcctl_place() {
         ;;
     'svcctl profile set -')
         words=(--from-env --from-file --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
-        ;;
-    'svcctl profile rm -' | 'svcctl service reset -' | 'svcctl service drop -' | 'svcctl service accounts rm -' | 'svcctl service queries rm -')
-        words=(--yes --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl service 0')
         words=(start stop restart status serve reset load drop compact copy accounts queries)
@@ -285,7 +288,7 @@ _svcctl_place() {
 
 _svcctl_is_command() {
     case $1 in
-    'svcctl query' | 'svcctl tables' | 'svcctl export' | 'svcctl export status' | 'svcctl export verify' | 'svcctl range' | 'svcctl api' | 'svcctl completion' | 'svcctl help' | 'svcctl job' | 'svcctl job list' | 'svcctl job show' | 'svcctl job stop' | 'svcctl job start' | 'svcctl job restart' | 'svcctl job rm' | 'svcctl job wait' | 'svcctl job watch' | 'svcctl domain' | 'svcctl domain list' | 'svcctl domain show' | 'svcctl domain create' | 'svcctl domain enable' | 'svcctl domain disable' | 'svcctl domain rm' | 'svcctl role' | 'svcctl role list' | 'svcctl role show' | 'svcctl role export' | 'svcctl role create' | 'svcctl role update' | 'svcctl role apply' | 'svcctl role rm' | 'svcctl role lint' | 'svcctl profile' | 'svcctl profile list' | 'svcctl profile show' | 'svcctl profile set' | 'svcctl profile check' | 'svcctl profile use' | 'svcctl profile edit' | 'svcctl profile rm' | 'svcctl service' | 'svcctl service start' | 'svcctl service stop' | 'svcctl service restart' | 'svcctl service status' | 'svcctl service serve' | 'svcctl service reset' | 'svcctl service load' | 'svcctl service drop' | 'svcctl service compact' | 'svcctl service copy' | 'svcctl service accounts' | 'svcctl service accounts list' | 'svcctl service accounts key' | 'svcctl service accounts reseller' | 'svcctl service accounts plan' | 'svcctl service accounts policy' | 'svcctl service accounts application' | 'svcctl service accounts user' | 'svcctl service accounts status' | 'svcctl service accounts rm' | 'svcctl service queries' | 'svcctl service queries list' | 'svcctl service queries show' | 'svcctl service queries set' | 'svcctl service queries rm')
+    'svcctl query' | 'svcctl tables' | 'svcctl export' | 'svcctl export status' | 'svcctl export verify' | 'svcctl export rm' | 'svcctl range' | 'svcctl api' | 'svcctl completion' | 'svcctl help' | 'svcctl job' | 'svcctl job list' | 'svcctl job show' | 'svcctl job stop' | 'svcctl job start' | 'svcctl job restart' | 'svcctl job rm' | 'svcctl job wait' | 'svcctl job watch' | 'svcctl domain' | 'svcctl domain list' | 'svcctl domain show' | 'svcctl domain create' | 'svcctl domain enable' | 'svcctl domain disable' | 'svcctl domain rm' | 'svcctl role' | 'svcctl role list' | 'svcctl role show' | 'svcctl role export' | 'svcctl role create' | 'svcctl role update' | 'svcctl role apply' | 'svcctl role rm' | 'svcctl role lint' | 'svcctl profile' | 'svcctl profile list' | 'svcctl profile show' | 'svcctl profile set' | 'svcctl profile check' | 'svcctl profile use' | 'svcctl profile edit' | 'svcctl profile rm' | 'svcctl service' | 'svcctl service start' | 'svcctl service stop' | 'svcctl service restart' | 'svcctl service status' | 'svcctl service serve' | 'svcctl service reset' | 'svcctl service load' | 'svcctl service drop' | 'svcctl service compact' | 'svcctl service copy' | 'svcctl service accounts' | 'svcctl service accounts list' | 'svcctl service accounts key' | 'svcctl service accounts reseller' | 'svcctl service accounts plan' | 'svcctl service accounts policy' | 'svcctl service accounts application' | 'svcctl service accounts user' | 'svcctl service accounts status' | 'svcctl service accounts rm' | 'svcctl service queries' | 'svcctl service queries list' | 'svcctl service queries show' | 'svcctl service queries set' | 'svcctl service queries rm')
         return 0 ;;
     esac
     return 1

@@ -40,6 +40,11 @@ class State:
     directory: str = ""
     since: int | None = None
 
+    @property
+    def place(self) -> str:
+        """The target, wherever one asks."""
+        return str(Path(self.directory, self.target)) if self.directory else self.target
+
 
 def directory_of(target: str) -> str:
     """The directory in which a relative target is; empty for one that is the same everywhere."""

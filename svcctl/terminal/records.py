@@ -294,6 +294,7 @@ COLUMNS: Listing[Sequence[Any]] = Listing(
 
 RANGE = rows("as", "from", "to")
 STATUS = rows("what", "value")
+STATES = rows("name", "target", "until")
 
 
 def _fact_lines(row: Sequence[Any], width: int) -> str:

@@ -727,6 +727,30 @@ def test_files_whose_manifest_was_lost_are_not_forgotten(moved: Moved) -> None:
     assert moved("export", "verify", "timed") == (0, "svcctl: 4 files, 1334 bytes: all as they were exported\n")
 
 
+def test_states_are_listed_and_removed_and_their_files_stay(moved: Moved) -> None:
+    assert moved.shell("export", "status").stdout == "name,target,until\n"
+    moved.now = START + 3 * 3600
+    assert hourly(moved)[0] == 0
+    given = ("--from", "2024-01-31", "--to", "1h", "--state", "other", "-o", "other/{start:%FT%H}.csv")
+    assert moved.shell("export", QUERY, *given).returncode == 0
+    assert moved.shell("export", "status").stdout == (
+        "name,target,until\n"
+        f"other,{moved.shell.home}/other/{{start:%FT%H}}.csv,2024-01-31T01:00:00Z\n"
+        f"timed,{moved.shell.home}/out/{{start:%FT%H}}.csv,2024-01-31T02:00:00Z\n"
+    )
+    lost = f"the state 'other' of {moved.shell.home}/other/{{start:%FT%H}}.csv, up to 2024-01-31T01:00:00Z"
+    assert moved("export", "rm", "other") == (
+        2,
+        f"svcctl: error: this needs confirmation: Remove {lost}? Its files stay.\nhint: add --yes\n",
+    )
+    assert moved("export", "rm", "other", "--yes") == (0, f"svcctl: removed {lost}; its files stay\n")
+    assert moved("export", "rm", "other", "--yes") == (
+        4,
+        "svcctl: error: no export state 'other'\nhint: states are: timed\n",
+    )
+    assert (moved.shell.home / "other" / "2024-01-31T00.csv").is_file()
+
+
 def test_an_end_before_the_start_that_a_state_gives_is_refused(moved: Moved) -> None:
     moved.now = START + 5 * 3600
     assert hourly(moved)[0] == 0

@@ -218,6 +218,7 @@ def loaded(shell: Shell) -> dict[str, str]:
 
 
 BEFORE = {
+    "svcctl export rm": exported,
     "svcctl export status": exported,
     "svcctl export verify": exported,
     "svcctl job wait": launch,

@@ -2,7 +2,7 @@
 
 run.py      the export itself
 told.py     what a run says
-kept.py     `status` and `verify`: what earlier runs left
+kept.py     `status`, `verify` and `rm`: what earlier runs left
 options.py  the options of the first
 moments.py  how both write times
 """
@@ -19,3 +19,4 @@ def register(app: typer.Typer) -> None:
     app.command("export", help=page_of("export", run.export))(run.export)
     app.command("export status")(kept.status)
     app.command("export verify")(kept.verify)
+    app.command("export rm")(kept.rm)

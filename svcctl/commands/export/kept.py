@@ -1,4 +1,4 @@
-"""`svcctl export status` and `svcctl export verify`: what is there, and whether it still is."""
+"""`svcctl export status`, `verify` and `rm`: what is there, whether it still is, and states that are done with."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from svcctl.completion.words import EXPORTS, Completes
 from svcctl.context import Context
 from svcctl.errors import IncompleteResult
 from svcctl.exports.moments import moment
-from svcctl.options import FormatOpt
-from svcctl.terminal.records import STATUS, counted
+from svcctl.options import FormatOpt, YesOpt
+from svcctl.terminal.records import STATES, STATUS, counted
 
 if TYPE_CHECKING:
     from svcctl.exports.manifest import About, Entry
@@ -26,14 +26,28 @@ NameArg = Annotated[
 ]
 
 
-def status(ctx: typer.Context, name: NameArg, format: FormatOpt = None) -> None:
+OptionalNameArg = Annotated[
+    str | None,
+    typer.Argument(metavar="[NAME|PATH]", help="A state, or PATH as given to -o (default: list the states)."),
+    Completes(EXPORTS),
+]
+StateArg = Annotated[str, typer.Argument(metavar="STATE", help="Name of a state."), Completes("states")]
+
+
+def status(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = None) -> None:
     """Show what an export has, what is missing, and where the next run starts; 'verify' finds all damage
 
+    Without a name, lists the states: where each exports to, and up to when it has.
+
     \b
+    svcctl export status
     svcctl export status auth
     svcctl export status 'out/{start:%F/%H}.csv.gz'
     """
     svc: Context = ctx.obj
+    if name is None:
+        _list(svc, format)
+        return
     found = _found(svc, name)
     holdings = found.holdings()
     svc.output.records(STATUS, _rows(found, *holdings), svc.format(format, lists=True))
@@ -42,6 +56,40 @@ def status(ctx: typer.Context, name: NameArg, format: FormatOpt = None) -> None:
     if holdings[1] or found.forgotten():
         lost = "files were removed or changed" if holdings[1] else "the manifest does not have all earlier files"
         svc.diagnostics.note(f"{lost}: svcctl export verify {shlex.quote(name)}")
+
+
+def _list(svc: Context, format: str | None) -> None:
+    from svcctl.exports.state import default_states
+
+    states = default_states(svc.environment)
+
+    def row(name: str) -> list[str]:
+        state = states.need(name)
+        return [name, state.place, moment(state.until)]
+
+    names = states.names()
+    svc.output.records(STATES, svc.diagnostics.each(names, row), svc.format(format, lists=True))
+    if not names:
+        svc.diagnostics.done("no states")
+
+
+def rm(ctx: typer.Context, name: StateArg, yes: YesOpt = False) -> None:
+    """Forget where the next run of a state starts; the files that it has exported stay
+
+    \b
+    svcctl export rm auth --yes
+    """
+    from svcctl.exports.state import default_states
+
+    svc: Context = ctx.obj
+    states = default_states(svc.environment)
+    state = states.need(name)
+    lost = f"the state '{name}' of {state.place}, up to {moment(state.until)}"
+    if not yes:
+        svc.ask(f"Remove {lost}? Its files stay.")
+    with states.locked(name):
+        states.remove(name)
+    svc.diagnostics.note(f"removed {lost}; its files stay")
 
 
 def _tell_due(svc: Context, since: int, about: About) -> None:

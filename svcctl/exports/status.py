@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -88,6 +89,18 @@ class Found:
                 ranges.append(Window(at, min(start, state.until)))
             at = max(at, end)
         return ranges
+
+    def strangers(self) -> list[str]:
+        """The local files that the pattern names and the manifest does not have, so that nobody verifies them.
+
+        Those of a manifest that has grown long may be older than what it describes.
+        """
+        described = self.files()
+        if "://" in self.target or self.named is not None or self._pattern.is_one_file or len(described) >= KEPT:
+            return []
+        known = {posixpath.normpath(entry.path) for entry in described}
+        there = self._pattern.paths_like("" if self.state is None else self.state.directory)
+        return [path for path in there if posixpath.normpath(path) not in known]
 
     def is_past(self, window: Window) -> bool:
         """Whether the state has moved past this window, so that its next run does not fetch it again."""

@@ -7,12 +7,14 @@ windows come out on every run, whatever the range. The names of files are dates 
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
 from math import lcm
+from pathlib import Path
 from string import Formatter
 
 from svcctl.errors import UsageError
@@ -30,6 +32,19 @@ _DIRECTIVE = r"%[-_0^#]?[aAbBcCdDeFgGhHIjklmMpPrRsSTuUVwWxXyYzZ]"
 _DATE = re.compile(rf"(?:[^%{{}}]|%%)*{_DIRECTIVE}(?:[^%{{}}]|%%|{_DIRECTIVE})*")
 """A format of strftime with a date in it: strftime itself writes what it does not know as it stands."""
 _LITERAL = re.compile(rf"%%|({_DIRECTIVE})")
+
+_READ = {
+    "F": "%Y-%m-%d",
+    "T": "%H:%M:%S",
+    "R": "%H:%M",
+    "D": "%m/%d/%y",
+    "e": "%d",
+    "h": "%b",
+    "k": "%H",
+    "l": "%I",
+    "P": "%p",
+}
+"""What strptime, which reads padded numbers without their padding, too, has for directives that only strftime knows."""
 
 _LENGTH = re.compile(r"(\d{1,9})([smhdw])", re.ASCII)
 
@@ -215,10 +230,31 @@ class Target:
             for literal, name, spec, _ in Formatter().parse(self.text)
         )
 
+    def paths_like(self, directory: str) -> list[str]:
+        """The local files that have a name of this pattern, below a directory where the pattern is relative."""
+        parts = [(literal.replace("%%", "%"), name, spec) for literal, name, spec, _ in Formatter().parse(self.rest)]
+        specs = [spec or self._compact for _, name, spec in parts if name is not None]
+        like = "".join(
+            glob.escape(literal) + ("" if name is None else re.sub("[^/]+", "*", spec or "*"))
+            for literal, name, spec in parts
+        )
+        names = re.compile("".join(re.escape(literal) + ("" if name is None else "(.+)") for literal, name, _ in parts))
+        folder = Path(directory, self.folder)
+        found = sorted(path.relative_to(folder).as_posix() for path in folder.glob(like))
+        return [
+            f"{self.folder}{path}"
+            for path in found
+            if (match := names.fullmatch(path)) and all(map(_is_date, match.groups(), specs))
+        ]
+
+    @property
+    def _compact(self) -> str:
+        return "%Y%m%dT%H%M%SZ" if self.zone is UTC else "%Y%m%dT%H%M%S%z"
+
     def _written(self, seconds: int, spec: str) -> str:
         """A time in the name: as its format says, or compactly where there is none."""
         moment = datetime.fromtimestamp(seconds, self.zone)
-        return moment.strftime(spec or ("%Y%m%dT%H%M%SZ" if self.zone is UTC else "%Y%m%dT%H%M%S%z"))
+        return moment.strftime(spec or self._compact)
 
     def check_repeats(self, length: int) -> None:
         """UsageError when the names of files, a window or a run each, repeat as time goes on.
@@ -270,6 +306,15 @@ class Target:
         first = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())
         spans = (*range(0, 60 * length, length), *_SPANS)
         return sorted({around(first + span, length, self.zone) for span in spans})
+
+
+def _is_date(text: str, spec: str) -> bool:
+    """Whether a text is a date of a format of strftime."""
+    read = _LITERAL.sub(lambda found: _READ.get(found[0][-1], f"%{found[0][-1]}"), spec)
+    try:
+        return bool(datetime.strptime(text, read))
+    except ValueError:
+        return False
 
 
 def _utc(seconds: int) -> datetime:

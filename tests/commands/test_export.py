@@ -714,14 +714,21 @@ def test_files_whose_manifest_was_lost_are_not_forgotten(moved: Moved) -> None:
     told = (
         7,
         "svcctl: error: 2024-01-31 00:00:00 to 2024-01-31 02:00:00 UTC was exported, but the manifest does not have "
-        f"its files any more\nsvcctl: error: the export to {target} is not whole\n"
+        "its files any more\n"
+        "svcctl: 2 files of this pattern are not in its manifest, and not verified: "
+        f"{out}/2024-01-31T00.csv, {out}/2024-01-31T01.csv\n"
+        f"svcctl: error: the export to {target} is not whole\n"
         "hint: the same command with --from 2024-01-31T00:00:00Z --to 2024-01-31T02:00:00Z --force and without --state "
         "fetches them again\n",
     )
     assert moved("export", "verify", "timed") == told
     shown = moved.shell("export", "status", "timed")
     assert shown.stdout.splitlines()[-2] == "unknown,2024-01-31T00:00:00Z to 2024-01-31T02:00:00Z"
-    assert shown.stderr == "svcctl: the manifest does not have all earlier files: svcctl export verify timed\n"
+    assert shown.stderr == (
+        "svcctl: 2 files of this pattern are not in its manifest, and not verified: "
+        f"{out}/2024-01-31T00.csv, {out}/2024-01-31T01.csv\n"
+        "svcctl: the manifest does not have all earlier files: svcctl export verify timed\n"
+    )
     given = ("--from", "2024-01-31T00:00:00Z", "--to", "2024-01-31T02:00:00Z")
     assert moved("export", QUERY, *given, "--force", "-o", target)[0] == 0
     assert moved("export", "verify", "timed") == (0, "svcctl: 4 files, 1334 bytes: all as they were exported\n")

@@ -53,6 +53,7 @@ def status(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt =
     svc.output.records(STATUS, _rows(found, *holdings), svc.format(format, lists=True))
     if found.state is not None:
         _tell_due(svc, found.state.until, found.manifest.about)
+    _tell_strangers(svc, found)
     if holdings[1] or found.forgotten():
         lost = "files were removed or changed" if holdings[1] else "the manifest does not have all earlier files"
         svc.diagnostics.note(f"{lost}: svcctl export verify {shlex.quote(name)}")
@@ -116,6 +117,7 @@ def verify(ctx: typer.Context, name: NameArg) -> None:
     for text, window in damage(found):
         svc.diagnostics.report(IncompleteResult(text))
         lost.append(window)
+    _tell_strangers(svc, found)
     if lost:
         past = [window for window in lost if found.is_past(window)]
         if not past:
@@ -130,6 +132,15 @@ def verify(ctx: typer.Context, name: NameArg) -> None:
     files = found.files()
     counted = "1 file" if len(files) == 1 else f"{len(files)} files"
     svc.diagnostics.note(f"{counted}, {sum(entry.bytes for entry in files)} bytes: all as they were exported")
+
+
+def _tell_strangers(svc: Context, found: Found) -> None:
+    if strangers := found.strangers():
+        are = "is" if len(strangers) == 1 else "are"
+        svc.diagnostics.note(
+            f"{counted(len(strangers), 'file')} of this pattern {are} not in its manifest, and not verified: "
+            f"{', '.join(strangers[:3])}{', …' * (len(strangers) > 3)}"
+        )
 
 
 def _repair(ranges: Iterable[Window]) -> str:

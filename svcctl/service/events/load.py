@@ -270,7 +270,7 @@ class _Rows:
         for name, odd in file.odd.items():
             if name == time or self._types[name] is not Type.STR or name in self._wishes.types or odd.value.isdigit():
                 continue
-            place = f"{file.given.name}, line {odd.line}" if len(self._files) > 1 else f"line {odd.line}"
+            place = f"{file.given.name}, {odd.place}" if len(self._files) > 1 else odd.place
             others = f" and {odd.count - 1} other value{'s' * (odd.count > 2)}" if odd.count > 1 else ""
             self.notes.setdefault(
                 f"odd {name}",

@@ -319,6 +319,18 @@ def test_a_few_values_that_make_text_of_numbers_are_told(
     assert load(engine, file, "t").notes == ()  # the table has it so already
 
 
+def test_a_value_that_makes_text_of_numbers_in_json_is_told(engine: DuckDBEngine, tmp_path: Path) -> None:
+    rows = ",".join(f'{{"time": "2026-01-01", "n": {value}, "s": "x"}}' for value in ("1", '"n/a"', "2.5", "null"))
+    whole = written(tmp_path, "whole.ndjson", rows.replace("2.5", "2").replace("},", "}\n"))
+    assert "--types n=int8 skips" in load(engine, whole, "whole").notes[0]
+    for name, place in (("a.json", "element 2"), ("a.ndjson", "line 2")):
+        text = f"[{rows}]" if name == "a.json" else rows.replace("},", "}\n")
+        result = load(engine, written(tmp_path, name, text), name.replace(".", "_"))
+        assert result.notes == (
+            f"n is text, not numbers, because of 'n/a' in {place}; --types n=float8 skips such lines",
+        )
+
+
 def test_parquet_types_become_ours(engine: DuckDBEngine, tmp_path: Path) -> None:
     table = pa.table(
         {

@@ -311,7 +311,7 @@ class _Source:
         self.left_out = LeftOut()
         """What the last query left out."""
         self.odd: dict[str, Odd] = {}
-        """The columns of csv that a few values make text."""
+        """The columns that a few values make text, of csv and JSON."""
         self._widest = widest_rows(contents) if given.kind == "parquet" else 1
         """Bytes of a row, on average of those that were read together or, of parquet, are stored together."""
         self._most = ROWS_OF_KNOWN_WIDTH if given.kind == "parquet" else ROWS_PER_BATCH

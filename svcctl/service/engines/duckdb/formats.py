@@ -6,6 +6,7 @@ Types of csv and JSON are determined from the whole file, not from a sample.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -65,10 +66,10 @@ _TESTS = tuple(_TEXT_TYPES.values())
 
 @dataclass(frozen=True, slots=True)
 class Odd:
-    """The first value, with its line, of the few that make text of a column of numbers; `whole` are all the others."""
+    """The first value of the few that make text of a column of numbers, and its place; `whole` are all the others."""
 
     value: str
-    line: int
+    place: str
     count: int
     whole: bool
 
@@ -100,7 +101,7 @@ def _odd(file: Source, name: str, count: int, whole: bool) -> Odd:
     test = f"{value} IS NOT NULL AND NOT {_TEXT_TYPES['DOUBLE'].format(value)}"
     first = f"SELECT {value} AS value, {quote(LINE)} AS line FROM lines WHERE {test} LIMIT 1"
     text, line = file.row(f"SELECT any_value(value), any_value(line) FROM ({first})")
-    return Odd(text, line, count, whole)
+    return Odd(text, f"line {line}", count, whole)
 
 
 _NUMBERS = ("UBIGINT", "BIGINT", "DOUBLE")
@@ -127,12 +128,23 @@ def _objects(file: Source, lines: str, what: str) -> str:
     structure = """nullif(json_structure(line)::VARCHAR, '"JSON"')"""
     # Not WHERE: DuckDB would collect the lines behind it, however long they are.
     shapes = file.query(
-        f"SELECT CASE WHEN {valid} THEN {structure} END AS shape, min(number) AS number FROM {lines} GROUP BY shape"
+        f"SELECT CASE WHEN {valid} THEN {structure} END AS shape, min(number) AS number, count(*) AS count "
+        f"FROM {lines} GROUP BY shape"
     ).fetchall()
     found: dict[str, object] = {}
-    for shape, _ in sorted(shapes, key=lambda each: each[1]):
+    numbers: Counter[str] = Counter()
+    fractions: Counter[str] = Counter()
+    others: Counter[str] = Counter()
+    first: dict[str, int] = {}
+    for shape, number, count in sorted(shapes, key=lambda each: each[1]):
         for name, type_ in json.loads(shape or "{}").items():
             found[name] = _merged(found.get(name, "NULL"), type_)
+            if type_ in _NUMBERS:
+                numbers[name] += count
+                fractions[name] += type_ == "DOUBLE"
+            elif type_ != "NULL":
+                others[name] += count
+                first.setdefault(name, number)
         if len(found) > MOST_FIELDS:
             raise UsageError(f"{file.name} has more than {MOST_FIELDS} fields")
     if not found:
@@ -144,6 +156,10 @@ def _objects(file: Source, lines: str, what: str) -> str:
         name: type_ if type_ in plain else "VARCHAR" if type_ == "NULL" else "JSON" for name, type_ in found.items()
     }
     columns = dict(zip(types, distinct(types), strict=True))
+    for name, number in first.items():
+        if _is_few(others[name], numbers[name] + others[name]):
+            value = file.row(f"SELECT line ->> {_pointer(name)} FROM {lines} WHERE number = {number}")[0]
+            file.odd[columns[name]] = Odd(str(value), f"{what} {number}", others[name], not fractions[name])
     alike = {name for name, column in columns.items() if name != column}
     members = ", ".join(
         f"{_member(name, types[name]) if name in alike else f'event.{quote(name)}'} AS {quote(column)}"
@@ -158,8 +174,12 @@ def _objects(file: Source, lines: str, what: str) -> str:
 
 def _member(name: str, type_: object) -> str:
     """A member of the object in `line`."""
-    pointer = literal("/" + name.replace("~", "~0").replace("/", "~1"))
+    pointer = _pointer(name)
     return f"(line -> {pointer})" if type_ == "JSON" else f"TRY_CAST(line ->> {pointer} AS {type_})"
+
+
+def _pointer(name: str) -> str:
+    return literal("/" + name.replace("~", "~0").replace("/", "~1"))
 
 
 def _ndjson(file: Source, pattern: str) -> str:

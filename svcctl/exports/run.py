@@ -95,7 +95,8 @@ class Run:
             with lock:
                 yield
         finally:
-            self._export.storage.remove_folder(folder)
+            self._storage.remove_folder(folder)
+            self._storage.remove_made_folders()
 
     def _run(self) -> Summary:
         self._export = self._journal.open()

@@ -150,7 +150,11 @@ class Storage(Protocol):
         """
 
     def remove_folder(self, name: str) -> None:
-        """Remove a folder, and those that were made for objects, where nothing is in them; raises nothing."""
+        """Remove a folder if nothing is in it, where storage has folders; raises nothing."""
+        return
+
+    def remove_made_folders(self) -> None:
+        """Remove the folders that were made for objects, where nothing is in them; raises nothing."""
         return
 
     def remove_unfinished(self, folder: str) -> None:

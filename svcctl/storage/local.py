@@ -98,7 +98,11 @@ class Local(Storage):
         return True
 
     def remove_folder(self, name: str) -> None:
-        for folder in sorted({self._directory / name, *self._made}, reverse=True):  # those inside come first
+        with suppress(OSError):
+            (self._directory / name).rmdir()
+
+    def remove_made_folders(self) -> None:
+        for folder in sorted(self._made.copy(), reverse=True):  # those inside come first
             with suppress(OSError):
                 folder.rmdir()
 

@@ -1,8 +1,7 @@
 """One connection: a request goes out, an answer comes in, in blocks as large as what has arrived.
 
 The socket never blocks while an answer is read. So a read costs one call of the system when the service is faster than
-the reader, a block is all that has arrived by then, and nothing waits for a block to be full. Of an answer that turns
-out to be large, the next block is received by a thread while this one is used.
+the reader, a block is all that has arrived by then, and nothing waits for a block to be full.
 """
 
 from __future__ import annotations
@@ -12,15 +11,11 @@ import select
 import socket
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from svcctl.api.wire.bodies import Framing
 from svcctl.api.wire.errors import ReadError, ReadTimeout, RemoteProtocolError, WriteTimeout
 from svcctl.api.wire.heads import MAX_HEAD, Head, read_head
 from svcctl.errors import ReaderClosed
-
-if TYPE_CHECKING:
-    from svcctl.api.wire.ahead import Ahead
 
 BLOCK = 256 * 1024
 """Bytes that are received at once, at most."""
@@ -28,8 +23,6 @@ ROOM = 128 * 1024
 """Bytes before them, for what is left of the block before; more than a head or the trailers of a body may have."""
 PIECE = 128 * 1024
 """Bytes that are taken apart at once; more than trailers may have, and less than would leave the cache of a core."""
-LARGE = 4 * 1024 * 1024
-"""Bytes of a body after which it is read ahead."""
 IDLE = 5.0
 """Seconds after which an idle connection is not used again: the service may be about to close it."""
 
@@ -47,14 +40,12 @@ class Connection:
         self._poll = select.poll()
         self._box = bytearray(ROOM + BLOCK)
         self._start = self._end = ROOM
-        self._ahead: Ahead | None = None
         self._broken: OSError | None = None
         self._reader: int | None = None
         self._over = False
         self._idle_since = 0.0
 
     def close(self) -> None:
-        self._stop_ahead()
         self._socket.close()
 
     def send(self, data: bytes, timeout: float, reader: int | None = None) -> None:
@@ -87,7 +78,6 @@ class Connection:
 
     def body(self, framing: Framing, seconds: float) -> Iterator[bytes]:
         """The body, block by block; it may be silent for `seconds`."""
-        received = 0
         while True:
             stop = min(self._end, self._start + PIECE)
             data, self._start = framing.take(self._box, self._start, stop)
@@ -100,16 +90,13 @@ class Connection:
             if not self._fill(seconds):
                 framing.closed()
                 return
-            received += self._end - self._start
-            if received > LARGE and self._ahead is None:
-                self._read_ahead(seconds)
 
     def leave(self, lasting: bool) -> bool:
         """An answer was read to its end: whether the connection lasts, and nothing follows that answer."""
         self._idle_since = time.monotonic()
         if self._reader is not None:
             self._poll.unregister(self._reader)
-        silent = self._stop_ahead() and self._start == self._end
+        silent = self._start == self._end
         return lasting and silent and not self._over and self._broken is None
 
     @property
@@ -132,35 +119,19 @@ class Connection:
     def _fill(self, seconds: float) -> bool:
         """Wait for more bytes and take all that have arrived; False when the connection has ended."""
         rest = self._box[self._start : self._end]
-        if self._ahead is None:
-            size = self._receive(self._box, seconds)
-        else:
-            self._box, size = self._ahead.swap(self._box)
+        size = self._receive(seconds)
         self._start, self._end = ROOM - len(rest), ROOM + size
         self._box[self._start : ROOM] = rest
         return size > 0
 
-    def _read_ahead(self, seconds: float) -> None:
-        from svcctl.api.wire.ahead import Ahead
-
-        self._ahead = Ahead(lambda box: self._receive(box, seconds), bytearray(ROOM + BLOCK), self._poll)
-        self._ahead.start()
-
-    def _stop_ahead(self) -> bool:
-        """End the thread that reads ahead, if there is one; whether it has received nothing that was not used."""
-        if self._ahead is None:
-            return True
-        silent, self._ahead = self._ahead.stop(), None
-        return silent
-
-    def _receive(self, box: bytearray, seconds: float) -> int:
-        """Wait for bytes and put all that have arrived into a box, behind its ROOM: their number, 0 at the end.
+    def _receive(self, seconds: float) -> int:
+        """Wait for bytes and put all that have arrived into the box, behind its ROOM: their number, 0 at the end.
 
         An error behind some bytes is kept until they are used.
         """
-        view = memoryview(box)
+        view = memoryview(self._box)
         end = ROOM
-        while end < len(box) and not self._over and self._broken is None:
+        while end < len(view) and not self._over and self._broken is None:
             try:
                 size = self._socket.recv_into(view[end:])
             except self._reads:
@@ -185,10 +156,6 @@ class Connection:
         came = [number for number, _ in self._poll.poll(max(1, round(seconds * 1000)))] if seconds > 0 else []
         if not came:
             raise ReadTimeout("nothing came in time")
-        if self._ahead is not None and self._ahead.ending in came:
-            from svcctl.api.wire.ahead import Ended
-
-            raise Ended
         if self._reader in came:
             raise ReaderClosed
 

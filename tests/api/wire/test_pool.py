@@ -559,30 +559,8 @@ def test_no_descriptor_is_left_open() -> None:
     assert descriptors() == before
 
 
-LONG = bytes(range(256)) * ((connection_module.LARGE + 8 * connection_module.BLOCK) // 256)
+LONG = bytes(range(256)) * (8 * connection_module.BLOCK // 256)
 LONG_HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(LONG)
-
-
-def readers_ahead() -> int:
-    return sum(thread.name == "read-ahead" for thread in threading.enumerate())
-
-
-@pytest.mark.parametrize("secure", [False, True])
-def test_a_large_answer_is_read_ahead_and_whole_and_its_thread_ends_with_it(certificate: Path, secure: bool) -> None:
-    def serve(connection: socket.socket) -> None:
-        answering(LONG_HEAD + LONG)(connection)
-
-    with peer(serve, tls=listening(certificate) if secure else None) as [port]:
-        pool = Pool(Route(trust(str(certificate), ("https://localhost",))))
-        response = pool.send(asked(f"http{'s' * secure}://localhost:{port.decode()}/"))
-        pieces, readers = [], set()
-        for piece in response:
-            pieces.append(piece)
-            readers.add(readers_ahead())
-        assert b"".join(pieces) == LONG
-        assert readers == {0, 1}
-        assert readers_ahead() == 0
-        pool.close()
 
 
 @pytest.mark.parametrize("secure", [False, True])
@@ -600,29 +578,7 @@ def test_a_connection_lasts_beyond_a_large_answer_unless_more_follows_it(
         pool = Pool(Route(trust(str(certificate), ("https://localhost",))))
         url = f"http{'s' * secure}://localhost:{port.decode()}/"
         assert [read(pool, asked(url)) == (200, LONG) for _ in range(2)] == [True, True]
-        assert (len(connections), readers_ahead()) == (reused, 0)
-        pool.close()
-
-
-def test_a_large_answer_that_is_left_in_the_middle_ends_its_thread_although_the_peer_is_silent() -> None:
-    over = threading.Event()
-
-    def serve(connection: socket.socket) -> None:
-        answering(LONG_HEAD + LONG[:-1])(connection)
-        over.wait(10)
-
-    with peer(serve) as [port]:
-        pool = Pool(Route())
-        response = pool.send(asked(f"http://127.0.0.1:{port.decode()}/"))
-        left = len(LONG) - 1
-        for piece in response:
-            left -= len(piece)
-            if not left:
-                break
-        assert readers_ahead() == 1
-        response.close()
-        assert readers_ahead() == 0
-        over.set()
+        assert len(connections) == reused
         pool.close()
 
 
@@ -658,6 +614,5 @@ def test_a_large_answer_that_breaks_has_all_its_bytes_before_the_error() -> None
                         delivered.set()
             assert left == 0
             response.close()
-            assert readers_ahead() == 0
             over.set()
             pool.close()

@@ -259,7 +259,8 @@ class DuckDBEngine(Reading):
                 limit.set("expression", exp.Subquery(this=exp.Select(expressions=[limit.expression])))
         if table.ordered or not plan.by_event:
             return [write(select, self.dialect)]
-        return list(windowed(cursor, select, within, self._between(cursor, plan)))
+        events = self._between(cursor, plan) if since is None or until is None else until - since
+        return list(windowed(cursor, select, within, events))
 
     def _between(self, cursor: duckdb.DuckDBPyConnection, plan: Plan) -> int:
         """How many events lie between the dates of a plan."""

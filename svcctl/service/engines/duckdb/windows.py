@@ -27,7 +27,7 @@ _DATE = exp.column("eventdate", table="t", quoted=True)
 def windowed(cursor: duckdb.DuckDBPyConnection, select: exp.Select, within: exp.Select, events: int) -> Iterator[str]:
     """SELECTs that give the rows of one, which has neither a limit nor an aggregate, one after the other.
 
-    `within` is the part of it that reads events, and `events` says how many there are between its dates.
+    `within` is the part of it that reads events, and `events` says how many it reads at most.
     """
     where = within.args["where"].this
     for start, end in pairwise([None, *_bounds(cursor, within, events), None]):

@@ -182,11 +182,13 @@ HABITS = (
     # operators
     _row(r"==+", "write ="),
     _row(r"<>", "write !="),
+    _row(r"=\s*([<>])", lambda sign: f"write {sign}="),
     _row(r"=~", 'write ~ re("…")'),
     _row(r"&&?", "write and"),
     _row(r"\|\|", "write or; strings are joined by +"),
     _row(r"\|", "there are no pipes: the clauses follow one another, as in where … group by … select …"),
     _row(r"!(?!=)", "write not"),
+    _row(r"\bover\s*(?=\()", "a query computes nothing over neighbouring rows"),
     # text, names and comments
     _row("[\u201c-\u201f\u2018-\u201b\u00ab\u00bb]", 'write straight quotes: "…"'),
     _row(r"\bas\s+(?P<at>[\"'] *[\"'])", lambda name: f"a name is not in quotes: as `{name[1:-1]}`"),
@@ -273,30 +275,101 @@ def blanked(text: str) -> str:
     return _HIDDEN.sub(blank, text)
 
 
-_PART = 'peek(text, re("…")) gives a part of a text, split(text, ",", 1) one between separators'
-_DISTINCT = "hllppcount(…) counts distinct values, approximately"
+_FROM_JSON = r'an object of JSON is kept as text: peek(text, re("\"name\":\"?([^\",}]*)"), 1) gives a member of it'
 _ELSEWHERE = {
-    "contains": 'write text -> "part"',
-    "icontains": 'write text ->> "part"',
-    **dict.fromkeys(("substring", "substr", "mid", "left", "right", "regexp_extract", "extract"), _PART),
-    **dict.fromkeys(("concat", "concat_ws", "strcat"), "strings are joined by +"),
-    **dict.fromkeys(("if", "iif", "iff", "case"), "write ifthenelse(condition, value, other value)"),
-    **dict.fromkeys(("coalesce", "ifnull", "nvl"), "write ifthenelse(isnull(x), other, x)"),
-    **dict.fromkeys(("len", "strlen", "size"), "write length(…)"),
-    **dict.fromkeys(("count_distinct", "countdistinct", "dcount", "dc", "uniq", "nunique"), _DISTINCT),
-    **dict.fromkeys(("quantile", "percentile_cont", "perc", "approx_percentile"), "write percentile(x, 95)"),
-    **dict.fromkeys(("date_trunc", "bin", "time_bucket", "bucket"), "write group every 5m"),
-    **dict.fromkeys(("date_format", "strftime", "to_char"), "write formatdate(…)"),
-    **dict.fromkeys(("to_date", "to_timestamp", "strptime"), "write parsedate(…)"),
-    **dict.fromkeys(("regexp_like", "regexp_matches", "regex", "rlike"), 'write text ~ re("…")'),
-    **dict.fromkeys(("replace", "regexp_replace"), "write replaceall(…)"),
-    **dict.fromkeys(("cast", "convert"), "write str(…), int(…), int8(…), float8(…) or ip4(…)"),
-    "mean": "write avg(…)",
-    "distinct": "write group by {}; hllppcount({}) counts distinct values",
-    **dict.fromkeys(("countif", "count_if", "countwhere"), "write sum(int({}))"),
-    "cidrmatch": "write ip <- 10.0.0.0/8",
-    "nullif": "write ifthenelse(x = y, null, x)",
+    name: answer
+    for answer, names in {
+        # conditions
+        'write text -> "part"': "contains includes strpos instr indexof locate position charindex",
+        'write text ->> "part"': "icontains",
+        'write text ~ re("…")': "regexp regexplike regexpmatches regexmatch regex rlike match",
+        'write text ~ nameglob("adm*")': "like ilike glob wildcard fnmatch",
+        'write has(text, "part", "other part")': "hasany containsany",
+        'write startswith(text, "part")': "hasprefix",
+        'write endswith(text, "part")': "hassuffix",
+        'write x in {"a", "b"}': "isin inlist",
+        "write 1 <= x <= 3": "between",
+        "write ip <- 10.0.0.0/8": "cidrmatch incidr ipincidr ipv4isinrange ipv4ismatch ipinrange isinsubnet insubnet",
+        "write isnull({})": "isempty isna isblank",
+        "write isnotnull({})": "notnull notna isnotempty exists",
+        # choices
+        "write ifthenelse(condition, value, other value)": "if iif iff case multiif switch",
+        "write ifthenelse(isnull(x), other, x)": "coalesce ifnull nvl fillna",
+        "write ifthenelse(x = y, null, x)": "nullif",
+        "write ifthenelse(a > b, a, b)": "greatest",
+        "write ifthenelse(a < b, a, b)": "least",
+        # text
+        'peek(text, re("…")) gives a part of a text, split(text, ",", 1) one between separators': (
+            "substring substr mid left right slice extract regexpextract regexextract regexpsubstr rex parse parseurl"
+        ),
+        _FROM_JSON: "json parsejson jsonextract jsonvalue jsonextractstring jsonextractscalar jsonquery "
+        "getjsonobject spath todynamic",
+        "strings are joined by +": "concat concatws strcat format printf sprintf",
+        "write length({})": "len strlen size charlength characterlength",
+        "write lower({})": "lcase tolower lowercase",
+        "write upper({})": "ucase toupper uppercase",
+        "write trim({})": "strip btrim ltrim rtrim lstrip rstrip",
+        'write split(text, ",", 0)': "splitpart splitbychar strsplit",
+        "write replaceall({})": "replace replacestring",
+        "replaceall(…) replaces every occurrence of a text; there is no function that replaces a pattern": (
+            "regexpreplace regexreplace replaceregex gsub"
+        ),
+        # numbers and conversions
+        "write str({})": "string text varchar tostring tochar tovarchar",
+        "write int8({})": "integer int4 int32 int64 long bigint toint tointeger tolong tobigint trunc truncate",
+        "write float8({})": "float float4 float64 double real decimal numeric number "
+        "tonumber todouble tofloat toreal todecimal",
+        "write bool({})": "boolean tobool toboolean",
+        "write ip4({})": "ip ipv4 inet toip toipv4 parseipv4",
+        "write str(…), int(…), int8(…), float8(…) or ip4(…)": "cast convert trycast",
+        "write ceil({})": "ceiling",
+        "write a % b": "mod modulo",
+        # dates
+        'write group every 1d, or formatdate({}, "yyyy-MM-dd")': "date todate startofday tostartofday",
+        "write group every 5m": "datetrunc bin timebucket bucket timefloor tostartofinterval",
+        "write group every 1h": "startofhour tostartofhour",
+        "write group every 7d, whose periods begin on Thursdays": "week weekofyear startofweek tostartofweek",
+        "write day({})": "dayofmonth mday getday",
+        "write hour({})": "hourofday gethour",
+        "write month({})": "monthofyear getmonth",
+        "write year({})": "getyear",
+        "write ceil(month({}) / 3)": "quarter",
+        "write int8(epoch({}) / 86400000 + 4) % 7, which counts from Sunday as 0": "weekday dayofweek dow dayname",
+        "write formatdate(…)": "dateformat formatdatetime strftime",
+        "write parsedate(…)": "totimestamp todatetime datetime strptime strtodate dateparse parsedatetime",
+        "write epoch({}), in milliseconds": "unixtimestamp tounixtime tounixtimestamp toepoch",
+        "write timestamp({} * 1000) of seconds, timestamp({}) of milliseconds": (
+            "fromunixtime fromunixtimestamp fromepoch"
+        ),
+        "write (epoch(b) - epoch(a)) / 1000, in seconds": "datediff timestampdiff timediff",
+        "write timestamp(epoch(…) + 3600000), in milliseconds": "dateadd datesub timestampadd",
+        "moments are counted in milliseconds: epoch(eventdate) > epoch(now()) - 3600000": "ago interval relativetime",
+        "write now()": "getdate sysdate utcnow currenttimestamp",
+        "write today()": "curdate currentdate",
+        # aggregates
+        "write avg({})": "mean average",
+        "write stddev({})": "stdev std stddevsamp",
+        "write stddev({}) * stddev({})": "var variance varsamp",
+        "write first({})": "earliest firstvalue any anyvalue takeany",
+        "write last({})": "latest lastvalue",
+        "first(…) and last(…) are the values with the earliest and the latest eventdate": "argmin argmax minby maxby",
+        "write sum(int({}))": "countif countwhere",
+        "write sum(ifthenelse(condition, x, 0))": "sumif",
+        "write avg(ifthenelse(condition, x, null))": "avgif",
+        "write percentile(x, 95)": "quantile percentilecont percentileapprox perc approxpercentile approxquantile",
+        "hllppcount(…) counts distinct values, approximately": (
+            "countdistinct dcount dc uniq uniqexact nunique approxcountdistinct approxdistinct"
+        ),
+        "write group by {}; hllppcount({}) counts distinct values": "distinct unique",
+        "write collectdistinct({})": "values list arrayagg stringagg groupconcat listagg makeset makelist "
+        "collectset collectlist groupuniqarray",
+        "write group by {} select count() as n, and print it with --sort n:desc --top 10": (
+            "mode topk top rare valuecounts"
+        ),
+    }.items()
+    for name in names.split()
 }
+"""By names without underscores: languages differ in those."""
 _NETWORK = re.compile(r"\d+(?:\.\d+){3}(?:/\d+)?", re.ASCII)
 _ADDRESS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -307,7 +380,7 @@ _PERCENTILE = re.compile(r"p(?:erc)?(\d{1,2})")
 
 def function_answer(name: str, arguments: str = "…") -> str | None:
     """What to write instead of a function that other languages have, called with these arguments."""
-    name = name.casefold()
+    name = name.casefold().replace("_", "")
     if match := _PERCENTILE.fullmatch(name):
         return f"write percentile(…, {match[1]})"
     found = _ELSEWHERE.get(name)

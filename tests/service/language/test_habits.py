@@ -24,6 +24,9 @@ MEMBER = (
     "a name with dots is in back quotes; an object of JSON is kept as text: "
     r"""peek(…, re("\"c\":\"?([^\",}]*)"), 1) gives a member of it"""
 )
+MEMBER_OF_TEXT = (
+    r"""an object of JSON is kept as text: peek(text, re("\"name\":\"?([^\",}]*)"), 1) gives a member of it"""
+)
 
 ANSWERS = {
     "from t where a = {{c}}": ("{", "give it a value with --var c=…"),
@@ -64,6 +67,9 @@ ANSWERS = {
     "from t select case when a then b end": ("case when", "write ifthenelse(condition, value, other value)"),
     "from t where a == 1": ("==", "write ="),
     "from t where a <> 1": ("<>", "write !="),
+    "from t where a => 500": ("=>", "write >="),
+    "from t where a =< 500": ("=<", "write <="),
+    "from t where a = > 500": ("= >", "write >="),
     "from t where a =~ 'x'": ("=~", 'write ~ re("…")'),
     "from t where a && b": ("&", "write and"),
     "from t where a || b": ("|", "write or; strings are joined by +"),
@@ -72,6 +78,7 @@ ANSWERS = {
         "there are no pipes: the clauses follow one another, as in where … group by … select …",
     ),
     "from t where !a": ("!", "write not"),
+    "from t select rank() over (order by a)": ("over", "a query computes nothing over neighbouring rows"),
     "from t where a = “x”": ("“", 'write straight quotes: "…"'),
     "from t group select count() as 'n'": ("'n'", "a name is not in quotes: as `n`"),
     "from t # all": ("#", COMMENT),
@@ -192,15 +199,24 @@ def test_what_is_quoted_or_elsewhere_is_no_habit(query: str) -> None:
         ("contains", 'write text -> "part"'),
         ("Concat", "strings are joined by +"),
         ("substring", 'peek(text, re("…")) gives a part of a text, split(text, ",", 1) one between separators'),
+        ("regexp", 'write text ~ re("…")'),
         ("coalesce", "write ifthenelse(isnull(x), other, x)"),
-        ("countIf", "write sum(int(…))"),
-        ("distinct", "write group by …; hllppcount(…) counts distinct values"),
+        ("countIf", "write sum(int(x))"),
+        ("count_if", "write sum(int(x))"),
+        ("distinct", "write group by x; hllppcount(x) counts distinct values"),
+        ("var", "write stddev(x) * stddev(x)"),
         ("p95", "write percentile(…, 95)"),
+        ("date", 'write group every 1d, or formatdate(x, "yyyy-MM-dd")'),
+        ("toStartOfDay", 'write group every 1d, or formatdate(x, "yyyy-MM-dd")'),
+        ("day_of_week", "write int8(epoch(x) / 86400000 + 4) % 7, which counts from Sunday as 0"),
+        ("earliest", "write first(x)"),
+        ("toNumber", "write float8(x)"),
+        ("parse_json", MEMBER_OF_TEXT),
         ("nosuch", None),
     ],
 )
 def test_a_function_of_another_language_is_answered_with_the_one_to_write(name: str, expected: str | None) -> None:
-    assert function_answer(name) == expected
+    assert function_answer(name, "x") == expected
 
 
 def test_no_function_of_the_language_is_taken_for_one_of_another() -> None:

@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING, Any
 from svcctl.api.outline import one_line
 from svcctl.api.typed_dates import named_zone
 from svcctl.errors import UsageError
-from svcctl.exports.windows import Window
+from svcctl.exports.windows import Window, length_text
 
 if TYPE_CHECKING:
     from svcctl.storage import Storage
 
 VERSION = 1
+
+_NAMES = {"most": "limit per window", "clock": "time zone"}
+"""Options that are kept under another name than they have on the command line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,13 @@ class About:
         return named_zone(self.options["clock"]) if "clock" in self.options else UTC
 
     @property
+    def named(self) -> Mapping[str, str]:
+        """All of it as people know it: options go by their names on the command line, and the zone is one of them."""
+        fixed = {"query": one_line(self.query), "format": self.format, "service": self.service}
+        options = {_NAMES.get(name, name.replace("_", " ")): str(value) for name, value in self.options.items()}
+        return {**fixed, "window": length_text(self.window), **options}
+
+    @property
     def key(self) -> str:
         """64 hexadecimal characters that differ whenever a field does."""
         text = json.dumps(asdict(self), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
@@ -57,17 +67,20 @@ class About:
 
 
 def difference(one: About, other: About) -> str:
-    """What two exports differ in, in words."""
-    names = {
-        "query": one.query != other.query,
-        "format": one.format != other.format,
-        "window": one.window != other.window,
-        "service": one.service != other.service,
-    }
-    for option in sorted({*one.options, *other.options}):
-        name = {"most": "limit per window", "clock": "time zone"}.get(option, option.replace("_", " "))
-        names[name] = names.get(name, False) or one.options.get(option) != other.options.get(option)
-    return "another " + " and another ".join(name for name, differs in names.items() if differs)
+    """What two exports differ in, in words, with the options that the one has."""
+    before, now = one.named, other.named
+    differing = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    return " and ".join(f"another {name}{_value(name, before.get(name))}" for name in differing)
+
+
+def _value(name: str, value: str | None) -> str:
+    """The value of an export that another one has not; a query is too long to be repeated."""
+    if name == "query":
+        return ""
+    option = f"--{name.replace(' ', '-')}"
+    if value is None:
+        return f" (without {option})"
+    return f" ({value})" if name in ("format", "service") else f" ({option} {value})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -240,10 +240,10 @@ def _start(asked: Asked, state: State | None, about: About, begun: About | None)
 def _other(state: State, about: About, begun: About | None) -> str:
     """What differs from the export that the state is of, as its manifest describes it."""
     if state.key == about.key:
-        return "another target"
+        return f"another target ({state.target})"
     if begun is None:
         return "another query, format, window or service, or other options"
-    return difference(replace(begun, query=one_line(begun.query)), about)
+    return difference(begun, about)
 
 
 def _begun(state: State, environment: Mapping[str, str]) -> About | None:

@@ -641,8 +641,8 @@ def test_a_state_refuses_a_path_that_all_runs_would_share(moved: Moved) -> None:
     ("changed", "what"),
     [
         (("from timed.events where n > 1",), "another query"),
-        ((QUERY, "--window", "2h"), "another window"),
-        (("from timed.events where n > 1", "--window", "2h"), "another query and another window"),
+        ((QUERY, "--time-zone", "Europe/Madrid"), "another time zone (without --time-zone)"),
+        (("from timed.events where n > 1", "--window", "2h"), "another query and another window (--window 1h)"),
     ],
 )
 def test_a_state_says_what_differs_from_its_export(moved: Moved, changed: tuple[str, ...], what: str) -> None:
@@ -655,6 +655,24 @@ def test_a_state_says_what_differs_from_its_export(moved: Moved, changed: tuple[
         f"hint: give the same export, which 'svcctl export status timed' shows, or another name to "
         "--state and another path, with --from 2024-01-31T02:00:00Z\n",
     )
+
+
+def test_status_shows_the_options_that_a_run_of_a_state_has_to_repeat(moved: Moved) -> None:
+    moved.now = START + 3 * 3600
+    given = ("--time-zone", "Europe/Madrid", "--date-format", "iso", "--limit-per-window", "500")
+    assert hourly(moved, *given)[0] == 0
+    code, told = hourly(moved, *given[:2])
+    assert (code, told.splitlines()[0]) == (
+        2,
+        "svcctl: error: the state belongs to an export with another date format (--date-format iso) and another "
+        "limit per window (--limit-per-window 500)",
+    )
+    assert moved.shell("export", "status", "timed").stdout.splitlines()[5:9] == [
+        "window,1h",
+        "date format,iso",
+        "time zone,Europe/Madrid",
+        "limit per window,500",
+    ]
 
 
 def test_comments_and_white_space_do_not_make_another_query(moved: Moved) -> None:

@@ -158,16 +158,10 @@ def _found(svc: Context, name: str) -> Found:
 
 def _rows(found: Found, there: Sequence[Entry], lost: Sequence[tuple[str, Entry]]) -> Iterator[list[Any]]:
     """The status of an export, as rows of what and value."""
-    from svcctl.api.outline import one_line
-    from svcctl.exports.windows import length_text
-
     manifest, gaps = found.manifest, found.gaps()
     length, zone = manifest.about.window, manifest.about.zone
     yield ["target", found.target]
-    yield ["query", one_line(manifest.about.query)]
-    yield ["format", manifest.about.format]
-    yield ["service", manifest.about.service]
-    yield ["window", length_text(length)]
+    yield from map(list, manifest.about.named.items())
     for start, end in manifest.claimed:
         yield ["range", f"{moment(start)} to {moment(end)}"]
     yield ["windows", sum(entry.window.count(length, zone) for entry in there)]

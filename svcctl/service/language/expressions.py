@@ -16,7 +16,7 @@ from sqlglot import exp
 from svcctl.api.suggest import did_you_mean
 from svcctl.service.language import tree
 from svcctl.service.language.errors import QueryError, Refused, one_of
-from svcctl.service.language.functions import FUNCTIONS, Function, common
+from svcctl.service.language.functions import FUNCTIONS, SECTIONS, Function, common
 from svcctl.service.language.habits import (
     COMMENT,
     address_answer,
@@ -165,6 +165,10 @@ class Scope:
 
     def _apply(self, call: tree.Call, function: Function) -> Value:
         values = [self.value(argument) for argument in call.arguments]
+        given = ", ".join(value.type for value in values)
+        if call.name == "count" and given == Type.BOOL and _is_condition(call.arguments[0]):
+            hint = f"write sum(int({expression_text(call.arguments[0])})), or a where before the group"
+            raise QueryError("count would count what is false, too", call.at, hint=hint)
         try:
             for overload in function.overloads:
                 if value := overload.apply(self.context, values):
@@ -173,7 +177,6 @@ class Scope:
             at = call.at if refused.argument is None else call.arguments[refused.argument].at
             raise QueryError(refused.message, at, hint=refused.hint) from None
         takes = one_of(f"({signature.rpartition('->')[0].strip()})" for signature in function.signatures)
-        given = ", ".join(value.type for value in values)
         hint = f"for example {function.example}"
         if function.aggregate and given == Type.BOOL:
             hint = f"write {call.name}(int({expression_text(call.arguments[0])}))"
@@ -263,6 +266,13 @@ def _unknown(call: tree.Call, names: Collection[str]) -> QueryError:
 
 def _is_aggregate(call: tree.Call) -> bool:
     return call.name in FUNCTIONS and FUNCTIONS[call.name].aggregate
+
+
+def _is_condition(expr: tree.Expr) -> bool:
+    """Whether an expression tests something; nobody asks for how many rows a test has a result."""
+    if isinstance(expr, tree.Call):
+        return expr.name in {function.name for function in SECTIONS["tests"]}
+    return isinstance(expr, tree.Comparison | tree.Membership | tree.Inside | tree.Not | tree.Logic)
 
 
 @contextmanager

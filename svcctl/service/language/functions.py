@@ -709,7 +709,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                     Overload("-> int8", lambda context: exp.Count(this=exp.Star())),
                     Overload("any -> int8", _of(exp.Count)),
                 ),
-                "the number of rows, or of values that are not null; of rows where a condition holds: sum(int(…))",
+                "the number of rows, or of values that are not null; sum(int(…)) counts rows where a condition holds",
                 "count(status)",
                 3,
             ),

@@ -188,6 +188,10 @@ ERRORS = {
     " (write sum(int(status >= 500)))",
     "from web.data group select sum(status >= 500)": "line 1, column 28: sum takes (int), (float8) or (str), not (bool)"
     " (write sum(int(status >= 500)))",
+    "from web.data group select count(status >= 500)": "line 1, column 28: count would count what is false, too"
+    " (write sum(int(status >= 500)), or a where before the group)",
+    "from web.data group by user where count(not isnull(ip) and ok) > 1": "line 1, column 35: count would count what is"
+    " false, too (write sum(int(not isnull(ip) and ok)), or a where before the group)",
     "from web.data select distinct(user)": "line 1, column 22: no function 'distinct'"
     " (write group by user; hllppcount(user) counts distinct values)",
     "from web.data select weekday(eventdate)": "line 1, column 22: no function 'weekday'"

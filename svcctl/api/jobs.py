@@ -98,10 +98,10 @@ def _check_hope(job: Job, wanted: Collection[str]) -> None:
 # Changed
 
 
-def restart(client: Client, job_id: str, note: Callable[[str], None]) -> Job:
+def restart(client: Client, job_id: str, note: Callable[[str], None], leave: Callable[[str], None]) -> Job:
     """Stop a job and start it again; the error that it had is noted, because a start clears it.
 
-    A stopped job is started, and a completed one stays as it is.
+    A stopped job is started, and a completed one stays as it is: `leave` gets the reason.
     """
     job = client.job(job_id)
     if job.error:
@@ -112,7 +112,7 @@ def restart(client: Client, job_id: str, note: Callable[[str], None]) -> Job:
         except Conflict:  # it has stopped by itself meanwhile
             job = client.job(job_id)
     if job.status == JobStatus.COMPLETED:
-        note(f"nothing to do: job {job_id} is COMPLETED")
+        leave(f"job {job_id} is COMPLETED")
         return job
     try:
         return client.start_job(job_id)

@@ -23,6 +23,7 @@ from svcctl.context import Context
 from svcctl.errors import Conflict, NotFound, ServiceError, Unavailable, UsageError
 from svcctl.inputs import job_ids, text
 from svcctl.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt, max_time_option
+from svcctl.terminal.diagnostics import Reported
 from svcctl.terminal.records import JOB, JOBS, WATCHED, Listing, counted
 from svcctl.terminal.selection import ALL, Selection, selected
 from svcctl.terminal.visible import visible
@@ -63,6 +64,9 @@ KeepWaitingOpt = Annotated[
 IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if it is already so.")]
 WatchOpt = Annotated[float | None, max_time_option("Stop after 30s, 5m, ….")]
 IntervalOpt = Annotated[float, typer.Option("--interval", metavar="S", min=0.1, help="Seconds between refreshes.")]
+
+Change = Callable[[str, Callable[[str], None]], Job]
+"""Changes the job of an ID, or gives the function the reason why it leaves the job as it is."""
 
 LAST_LOOK = 5.0
 """Seconds behind --max-time in which the service may still say how the jobs are; then the command ends regardless."""
@@ -142,14 +146,16 @@ def show(ctx: typer.Context, ids: IdsArg, format: FormatOpt = None, columns: Col
 def stop(ctx: typer.Context, ids: RunningIdsArg, if_needed: IfNeededOpt = False, format: FormatOpt = None) -> None:
     """Stop jobs; 'svcctl job start' resumes where they stopped"""
     svc: Context = ctx.obj
-    _change(svc, _chosen(svc, ids, changes=True), svc.client.stop_job, JobStatus.STOPPED, if_needed, format)
+    chosen = _chosen(svc, ids, changes=True)
+    _change(svc, chosen, _to(svc, svc.client.stop_job, JobStatus.STOPPED, if_needed), "stopped", format)
 
 
 @_app.command()
 def start(ctx: typer.Context, ids: StoppedIdsArg, if_needed: IfNeededOpt = False, format: FormatOpt = None) -> None:
     """Resume stopped jobs where they stopped"""
     svc: Context = ctx.obj
-    _change(svc, _chosen(svc, ids, changes=True), svc.client.start_job, JobStatus.RUNNING, if_needed, format)
+    chosen = _chosen(svc, ids, changes=True)
+    _change(svc, chosen, _to(svc, svc.client.start_job, JobStatus.RUNNING, if_needed), "started", format)
 
 
 @_app.command("restart")
@@ -162,8 +168,9 @@ def restart_(ctx: typer.Context, ids: ChangedIdsArg, format: FormatOpt = None) -
     svcctl job list --failing --ids | svcctl job restart -
     """
     svc: Context = ctx.obj
-    _each(
-        svc, _chosen(svc, ids, changes=True), lambda job_id: restart(svc.client, job_id, svc.diagnostics.note), format
+    chosen = _chosen(svc, ids, changes=True)
+    _change(
+        svc, chosen, lambda job_id, leave: restart(svc.client, job_id, svc.diagnostics.note, leave), "restarted", format
     )
 
 
@@ -173,8 +180,8 @@ def rm(ctx: typer.Context, ids: ChangedIdsArg, yes: YesOpt = False, format: Form
     svc: Context = ctx.obj
     chosen = _chosen(svc, ids, changes=True)
     if chosen.ids and not yes:
-        svc.ask(_removal(chosen, svc.is_attended))
-    _each(svc, chosen, svc.client.remove_job, format)
+        svc.ask(_removal(svc, chosen))
+    _change(svc, chosen, lambda job_id, leave: svc.client.remove_job(job_id), "removed", format)
 
 
 @_app.command()
@@ -273,65 +280,80 @@ def _each(
     printed = svc.format(format, lists=True)
 
     def acted(job_id: str) -> Watched:
-        try:
-            job = act(job_id)
-        except NotFound as error:
-            error.hint = error.hint or chosen.hint(job_id)
-            raise
-        return at_moment([job], _now(svc), chosen.short(job_id))[0]
+        return at_moment([_hinted(chosen, act, job_id)], _now(svc), chosen.short(job_id))[0]
 
     jobs = svc.diagnostics.each(chosen.ids, acted)
     for first in jobs:  # when every one failed there is nothing to print, not even a heading
         svc.output.records(listing, chain([first], jobs), printed, selection, single=single)
 
 
-def _change(
-    svc: Context,
-    chosen: Chosen,
-    change: Callable[[str], Job],
-    wanted: JobStatus,
-    if_needed: bool,
-    format: str | None,
-) -> None:
-    """Start or stop jobs; says which of them it left as they were, and how many it changed."""
-    changed = 0
+def _hinted(chosen: Chosen, act: Callable[[str], Job], job_id: str) -> Job:
+    """What `act` returns for a job; NotFound has a hint."""
+    try:
+        return act(job_id)
+    except NotFound as error:
+        error.hint = error.hint or chosen.hint(job_id)
+        raise
+
+
+def _to(svc: Context, change: Callable[[str], Job], wanted: JobStatus, if_needed: bool) -> Change:
+    """The change that starts or stops a job. A completed job is left as it is `if_needed`; otherwise Conflict."""
+
+    def act(job_id: str, leave: Callable[[str], None]) -> Job:
+        job = change_job(change, svc.client, job_id, wanted, leave) if if_needed else change(job_id)
+        if job.status == JobStatus.COMPLETED:
+            if not if_needed:
+                raise Conflict(f"job {job_id} is COMPLETED: nothing is left to do", hint="--if-needed allows that")
+            leave(f"job {job_id} is COMPLETED")
+        return job
+
+    return act
+
+
+def _change(svc: Context, chosen: Chosen, change: Change, changed: str, format: str | None) -> None:
+    """Change jobs; says which of them it left as they were, and how many are `changed`."""
+    count = 0
 
     def leave(text: str) -> None:
-        nonlocal changed
-        changed -= 1
+        nonlocal count
+        count -= 1
         svc.diagnostics.note(f"nothing to do: {text}")
 
     def act(job_id: str) -> Job:
-        nonlocal changed
-        job = change_job(change, svc.client, job_id, wanted, leave) if if_needed else change(job_id)
-        changed += 1
-        if job.status == JobStatus.COMPLETED:
-            if not if_needed:
-                changed -= 1
-                raise Conflict(f"job {job_id} is COMPLETED: nothing is left to do", hint="--if-needed allows that")
-            leave(f"job {job_id} is COMPLETED")
+        nonlocal count
+        job = change(job_id, leave)
+        count += 1
         return job
 
     try:
         _each(svc, chosen, act, format)
     finally:
         if len(chosen.ids) > 1:
-            verb = "stopped" if wanted == JobStatus.STOPPED else "started"
-            svc.diagnostics.done(f"{verb} {changed} of {len(chosen.ids)} jobs")
+            svc.diagnostics.done(f"{changed} {count} of {len(chosen.ids)} jobs")
 
 
-def _removal(chosen: Chosen, attended: bool) -> str:
-    """The question before a removal, which names the jobs to the person who is asked."""
+def _removal(svc: Context, chosen: Chosen) -> str:
+    """The question before a removal, which names the jobs to the person who is asked. Reported when one is unknown."""
     count = len(chosen.ids)
-    if not attended and count > 1:
+    if not svc.is_attended and count > 1:
         return f"Remove {count} jobs?"
     known = {job.id: job for job in chosen.jobs()}
-    size = shortest(known) if attended else None
-    named = [_about(known[one], size) if one in known else visible(one) for one in chosen.ids]
+    if not svc.is_attended:
+        return f"Remove job {_about(known.get(chosen.ids[0], Job(chosen.ids[0], '')))}?"
+
+    def found(job_id: str) -> Job:
+        return known.get(job_id) or _hinted(chosen, svc.client.job, job_id)  # a service need not list all jobs
+
+    try:
+        jobs = list(svc.diagnostics.each(chosen.ids, found))
+    except Reported:
+        svc.diagnostics.done("nothing was removed")
+        raise
+    named = [_about(job, shortest(known)) for job in jobs]
     return f"Remove job {named[0]}?" if count == 1 else "\n  ".join(["Jobs:", *named]) + f"\nRemove these {count} jobs?"
 
 
-def _about(job: Job, size: int | None) -> str:
+def _about(job: Job, size: int | None = None) -> str:
     return visible("  ".join(filter(None, (job.id[:size], job_states.shown(job), job.friendly_name))))
 
 

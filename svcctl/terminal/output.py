@@ -17,7 +17,7 @@ from svcctl import files
 from svcctl.compression import COMPRESSIONS, Compressed, Damaged, check
 from svcctl.errors import IncompleteResult, ReaderClosed, UsageError, reason
 from svcctl.terminal import screen, tables
-from svcctl.terminal.diagnostics import Diagnostics
+from svcctl.terminal.diagnostics import Diagnostics, Reported
 from svcctl.terminal.formats import FORMATS, Format, alone
 from svcctl.terminal.selection import ALL, Selection
 from svcctl.terminal.streams import Terminal
@@ -85,6 +85,22 @@ def _failing(name: str) -> Iterator[None]:
         raise ReaderClosed from None
     except OSError as error:
         raise _unwritten(name, error) from None
+
+
+@contextmanager
+def _available(models: Iterable[T]) -> Iterator[Iterable[T]]:
+    """The models that are there: Reported, of the others, is raised after the block, when these are printed."""
+    raised: list[Reported] = []
+
+    def there() -> Iterator[T]:
+        try:
+            yield from models
+        except Reported as error:
+            raised.append(error)
+
+    yield models if isinstance(models, Sequence) else there()
+    if raised:
+        raise raised[0]
 
 
 def _unwritten(name: str, error: OSError) -> IncompleteResult:
@@ -255,7 +271,10 @@ class Output:
         They are ordered by their values, not by what people see instead. A `single` model, which was asked for by its
         name, is one object in json, and not a list.
         """
-        format = alone(format, keyed=listing.keyed) if single else format
+        with _available(models) as there:
+            self._records(listing, there, alone(format, keyed=listing.keyed) if single else format, selection)
+
+    def _records(self, listing: Listing[T], models: Iterable[T], format: Format, selection: Selection) -> None:
         if format is FORMATS["table"] and listing.paragraph is not None:
             width = shutil.get_terminal_size().columns
             for model in models:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -268,6 +269,13 @@ def test_if_needed_makes_a_change_of_a_job_idempotent(
 
 
 def test_a_change_of_several_jobs_says_on_a_terminal_how_many_it_made(job: Reseller) -> None:
+    for arguments, changed in (
+        (("restart", "nightly", COMPLETED), "restarted 1 of 2 jobs"),
+        (("stop", "nightly", "other"), "stopped 2 of 2 jobs"),
+        (("start", "nightly", COMPLETED, "--if-needed"), "started 1 of 2 jobs"),
+        (("rm", "other", "nope", "--yes"), "removed 1 of 2 jobs"),
+    ):
+        assert job(*arguments, terminal=True).stderr.split("\n")[-2] == f"svcctl: {changed}"
     done = job("stop", "nightly", "resting", "done", terminal=True)
     assert done.code == 5
     assert done.stderr.split("\n") == [
@@ -277,6 +285,15 @@ def test_a_change_of_several_jobs_says_on_a_terminal_how_many_it_made(job: Resel
         "svcctl: stopped 1 of 3 jobs",
         "",
     ]
+
+
+@pytest.mark.parametrize("format", ["table", "vertical", "json", "csv"])
+def test_the_jobs_that_are_there_are_printed_though_another_one_is_not(job: Reseller, format: str) -> None:
+    for verb, name in (("show", "other"), ("stop", "other"), ("start", "other"), ("rm", "resting")):
+        done = job(verb, name, "nope", *["--yes"] * (verb == "rm"), "-f", format)
+        found = re.findall(f"{OTHER[:8]}|{STOPPED[:8]}|RUNNING|STOPPED|REMOVED", done.stdout)
+        status = {"stop": "STOPPED", "rm": "REMOVED"}.get(verb, "RUNNING")
+        assert (done.code, found) == (4, [(STOPPED if verb == "rm" else OTHER)[:8], status]), verb
 
 
 def test_quiet_silences_the_note_that_there_is_nothing_to_do(job: Reseller) -> None:
@@ -297,12 +314,23 @@ def test_a_list_without_jobs_is_nothing_to_do(
 def test_the_question_before_a_removal_names_the_jobs(job: Reseller) -> None:
     done = job("rm", "nightly", answers=["n"])
     assert (done.code, done.questions) == (130, [f"Remove job {NIGHTLY}  FAILING  nightly?"])
-    done = job("rm", "nightly", UNKNOWN, COMPLETED, answers=["n"])
+    done = job("rm", "nightly", COMPLETED, answers=["n"])
     assert done.questions == [
-        f"Jobs:\n  {NIGHTLY}  FAILING  nightly\n  {UNKNOWN}\n  {COMPLETED}  COMPLETED  done\nRemove these 3 jobs?"
+        f"Jobs:\n  {NIGHTLY}  FAILING  nightly\n  {COMPLETED}  COMPLETED  done\nRemove these 2 jobs?"
     ]
     done = job("rm", STOPPED, "-f", "csv", answers=["y"])
     assert (done.code, done.stdout.split("\n")[1].split(",")[:2]) == (0, [STOPPED, "REMOVED"])
+
+
+def test_nothing_is_removed_and_nobody_is_asked_when_one_of_the_jobs_is_unknown(job: Reseller) -> None:
+    done = job("rm", "nightly", "nightley", UNKNOWN, answers=["y"], terminal=True)
+    assert (done.code, done.questions) == (4, [])
+    assert done.stderr == (
+        "svcctl: error: no job nightley (code 100)\nhint: did you mean 'nightly'?\n"
+        f"svcctl: error: no job {UNKNOWN} (code 100)\nhint: list the jobs with 'svcctl job list'\n"
+        "svcctl: nothing was removed\n"
+    )
+    assert NIGHTLY in job("list", "--ids").stdout
 
 
 def test_without_a_terminal_a_removal_is_refused_before_anything_changes(job: Reseller) -> None:

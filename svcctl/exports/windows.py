@@ -8,6 +8,7 @@ windows come out on every run, whatever the range. The names of files are dates 
 from __future__ import annotations
 
 import glob
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,18 +34,18 @@ _DATE = re.compile(rf"(?:[^%{{}}]|%%)*{_DIRECTIVE}(?:[^%{{}}]|%%|{_DIRECTIVE})*"
 """A format of strftime with a date in it: strftime itself writes what it does not know as it stands."""
 _LITERAL = re.compile(rf"%%|({_DIRECTIVE})")
 
-_READ = {
-    "F": "%Y-%m-%d",
-    "T": "%H:%M:%S",
-    "R": "%H:%M",
-    "D": "%m/%d/%y",
-    "e": "%d",
-    "h": "%b",
-    "k": "%H",
-    "l": "%I",
-    "P": "%p",
+_WHOLE = {"F": "%Y-%m-%d", "T": "%H:%M:%S", "R": "%H:%M", "D": "%m/%d/%y"}
+"""Directives that stand for several others."""
+_SHAPES = {
+    **dict.fromkeys("YG", r"\d{4}"),
+    **dict.fromkeys("CdgHImMSUVWy", r"\d\d"),
+    **dict.fromkeys("ekl", r"[ \d]\d"),
+    **dict.fromkeys("uw", r"\d"),
+    "j": r"\d{3}",
+    "z": r"[+-]\d{4,6}",
 }
-"""What strptime, which reads padded numbers without their padding, too, has for directives that only strftime knows."""
+"""What numbers look like in a name, where no flag changes how they are padded; other directives are words."""
+_PIECE = re.compile(rf"%%|{_DIRECTIVE}|.", re.DOTALL)
 
 _LENGTH = re.compile(r"(\d{1,9})([smhdw])", re.ASCII)
 
@@ -232,20 +233,16 @@ class Target:
 
     def paths_like(self, directory: str) -> list[str]:
         """The local files that have a name of this pattern, below a directory where the pattern is relative."""
-        parts = [(literal.replace("%%", "%"), name, spec) for literal, name, spec, _ in Formatter().parse(self.rest)]
-        specs = [spec or self._compact for _, name, spec in parts if name is not None]
-        like = "".join(
-            glob.escape(literal) + ("" if name is None else re.sub("[^/]+", "*", spec or "*"))
-            for literal, name, spec in parts
-        )
-        names = re.compile("".join(re.escape(literal) + ("" if name is None else "(.+)") for literal, name, _ in parts))
-        folder = Path(directory, self.folder)
-        found = sorted(path.relative_to(folder).as_posix() for path in folder.glob(like))
-        return [
-            f"{self.folder}{path}"
-            for path in found
-            if (match := names.fullmatch(path)) and all(map(_is_date, match.groups(), specs))
+        parts = [
+            (literal.replace("%%", "%"), "" if name is None else _spelled_out(spec or self._compact))
+            for literal, name, spec, _ in Formatter().parse(self.rest)
         ]
+        like = "".join(glob.escape(literal) + re.sub("[^/]+", "*", spec) for literal, spec in parts)
+        names = re.compile("".join(re.escape(literal) + _shape(spec) for literal, spec in parts))
+        folder = Path(directory, self.folder)
+        there = folder.glob(re.sub(r"\*+", "*", like))
+        found = sorted(path.relative_to(folder).as_posix() for path in there if os.path.isfile(path))
+        return [f"{self.folder}{path}" for path in found if names.fullmatch(path)]
 
     @property
     def _compact(self) -> str:
@@ -308,13 +305,23 @@ class Target:
         return sorted({around(first + span, length, self.zone) for span in spans})
 
 
-def _is_date(text: str, spec: str) -> bool:
-    """Whether a text is a date of a format of strftime."""
-    read = _LITERAL.sub(lambda found: _READ.get(found[0][-1], f"%{found[0][-1]}"), spec)
-    try:
-        return bool(datetime.strptime(text, read))
-    except ValueError:
-        return False
+def _spelled_out(spec: str) -> str:
+    """A format of strftime without directives that stand for several others."""
+    return _LITERAL.sub(lambda found: _WHOLE.get(found[0][-1], found[0]), spec)
+
+
+def _shape(spec: str) -> str:
+    """What dates of a format of strftime look like, as a regular expression."""
+    return "".join(map(_shape_of, _PIECE.findall(spec)))
+
+
+def _shape_of(piece: str) -> str:
+    if len(piece) == 1 or piece == "%%":
+        return re.escape(piece[0])
+    number = _SHAPES.get(piece[-1])
+    if number is None:
+        return "[^/]+"
+    return number if len(piece) == 2 else r" *[+-]?\d+"
 
 
 def _utc(seconds: int) -> datetime:

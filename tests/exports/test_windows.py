@@ -321,6 +321,9 @@ def test_names_that_tell_all_windows_apart_are_taken(text: str, length: int) -> 
         "x%%y/{start:%-d%b%Y_%-H%M}-{end:%T}.csv",
         "{start:%G-W%V-%u}.csv",
         "{from:%FT%H}/{start:%H}[1].csv",
+        "{start:%Y/%m/%Y-%m-%dT%H}.csv",
+        "{start:%F}{start:T%H}{end:%H}.csv",
+        "{start:%D}/{start:%H%%}",
     ],
 )
 @pytest.mark.parametrize("zone", [UTC, named_zone("Europe/Berlin")])
@@ -330,4 +333,5 @@ def test_the_files_of_a_pattern_are_found_among_others(tmp_path: Path, pattern: 
     (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     for name in (file, f"{file}.part", f"{Path(file).parent}/notes.csv"):
         (tmp_path / name).touch()
+    (tmp_path / target.path(Window(DAY.start + 7200, DAY.end))).mkdir(parents=True)
     assert target.paths_like(str(tmp_path)) == [file]

@@ -46,6 +46,10 @@ class State:
         return str(Path(self.directory, self.target)) if self.directory else self.target
 
 
+class Damaged(UsageError):
+    """The file of a state is not what was written."""
+
+
 def directory_of(target: str) -> str:
     """The directory in which a relative target is; empty for one that is the same everywhere."""
     return "" if "://" in target or Path(target).is_absolute() else str(Path.cwd())
@@ -90,10 +94,10 @@ class States:
         except FileNotFoundError:
             return None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            raise UsageError(
+            raise Damaged(
                 f"state {path} is damaged",
-                hint="remove it, and give the next run --from: 'svcctl export status PATH', with PATH as given to -o, "
-                "shows the end of what is there",
+                hint=f"remove it with 'svcctl export rm {name}', and give the next run --from: 'svcctl export status "
+                "PATH', with PATH as given to -o, shows the end of what is there",
             ) from None
         except OSError as error:
             raise UsageError(f"state {path} cannot be read: {error.strerror}") from None

@@ -8,7 +8,6 @@ windows come out on every run, whatever the range. The names of files are dates 
 from __future__ import annotations
 
 import glob
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -241,7 +240,7 @@ class Target:
         names = re.compile("".join(re.escape(literal) + _shape(spec) for literal, spec in parts))
         folder = Path(directory, self.folder)
         there = folder.glob(re.sub(r"\*+", "*", like))
-        found = sorted(path.relative_to(folder).as_posix() for path in there if os.path.isfile(path))
+        found = sorted(path.relative_to(folder).as_posix() for path in there if not path.is_dir())
         return [f"{self.folder}{path}" for path in found if names.fullmatch(path)]
 
     @property

@@ -24,7 +24,7 @@ from support.shells import SVCCTL, Shell
 from svcctl.cli import run
 from svcctl.context import Context
 from svcctl.exports.export import folder_of
-from svcctl.exports.state import States
+from svcctl.exports.state import States, default_states
 from svcctl.exports.windows import Target
 from svcctl.terminal.diagnostics import Diagnostics
 
@@ -774,6 +774,13 @@ def test_states_are_listed_and_removed_and_their_files_stay(moved: Moved) -> Non
         "svcctl: error: no export state 'other'\nhint: states are: timed\n",
     )
     assert (moved.shell.home / "other" / "2024-01-31T00.csv").is_file()
+    file = default_states(moved.shell.environment).path("timed")
+    file.write_text("{")
+    assert moved("export", "rm", "timed", "--yes") == (
+        0,
+        "svcctl: removed the damaged state 'timed'; its files stay\n",
+    )
+    assert not file.exists()
 
 
 def test_an_end_before_the_start_that_a_state_gives_is_refused(moved: Moved) -> None:

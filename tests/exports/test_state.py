@@ -39,8 +39,8 @@ def test_a_damaged_state_is_refused(states: States, text: str) -> None:
         states.load("hourly")
     assert (caught.value.message, caught.value.hint) == (
         f"state {states.path('hourly')} is damaged",
-        "remove it, and give the next run --from: 'svcctl export status PATH', with PATH as given to -o, "
-        "shows the end of what is there",
+        "remove it with 'svcctl export rm hourly', and give the next run --from: 'svcctl export status PATH', with "
+        "PATH as given to -o, shows the end of what is there",
     )
 
 

@@ -80,12 +80,15 @@ def rm(ctx: typer.Context, name: StateArg, yes: YesOpt = False) -> None:
     \b
     svcctl export rm auth --yes
     """
-    from svcctl.exports.state import default_states
+    from svcctl.exports.state import Damaged, default_states
 
     svc: Context = ctx.obj
     states = default_states(svc.environment)
-    state = states.need(name)
-    lost = f"the state '{name}' of {state.place}, up to {moment(state.until)}"
+    try:
+        state = states.need(name)
+        lost = f"the state '{name}' of {state.place}, up to {moment(state.until)}"
+    except Damaged:
+        lost = f"the damaged state '{name}'"
     if not yes:
         svc.ask(f"Remove {lost}? Its files stay.")
     with states.locked(name):

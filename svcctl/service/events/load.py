@@ -37,6 +37,7 @@ from svcctl.service.engines.duckdb.packed import ENDINGS
 from svcctl.service.engines.duckdb.separated import NOT_UTF8
 from svcctl.service.engines.duckdb.text import LINE, SLASHED
 from svcctl.service.events.readers import DAY_FIRST, FILE_KINDS, FileKind, day_first, known_kind, timed, untimed
+from svcctl.service.language.printer import name_text
 from svcctl.service.language.types import Column, Type
 
 TIME_NAMES = ("timestamp", "@timestamp", "time", "date", "datetime", "ts")
@@ -271,6 +272,13 @@ class _Rows:
             if name == time or self._types[name] is not Type.STR or name in self._wishes.types or odd.value.isdigit():
                 continue
             place = f"{file.given.name}, {odd.place}" if len(self._files) > 1 else odd.place
+            if odd.decimal_comma:
+                self.notes.setdefault(
+                    f"odd {name}",
+                    f"{name} is text, not numbers, because of decimal commas such as {shown(odd.value)} in {place}; "
+                    f'in a query, float8(replaceall({name_text(name)}, ",", ".")) makes numbers of it',
+                )
+                continue
             others = f" and {odd.count - 1} other value{'s' * (odd.count > 2)}" if odd.count > 1 else ""
             self.notes.setdefault(
                 f"odd {name}",

@@ -319,6 +319,28 @@ def test_a_few_values_that_make_text_of_numbers_are_told(
     assert load(engine, file, "t").notes == ()  # the table has it so already
 
 
+@pytest.mark.parametrize(
+    ("values", "note"),
+    [
+        ("1,500 3 10,50 n/a", "'10,50' in line 4"),
+        ("1 " * 30 + "-0,125", "'-0,125' in line 32"),
+        ("1,500 2,000", None),  # thousands
+        ("1,500,000 2,5,1", None),
+        ("10,50 a b", None),
+    ],
+)
+def test_numbers_with_a_decimal_comma_are_told_with_what_makes_numbers_of_them(
+    engine: DuckDBEngine, tmp_path: Path, values: str, note: str | None
+) -> None:
+    lines = "".join(f"2026-01-01;{value}\n" for value in values.split())
+    result = load(engine, written(tmp_path, "a.csv", f"time;kg (net)\n{lines}"), "t")
+    said = (
+        f"kg (net) is text, not numbers, because of decimal commas such as {note}; "
+        'in a query, float8(replaceall(`kg (net)`, ",", ".")) makes numbers of it'
+    )
+    assert (result.columns[1].type, result.notes) == (Type.STR, () if note is None else (said,))
+
+
 def test_a_value_that_makes_text_of_numbers_in_json_is_told(engine: DuckDBEngine, tmp_path: Path) -> None:
     rows = ",".join(f'{{"time": "2026-01-01", "n": {value}, "s": "x"}}' for value in ("1", '"n/a"', "2.5", "null"))
     whole = written(tmp_path, "whole.ndjson", rows.replace("2.5", "2").replace("},", "}\n"))

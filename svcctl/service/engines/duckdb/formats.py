@@ -61,31 +61,42 @@ _TEXT_TYPES = {
     "BOOLEAN": "lower({0}) IN ('true', 'false')",
 }
 """By type, the test that every value of a text column must pass: 007 and 25 digits stay text."""
-_TESTS = tuple(_TEXT_TYPES.values())
+_DECIMAL_COMMA = (
+    "CASE WHEN {0} BETWEEN '+' AND '9~' AND contains({0}, ',') "
+    r"THEN regexp_full_match({0}, '[+-]?\d{{1,15}},\d+') END"
+)
+_NO_THOUSANDS = r"NOT regexp_full_match({0}, '[+-]?[1-9]\d{{0,2}},\d{{3}}')"
+"""Of numbers with one comma, those in which the comma cannot separate thousands."""
+_TESTS = ("{0} IS NOT NULL", *_TEXT_TYPES.values(), _DECIMAL_COMMA)
 
 
 @dataclass(frozen=True, slots=True)
 class Odd:
-    """The first value of the few that make text of a column of numbers, and its place; `whole` are all the others."""
+    """The first value of the few that make text of a column of numbers, and its place; `whole` are all the others.
+
+    Or the first number with a decimal comma, where nearly all values are numbers with one or none.
+    """
 
     value: str
     place: str
     count: int
     whole: bool
+    decimal_comma: bool = False
 
 
 def _separated(file: Source, pattern: str) -> str:
     """A reader of csv: the first row names the columns, and a pass over the file finds their types."""
     names = file.names
-    tests = [f"count(*) FILTER ({test.format(quote(name))})" for name in names for test in ("{0} IS NOT NULL", *_TESTS)]
+    tests = [f"count(*) FILTER ({test.format(quote(name))})" for name in names for test in _TESTS]
     found = iter(file.row(f"SELECT {', '.join(tests)} FROM lines"))
     typed = []
     for name in names:
         values = next(found)
         fitting = dict(zip(_TEXT_TYPES, islice(found, len(_TEXT_TYPES)), strict=True))
+        commas = next(found)
         type_ = next((type_ for type_, count in fitting.items() if count == values > 0), "VARCHAR")
-        if type_ == "VARCHAR" and _is_few(values - fitting["DOUBLE"], values):
-            file.odd[name] = _odd(file, name, values - fitting["DOUBLE"], fitting["BIGINT"] == fitting["DOUBLE"])
+        if type_ == "VARCHAR" and (odd := _odd(file, name, values, fitting, commas)):
+            file.odd[name] = odd
         typed.append(f"{quote(name)}::{type_} AS {quote(name)}")
     return f"SELECT {', '.join(typed)}, {quote(LINE)} FROM lines"
 
@@ -95,13 +106,23 @@ def _is_few(odd: int, values: int) -> bool:
     return values > 2 and odd <= max(1, values // 10)
 
 
-def _odd(file: Source, name: str, count: int, whole: bool) -> Odd:
-    """The first value of a column of csv that is not a number."""
+def _odd(file: Source, name: str, values: int, fitting: Mapping[str, int], commas: int) -> Odd | None:
+    """The value that makes text of a column of csv with so many values, numbers and numbers with a decimal comma."""
+    others = values - fitting["DOUBLE"]
+    comma = commas and _is_few(others - commas, values)
+    if comma and (found := _first(file, name, f"{_DECIMAL_COMMA} AND {_NO_THOUSANDS}")):
+        return Odd(*found, commas, whole=False, decimal_comma=True)
+    if _is_few(others, values) and (found := _first(file, name, f"NOT {_TEXT_TYPES['DOUBLE']}")):
+        return Odd(*found, others, whole=fitting["BIGINT"] == fitting["DOUBLE"])
+    return None
+
+
+def _first(file: Source, name: str, test: str) -> tuple[str, str] | None:
+    """The first value of a column of csv that passes a test, and its place."""
     value = quote(name)
-    test = f"{value} IS NOT NULL AND NOT {_TEXT_TYPES['DOUBLE'].format(value)}"
-    first = f"SELECT {value} AS value, {quote(LINE)} AS line FROM lines WHERE {test} LIMIT 1"
+    first = f"SELECT {value} AS value, {quote(LINE)} AS line FROM lines WHERE {test.format(value)} LIMIT 1"
     text, line = file.row(f"SELECT any_value(value), any_value(line) FROM ({first})")
-    return Odd(text, f"line {line}", count, whole)
+    return None if text is None else (text, f"line {line}")
 
 
 _NUMBERS = ("UBIGINT", "BIGINT", "DOUBLE")

@@ -21,8 +21,8 @@ Row = Sequence[Any]
 
 _DIRECTIONS = {"asc": False, "desc": True}
 _DOTTED = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
-_MEANT = re.compile(r"([-+]?)(.+?)(?:[\s:]+(asc|ascending|up|desc|descending|down))?", re.IGNORECASE)
-"""How a direction is written elsewhere: `-n`, `n desc`, `n:down`."""
+_MEANT = re.compile(r"([-+]?)(.+?)(?:[\s:]+(asc|ascending|up|desc|descending|down)|\s*:\s*([^:]*))?", re.IGNORECASE)
+"""How a direction is written elsewhere, `-n`, `n desc`, `n:down`, or by mistake, `n:dsc`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +115,19 @@ def _place(columns: Sequence[TableColumn], name: str) -> int:
     if name in known:
         return known.index(name)
     if (found := _MEANT.fullmatch(name)) and found[2] in known:
-        falling = found[1] == "-" or (found[3] or "").lower().startswith("d")
-        raise UsageError(f"no column '{name}'", hint=f"write {found[2]}:{'desc' if falling else 'asc'}")
+        raise UsageError(f"no column '{name}'", hint=f"write {_directed(found)}")
     meant = nearest(name, known)
     hint = f"did you mean '{meant}'? " if meant else ""
     raise UsageError(f"no column '{name}'", hint=f"{hint}columns are: {', '.join(known)}")
+
+
+def _directed(meant: re.Match[str]) -> str:
+    """The column with the direction that was meant; with both where it is not known."""
+    sign, column, known, mistake = meant.groups()
+    falling, rising = f"{column}:desc", f"{column}:asc"
+    if sign == "-" or (known or mistake or "").lower().startswith("d"):
+        return falling
+    return rising if mistake is None or mistake.lower().startswith("a") else f"{falling} or {rising}"
 
 
 @dataclass(frozen=True, slots=True)

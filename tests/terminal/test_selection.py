@@ -110,7 +110,17 @@ def test_more_rows_than_memory_holds_are_sorted_in_a_temporary_file(monkeypatch:
 
 @pytest.mark.parametrize(
     ("sort", "hint"),
-    [("n desc", "write n:desc"), ("-n", "write n:desc"), ("n:DOWN", "write n:desc"), ("n ascending", "write n:asc")],
+    [
+        ("n desc", "write n:desc"),
+        ("-n", "write n:desc"),
+        ("n:DOWN", "write n:desc"),
+        ("n ascending", "write n:asc"),
+        ("+n", "write n:asc"),
+        ("n:dsc", "write n:desc"),
+        ("n:Acs", "write n:asc"),
+        ("user: reverse", "write user:desc or user:asc"),
+        ("n:", "write n:desc or n:asc"),
+    ],
 )
 def test_a_direction_in_another_notation_is_answered_with_its_own(sort: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:

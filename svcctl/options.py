@@ -37,16 +37,14 @@ FromOpt = Annotated[
     ),
     Completes(words=words.start_dates),
 ]
-ToOpt = Annotated[
-    Any,
-    typer.Option(
-        "--to",
-        parser=parse_moment,
-        metavar="DATE",
-        help="End of the range (not included); a query waits for an end in the future.",
-    ),
-    Completes(words=words.end_dates),
-]
+
+
+def end_option(future: str) -> Any:
+    """The option --to of a command; `future` says what an end in the future means there."""
+    return typer.Option("--to", parser=parse_moment, metavar="DATE", help=f"End of the range (not included); {future}.")
+
+
+ToOpt = Annotated[Any, end_option("a query waits for an end in the future"), Completes(words=words.end_dates)]
 TimeZoneOpt = Annotated[
     str | None,
     typer.Option(

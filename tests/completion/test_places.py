@@ -67,6 +67,16 @@ def test_the_first_word_is_a_visible_command() -> None:
     }
 
 
+def test_an_end_in_the_future_means_what_the_command_does_with_it() -> None:
+    ends = {
+        noun: [word.meaning for word in PLACES[f"svcctl {noun} -"].words if word.text == "--to"]
+        for noun in ("query", "export", "range")
+    }
+    waits = "End of the range (not included); a query waits for an end in the future."
+    only = "End of the range (not included); in the future only with --lag or --state."
+    assert ends == {"query": [waits], "export": [only], "range": [waits]}
+
+
 def test_a_command_has_its_own_options_then_those_of_all() -> None:
     assert PLACES["svcctl range -"].words == (
         Word("--from", "Start of the range; 1h means one hour ago (see 'svcctl help dates')."),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from svcctl.completion import words
 from svcctl.completion.words import FILES, Completes
-from svcctl.options import max_time_option
+from svcctl.options import end_option, max_time_option
 
 LAG = "10m"
 """How long late events are waited for, where a state moves."""
@@ -41,6 +41,7 @@ StateOpt = Annotated[
     typer.Option("--state", metavar="NAME", help="Start where the last run of NAME ended; --from is for the first."),
     Completes("states"),
 ]
+EndOpt = Annotated[Any, end_option("in the future only with --lag or --state"), Completes(words=words.end_dates)]
 LagOpt = Annotated[
     str | None,
     typer.Option("--lag", metavar="LENGTH", help=f"Leave out windows younger than this.  [{LAG} with --state]"),

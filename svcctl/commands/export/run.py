@@ -20,6 +20,7 @@ from svcctl.commands.export.options import (
     LOG_FORMATS,
     ON_ERROR,
     DryRunOpt,
+    EndOpt,
     ExportFormatOpt,
     LagOpt,
     LogFormatOpt,
@@ -44,7 +45,6 @@ from svcctl.options import (
     QueryFileOpt,
     QueryTextArg,
     TimeZoneOpt,
-    ToOpt,
     VarOpt,
 )
 from svcctl.time_limit import time_limit
@@ -64,7 +64,7 @@ def export(
     target: TargetOpt,
     text: QueryTextArg = None,
     from_: FromOpt = None,
-    to: ToOpt = "now",
+    to: EndOpt = "now",
     window: WindowOpt = "1h",
     workers: WorkersOpt = None,
     format: ExportFormatOpt = None,

@@ -9,6 +9,7 @@ from svcctl.api.addresses import Paths
 from svcctl.api.auth import Bearer, Credentials, HeaderNames, Jwt, Signature
 from svcctl.api.client import Client
 from svcctl.api.transport import Exchange, Retry
+from svcctl.completion import cache
 from svcctl.profiles import Profile
 from svcctl.terminal.diagnostics import Diagnostics
 
@@ -21,14 +22,18 @@ def connect(
 ) -> Client:
     """A client of the profile's service. ProfileError when a setting that it needs is missing."""
 
+    paths = Paths(**profile.mappings["paths"])
+
     def heard(event: Exchange | Retry) -> None:
         _tell(diagnostics, event)
+        if isinstance(event, Exchange) and event.method != "GET" and not event.url.endswith(paths.query):
+            cache.expire()
         observe(event)
 
     return Client(
         profile.base_url,
         _credentials(profile, clock),
-        paths=Paths(**profile.mappings["paths"]),
+        paths=paths,
         provisioning_url=profile.provisioning_url,
         timeout=profile.timeout,
         retries=profile.retries,

@@ -19,7 +19,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from svcctl import extras, files, home, local_service, pages
+from svcctl import extras, files, local_service, pages
+from svcctl.completion import cache
 from svcctl.context import Context
 from svcctl.errors import SvcctlError
 from svcctl.profiles import BUILT_IN
@@ -176,7 +177,7 @@ def _cached(svc: Context, kind: Kind, of: str) -> Pairs:
     profile = svc.profile
     account = [profile.name, *(profile.values[name].value for name in ("base_url", "socket", "api_key"))]
     digest = hashlib.sha256(json.dumps([str(svc.store.path), kind.names.__name__, of, *account]).encode()).hexdigest()
-    path = _directory() / f"{digest[:32]}.json"
+    path = cache.directory() / f"{digest[:32]}.json"
     age, known = _read(svc, path)
     # A command may prompt for a password, on the line that the user is typing.
     stopped = profile.name in BUILT_IN and not local_service.answers(svc.files)
@@ -184,12 +185,6 @@ def _cached(svc: Context, kind: Kind, of: str) -> Pairs:
         return known
     _refresh(svc, kind, of, path, known)
     return _read(svc, path)[1]
-
-
-def _directory() -> Path:
-    path = home.directory("cache") / "completion"
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return path
 
 
 def _read(svc: Context, path: Path) -> tuple[float, Pairs]:
@@ -206,6 +201,7 @@ def _refresh(svc: Context, kind: Kind, of: str, path: Path, known: Iterable[tupl
 
     After a failure the child writes the known names again, so that the next press of Tab does not repeat the request.
     """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     svc = svc.with_flags(timeout=float(ASKING), retries=0)
     reader, writer = os.pipe()
     if os.fork():

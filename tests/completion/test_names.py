@@ -164,6 +164,20 @@ def test_loaded_tables_have_their_number_of_events(service: Shell) -> None:
     assert {"completed.one\t1 event", "sample\t4 events"} <= set(found)
 
 
+def test_a_table_is_offered_from_its_load_until_it_is_dropped(service: Shell) -> None:
+    def offered(expected: bool) -> None:
+        deadline = time.monotonic() + 20  # a prompt does not wait for a service that is slow
+        while ("completed.two\t" in service("complete", "tables").stdout) != expected:
+            assert time.monotonic() < deadline
+
+    assert answered(service, "tables")
+    (service.home / "two.csv").write_text("eventdate,n\n2024-01-31 10:00:00,1\n")
+    assert service("service", "load", "two.csv", "--table", "completed.two").returncode == 0
+    offered(True)
+    assert service("service", "drop", "completed.two", "--yes").returncode == 0
+    offered(False)
+
+
 def test_columns_and_saved_queries_are_known_while_the_service_is_stopped(shell: Shell) -> None:
     assert shell("complete", "queries").stdout == shell("complete", "columns", "auth.all").stdout == ""
     assert not (shell.home / "data" / "service.sock").exists()  # nothing was started

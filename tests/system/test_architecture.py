@@ -41,7 +41,7 @@ ALLOWED = {
     "service_settings": {"errors", "home"},
     "options": {"api.dates", "api.typed_dates", "completion.words", "errors"},
     "time_limit": set(),
-    "client_factory": {"api", "terminal", "profiles"},
+    "client_factory": {"api", "completion.cache", "terminal", "profiles"},
     "context": {"errors", "api", "client_factory", "terminal", "profiles", "local_service"},
     "pages": {"pages"},
     "pages.build": {
@@ -66,7 +66,9 @@ ALLOWED = {
     "completion.places": {"completion.words", "spellings"},
     "completion.shells": {"completion.words", "completion.places", "home"},
     "completion.scripts": {"completion.shells", "cli", "commands"},
+    "completion.cache": {"errors", "home"},
     "completion.names": {
+        "completion.cache",
         "terminal.records",
         "errors",
         "extras",
@@ -74,7 +76,6 @@ ALLOWED = {
         "service.queries.saved",
         "exports.state",
         "files",
-        "home",
         "pages",
         "api.outline",
         "api.own_service",

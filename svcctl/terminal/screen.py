@@ -15,6 +15,8 @@ _ENTER = Styled("\x1b[?1049h\x1b[?25l")
 """The terminal's other screen, without a cursor."""
 _LEAVE = Styled("\x1b[?25h\x1b[?1049l")
 _CLEAR = Styled("\x1b[H\x1b[2J")
+_WAY_OUT = "Ctrl-C leaves this screen"
+"""Below each frame, in the line that it leaves free."""
 
 
 def show(frames: Iterable[str], write: Callable[[str], object], *, moving: bool) -> None:
@@ -30,7 +32,7 @@ def show(frames: Iterable[str], write: Callable[[str], object], *, moving: bool)
     write(_ENTER)
     try:
         for frame in frames:
-            write(joined(_CLEAR, frame))
+            write(joined(_CLEAR, frame, _WAY_OUT))
     finally:
         write(joined(_LEAVE, frame))
 

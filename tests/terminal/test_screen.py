@@ -11,7 +11,11 @@ from svcctl.terminal.tables import Style, TableColumn
 def test_frames_are_shown_on_the_other_screen_and_the_last_stays() -> None:
     written: list[str] = []
     screen.show(["one\n", "two\n"], written.append, moving=True)
-    assert "".join(written) == ("\x1b[?1049h\x1b[?25l\x1b[H\x1b[2Jone\n\x1b[H\x1b[2Jtwo\n\x1b[?25h\x1b[?1049ltwo\n")
+    assert "".join(written) == (
+        "\x1b[?1049h\x1b[?25l"
+        "\x1b[H\x1b[2Jone\nCtrl-C leaves this screen\x1b[H\x1b[2Jtwo\nCtrl-C leaves this screen"
+        "\x1b[?25h\x1b[?1049ltwo\n"
+    )
 
 
 def test_the_terminal_is_restored_when_a_frame_fails() -> None:

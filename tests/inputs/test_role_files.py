@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from support import ROOT
 
 from svcctl.errors import UsageError
 from svcctl.inputs.role_files import WrittenRole, parse_roles, read_roles, require_sound
@@ -139,6 +140,12 @@ def test_a_role_from_options_has_no_file_to_look_at() -> None:
         "the options: no policies, so there must be at least one application (rule 4)",
         None,
     )
+
+
+def test_the_readmes_role_has_no_findings() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (role,) = parse_roles(readme.partition("night-shift.yaml <<'EOF'\n")[2].partition("EOF\n")[0], "night-shift.yaml")
+    assert (role.role.name, role.findings()) == ("Night shift", [])
 
 
 def test_a_file_that_cannot_be_read_or_holds_nothing_is_an_error(tmp_path: Path) -> None:

@@ -283,7 +283,7 @@ class _Rows:
             self.notes.setdefault(
                 f"odd {name}",
                 f"{name} is text, not numbers, because of {shown(odd.value)} in {place}{others}; "
-                f"--types {name}={Type.INT8 if odd.whole else Type.FLOAT8} skips such lines",
+                f"--types {shlex.quote(f'{name}={Type.INT8 if odd.whole else Type.FLOAT8}')} skips such lines",
             )
 
     def _note(self, kept: pa.RecordBatch) -> None:

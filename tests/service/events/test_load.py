@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -351,6 +352,30 @@ def test_a_value_that_makes_text_of_numbers_in_json_is_told(engine: DuckDBEngine
         assert result.notes == (
             f"n is text, not numbers, because of 'n/a' in {place}; --types n=float8 skips such lines",
         )
+
+
+@pytest.mark.parametrize("kind", ["csv", "ndjson"])
+def test_the_values_that_make_text_of_many_columns_are_found_in_one_pass(
+    engine: DuckDBEngine, tmp_path: Path, kind: str
+) -> None:
+    calls = []
+    for count in (1, 20):
+        names = ["time", *(f"n ({at})" for at in range(count))]
+        values = [["2026-01-01", *[value] * count] for value in ("1", "2", "n/a", "4")]
+        objects = "".join(f"{json.dumps(dict(zip(names, row, strict=True)))}\n" for row in values)
+        lines = "".join(f"{','.join(row)}\n" for row in (names, *values))
+        text = lines if kind == "csv" else re.sub(r'"(\d)"', r"\1", objects)
+        seen: list[int] = []
+        file = Source(written(tmp_path, f"{count}.{kind}", text), "x")
+        result = loading.load(engine, [file], f"t{count}", Wishes(), partial(seen.append, 1))
+        place = "line 4" if kind == "csv" else "line 3"
+        assert result is not None
+        assert result.notes == tuple(
+            f"{name} is text, not numbers, because of 'n/a' in {place}; --types '{name}=int8' skips such lines"
+            for name in names[1:]
+        )
+        calls.append(len(seen))
+    assert calls[0] == calls[1]
 
 
 def test_parquet_types_become_ours(engine: DuckDBEngine, tmp_path: Path) -> None:

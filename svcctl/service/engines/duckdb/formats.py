@@ -89,15 +89,16 @@ def _separated(file: Source, pattern: str) -> str:
     names = file.names
     tests = [f"count(*) FILTER ({test.format(quote(name))})" for name in names for test in _TESTS]
     found = iter(file.row(f"SELECT {', '.join(tests)} FROM lines"))
-    typed = []
+    typed, texts = [], {}
     for name in names:
         values = next(found)
         fitting = dict(zip(_TEXT_TYPES, islice(found, len(_TEXT_TYPES)), strict=True))
         commas = next(found)
         type_ = next((type_ for type_, count in fitting.items() if count == values > 0), "VARCHAR")
-        if type_ == "VARCHAR" and (odd := _odd(file, name, values, fitting, commas)):
-            file.odd[name] = odd
+        if type_ == "VARCHAR":
+            texts[name] = values, fitting, commas
         typed.append(f"{quote(name)}::{type_} AS {quote(name)}")
+    file.odd.update(_odd(file, texts))
     return f"SELECT {', '.join(typed)}, {quote(LINE)} FROM lines"
 
 
@@ -106,23 +107,32 @@ def _is_few(odd: int, values: int) -> bool:
     return values > 2 and odd <= max(1, values // 10)
 
 
-def _odd(file: Source, name: str, values: int, fitting: Mapping[str, int], commas: int) -> Odd | None:
-    """The value that makes text of a column of csv with so many values, numbers and numbers with a decimal comma."""
-    others = values - fitting["DOUBLE"]
-    comma = commas and _is_few(others - commas, values)
-    if comma and (found := _first(file, name, f"{_DECIMAL_COMMA} AND {_NO_THOUSANDS}")):
-        return Odd(*found, commas, whole=False, decimal_comma=True)
-    if _is_few(others, values) and (found := _first(file, name, f"NOT {_TEXT_TYPES['DOUBLE']}")):
-        return Odd(*found, others, whole=fitting["BIGINT"] == fitting["DOUBLE"])
-    return None
+def _odd(file: Source, texts: Mapping[str, tuple[int, Mapping[str, int], int]]) -> dict[str, Odd]:
+    """The values that make text of columns of csv, each with so many values, numbers and numbers with a decimal comma.
 
-
-def _first(file: Source, name: str, test: str) -> tuple[str, str] | None:
-    """The first value of a column of csv that passes a test, and its place."""
-    value = quote(name)
-    first = f"SELECT {value} AS value, {quote(LINE)} AS line FROM lines WHERE {test.format(value)} LIMIT 1"
-    text, line = file.row(f"SELECT any_value(value), any_value(line) FROM ({first})")
-    return None if text is None else (text, f"line {line}")
+    One pass over the file finds them all.
+    """
+    found: dict[str, Odd] = {}
+    tests: list[tuple[str, str, int, bool, bool]] = []
+    for name, (values, fitting, commas) in texts.items():
+        others = values - fitting["DOUBLE"]
+        if _is_few(others, values):
+            tests.append((name, f"NOT {_TEXT_TYPES['DOUBLE']}", others, fitting["BIGINT"] == fitting["DOUBLE"], False))
+        if commas and _is_few(others - commas, values):
+            tests.append((name, f"{_DECIMAL_COMMA} AND {_NO_THOUSANDS}", commas, False, True))
+    if not tests:
+        return found
+    line = quote(LINE)
+    firsts = (
+        f"{function} FILTER ({test.format(quote(name))})"
+        for name, test, *_ in tests
+        for function in (f"arg_min({quote(name)}, {line})", f"min({line})")
+    )
+    row = iter(file.row(f"SELECT {', '.join(firsts)} FROM lines"))
+    for (name, _, count, whole, decimal_comma), (value, number) in zip(tests, zip(row, row, strict=True), strict=True):
+        if value is not None:
+            found[name] = Odd(value, f"line {number}", count, whole, decimal_comma)
+    return found
 
 
 _NUMBERS = ("UBIGINT", "BIGINT", "DOUBLE")
@@ -177,10 +187,11 @@ def _objects(file: Source, lines: str, what: str) -> str:
         name: type_ if type_ in plain else "VARCHAR" if type_ == "NULL" else "JSON" for name, type_ in found.items()
     }
     columns = dict(zip(types, distinct(types), strict=True))
-    for name, number in first.items():
-        if _is_few(others[name], numbers[name] + others[name]):
-            value = file.row(f"SELECT line ->> {_pointer(name)} FROM {lines} WHERE number = {number}")[0]
-            file.odd[columns[name]] = Odd(str(value), f"{what} {number}", others[name], not fractions[name])
+    odd = {name: at for name, at in first.items() if _is_few(others[name], numbers[name] + others[name])}
+    if odd:
+        values = (f"any_value(CASE WHEN number = {at} THEN line ->> {_pointer(name)} END)" for name, at in odd.items())
+        for (name, at), value in zip(odd.items(), file.row(f"SELECT {', '.join(values)} FROM {lines}"), strict=True):
+            file.odd[columns[name]] = Odd(str(value), f"{what} {at}", others[name], not fractions[name])
     alike = {name for name, column in columns.items() if name != column}
     members = ", ".join(
         f"{_member(name, types[name]) if name in alike else f'event.{quote(name)}'} AS {quote(column)}"

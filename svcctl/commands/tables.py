@@ -6,6 +6,7 @@ the columns of a table.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -89,7 +90,9 @@ def _show(svc: Context, name: str, from_: Any, format: Format, selection: Select
         asked = dates.choose(from_ or "1d", "now", None, None, now=svc.now(), written=False)
         start, end, said = asked.from_, asked.to, f"from {asked.label}"
     else:
-        start, end, said = stored.oldest // 1000, stored.newest // 1000 + 1, ""
+        # A service waits for an end in the future, and knows no dates before 1970.
+        end, said = max(0, min(stored.newest // 1000 + 1, math.floor(svc.clock()))), ""
+        start = max(0, min(stored.oldest // 1000, end))
     columns, examples = _sample(svc, name, start, end)
     types = dict(column.rsplit(" ", 1) for column in stored.columns) if stored else {}
     if not columns and not types:

@@ -52,9 +52,11 @@ class Own:
     _capsys: pytest.CaptureFixture[str]
     live: frozenset[str] = frozenset()
     environment: dict[str, str] = field(default_factory=dict)
+    stderr: Callable[[], io.StringIO] = io.StringIO
+    """What stderr is: a terminal says more."""
 
     def __call__(self, *arguments: str, answers: Sequence[str] = (), answer: Callable[..., Any] | None = None) -> Done:
-        stderr, prompt = io.StringIO(), Scripted(answers)
+        stderr, prompt = self.stderr(), Scripted(answers)
         transport = Recording(answer or self.service())
         client = Client("http://localhost", Bearer("token"), transport=transport, retries=0, clock=NOW.timestamp)
         context = Running(

@@ -185,13 +185,19 @@ def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
 
 
 def _query(svc: Context, loaded: Loaded) -> str:
-    """A command that finds the events that were loaded: over whole days, but for one that is not over."""
-    oldest = datetime.fromtimestamp(loaded.oldest // 1000, UTC)
-    after = datetime.fromtimestamp(loaded.newest // 1000, UTC) + timedelta(seconds=1)
+    """A command that finds the events that were loaded: over whole days, but for one that is not over.
+
+    Nothing before 1970 can be asked for, and who asks for the future would wait for it.
+    """
+    now = svc.now()
+    oldest = datetime.fromtimestamp(max(0, min(loaded.oldest // 1000, int(now.timestamp()))), UTC)
+    after = datetime.fromtimestamp(max(0, min(loaded.newest // 1000 + 1, int(now.timestamp()) + 1)), UTC)
     tomorrow = after.replace(hour=0, minute=0, second=0) + timedelta(days=1)
-    to = f"{tomorrow:%Y-%m-%d}" if tomorrow <= svc.now() else f"{after:%Y-%m-%dT%H:%M:%SZ}"
+    to = (
+        f" --to {tomorrow:%Y-%m-%d}" if tomorrow <= now else f" --to {after:%Y-%m-%dT%H:%M:%SZ}" if after <= now else ""
+    )
     profile = "" if svc.profile.name == LOCAL else f"-p {LOCAL} "
-    return f"svcctl {profile}query 'from {loaded.table}' --from {oldest:%Y-%m-%d} --to {to}"
+    return f"svcctl {profile}query 'from {loaded.table}' --from {oldest:%Y-%m-%d}{to}"
 
 
 def drop(ctx: typer.Context, tables: TablesArg, yes: YesOpt = False) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from support.own import Own
 from support.reseller import Done
+from support.reseller import Terminal as OnTerminal
 
 from svcctl.service.queries import saved
 
@@ -27,6 +28,24 @@ def rows(own: Own, query: str) -> list[str]:
 
 def loaded(own: Own, *arguments: str, table: str = "t") -> Done:
     return own("service", "load", *arguments, "--table", table)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "range_"),
+    [
+        ("2024-01-31 10:00:00", "2024-01-31 10:00:09", "--from 2024-01-31 --to 2024-02-01"),
+        ("2026-11-21 10:00:00", "2026-11-21 10:00:09", "--from 2026-11-21 --to 2026-11-21T10:00:10Z"),
+        ("0001-01-01", "1969-01-01", "--from 1970-01-01 --to 1970-01-02"),
+        ("2024-01-31", "9999-12-31", "--from 2024-01-31"),
+        ("2031-01-31", "2031-01-31", "--from 2026-11-21"),
+    ],
+)
+def test_on_a_terminal_a_load_ends_with_a_query_that_does_not_wait(
+    own: Own, first: str, last: str, range_: str
+) -> None:
+    own.stderr = OnTerminal
+    told = loaded(own, own.file("a.csv", f"time,n\n{first},1\n{last},2\n")).stderr
+    assert told.splitlines()[-1] == f"svcctl: query them with: svcctl query 'from t' {range_}"
 
 
 def test_a_load_that_ends_as_it_is_interrupted_says_whether_its_events_are_stored(own: Own) -> None:

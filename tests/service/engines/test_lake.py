@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, nullcontext
 from datetime import UTC, date, datetime, timedelta
@@ -231,6 +232,9 @@ def test_files_are_read_in_parts_of_which_those_to_be_sorted_have_few_rows() -> 
         Part(many, ordered=False, start=half, end=many[1].newest + timedelta(milliseconds=1)),
     ]
     assert parts([]) == [Part([], ordered=True)]
+    last = datetime.max.replace(microsecond=999_000)
+    ended = [dataclasses.replace(one, newest=last) for one in many]
+    assert parts(ended)[-1].end == datetime.max
 
 
 def test_rows_that_are_answered_part_by_part_are_those_of_one_sort(

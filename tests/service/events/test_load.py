@@ -205,6 +205,23 @@ def test_times_of_parquet_without_a_zone_are_in_the_one_that_is_given(engine: Du
     assert rows(engine, "t") == [(datetime(2026, 7, 1, 10), datetime(2026, 7, 1, 10))]
 
 
+@pytest.mark.parametrize("number", ["1700000000000000", "1700000000000000000", "-1700000000000000", "1e300"])
+def test_numbers_that_are_no_dates_of_four_digits_in_milliseconds_are_refused(
+    engine: DuckDBEngine, tmp_path: Path, number: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        load(engine, written(tmp_path, "a.csv", f"time,n\n{number},1\n"), "t", time_field="time")
+    assert caught.value.message.endswith(f"a.csv could not be read: line 2: time '{number}' is not a time")
+
+
+def test_dates_of_parquet_before_the_year_1_and_after_9999_are_skipped(engine: DuckDBEngine, tmp_path: Path) -> None:
+    dates = [-62_135_596_800_000_001, -62_135_596_800_000_000, 253_402_300_799_999_000, 253_402_300_800_000_000]
+    pq.write_table(pa.table({"time": pa.array(dates, pa.timestamp("us"))}), tmp_path / "a.parquet")
+    result = load(engine, tmp_path / "a.parquet", "t")
+    assert (result.oldest, result.newest) == (-62_135_596_800_000, 253_402_300_799_999)
+    assert (result.skipped, result.first_skipped) == (2, "row 1: time '0001-12-31 (BC) 23:59:59.999999' is not a time")
+
+
 def test_numbers_without_an_end_are_not_float8(engine: DuckDBEngine, tmp_path: Path) -> None:
     text = "time,f\n2026-01-01,1.5\n2026-01-01,inf\n2026-01-01,nan\n2026-01-01,1e999\n2026-01-01,\n"
     result = load(engine, written(tmp_path, "a.csv", text), "t", types={"f": "float8"})

@@ -20,6 +20,8 @@ UTC = "UTC"
 """The zone of times that name none, if no other is given."""
 LONGEST_VALUE = 500
 """Bytes of a number or a time as text."""
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999, in epoch milliseconds; other dates are numbers in another unit."""
 _OCTET = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _DAY_FIRST = ("%d/%m/%Y %H:%M:%S", "%d/%m/%Y %H:%M:%S.%f", "%d/%m/%Y %H:%M", "%d/%m/%Y")
 _NAMED_OFFSET = r" ([+-]\d{4}) [A-Z+-]\w*(?: m=\S+)?$"
@@ -120,7 +122,7 @@ def as_time(given: Field, zone: str, spec: str | None = None) -> str:
         return f"TRY(CASE WHEN regexp_matches({value}::VARCHAR, '[0-9]') THEN {time} END)"  # infinity has any format
     number = f"TRY_CAST({value} AS DOUBLE)"
     ms = f"CASE WHEN abs({number}) <= {MAX_EPOCH_SECONDS} THEN {number} * 1000 ELSE {number} END"
-    epoch = f"epoch_ms(TRY_CAST(round({ms}) AS BIGINT))"
+    epoch = f"epoch_ms(CASE WHEN {ms} BETWEEN {_FIRST_MS} AND {_LAST_MS} THEN TRY_CAST(round({ms}) AS BIGINT) END)"
     match given.type:
         case Type.TIMESTAMP:
             time = value
@@ -128,7 +130,7 @@ def as_time(given: Field, zone: str, spec: str | None = None) -> str:
             time = f"coalesce({text_as_time(given.stored, zone)}, {epoch})"
         case _:
             time = epoch
-    return f"TRY(CASE WHEN isfinite({time}) THEN {time} END)"
+    return f"TRY(CASE WHEN {time} BETWEEN epoch_ms({_FIRST_MS}) AND epoch_ms({_LAST_MS}) THEN {time} END)"
 
 
 def text_as_time(value: str, zone: str) -> str:

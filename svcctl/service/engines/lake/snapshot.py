@@ -133,7 +133,7 @@ def parts(files: Sequence[File]) -> list[Part]:
             found.append(part)
             in_last = rows
         else:
-            found += _cut(part.files, part.files[0].oldest, max(file.newest for file in part.files) + _STEP)
+            found += _cut(part.files, part.files[0].oldest, _after(max(file.newest for file in part.files)))
     return found or [whole(files)]
 
 
@@ -158,15 +158,20 @@ def _overlapping(files: Sequence[File]) -> Iterator[list[File]]:
 
 def _cut(files: Sequence[File], start: datetime, end: datetime) -> list[Part]:
     """The rows of files from `start` and before `end`, halved until there are few, if they are spread evenly."""
-    found = [file for file in files if file.oldest < end and file.newest + _STEP > start]
+    found = [file for file in files if file.oldest < end and file.newest >= start]
     rows = sum(
-        file.rows * ((min(file.newest + _STEP, end) - max(file.oldest, start)) / (file.newest - file.oldest + _STEP))
+        file.rows * ((min(_after(file.newest), end) - max(file.oldest, start)) / (file.newest - file.oldest + _STEP))
         for file in found
     )
     if rows <= SORTED_ROWS or end - start <= _STEP:
         return [Part(found, False, start, end)] if found else []
     middle = start + (end - start) / 2
     return [*_cut(found, start, middle), *_cut(found, middle, end)]
+
+
+def _after(date: datetime) -> datetime:
+    """The next date; of the last one there is, an end of its millisecond."""
+    return date + _STEP if date <= datetime.max - _STEP else datetime.max
 
 
 class Reader:

@@ -85,14 +85,14 @@ def test_the_local_profile_administrates_its_domain_and_is_no_reseller(service: 
     assert service("role", "create", "local", "--name", "Readers", "--policies", "Search").returncode == 0
     listed = service("role", "list", "local", "-f", "csv").stdout
     assert listed.splitlines()[1] == 'Readers,"[""Search""]",[],"{""ids"":[]}",,'
-    for user, role in (("ann@acme.example", "OWNER"), ("bob@acme.example", "Readers")):
+    for user, role in (("kim@local.example", "OWNER"), ("lou@local.example", "Readers")):
         assert service("service", "accounts", "user", user, "local", "--role", role).returncode == 0
     removed = service("role", "rm", "local", "Readers", "--yes")
     assert (removed.returncode, removed.stderr) == (
         0,
-        "svcctl: deleted role 'Readers' of local, the role of bob@acme.example\n"
-        "svcctl: bob@acme.example needs another role: "
-        "svcctl service accounts user bob@acme.example local --role USER\n",
+        "svcctl: deleted role 'Readers' of local, the role of lou@local.example\n"
+        "svcctl: lou@local.example needs another role: "
+        "svcctl service accounts user lou@local.example local --role USER\n",
     )
     refused = service("domain", "list")
     assert (refused.returncode, without_cid(refused.stderr)) == (

@@ -52,7 +52,12 @@ class Damaged(UsageError):
 
 def directory_of(target: str) -> str:
     """The directory in which a relative target is; empty for one that is the same everywhere."""
-    return "" if "://" in target or Path(target).is_absolute() else str(Path.cwd())
+    if "://" in target or Path(target).is_absolute():
+        return ""
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        raise UsageError("the current directory was removed", hint="change to another one") from None
 
 
 def default_states(environment: Mapping[str, str]) -> States:

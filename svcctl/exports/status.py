@@ -189,7 +189,7 @@ def _one_file(path: str, states: States) -> Found | None:
     """A local file that an export wrote among others, as if it were an export by itself; it may be gone."""
     if "://" in path or Path(path).is_dir():
         return None
-    wanted = Path(path).absolute()
+    wanted = Path(directory_of(path), path)
     for described in (found for folder in wanted.parents for found in folder.glob(".*.export/manifest.json")):
         with suppress(SvcctlError):  # what is wrong with another export is no concern of this one
             manifest = stored(Local(), f"{described.parent}/")

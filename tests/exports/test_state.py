@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from svcctl.errors import Locked, NotFound, UsageError
-from svcctl.exports.state import State, States
+from svcctl.exports.state import State, States, directory_of
 
 STATE = State("ab" * 32, "out/{start}.csv", 1_706_698_800, 3600)
 
@@ -57,3 +57,14 @@ def test_one_run_holds_a_state(states: States) -> None:
     assert caught.value.message == "another run of the export 'hourly' has not ended yet"
     with states.locked("hourly"), states.locked("daily"):
         pass
+
+
+def test_a_current_directory_that_was_removed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert directory_of("/out/{start:%F}.csv") == directory_of("s3://b/{start:%F}.csv") == ""
+    with pytest.raises(UsageError) as caught:
+        directory_of("{start:%F}.csv")
+    assert (caught.value.message, caught.value.hint) == ("the current directory was removed", "change to another one")

@@ -87,16 +87,12 @@ def test_a_load_whose_client_leaves_ends_and_leaves_nothing(
 def test_a_load_into_a_shared_folder_ends_when_it_is_told_to(
     loading: Shell, sent: signal.Signals, code: int, said: str
 ) -> None:
-    def written() -> bool:
-        return any(path.is_file() for path in (loading.home / "folder").rglob("*"))
-
     process = begun(loading, "left", "--tables", "folder")
-    wait_for(written)
     process.send_signal(sent)
     _, stderr = process.communicate(timeout=30)
     assert (process.returncode, stderr.decode()) == (code, f"svcctl: nothing was loaded\nsvcctl: {said}\n")
     assert not is_loading(loading)
-    assert not written()
+    assert not any(path.is_file() for path in (loading.home / "folder").rglob("*"))
 
 
 def test_a_load_whose_service_is_killed_leaves_nothing_and_its_client_is_told(loading: Shell) -> None:

@@ -164,6 +164,7 @@ def _opened(path: Path, opening: Callable[[], T]) -> T:
 _NAME = "standard output"
 _PLAIN = Style()
 _LIVE = Style(sample=0)
+_SORTED_SAMPLE = 10_000
 _LIST = Style(null="-")
 
 
@@ -255,6 +256,8 @@ class Output:
         columns, rows = selection.pick(all_columns, selection.order(all_columns, values))
         if format.whole is not None:
             format = replace(format, layout=format.whole)
+        if selection.sort:  # nothing is printed before all rows are there
+            style = replace(style, sample=_SORTED_SAMPLE)
         self._write(columns, rows, format, sink, replace(style, header=selection.header))
 
     def records(

@@ -21,7 +21,9 @@ NARROWEST = 12
 """Texts are not cut below this many cells, and other values not at all: half a date is useless. Columns that still do
 not fit are left out, from the last."""
 SAMPLE = 500
-"""Rows that are read before the first is printed; their widths are kept for all later rows."""
+"""Rows that are read before the first is printed; they give the widths of all later rows."""
+GROWTH = 6
+"""Cells that a column of numbers gets for later rows, where the line has them: a million times as many."""
 
 _USUAL = {"timestamp": 23, "ip4": 15, "int4": 10, "int8": 12, "float8": 12, "bool": 5}
 """The usual widths of values, by type."""
@@ -146,11 +148,12 @@ def table(
 ) -> Iterator[str]:
     """A heading, a rule and one line per row, as the rows arrive.
 
-    Widths come from the first `style.sample` rows. If that is 0, they come from the columns' types, and from the first
-    row where it is laid out for a width.
+    Widths come from the first `style.sample` rows, and grow into what is left of the line if more follow. If that is 0,
+    they come from the columns' types, and from the first row where it is laid out for a width. Only texts are cut.
     """
     rows = iter(rows)
     first = list(islice(rows, style.sample or int(style.width is not None)))
+    rest = list(islice(rows, int(style.width is not None and len(first) == style.sample)))
     # Without fractions in the whole sample, three zeros in every row would be noise.
     fractions = [
         not (first and style.sample) or any(isinstance(row[at], int) and row[at] % 1000 for row in first)
@@ -187,16 +190,21 @@ def table(
     widths = _fit(wanted, least, style.width)
     cuts.columns = [column.name for column in columns[len(widths) :]]
     numeric = [column.type in NUMERIC for column in columns]
+    if rest and style.width is not None:
+        _grow(widths, columns, style.width)
     marked = style.color and any(column.marks for column in columns)
 
     def line(cells: Sequence[str]) -> str:
         parts = []
+        left = style.width or 0
         for at, width in enumerate(widths):
             text = cells[at]
-            if style.width is not None and cell_width(text) > width:
-                cuts.cells += 1
-                text = cut(text, width)
             last = at == len(widths) - 1
+            room = max(width, left) if last else width
+            if style.width is not None and columns[at].type in TEXT and cell_width(text) > room:
+                cuts.cells += 1
+                text = cut(text, room)
+            left -= max(width, cell_width(text)) + len(GAP)
             laid = text if last and not numeric[at] else fill(text, width, right=numeric[at])
             laid = laid.rstrip() if last and numeric[at] else laid
             mark = columns[at].marks.get(text) if marked else None
@@ -208,7 +216,7 @@ def table(
     if style.header:
         yield bold(first_line.rstrip(), style)
         yield GAP.join("-" * width for width in widths)
-    for cells in chain(laid_out, (aligned(texts(row)) for row in rows)):
+    for cells in chain(laid_out, (aligned(texts(row)) for row in chain(rest, rows))):
         yield line(cells)
 
 
@@ -266,6 +274,19 @@ def _fit(wanted: list[int], least: list[int], width: int | None) -> list[int]:
                 spare -= 1
         return fitted
     return [width]
+
+
+def _grow(widths: list[int], columns: Sequence[TableColumn], width: int) -> None:
+    """Share what is left of a line: some of it for longer numbers, the rest for texts of up to three times the length."""
+    spare = width - sum(widths) - len(GAP) * (len(widths) - 1)
+    for at, column in enumerate(columns[: len(widths)]):
+        if column.type in NUMERIC:
+            more = min(GROWTH, spare)
+            widths[at] += more
+            spare -= more
+    texts = [at for at, column in enumerate(columns[: len(widths)]) if column.type in TEXT]
+    for at in texts:
+        widths[at] += min(2 * widths[at], spare // len(texts))
 
 
 def cell_width(text: str) -> int:

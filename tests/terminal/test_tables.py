@@ -107,6 +107,32 @@ def test_rows_after_the_sample_are_printed_as_they_come() -> None:
     assert list(lines) == ["1", "2", "3", "4"]
 
 
+def test_columns_grow_into_the_rest_of_the_line_for_rows_after_the_sample_and_no_number_is_cut() -> None:
+    columns = [TableColumn("uri", "str"), TableColumn("n", "int8")]
+    rows = [("/help", 1), ("/search?q=", 234567), ("/a/path/of/some/length", 7), ("/", 12345678901234)]
+    cuts = Cuts()
+    assert list(table(columns, rows, Style(width=30, sample=1), cuts)) == [
+        "uri                    n",
+        "---------------  -------",
+        "/help                  1",
+        "/search?q=        234567",
+        "/a/path/of/som…        7",
+        "/                12345678901234",
+    ]
+    assert cuts.cells == 1
+    assert list(table(columns, rows[:1], Style(width=30, sample=1), cuts)) == ["uri    n", "-----  -", "/help  1"]
+    texts = [
+        (first, second) for (first, _), second in zip(rows, ("a", "b", "a text for the rest of it", "d"), strict=True)
+    ]
+    both = [TableColumn("uri", "str"), TableColumn("text", "str")]
+    assert list(table(both, texts, Style(width=30, sample=1), cuts))[2:] == [
+        "/help           a",
+        "/search?q=      b",
+        "/a/path/of/so…  a text for th…",
+        "/               d",
+    ]
+
+
 def test_without_a_sample_widths_come_from_the_types_and_the_first_row() -> None:
     lines = list(table(COLUMNS, iter(ROWS[:1]), Style(width=60, sample=0), Cuts()))
     assert lines == [

@@ -18,6 +18,7 @@ from svcctl.exports.manifest import Entry
 from svcctl.exports.pace import Pace
 from svcctl.exports.run import Run
 from svcctl.exports.spool import Memory, held_bytes
+from svcctl.threads import without_signals
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
@@ -112,7 +113,7 @@ class Workers:
                 stopping=stopping,
                 memory=Memory(held_bytes(count)),
             )
-            pool = ThreadPoolExecutor(count, "window")
+            pool = ThreadPoolExecutor(count, "window", without_signals)
             try:
                 yield pool, count, fetch_here
             finally:

@@ -277,7 +277,7 @@ def _fit(wanted: list[int], least: list[int], width: int | None) -> list[int]:
 
 
 def _grow(widths: list[int], columns: Sequence[TableColumn], width: int) -> None:
-    """Share what is left of a line: some of it for longer numbers, the rest for texts of up to three times the length."""
+    """Share what is left of a line: some of it for longer numbers, the rest for texts up to three times as long."""
     spare = width - sum(widths) - len(GAP) * (len(widths) - 1)
     for at, column in enumerate(columns[: len(widths)]):
         if column.type in NUMERIC:

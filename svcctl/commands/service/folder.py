@@ -22,6 +22,7 @@ from svcctl.options import YesOpt
 from svcctl.profiles import LOCAL
 from svcctl.service_settings import TABLES
 from svcctl.terminal.records import counted
+from svcctl.threads import without_signals
 
 if TYPE_CHECKING:
     from svcctl.api import own_service
@@ -102,7 +103,7 @@ def load(
     def told(loaded: LoadResult | None) -> own_service.Loaded | None:
         return None if loaded is None else own_service.Loaded.from_json(asdict(loaded))
 
-    with ThreadPoolExecutor(1) as thread:
+    with ThreadPoolExecutor(1, initializer=without_signals) as thread:
         loads = thread.submit(shared.load_into, uri, os.environ, given, table, asked, load_id, go_on, notify)
         try:
             return told(loads.result())

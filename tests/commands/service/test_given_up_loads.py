@@ -47,9 +47,9 @@ def is_loading(shell: Shell) -> bool:
     return any((shell.home / "tmp").glob("svcctl-load-*"))
 
 
-def begun(shell: Shell, table: str, *options: str) -> subprocess.Popen[bytes]:
-    """A load of the large file, which has begun."""
-    process = shell.start("service", "load", "large.csv", "--table", table, *options, stderr=subprocess.PIPE)
+def begun(shell: Shell, table: str, *options: str, file: str = "large.csv") -> subprocess.Popen[bytes]:
+    """A load of a large file, which has begun."""
+    process = shell.start("service", "load", file, "--table", table, *options, stderr=subprocess.PIPE)
     wait_for(lambda: is_loading(shell))
     return process
 
@@ -87,7 +87,9 @@ def test_a_load_whose_client_leaves_ends_and_leaves_nothing(
 def test_a_load_into_a_shared_folder_ends_when_it_is_told_to(
     loading: Shell, sent: signal.Signals, code: int, said: str
 ) -> None:
-    process = begun(loading, "left", "--tables", "folder")
+    lines = (loading.home / "large.csv").read_bytes().partition(b"\n")
+    (loading.home / "huge.csv").write_bytes(b"".join((*lines[:2], *[lines[2]] * 5)))
+    process = begun(loading, "left", "--tables", "folder", file="huge.csv")
     process.send_signal(sent)
     _, stderr = process.communicate(timeout=30)
     assert (process.returncode, stderr.decode()) == (code, f"svcctl: nothing was loaded\nsvcctl: {said}\n")

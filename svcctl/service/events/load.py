@@ -40,7 +40,7 @@ from svcctl.service.events.readers import DAY_FIRST, FILE_KINDS, FileKind, day_f
 from svcctl.service.language.printer import name_text
 from svcctl.service.language.types import Column, Type
 
-TIME_NAMES = ("timestamp", "@timestamp", "time", "date", "datetime", "ts")
+TIME_NAMES = ("timestamp", "@timestamp", "time", "date", "datetime", "ts", "epoch")
 """Column names that mean the event's time, the likeliest first; `eventdate` comes before all of them."""
 _CONVERT = "convert the text to UTF-8: iconv -f latin1 -t utf-8 FILE | svcctl service load - -t …"
 
@@ -502,7 +502,8 @@ def _check_heading(file: EventFile, spec: str | None) -> None:
 def _check_is_name(file: EventFile, name: str, spec: str | None, *, numbers: bool = False) -> None:
     """UsageError when the first line of csv calls a column as a time is written, or a number."""
     is_number = numbers and name.isdecimal()
-    if file.given.kind in ("csv", "tsv") and (is_number or file.is_time(name, spec)):
+    is_time = re.search(r"\d", name) and file.is_time(name, spec)  # epoch and infinity are times, too, and names
+    if file.given.kind in ("csv", "tsv") and (is_number or is_time):
         raise UsageError(
             f"the first line of {file.given.name} looks like data: {shown(name)}; it must name the columns",
             hint="put a line of names before it: (echo time,…; cat FILE) | svcctl service load - -t …",

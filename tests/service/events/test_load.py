@@ -205,13 +205,43 @@ def test_times_of_parquet_without_a_zone_are_in_the_one_that_is_given(engine: Du
     assert rows(engine, "t") == [(datetime(2026, 7, 1, 10), datetime(2026, 7, 1, 10))]
 
 
-@pytest.mark.parametrize("number", ["1700000000000000", "1700000000000000000", "-1700000000000000", "1e300"])
-def test_numbers_that_are_no_dates_of_four_digits_in_milliseconds_are_refused(
-    engine: DuckDBEngine, tmp_path: Path, number: str
-) -> None:
+def test_the_digits_of_a_number_tell_its_unit(engine: DuckDBEngine, tmp_path: Path) -> None:
+    numbers = {
+        "1795154406": datetime(2026, 11, 20, 6, 0, 6),
+        "1795154406718": datetime(2026, 11, 20, 6, 0, 6, 718_000),
+        "1795154406718001": datetime(2026, 11, 20, 6, 0, 6, 718_000),
+        "1795154406718001000": datetime(2026, 11, 20, 6, 0, 6, 718_000),
+        "-1700000000000000": datetime(1916, 2, 18, 1, 46, 40),
+    }
+    # beside another column, as text, and as JSON
+    csv = "".join(f"{number},{number}\n" for number in numbers)
+    load(engine, written(tmp_path, "a.csv", f"epoch,n\n{csv}"), "csv")
+    load(engine, written(tmp_path, "b.csv", f"time,n\n2026-11-20,1\n{csv}"), "text")
+    load(engine, written(tmp_path, "a.ndjson", "".join(f'{{"time":{number}}}\n' for number in numbers)), "json")
+    assert [date for date, _ in rows(engine, "csv")] == sorted(numbers.values())
+    assert [date for date, _ in rows(engine, "text")] == sorted([datetime(2026, 11, 20), *numbers.values()])
+    assert rows(engine, "json") == [(date,) for date in sorted(numbers.values())]
+
+
+def test_numbers_that_are_no_dates_in_any_unit_are_refused(engine: DuckDBEngine, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        load(engine, written(tmp_path, "a.csv", f"time,n\n{number},1\n"), "t", time_field="time")
-    assert caught.value.message.endswith(f"a.csv could not be read: line 2: time '{number}' is not a time")
+        load(engine, written(tmp_path, "a.csv", "time,n\n1e300,1\n"), "t", time_field="time")
+    assert caught.value.message.endswith("a.csv could not be read: line 2: time '1e300' is not a time")
+
+
+def test_text_that_begins_with_a_plus_is_no_number(engine: DuckDBEngine, tmp_path: Path) -> None:
+    csv = 'time,phone,c\n2026-01-01,+49170123456,"+1,2"\n2026-01-01,+4930123,"1,5"\n2026-01-01,+49301234,"2,5"\n'
+    result = load(engine, written(tmp_path, "a.csv", csv), "t")
+    assert [column.type for column in result.columns] == [Type.TIMESTAMP, Type.STR, Type.STR]
+    assert rows(engine, "t")[0][1:] == ("+49170123456", "+1,2")
+
+
+@pytest.mark.parametrize("name", ["epoch", "Epoch", "infinity", "today"])
+def test_a_heading_may_begin_with_a_word_that_is_a_date(engine: DuckDBEngine, tmp_path: Path, name: str) -> None:
+    load(engine, written(tmp_path, "a.tsv", f"{name}\tv\n1795154406\t1\n"), "t", time_field=name)
+    load(engine, written(tmp_path, "b.csv", f"{name},ts\nx,2026-11-20\n"), "u", time_field="ts")
+    assert rows(engine, "t") == [(datetime(2026, 11, 20, 6, 0, 6), 1)]
+    assert rows(engine, "u") == [(datetime(2026, 11, 20), "x")]
 
 
 def test_dates_of_parquet_before_the_year_1_and_after_9999_are_skipped(engine: DuckDBEngine, tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
 """Columns of a file as SQL: what a value is in the file, what it is as stored, and its type.
 
 Of text, only whole numbers, numbers and true/false become typed columns; addresses stay text until a table asks for
-ip4. Nested JSON stays JSON text. A time is ISO 8601, epoch seconds or milliseconds, the interface's own
-dd/MM/yyyy HH:mm:ss, or what Go prints, unless a format is given; a time that names no zone is in the zone given, or
-else UTC.
+ip4. Nested JSON stays JSON text. A time is ISO 8601, epoch seconds, milliseconds, microseconds or nanoseconds, the
+interface's own dd/MM/yyyy HH:mm:ss, or what Go prints, unless a format is given; a time that names no zone is in the
+zone given, or else UTC.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UTC = "UTC"
 LONGEST_VALUE = 500
 """Bytes of a number or a time as text."""
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
-"""The years 1 to 9999, in epoch milliseconds; other dates are numbers in another unit."""
+"""The years 1 to 9999, in epoch milliseconds; a larger number is in a smaller unit."""
 _OCTET = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _DAY_FIRST = ("%d/%m/%Y %H:%M:%S", "%d/%m/%Y %H:%M:%S.%f", "%d/%m/%Y %H:%M", "%d/%m/%Y")
 _NAMED_OFFSET = r" ([+-]\d{4}) [A-Z+-]\w*(?: m=\S+)?$"
@@ -121,8 +121,13 @@ def as_time(given: Field, zone: str, spec: str | None = None) -> str:
         time = in_utc(f"try_strptime({value}::VARCHAR, {literal(spec)})", zone)
         return f"TRY(CASE WHEN regexp_matches({value}::VARCHAR, '[0-9]') THEN {time} END)"  # infinity has any format
     number = f"TRY_CAST({value} AS DOUBLE)"
-    ms = f"CASE WHEN abs({number}) <= {MAX_EPOCH_SECONDS} THEN {number} * 1000 ELSE {number} END"
-    epoch = f"epoch_ms(CASE WHEN {ms} BETWEEN {_FIRST_MS} AND {_LAST_MS} THEN TRY_CAST(round({ms}) AS BIGINT) END)"
+    us = f"""CASE
+        WHEN abs({number}) <= {MAX_EPOCH_SECONDS} THEN TRY_CAST(round({number} * 1000) AS BIGINT) * 1000
+        WHEN abs({number}) <= {_LAST_MS} THEN TRY_CAST(round({number}) AS BIGINT) * 1000
+        WHEN abs({number}) <= {_LAST_MS}999 THEN TRY_CAST(round({number}) AS BIGINT)
+        ELSE TRY_CAST(round({number} / 1000) AS BIGINT)
+    END"""
+    epoch = f"make_timestamp(CASE WHEN {us} BETWEEN {_FIRST_MS}000 AND {_LAST_MS}999 THEN {us} END)"
     match given.type:
         case Type.TIMESTAMP:
             time = value

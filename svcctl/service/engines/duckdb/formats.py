@@ -56,16 +56,16 @@ class Source(Protocol):
 
 _TEXT_TYPES = {
     # A failing cast is slow, so text that cannot begin a number is not cast.
-    "BIGINT": "CASE WHEN {0} BETWEEN '+' AND '9~' AND strlen({0}) < 30 THEN TRY_CAST({0} AS BIGINT)::VARCHAR = {0} END",
-    "DOUBLE": r"regexp_full_match({0}, '[+-]?(0|[1-9]\d{{0,14}})(\.\d+)?([eE][+-]?\d{{1,2}})?')",
+    "BIGINT": "CASE WHEN {0} BETWEEN '-' AND '9~' AND strlen({0}) < 30 THEN TRY_CAST({0} AS BIGINT)::VARCHAR = {0} END",
+    "DOUBLE": r"regexp_full_match({0}, '-?(0|[1-9]\d{{0,14}})(\.\d+)?([eE][+-]?\d{{1,2}})?')",
     "BOOLEAN": "lower({0}) IN ('true', 'false')",
 }
-"""By type, the test that every value of a text column must pass: 007 and 25 digits stay text."""
+"""By type, the test that every value of a text column must pass: 007, +49170123456 and 25 digits stay text."""
 _DECIMAL_COMMA = (
-    "CASE WHEN {0} BETWEEN '+' AND '9~' AND contains({0}, ',') "
-    r"THEN regexp_full_match({0}, '[+-]?\d{{1,15}},\d+') END"
+    "CASE WHEN {0} BETWEEN '-' AND '9~' AND contains({0}, ',') "
+    r"THEN regexp_full_match({0}, '-?\d{{1,15}},\d+') END"
 )
-_NO_THOUSANDS = r"NOT regexp_full_match({0}, '[+-]?[1-9]\d{{0,2}},\d{{3}}')"
+_NO_THOUSANDS = r"NOT regexp_full_match({0}, '-?[1-9]\d{{0,2}},\d{{3}}')"
 """Of numbers with one comma, those in which the comma cannot separate thousands."""
 _TESTS = ("{0} IS NOT NULL", *_TEXT_TYPES.values(), _DECIMAL_COMMA)
 

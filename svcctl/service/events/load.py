@@ -168,7 +168,7 @@ class _Rows:
     def __init__(
         self,
         files: Sequence[tuple[EventFile, str]],
-        empty: Sequence[str],
+        empty: list[str],
         types: Mapping[str, Type],
         spec: str | None,
         wishes: Wishes,
@@ -247,6 +247,8 @@ class _Rows:
         if MONTH in orders:
             raise _month_first(file, time, orders[MONTH])
         skipped = file.skipped(time, self._types, self._spec, dropped, first)
+        if not seen and not skipped.count:
+            self._empty.append(file.given.name)
         if self._wishes.strict and skipped.first is not None:
             raise UsageError(
                 f"{file.given.name} could not be read: {skipped.first}",
@@ -260,14 +262,16 @@ class _Rows:
         if EITHER in orders and DAY not in orders and "order" not in self.notes:
             self.notes["order"] = _day_first(file, time, orders[EITHER])
         if self._made:
-            self._note_odd(file, time)
+            self._note_types(file, time, skipped)
         if file.given.rest:
             self.notes.setdefault("rest", _left_out(file.given))
         if NOT_UTF8 in (skipped.first or ""):
             self.notes["text"] = _CONVERT
 
-    def _note_odd(self, file: EventFile, time: str) -> None:
-        """Note the columns that a few values make text: they are missing from sums."""
+    def _note_types(self, file: EventFile, time: str, skipped: Skipped) -> None:
+        """Note the columns that a few values make text, which are missing from sums, and numbers that do not fit."""
+        if skipped.types is not None and skipped.types.rpartition("=")[0] not in self._wishes.types:
+            self.notes.setdefault("types", f"--types {shlex.quote(skipped.types)} keeps such values")
         for name, odd in file.odd.items():
             if name == time or self._types[name] is not Type.STR or name in self._wishes.types or odd.value.isdigit():
                 continue
@@ -304,7 +308,11 @@ class _Rows:
 
     def _refused(self, file: EventFile, skipped: Skipped) -> UsageError:
         log = file.given.kind == "log"
-        if not (skipped.first or "").endswith(" that begins with a time" if log else " is not a time"):
+        if skipped.types is not None:
+            types = f"--types {shlex.quote(skipped.types)}"
+            anew = f"load into another table, or replace this one with {types} --replace"
+            hint = f"read it as another type, such as with {types}" if self._made else anew
+        elif not (skipped.first or "").endswith(" that begins with a time" if log else " is not a time"):
             hint = "nothing was changed"
         elif self._wishes.time_format is not None:
             hint = f"it is not written as in --time-format '{self._wishes.time_format}'"
@@ -483,8 +491,8 @@ def _time_field(file: EventFile, wished: str | None, spec: str | None) -> str:
         )
     _check_heading(file, spec)
     raise UsageError(
-        f"it is not clear which column of {file.given.name} is the time",
-        hint=f"name it with --time-field: {', '.join(file.columns)}",
+        f"each event needs a time, and it is not clear which column of {file.given.name} has it",
+        hint=f"name it with --time-field: {', '.join(file.columns)}; if none has it, add a column of times",
     )
 
 

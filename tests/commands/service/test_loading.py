@@ -334,7 +334,8 @@ REFUSED: dict[str, tuple[list[str], int, str]] = {
     "a value that does not fit the table": (
         ["text.csv", "-t", "there"],
         1,
-        "text.csv could not be read: line 2: n 'hello' is not int8; nothing was changed",
+        "text.csv could not be read: line 2: n 'hello' is not int8; load into another table, or replace this one with "
+        "--types n=str --replace",
     ),
     "another case": (
         ["a.csv", "-t", "There"],

@@ -252,6 +252,56 @@ def test_dates_of_parquet_before_the_year_1_and_after_9999_are_skipped(engine: D
     assert (result.skipped, result.first_skipped) == (2, "row 1: time '0001-12-31 (BC) 23:59:59.999999' is not a time")
 
 
+def test_numbers_that_int8_cannot_hold_are_kept_as_text(engine: DuckDBEngine, tmp_path: Path) -> None:
+    days = pa.array([datetime(2026, 1, 1), datetime(2026, 1, 2)])
+    numbers = pa.array([2**64 - 1, 7], pa.uint64())
+    pq.write_table(pa.table({"time": days, "h": numbers, "n": pa.array([1, 2], pa.uint64())}), tmp_path / "a.parquet")
+    result = load(engine, tmp_path / "a.parquet", "t")
+    assert [column.type for column in result.columns] == [Type.TIMESTAMP, Type.STR, Type.INT8]
+    assert [row[1:] for row in rows(engine, "t")] == [("18446744073709551615", 1), ("7", 2)]
+    load(engine, tmp_path / "a.parquet", "f", types={"h": "float8"})
+    assert [row[1] for row in rows(engine, "f")] == [2.0**64, 7.0]
+
+    path = written(tmp_path, "a.ndjson", f'{{"time":"2026-01-01","h":{2**64 - 1}}}\n{{"time":"2026-01-02","h":7}}\n')
+    result = load(engine, path, "n")
+    assert result.first_skipped == "line 1: h '18446744073709551615' is not int8"
+    assert result.notes == ("--types h=str keeps such values",)
+    assert load(engine, path, "n", types={"h": "str"}, replace=True).skipped == 0
+
+
+def test_a_value_that_does_not_fit_the_table_leads_to_a_type_that_holds_it(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    load(engine, written(tmp_path, "a.csv", "time,n\n2026-01-01,1\n"), "t")
+    path = written(tmp_path, "b.csv", "time,n\n2026-01-01,1.5\n")
+    with pytest.raises(UsageError) as caught:
+        load(engine, path, "t")
+    assert caught.value.message == "b.csv could not be read: line 2: n '1.5' is not int8"
+    assert caught.value.hint == "load into another table, or replace this one with --types n=float8 --replace"
+    load(engine, path, "t", types={"n": "float8"}, replace=True)
+    with pytest.raises(UsageError) as caught:
+        load(engine, path, "u", types={"n": "int8"})
+    assert caught.value.hint == "read it as another type, such as with --types n=float8"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "mark", "named"),
+    [("utf-16le", "\ufeff", "utf-16"), ("utf-16be", "\ufeff", "utf-16"), ("utf-16le", "", "utf-16le")],
+)
+def test_utf_16_is_named_with_what_converts_it(
+    engine: DuckDBEngine, tmp_path: Path, encoding: str, mark: str, named: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        load(engine, written(tmp_path, "a.csv", f"{mark}time,n\n2026-01-01,1\n".encode(encoding)), "t")
+    assert caught.value.message == f"a.csv is text in {named.upper()}, not in UTF-8"
+    assert caught.value.hint == f"convert it: iconv -f {named} -t utf-8 FILE | svcctl service load - -t …"
+
+
+def test_a_file_with_nothing_but_a_heading_is_named_among_others(engine: DuckDBEngine, tmp_path: Path) -> None:
+    heading, other = written(tmp_path, "a.csv", "time,n\n"), written(tmp_path, "b.csv", "time,n\n2026-01-01,1\n")
+    assert load(engine, [heading, other], "t").empty == ("a.csv",)
+
+
 def test_numbers_without_an_end_are_not_float8(engine: DuckDBEngine, tmp_path: Path) -> None:
     text = "time,f\n2026-01-01,1.5\n2026-01-01,inf\n2026-01-01,nan\n2026-01-01,1e999\n2026-01-01,\n"
     result = load(engine, written(tmp_path, "a.csv", text), "t", types={"f": "float8"})
@@ -743,7 +793,12 @@ def test_the_time_is_found_by_name_or_because_only_one_column_is_a_time(
 @pytest.mark.parametrize(
     ("text", "options", "message", "hint"),
     [
-        ("a,b\n1,2\n", {}, "it is not clear which column of a.csv is the time", "name it with --time-field: a, b"),
+        (
+            "a,b\n1,2\n",
+            {},
+            "each event needs a time, and it is not clear which column of a.csv has it",
+            "name it with --time-field: a, b; if none has it, add a column of times",
+        ),
         (
             "# made by x, on y\ntime,v\n2026-01-01,2\n",
             {},
@@ -766,7 +821,12 @@ def test_the_time_is_found_by_name_or_because_only_one_column_is_a_time(
                 ("2026-11-21 10:00", "2026-11-21 10:00,ann", {}),
             )
         ),
-        ("#id,b\n1,2\n", {}, "it is not clear which column of a.csv is the time", "name it with --time-field: #id, b"),
+        (
+            "#id,b\n1,2\n",
+            {},
+            "each event needs a time, and it is not clear which column of a.csv has it",
+            "name it with --time-field: #id, b; if none has it, add a column of times",
+        ),
         ("a,b\n1,2\n", {"time_field": "c"}, "a.csv has no column 'c'", "its columns are a, b"),
         (
             "a,b\nx,2\n",

@@ -92,6 +92,8 @@ def converted(given: Field, type_: Type, zone: str) -> Field:
     if type_ is Type.TIMESTAMP:
         return Field(given.raw, as_time(given, zone), type_)
     value = short(given.stored) if given.type is Type.STR and type_ is not Type.STR else given.stored
+    if given.type is Type.INT8:
+        value = given.raw  # it may be larger than an int8
     cast = f"TRY_CAST({value} AS {SQL_TYPES[type_]})"
     if type_ is Type.IP4 and given.type is Type.STR:
         octets = " + ".join(f"split_part({value}, '.', {i + 1})::BIGINT * {256 ** (3 - i)}" for i in range(4))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import re
 import shutil
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -57,10 +58,14 @@ class GivenFile:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """The rows that could not be used, and the first of them: `line 2: n 'hello' is not int8`."""
+    """The rows that could not be used, and the first of them: `line 2: n 'hello' is not int8`.
+
+    `types` is the column and the type that would hold such values, `n=str`, if one of another type cannot.
+    """
 
     count: int = 0
     first: str | None = None
+    types: str | None = None
 
 
 class FileReader:
@@ -117,10 +122,24 @@ def readable(given: GivenFile) -> Iterator[None]:
 
 
 def first_lines(path: Path) -> list[str]:
-    """Up to five lines from the beginning of a file, packed or not, without blank ones."""
+    """Up to five lines from the beginning of a file, packed or not, without blank ones. UsageError if it is UTF-16."""
     with opened(path) as file:
-        found = file.read(1 << 16).decode("utf-8-sig", errors="replace").splitlines()
+        head = file.read(1 << 16)
+    if encoding := _wide(head):
+        raise UsageError(
+            f"{path} is text in {encoding.upper()}, not in UTF-8",
+            hint=f"convert it: iconv -f {encoding} -t utf-8 FILE | svcctl service load - -t …",
+        )
+    found = head.decode("utf-8-sig", errors="replace").splitlines()
     return list(islice((line for line in found if line.strip()), 5))
+
+
+def _wide(head: bytes) -> str | None:
+    """The encoding of a text of two bytes a character, by its mark or its first ASCII characters; None for others."""
+    if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return "utf-16"
+    zeros = "".join("x" if byte else "0" for byte in head[:8])
+    return {"x0x0x0x0": "utf-16le", "0x0x0x0x": "utf-16be"}.get(zeros)
 
 
 class EventFile:
@@ -232,28 +251,32 @@ class EventFile:
         if first is not None and (not left_out.count or (first[1] or 0) < left_out.first):
             index, line = first
             place = f"row {index + 1}" if line is None else f"{self._source.unit} {line}"
-            return Skipped(count, f"{place}: {self._why(time, types, spec, index, line)}")
+            why, fitting = self._why(time, types, spec, index, line)
+            return Skipped(count, f"{place}: {why}", fitting)
         return Skipped(count, f"line {left_out.first}: {left_out.why}" if count else None)
 
-    def _why(self, time: str, types: Mapping[str, Type], spec: str | None, index: int, line: int | None) -> str:
-        """Why a row cannot be used."""
+    def _why(
+        self, time: str, types: Mapping[str, Type], spec: str | None, index: int, line: int | None
+    ) -> tuple[str, str | None]:
+        """Why a row cannot be used, and the column with a type that would hold its value, if that is why."""
         fields = {name: self._as(name, given, time, types, spec) for name, given in self._fields.items()}
         values = [f"({given.raw})::VARCHAR, {given.is_bad}" for given in fields.values()]
         where = f"WHERE {quote(LINE)} = {line}" if self._numbered else f"OFFSET {index}"
         found = self._source.row(f"SELECT {', '.join(values)} FROM ({self._select}) {where} LIMIT 1")
         kind = self._source.given.kind
         if kind in _A and not any(value is not None for value in found[::2] if value != ""):
-            return f"{shown(self._source.entry(line or 0))} is not {_A[kind]}"
+            return f"{shown(self._source.entry(line or 0))} is not {_A[kind]}", None
         if found[2 * list(fields).index(time)] is None:
             if time != "eventdate" or not self.is_dated:
-                return f"it has no {time}"
-            return f"the time of {shown(self._source.entry(line or 0))} cannot be read"
+                return f"it has no {time}", None
+            return f"the time of {shown(self._source.entry(line or 0))} cannot be read", None
         for name, value, bad in zip(fields, found[::2], found[1::2], strict=True):
+            if bad and name == time:
+                break
             if bad:
-                return (
-                    f"{name} {shown(value)} is not {'a time' if name == time else types.get(name, fields[name].type)}"
-                )
-        return f"{time} {shown(found[2 * list(fields).index(time)])} is not a time"
+                own, wanted = self.columns[name], types.get(name, fields[name].type)
+                return f"{name} {shown(value)} is not {wanted}", f"{name}={Type.STR if own is wanted else own}"
+        return f"{time} {shown(found[2 * list(fields).index(time)])} is not a time", None
 
     def _events(self, time: str, types: Mapping[str, Type], spec: str | None) -> str:
         fields = {name: self._as(name, given, time, types, spec) for name, given in self._fields.items()}

@@ -232,8 +232,20 @@ def _json(file: Source, pattern: str) -> str:
     return _objects(file, json_elements(file), "element")
 
 
+_MAX_INT8 = (1 << 63) - 1
+
+
 def _parquet(file: Source, pattern: str) -> str:
-    return f"SELECT * FROM read_parquet({file.literal})"
+    """A reader of parquet: a column with a number that int8 cannot hold is text, as in csv."""
+    select = f"SELECT * FROM read_parquet({file.literal})"
+    found = file.query(select)
+    wide = [quote(name) for name, type_ in zip(found.columns, found.types, strict=True) if type_ == "UBIGINT"]
+    if not wide:
+        return select
+    tests = (f"max({name}) > {_MAX_INT8}" for name in wide)
+    are_text = file.row(f"SELECT {', '.join(tests)} FROM ({select})")
+    texts = [f"{name}::VARCHAR AS {name}" for name, is_text in zip(wide, are_text, strict=True) if is_text]
+    return f"SELECT * REPLACE ({', '.join(texts)}) FROM read_parquet({file.literal})" if texts else select
 
 
 def _access(file: Source, pattern: str) -> str:

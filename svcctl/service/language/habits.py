@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from svcctl.api.suggest import nearest
+from svcctl.service.language.functions import FUNCTIONS
 
 NEAR = 300
 """Characters before and after an error that are looked at: the patterns stay cheap however long the query is."""
@@ -92,7 +93,8 @@ def _named(name: str) -> str | None:
 
 
 def _grouped(period: str | None, comma: str, key: str) -> str | None:
-    if _is_clause(key):
+    name, parenthesis, _ = key.partition("(")
+    if _is_clause(key) or (parenthesis and name in FUNCTIONS and FUNCTIONS[name].aggregate):
         return None
     return f"write every {period} by {key}" if period else f"write group by {key}"
 
@@ -139,6 +141,10 @@ HABITS = (
     ),
     _row(r"\bby\b[^,]{1,80}(?P<at>,)\s*(every\s+\d+[smhd])\b", lambda _, every: f"leave out the comma: {every}"),
     # conditions
+    _row(
+        r"\bcount\s*\(\s*(?P<at>where)\s+(?:((?:[^()]|\([^()]{0,80}\)){1,80})\))?",
+        lambda _, condition: f"write sum(int({condition or '…'}))",
+    ),
     _row(
         rf"\bwhere\b(?:(?!\b(?:{'|'.join(_CLAUSES)})\b).){{0,200}}(?P<at>\bas\b)",
         lambda _: "a condition has no name: what has one belongs to the select before it",
@@ -199,7 +205,7 @@ HABITS = (
     # tables
     _row(r"\b(?:(?:left|right|full|inner|outer|cross)\s+)*join\b", _ONE_TABLE),
     _row(r"\bunion\b", _ONE_TABLE),
-    _row(r"\bfrom\s+[\w.]+\s*(?P<at>,)", lambda _: _ONE_TABLE),
+    _row(rf"\bfrom\s+[\w.]+\s*(?P<at>,)(?!\s*(?:{'|'.join(_CLAUSES)})\b)", lambda _: _ONE_TABLE),
     _row(r"\bfrom\s+[\w.]+\s+(?P<at>as)\b", lambda _: "a table has no other name: leave it out"),
     _row(
         r"^\s*(?P<at>show|list|desc(?:ribe)?)\b",
@@ -216,7 +222,10 @@ HABITS = (
     _row(r"\b(?:head|take|top)\s+(\d+)", lambda count: f"write limit {count}"),
     # lengths of time
     _row(r"\bfrom\s+[\w.]+\s+(?P<at>every)\s+(\w+)", lambda _, period: f"write group every {period}"),
-    _row(r"\bevery\s+(\d{1,6})\s*w(?:eeks?)?\b", lambda count: f"write every {7 * int(count)}d"),
+    _row(
+        r"\bevery\s+(\d{1,6})\s*w(?:eeks?)?\b",
+        lambda count: f"write every {7 * int(count)}d, whose periods begin on Thursdays",
+    ),
     _row(
         r"\bevery\s+(\d{0,6})\s*(s|m|h|d)(?:ec(?:ond)?|in(?:ute)?|(?:ou)?r|ay)?s?\b",
         lambda count, unit: f"write every {count or 1}{unit.lower()}",
@@ -230,7 +239,8 @@ HABITS = (
     _row(r"(?<![\w.])(?<!every - )(\d{1,9})([smhdw])\b", _length),
     _row(r"\b(?:re|nameglob)\s*\(\s*(?P<at>[^\s\"'`()][^\"'`()\n]{0,80})\)", _quoted),
     _row(
-        rf"(?:\bselect|,)\s*(?!(?:{'|'.join(_CLAUSES)})\b)(?:\w+\([^()]{{0,80}}\)|[\w.`]{{1,80}})\s+(?P<at>[a-z_]\w*)",
+        rf"(?:\bselect|,)\s*(?!(?:{'|'.join(_CLAUSES)})\b)(?:\w+\([^()]{{0,80}}\)|[\w.`]{{1,80}})\s+(?P<at>[a-z_]\w*)\b"
+        r"(?!\s*\()",
         _named,
     ),
     _row(

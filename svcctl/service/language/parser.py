@@ -19,6 +19,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 from svcctl.api.suggest import did_you_mean
 from svcctl.service.language import habits, tree
 from svcctl.service.language.errors import Place, QueryError
+from svcctl.service.language.functions import FUNCTIONS
 from svcctl.service.language.types import Type
 
 MAX_BYTES = 256 * 1024
@@ -45,6 +46,15 @@ _EXPECTED = (
     | {"INT": "a number", "LPAR": "'('", "RPAR": "')'", "LBRACE": "'{'", "RBRACE": "'}'"}
     | {"COMMA": "','", "COLON": "':'", "DOT": "'.'", "$END": "the end of the query"}
 )
+_MISSING = dict.fromkeys(("by", "select"), "a column") | dict.fromkeys(("where", "and", "or", "not"), "a condition")
+"""What is missing where another clause follows these words."""
+_AS_COLUMN = re.compile(r"\s*(?:$|[+/%<>=!~,)}.]|->|(?:and|or|in|as)\b)")
+"""What follows a column; `*` and `-` may begin what is selected."""
+_CLAUSES = re.compile(r"\b(?:where|select|group)\b")
+_CLAUSE = re.compile(rf"\s*({'|'.join(_KEYWORDS)})\b")
+_CALL = re.compile(r"\w+\s*\((?:[^()]|\([^()]{0,80}\)){0,80}\)")
+_LIST = re.compile(rf"\w+(?:\s*,\s*(?!(?:{'|'.join(_KEYWORDS)})\b)\w+)+\b(?!\s*[.(])")
+_WORD = re.compile(r"\w\w")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 
 
@@ -99,7 +109,10 @@ def _habit(text: str, index: int | None, read: str) -> QueryError | None:
     if index is None or answer is None:
         return None
     at, hint = answer
-    written = text[at : max(index, at) + len(read)].partition("\n")[0]
+    end = index + len(read) if index >= at else at + 1
+    while end < len(text) and _WORD.match(text, end - 1):
+        end += 1  # a word is quoted whole
+    written = text[at:end].partition("\n")[0]
     return QueryError(f"unexpected '{written}'", _place(text, at), hint=hint)
 
 
@@ -117,9 +130,57 @@ def _unexpected(error: UnexpectedToken, text: str) -> QueryError:
     if token.type == "IDENT":
         if meant := did_you_mean(token, [word for word in RESERVED if word.upper() in names]):
             expected, hint = (), meant  # one suggestion helps more than the list
+        elif "SELECT" in names and (selected := _selected(text, token)):
+            expected, hint = (), f"write {selected}"
     elif token in RESERVED and (may_begin or "IDENT" in names):
-        hint = f"{token} is a reserved word; as a name, write it in back quotes: `{token}`"
+        if hint := _misplaced(text, token):
+            expected = ()
+        else:
+            hint = f"{token} is a reserved word; as a name, write it in back quotes: `{token}`"
+    elif (
+        token.type == "COMMA"
+        and (word := _CLAUSE.match(text, token.end_pos or 0))
+        and _reads_without(text, token.start_pos or 0, word.start(1))
+    ):
+        expected, hint = (), f"leave out the comma before '{word[1]}'"
     return QueryError(f"unexpected '{token}'", _at(token), expected=expected, hint=hint)
+
+
+def _misplaced(text: str, token: Token) -> str | None:
+    """What to change where a reserved word stands instead of an expression; None if it looks like a column's name."""
+    start, end = token.start_pos or 0, token.end_pos or 0
+    if token not in _KEYWORDS or _AS_COLUMN.match(text, end):
+        return None
+    before = habits.blanked(text)[:start].rstrip()
+    if before.endswith(","):
+        return f"leave out the comma before '{token}'" if _reads_without(text, len(before) - 1, start) else None
+    last = next((word for word in _MISSING if re.search(rf"\b{word}$", before[-10:])), None)
+    return last and f"{_MISSING[last]} is missing behind '{last}'"
+
+
+def _reads_without(text: str, comma: int, word: int) -> bool:
+    """Whether the word at an index can be read when the comma before it is left out."""
+    try:
+        _lark().parse(f"{text[:comma]} {text[comma + 1 :]}")
+    except UnexpectedToken as error:
+        return error.token.type == "$END" or (error.token.start_pos or 0) > word
+    except UnexpectedCharacters as error:
+        return (error.pos_in_stream or 0) > word
+    except QueryError:
+        pass
+    return True
+
+
+def _selected(text: str, token: Token) -> str | None:
+    """What is selected without a `select`: a call of an aggregate, or a list of columns behind another clause."""
+    start = token.start_pos or 0
+    clauses = _CLAUSES.findall(habits.blanked(text)[:start])
+    if clauses[-1:] == ["select"]:
+        return None
+    if (call := _CALL.match(text, start)) and token in FUNCTIONS and FUNCTIONS[token].aggregate:
+        return f"select {call[0]}" if "group" in clauses else f"group select {call[0]}"
+    listed = _LIST.match(text, start)
+    return f"select {listed[0]}" if listed and clauses[-1:] != ["group"] else None
 
 
 def _stray(character: str, at: Place) -> QueryError:

@@ -17,7 +17,7 @@ ERRORS = {
     "from t where": "line 1, column 13: unexpected end of query, expected an expression",
     "from t\nwhere (a": "line 2, column 9: unexpected end of query, expected ')'",
     "from t limit x": "line 1, column 14: unexpected 'x', expected a number",
-    "from t select a, where b": "line 1, column 18: unexpected 'where', expected '*' or an expression"
+    "from t select a, where, b": "line 1, column 18: unexpected 'where', expected '*' or an expression"
     " (where is a reserved word; as a name, write it in back quotes: `where`)",
     "from t where a ! b": "line 1, column 16: unexpected '!' (write not)",
     "from t where a = 'x": r"line 1, column 18: the string is not closed on its line (a line break is written \n)",

@@ -103,6 +103,17 @@ def test_the_first_number_that_is_no_part_of_a_rows_name_is_drawn(
     assert draw(made, rows, Style()).lines[0] == title
 
 
+def test_a_number_that_is_not_drawn_is_told_with_what_draws_it() -> None:
+    columns = [TIMES[0], *(TableColumn(name, "float8") for name in ("p95", "med", "most"))]
+    rows = [(START, 9.0, 5.0, 10.0), (START + TEN, 8.0, 4.0, 10.0)]
+    note = "not drawn: med, most (--columns eventdate,med draws med)"
+    assert (draw(columns, rows, Style()).notes, draw(columns, rows, FANCY).notes) == ([note], [note])
+    users = [*USERS, TableColumn("bytes", "int8"), TableColumn("last", "timestamp")]
+    assert draw(users, [("ana", 5, 7, START), ("bob", 8, 7, START)], FANCY).notes == [
+        "not drawn: bytes (--columns user,bytes draws it)"
+    ]
+
+
 def test_buckets_are_a_line_a_series_and_a_missing_bucket_is_a_gap() -> None:
     rows = [
         (START, "a", 1.0),

@@ -60,11 +60,18 @@ class Rows:
         return [number_of(row[self.measure]) for row in self.rows]
 
     def notes(self) -> list[str]:
-        """What cannot be drawn of the measure."""
+        """What cannot be drawn of the measure, and the numbers beside it."""
         values = [row[self.measure] for row in self.rows]
         count = sum(value is not None and number_of(value) is None for value in values)
         what = "value is no number or too large" if count == 1 else "values are no numbers or too large"
-        return [f"{count} {what} to draw"] if count else []
+        notes = [f"{count} {what} to draw"] if count else []
+        known = (*self.names, self.measure)
+        others = [column.name for at, column in enumerate(self.columns) if column.type in NUMERIC and at not in known]
+        if others:
+            drawn = ",".join(self.columns[at].name for at in self.names)
+            what = "it" if len(others) == 1 else others[0]
+            notes.append(f"not drawn: {', '.join(others)} (--columns {drawn},{others[0]} draws {what})")
+        return notes
 
     @property
     def every(self) -> int | None:

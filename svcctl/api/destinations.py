@@ -6,6 +6,7 @@ help, completion, suggestions for mistyped names and the masking of secrets go b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 from svcctl.api.suggest import nearest
 
 REDACTED = "***"
+SHORTEST = 4
+"""Characters of a secret that is masked inside other words too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,13 @@ def is_secret(key: str) -> bool:
     """Whether a parameter's value must not be shown."""
     lowered = key.lower()
     return lowered in _SECRET_KEYS or any(word in lowered for word in _SECRET_WORDS)
+
+
+def without_secret(text: str, secret: str) -> str:
+    """A text without a secret; a very short one is masked only where it is a word, since it is a part of many words."""
+    if len(secret) >= SHORTEST:
+        return text.replace(secret, REDACTED)
+    return re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", REDACTED, text) if secret else text
 
 
 def canonical_type(name: str) -> str:

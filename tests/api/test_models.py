@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from svcctl.api.destinations import Destination, is_secret, suggest_key, suggest_type, unknown_keys
+from svcctl.api.destinations import Destination, is_secret, suggest_key, suggest_type, unknown_keys, without_secret
 from svcctl.api.models import Column, Domain, Job, Role, columns_of
 from svcctl.api.query import QueryRequest
 from svcctl.errors import UsageError
@@ -143,6 +143,19 @@ def test_destination_facts() -> None:
         key for key in ("aws.SecretKey", "topic", "sasl.password", "my.token", "retention.size") if is_secret(key)
     ]
     assert secret == ["aws.SecretKey", "sasl.password", "my.token"]
+
+
+@pytest.mark.parametrize(
+    ("secret", "shown"),
+    [
+        ("", "s3://logs/49b5c6d4: b refuses hunter2"),
+        ("b", "s3://logs/49b5c6d4: *** refuses hunter2"),
+        ("hunt", "s3://logs/49b5c6d4: b refuses ***er2"),
+        ("hunter2", "s3://logs/49b5c6d4: b refuses ***"),
+    ],
+)
+def test_a_secret_of_a_few_letters_is_masked_only_where_it_is_a_word(secret: str, shown: str) -> None:
+    assert without_secret("s3://logs/49b5c6d4: b refuses hunter2", secret) == shown
 
 
 def test_names_and_models_load_without_httpx() -> None:

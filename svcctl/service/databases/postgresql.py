@@ -21,6 +21,7 @@ from sqlalchemy import BigInteger, ColumnElement, Engine, cast, create_engine, e
 from sqlalchemy.exc import DataError, DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool
 
+from svcctl.api.destinations import without_secret
 from svcctl.errors import Locked, ServiceError, UsageError, reason
 from svcctl.service.databases import Database, StateUnavailable
 from svcctl.service_settings import STATE, STATE_PASSWORD_FILE
@@ -199,4 +200,4 @@ def _line(error: BaseException | None, secret: str = "") -> str:
     """What the driver says, in one line and without the password."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = re.sub(r"^connection failed: ", "", lines[0]) if lines else type(error).__name__
-    return text.replace(secret, "***") if secret else text
+    return without_secret(text, secret)

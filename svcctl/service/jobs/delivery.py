@@ -268,5 +268,5 @@ def _without_secrets(text: str, params: Mapping[str, Any]) -> str:
     """A destination's error without the secrets among its parameters."""
     for key, value in params.items():
         if api.is_secret(key) and value:
-            text = text.replace(str(value), api.REDACTED)
+            text = api.without_secret(text, str(value))
     return text

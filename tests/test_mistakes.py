@@ -82,6 +82,8 @@ SEE = "see 'svcctl query --help'"
         ("help job nope", "no such command 'nope'\nhint: see 'svcctl job --help'"),
         ("help percentil", "no help topic or command 'percentil'\nhint: did you mean 'svcctl help percentile'?"),
         ("help date", "no help topic or command 'date'\nhint: did you mean 'svcctl help dates'?"),
+        ("help p95", "no help topic or command 'p95'\nhint: in a query, write percentile(…, 95)"),
+        ("help concat", "no help topic or command 'concat'\nhint: in a query, strings are joined by +"),
         (
             "help CRON",
             "no help topic or command 'CRON'\nhint: CRON is in 'svcctl help export' and 'svcctl help recipes'",

@@ -43,8 +43,12 @@ def help_(ctx: typer.Context, topic: TopicArg = None) -> None:
 
 
 def _nearest(topic: str) -> str:
+    from svcctl.api.elsewhere import function_answer
+
     if near := nearest(topic, [*pages.TOPICS, *pages.PARTS, *NOUNS]):
         return f"did you mean 'svcctl help {near}'?"
+    if answer := function_answer(topic):
+        return f"in a query, {answer}"
     if topics := pages.holding(topic):
         found = " and ".join(f"'svcctl help {one}'" for one in topics[:2])
         return f"{topic} is in {found}"

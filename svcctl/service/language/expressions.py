@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from svcctl.api.elsewhere import function_answer
 from svcctl.api.suggest import did_you_mean
 from svcctl.service.language import tree
 from svcctl.service.language.errors import QueryError, Refused, one_of
@@ -22,7 +23,6 @@ from svcctl.service.language.habits import (
     address_answer,
     column_answer,
     comparison_answer,
-    function_answer,
     network_answer,
     text_answer,
 )

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from svcctl.api.elsewhere import function_answer
 from svcctl.service.language import FUNCTIONS, QueryError, parse
-from svcctl.service.language.habits import HABITS, answer, blanked, function_answer
+from svcctl.service.language.habits import HABITS, answer, blanked
 
 SORTED = (
     "a query does not sort: groups come in the order of their keys, other rows by date; sort what is printed: "

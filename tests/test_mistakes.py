@@ -85,6 +85,11 @@ SEE = "see 'svcctl query --help'"
         ("help p95", "no help topic or command 'p95'\nhint: in a query, write percentile(…, 95)"),
         ("help concat", "no help topic or command 'concat'\nhint: in a query, strings are joined by +"),
         (
+            "help list",
+            "no help topic or command 'list'\nhint: in a query, write collectdistinct(…); "
+            "list is in 'svcctl help recipes' and 'svcctl help service'",
+        ),
+        (
             "help CRON",
             "no help topic or command 'CRON'\nhint: CRON is in 'svcctl help export' and 'svcctl help recipes'",
         ),

@@ -47,11 +47,10 @@ def _nearest(topic: str) -> str:
 
     if near := nearest(topic, [*pages.TOPICS, *pages.PARTS, *NOUNS]):
         return f"did you mean 'svcctl help {near}'?"
-    if answer := function_answer(topic):
-        return f"in a query, {answer}"
-    if topics := pages.holding(topic):
-        found = " and ".join(f"'svcctl help {one}'" for one in topics[:2])
-        return f"{topic} is in {found}"
+    answer, topics = function_answer(topic), pages.holding(topic)
+    found = " and ".join(f"'svcctl help {one}'" for one in topics[:2])
+    if hints := [*([f"in a query, {answer}"] if answer else ()), *([f"{topic} is in {found}"] if found else ())]:
+        return "; ".join(hints)
     if near := nearest(topic, pages.functions()):
         return f"did you mean 'svcctl help {near}'?"
     return "'svcctl help' lists the topics, 'svcctl --help' the commands"

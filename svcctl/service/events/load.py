@@ -137,7 +137,9 @@ def _load(
                 empty.append(source.name)
                 continue
             file = reader.open(given)
-            files.append((file, _time_field(file, wishes.time_field, spec)))
+            time = _time_field(file, wishes.time_field, spec)
+            file.find_clock(time, spec)
+            files.append((file, time))
         if spec is not None and (dated := [file for file, _ in files if file.is_dated]):
             raise UsageError(f"--time-format does not apply to {dated[0].given.name}: its format has its own")
         types = _types(files, wishes.types)
@@ -199,6 +201,8 @@ class _Rows:
                 raise _month_first(file, time, begin)
             if seen and not usable:
                 raise self._refused(file, file.skipped(time, self._types, self._spec, seen, (0, file.first_line())))
+            if file.clock is not None:
+                self.notes["clock"] = f"dates were read from two columns: {time} and {file.clock}"
 
     def batches(self) -> pa.RecordBatchReader:
         """The rows as they are stored."""
@@ -479,10 +483,8 @@ def _time_field(file: EventFile, wished: str | None, spec: str | None) -> str:
     if len(times) == 1:
         _check_is_name(file, times[0], spec)
         return times[0]
-    for usual in TIME_NAMES:
-        for name in file.columns:
-            if name.casefold() == usual:
-                return name
+    if usual := [name for word in TIME_NAMES for name in file.columns if name.casefold() == word]:
+        return next((name for name in usual if not file.has_clocks(name)), usual[0])
     if rows := file.wrapper():
         inside = f".{rows}" if re.fullmatch(r"[A-Za-z_]\w*", rows) else f".[{json.dumps(rows)}]"
         raise UsageError(

@@ -6,7 +6,7 @@ import gzip
 import json
 import re
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from datetime import date, datetime, time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -250,6 +250,48 @@ def test_dates_of_parquet_before_the_year_1_and_after_9999_are_skipped(engine: D
     result = load(engine, tmp_path / "a.parquet", "t")
     assert (result.oldest, result.newest) == (-62_135_596_800_000, 253_402_300_799_999)
     assert (result.skipped, result.first_skipped) == (2, "row 1: time '0001-12-31 (BC) 23:59:59.999999' is not a time")
+
+
+@pytest.mark.parametrize(
+    ("text", "wishes", "dates"),
+    [
+        ("date,time\n2026-11-01,12:03:04.5\n2026-11-01,9:03\n", {}, ["2026-11-01T09:03", "2026-11-01T12:03:04.5"]),
+        ("date,time\n2026-11-01,12:03\nx,11:00\n2026-11-02,\n", {}, ["2026-11-01T12:03", "2026-11-02"]),
+        ("date,time\n2026-11-01,12:03\n", {"zone": "Europe/Berlin"}, ["2026-11-01T11:03"]),
+        ("startDate,startTime\n21/11/2026,12:03\n", {}, ["2026-11-21T12:03"]),
+        ("date,time\n11/21/2026,12:03\n", {"time_format": "MM/dd/yyyy"}, ["2026-11-21T12:03"]),
+        ("date,time\n20261121,12:03\n", {"time_format": "yyyyMMdd"}, ["2026-11-21T12:03"]),
+    ],
+)
+def test_a_day_and_a_time_of_day_are_one_date(
+    engine: DuckDBEngine, tmp_path: Path, text: str, wishes: dict[str, str], dates: list[str]
+) -> None:
+    day, clock = text.partition("\n")[0].split(",")
+    result = load(engine, written(tmp_path, "a.csv", text), "t", **wishes)
+    assert [date for date, _ in rows(engine, "t")] == [datetime.fromisoformat(f"{date:0<10}") for date in dates]
+    assert result.notes == (f"dates were read from two columns: {day} and {clock}",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["date,duration\n2026-11-01,00:03:04\n", "date,time\n2026-11-01T00:00Z,12:03\n", "date,time\n2026-11-01,noon\n"],
+)
+def test_other_columns_are_no_times_of_day(engine: DuckDBEngine, tmp_path: Path, text: str) -> None:
+    assert load(engine, written(tmp_path, "a.csv", text), "t").notes == ()
+    assert rows(engine, "t")[0][0] == datetime(2026, 11, 1)
+
+
+def test_the_day_of_a_parquet_file_has_the_time_of_day_beside_it(engine: DuckDBEngine, tmp_path: Path) -> None:
+    days, clocks = pa.array([date(2026, 11, 1)]), pa.array([time(12, 3, 4)])
+    pq.write_table(pa.table({"date": days, "time": clocks}), tmp_path / "a.parquet")
+    load(engine, tmp_path / "a.parquet", "t")
+    assert rows(engine, "t") == [(datetime(2026, 11, 1, 12, 3, 4), "12:03:04")]
+
+
+def test_a_day_with_the_month_first_beside_a_time_of_day_is_refused(engine: DuckDBEngine, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        load(engine, written(tmp_path, "a.csv", "date,time\n11/21/2026,12:03\n"), "t")
+    assert caught.value.hint == "give --time-format 'MM/dd/yyyy'; 'dd/MM/yyyy' skips such lines"
 
 
 def test_numbers_that_int8_cannot_hold_are_kept_as_text(engine: DuckDBEngine, tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ ROWS_PER_BATCH = 2048
 ROWS_OF_KNOWN_WIDTH = 8192
 BATCH_BYTES = 1 << 26
 """Rows that are handed on together: few where the next ones may be any length, and never more than so many bytes."""
+_DAY = r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}"
+_CLOCK = r"([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,8 @@ class EventFile:
             if name != LINE
         }
         self.columns: Mapping[str, Type] = {name: field.type for name, field in self._fields.items()}
+        self.clock: str | None = None
+        """The column with the times of day that belong to the days in the column of the time."""
 
     @property
     def given(self) -> GivenFile:
@@ -188,6 +192,32 @@ class EventFile:
         tests = (f"count({text}) > 0 AND count({text}) = count({time})" for text, time in times)
         are_times = self._source.row(f"SELECT {', '.join(tests)} FROM ({self._select} LIMIT {LOOKED_AT})")
         return [name for name, is_time in zip(names, are_times, strict=True) if is_time]
+
+    def find_clock(self, time: str, spec: str | None) -> None:
+        """Find the column of the times of day, if the first rows of the column `time` are days only.
+
+        It is called time, or as that of the days is: startTime beside startDate.
+        """
+        if spec is not None and re.search(r"%-?[HIscX]", spec):
+            return
+        day = self._fields[time]
+        is_day = f"typeof({day.raw}) = 'DATE'"
+        if day.type is Type.STR:
+            date = text_as_time(day.stored, self._source.zone)
+            is_day = f"CASE WHEN {date} IS NOT NULL THEN regexp_full_match({day.stored}, '{_DAY}') END"
+        usual = ("time", time.casefold().replace("date", "time"))
+        for name in self.columns:
+            if name != time and name.casefold() in usual and self.has_clocks(name):
+                self.clock = name if spec is not None or self._all(is_day) else None
+
+    def has_clocks(self, name: str) -> bool:
+        """Whether a column has times of day without a date, by its first rows."""
+        given = self._fields[name]
+        return given.type is Type.STR and self._all(f"regexp_full_match(nullif({given.stored}, ''), '{_CLOCK}')")
+
+    def _all(self, test: str) -> bool:
+        """Whether a test holds in the first rows, but for those where it is null."""
+        return bool(self._source.row(f"SELECT bool_and({test}) FROM ({self._select} LIMIT {LOOKED_AT})")[0])
 
     def is_time(self, text: str, spec: str | None) -> bool:
         """Whether a text is a time, of the format `spec` if there is one."""
@@ -292,6 +322,12 @@ class EventFile:
     def _as(self, name: str, given: Field, time: str, types: Mapping[str, Type], spec: str | None) -> Field:
         """A column as it is stored: the time as a time, the others by their types."""
         zone = self._source.zone
+        if name == time and self.clock is not None:
+            day = given.stored if given.type is Type.STR else f"{given.raw}::VARCHAR"
+            clock = f"coalesce(TRY_CAST({self._fields[self.clock].stored} AS TIME), TIME '00:00')"
+            text = f"({day} || ' ' || strftime(DATE '1970-01-01' + {clock}, '%H:%M:%S.%f'))"
+            both = as_time(Field(text, text, Type.STR), zone, spec and f"{spec} %H:%M:%S.%f")
+            return Field(given.raw, both, Type.TIMESTAMP)
         if name == time:
             return Field(given.raw, as_time(given, zone, spec), Type.TIMESTAMP)
         return converted(given, types.get(name, given.type), zone)

@@ -52,8 +52,8 @@ _AS_COLUMN = re.compile(r"\s*(?:$|[+/%<>=!~,)}.]|->|(?:and|or|in|as)\b)")
 """What follows a column; `*` and `-` may begin what is selected."""
 _CLAUSES = re.compile(r"\b(?:where|select|group)\b")
 _CLAUSE = re.compile(rf"\s*({'|'.join(_KEYWORDS)})\b")
-_CALL = re.compile(r"\w+\s*\((?:[^()]|\([^()]{0,80}\)){0,80}\)")
-_LIST = re.compile(rf"\w+(?:\s*,\s*(?!(?:{'|'.join(_KEYWORDS)})\b)\w+)+\b(?!\s*[.(])")
+_CALL = re.compile(r"\w+\s{0,8}\((?:[^()]|\([^()]{0,80}\)){0,80}\)")
+_LIST = re.compile(rf"\w{{1,80}}(?:\s{{0,8}},\s{{0,8}}(?!(?:{'|'.join(_KEYWORDS)})\b)\w{{1,80}}){{1,20}}\b(?!\s*[.(,])")
 _WORD = re.compile(r"\w\w")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 

@@ -33,6 +33,8 @@ ERRORS = {
     "from t where a = 10.0.0.256": "line 1, column 18: 10.0.0.256 is not an address (each of its numbers is 0 to 255)",
     "from t where a <- 10.0.0.0/33": "line 1, column 19: 10.0.0.0/33 is not a network (write 10.0.0.0/8)",
     "from t group every 0m": "line 1, column 20: a period is at least 1s",
+    f"from t a{', a' * 21}": "line 1, column 8: unexpected 'a', expected '.', 'group', 'limit', 'offset', 'pragma',"
+    " 'select', 'where' or the end of the query",
     "from t group every 5m by a every 10m": "line 1, column 34: the group already has another period"
     " (write every once)",
     "from t group every 5m by a every -": "line 1, column 34: the group already has another period (write every once)",

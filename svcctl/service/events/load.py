@@ -435,7 +435,7 @@ def _types(files: Sequence[tuple[EventFile, str]], wished: Mapping[str, str]) ->
     for file, time in files:
         for name, type_ in file.columns.items():
             if name != time:
-                found.setdefault(name, []).append(type_)
+                found.setdefault(name, []).extend(() if name in file.blank else (type_,))
     for name, word in wished.items():
         if name not in found:
             raise UsageError(f"--types names no column '{name}'", hint=f"the columns are {', '.join(found)}")

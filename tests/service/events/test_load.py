@@ -339,6 +339,18 @@ def test_utf_16_is_named_with_what_converts_it(
     assert caught.value.hint == f"convert it: iconv -f {named} -t utf-8 FILE | svcctl service load - -t …"
 
 
+def test_a_file_without_a_value_in_a_column_has_no_say_in_its_type(engine: DuckDBEngine, tmp_path: Path) -> None:
+    texts = {
+        "a.csv": "time,n\n",
+        "b.csv": "time,n,s\n2026-01-01,,\n",
+        "c.ndjson": '{"time":"2026-01-02","n":null}\n',
+        "d.csv": "time,n\n2026-01-03,1.5\n",
+    }
+    result = load(engine, [written(tmp_path, name, text) for name, text in texts.items()], "t")
+    assert [column.type for column in result.columns] == [Type.TIMESTAMP, Type.FLOAT8, Type.STR]
+    assert [row[1] for row in rows(engine, "t")] == [None, None, 1.5]
+
+
 def test_a_file_with_nothing_but_a_heading_is_named_among_others(engine: DuckDBEngine, tmp_path: Path) -> None:
     heading, other = written(tmp_path, "a.csv", "time,n\n"), written(tmp_path, "b.csv", "time,n\n2026-01-01,1\n")
     assert load(engine, [heading, other], "t").empty == ("a.csv",)

@@ -107,8 +107,10 @@ def converted(given: Field, type_: Type, zone: str) -> Field:
 
 
 def merged(types: list[Type]) -> Type:
-    """The type of a column that has these types in several files."""
+    """The type of a column that has these types in several files; str if none has a value of it."""
     found = set(types)
+    if not found:
+        return Type.STR
     if len(found) == 1:
         return types[0]
     if found <= {Type.INT4, Type.INT8}:

@@ -175,6 +175,11 @@ class EventFile:
         """The columns of text in which nearly all values are numbers, each with the first value that is not."""
         return self._source.odd
 
+    @property
+    def blank(self) -> set[str]:
+        """The columns without a value: of what type they are is not known."""
+        return self._source.blank
+
     def texts_of_times(self, spec: str | None) -> list[str]:
         """The columns of text in which every value is a time, by their first rows.
 
@@ -371,6 +376,8 @@ class _Source:
         """What the last query left out."""
         self.odd: dict[str, Odd] = {}
         """The columns that a few values make text, of csv and JSON."""
+        self.blank: set[str] = set()
+        """The columns without a value, of csv and JSON."""
         self._widest = widest_rows(contents) if given.kind == "parquet" else 1
         """Bytes of a row, on average of those that were read together or, of parquet, are stored together."""
         self._most = ROWS_OF_KNOWN_WIDTH if given.kind == "parquet" else ROWS_PER_BATCH

@@ -50,6 +50,8 @@ class Source(Protocol):
     def has_format(self) -> bool: ...
     @property
     def odd(self) -> dict[str, Odd]: ...
+    @property
+    def blank(self) -> set[str]: ...
     def query(self, sql: str) -> duckdb.DuckDBPyRelation: ...
     def row(self, sql: str) -> tuple[Any, ...]: ...
 
@@ -94,6 +96,8 @@ def _separated(file: Source, pattern: str) -> str:
         values = next(found)
         fitting = dict(zip(_TEXT_TYPES, islice(found, len(_TEXT_TYPES)), strict=True))
         commas = next(found)
+        if not values:
+            file.blank.add(name)
         type_ = next((type_ for type_, count in fitting.items() if count == values > 0), "VARCHAR")
         if type_ == "VARCHAR":
             texts[name] = values, fitting, commas
@@ -187,6 +191,7 @@ def _objects(file: Source, lines: str, what: str) -> str:
         name: type_ if type_ in plain else "VARCHAR" if type_ == "NULL" else "JSON" for name, type_ in found.items()
     }
     columns = dict(zip(types, distinct(types), strict=True))
+    file.blank.update(columns[name] for name, type_ in found.items() if type_ == "NULL")
     odd = {name: at for name, at in first.items() if _is_few(others[name], numbers[name] + others[name])}
     if odd:
         values = (f"any_value(CASE WHEN number = {at} THEN line ->> {_pointer(name)} END)" for name, at in odd.items())

@@ -187,11 +187,11 @@ def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
 def _query(svc: Context, loaded: Loaded) -> str:
     """A command that finds the events that were loaded: over whole days, but for one that is not over.
 
-    Nothing before 1970 can be asked for, and who asks for the future would wait for it.
+    Who asks for the future would wait for it.
     """
     now = svc.now()
-    oldest = datetime.fromtimestamp(max(0, min(loaded.oldest // 1000, int(now.timestamp()))), UTC)
-    after = datetime.fromtimestamp(max(0, min(loaded.newest // 1000 + 1, int(now.timestamp()) + 1)), UTC)
+    oldest = datetime.fromtimestamp(min(loaded.oldest // 1000, int(now.timestamp())), UTC)
+    after = datetime.fromtimestamp(min(loaded.newest // 1000, int(now.timestamp())) + 1, UTC)
     tomorrow = after.replace(hour=0, minute=0, second=0) + timedelta(days=1)
     to = (
         f" --to {tomorrow:%Y-%m-%d}" if tomorrow <= now else f" --to {after:%Y-%m-%dT%H:%M:%SZ}" if after <= now else ""

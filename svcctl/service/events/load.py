@@ -36,7 +36,16 @@ from svcctl.service.engines.duckdb.lines import shown
 from svcctl.service.engines.duckdb.packed import ENDINGS
 from svcctl.service.engines.duckdb.separated import NOT_UTF8
 from svcctl.service.engines.duckdb.text import LINE, SLASHED
-from svcctl.service.events.readers import DAY_FIRST, FILE_KINDS, FileKind, day_first, known_kind, timed, untimed
+from svcctl.service.events.readers import (
+    DAY_FIRST,
+    FILE_KINDS,
+    FileKind,
+    day_first,
+    known_kind,
+    timed,
+    unread_zone,
+    untimed,
+)
 from svcctl.service.language.printer import name_text
 from svcctl.service.language.types import Column, Type
 
@@ -269,6 +278,10 @@ class _Rows:
             self._note_types(file, time, skipped)
         if file.given.rest:
             self.notes.setdefault("rest", _left_out(file.given))
+        if file.given.zone and self._wishes.zone is None:
+            self.notes.setdefault(
+                "zone", f"the zone {file.given.zone}, which names several, was not read; give --time-zone"
+            )
         if NOT_UTF8 in (skipped.first or ""):
             self.notes["text"] = _CONVERT
 
@@ -410,9 +423,18 @@ def _given(source: Source, format: str | None, spec: str | None) -> GivenFile | 
         written = DAY_FIRST
     if written and kind.name == "log":
         return GivenFile(source.path, source.name, kind.name, timed(written), untimed(written), has_format=True)
-    entries = (re.match(kind.pattern, line) for line in found) if kind.pattern else ()
-    rests = [rest for entry in entries if entry and (rest := entry.string[entry.end() :].strip())]
-    return GivenFile(source.path, source.name, kind.name, kind.pattern, kind.continuation, "".join(rests[:1]))
+    matched = [entry for line in found if kind.pattern and (entry := re.match(kind.pattern, line))]
+    rests = [rest for entry in matched if (rest := entry.string[entry.end() :].strip())]
+    zones = (unread_zone(entry) for entry in matched if kind.name == "log")
+    return GivenFile(
+        source.path,
+        source.name,
+        kind.name,
+        kind.pattern,
+        kind.continuation,
+        "".join(rests[:1]),
+        next(filter(None, zones), ""),
+    )
 
 
 def _kind(source: Source, name: str | None, lines: Sequence[str]) -> FileKind:

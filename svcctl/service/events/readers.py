@@ -35,8 +35,17 @@ ACCESS = (
 """A common log line: host, user, time, request, status and size, and in the combined format referrer and agent."""
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) {_MONTH} [ \d]\d"
+_AREAS = "Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Brazil|Canada|Chile|Etc|Europe|Indian|Pacific|US"
+_ZONE = (
+    r" ?Z| ?[+-]\d{2}:?\d{2}| [+-](?:0\d|1[0-4])"
+    rf"| (?:UTC|GMT|CES?T|EES?T|WES?T|MET|E[SD]T|M[SD]T|P[SD]T|(?:{_AREAS})/[\w+/-]+)"
+)
+"""An offset or a zone behind a time; of the abbreviations those that mean one zone."""
+_UNREAD_ZONE = (
+    r"(?:A[CEK]?[DS]T|ART|AWST|BRT|BST|CAT|C[DS]T|EAT|HKT|HST|ICT|IST|JST|KST|MSK|NZ[DS]T|PHT|PKT|SAST|SGT|WAT|WIB)\b"
+)
 _TIME = (
-    r"\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z| ?[+-]\d{2}:?\d{2})?"
+    rf"\d{{4}}[-/]\d{{2}}[-/]\d{{2}}[T ]\d{{2}}:\d{{2}}:\d{{2}}(?:[.,]\d+)?(?:{_ZONE})?"
     rf"|{_DAY} \d\d:\d\d:\d\d(?:\.\d+)? \d{{4}}"
 )
 _BEGINS_TIME = rf"\d{{4}}[-/]\d\d[-/]\d\d[T ]\d\d:|{_DAY} \d\d:"
@@ -58,6 +67,12 @@ def untimed(time: str) -> str:
 def day_first(line: str) -> object:
     """Whether a log line begins with the day, the month and the year; before AM or PM that may be the month."""
     return re.match(rf"\[?{DAY_FIRST}\]?\s+(?!\s|[AP]M\b)", line)
+
+
+def unread_zone(entry: re.Match[str]) -> str:
+    """The abbreviation of a zone that the pattern of a log leaves in the message behind the time, or nothing."""
+    found = re.match(_UNREAD_ZONE, entry[4])
+    return found[0] if found else ""
 
 
 _TAG = r"([^\s:\[\]]+)(?:\[([^\]]*)\])?:(?: |$)"

@@ -244,12 +244,19 @@ def test_a_heading_may_begin_with_a_word_that_is_a_date(engine: DuckDBEngine, tm
     assert rows(engine, "u") == [(datetime(2026, 11, 20), "x")]
 
 
-def test_dates_of_parquet_before_the_year_1_and_after_9999_are_skipped(engine: DuckDBEngine, tmp_path: Path) -> None:
-    dates = [-62_135_596_800_000_001, -62_135_596_800_000_000, 253_402_300_799_999_000, 253_402_300_800_000_000]
+def test_dates_before_1970_and_after_9999_are_skipped_for_no_query_reaches_them(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    dates = [-62_135_596_800_000_001, -1, 0, 253_402_300_799_999_000, 253_402_300_800_000_000]
     pq.write_table(pa.table({"time": pa.array(dates, pa.timestamp("us"))}), tmp_path / "a.parquet")
     result = load(engine, tmp_path / "a.parquet", "t")
-    assert (result.oldest, result.newest) == (-62_135_596_800_000, 253_402_300_799_999)
-    assert (result.skipped, result.first_skipped) == (2, "row 1: time '0001-12-31 (BC) 23:59:59.999999' is not a time")
+    assert (result.oldest, result.newest) == (0, 253_402_300_799_999)
+    assert (result.skipped, result.first_skipped) == (3, "row 1: time '0001-12-31 (BC) 23:59:59.999999' is not a time")
+    text = "day;born\n31/12/1969;31/12/1969\n01/02/1970;1969-12-31\n"
+    for wishes in ({}, {"time_format": "dd/MM/yyyy"}):
+        result = load(engine, written(tmp_path, "b.csv", text), "b", time_field="day", replace=True, **wishes)
+        why = "line 2: day '31/12/1969' is before 1970, where no query begins"
+        assert (result.rows, result.skipped, result.first_skipped) == (1, 1, why)
 
 
 @pytest.mark.parametrize(
@@ -640,6 +647,31 @@ def test_the_time_of_a_log_line_may_be_in_brackets(engine: DuckDBEngine, tmp_pat
         (datetime(2026, 1, 31, 10, 0, 0, 250_000), "live.INFO: done []"),
         (datetime(2026, 1, 31, 10, 0, 1), "[7] [INFO] Booting"),
     ]
+
+
+def test_the_time_of_a_log_line_may_name_a_zone(engine: DuckDBEngine, tmp_path: Path) -> None:
+    zones = {"UTC": 6, "GMT": 6, "Z": 6, "CET": 5, "CEST": 4, "EDT": 10, "America/New_York": 11, "-03": 9}
+    text = "".join(f"2026-11-20 06:00:01.5 {zone} [1] LOG: {zone}\n" for zone in zones)
+    result = load(engine, written(tmp_path, "z.log", f"{text}[2026-11-20 06:00:00 EST] [1]\n"), "z", zone="Asia/Tokyo")
+    assert (result.skipped, result.notes) == (0, ())
+    assert rows(engine, "z") == sorted(
+        [
+            *((datetime(2026, 11, 20, hour, 0, 1, 500_000), f"[1] LOG: {zone}") for zone, hour in zones.items()),
+            (datetime(2026, 11, 20, 11), "[1]"),
+        ],
+        key=lambda row: row[0],
+    )
+
+
+def test_a_zone_that_means_several_is_not_read_which_a_note_says(engine: DuckDBEngine, tmp_path: Path) -> None:
+    log = written(tmp_path, "a.log", "2026-11-20 06:00:01 UTCP up\n2026-11-20 06:00:02 CST [1] up\n")
+    note = "the zone CST, which names several, was not read; give --time-zone"
+    assert load(engine, log, "t").notes == (note,)
+    assert rows(engine, "t") == [
+        (datetime(2026, 11, 20, 6, 0, 1), "UTCP up"),
+        (datetime(2026, 11, 20, 6, 0, 2), "CST [1] up"),
+    ]
+    assert load(engine, log, "t", zone="America/Chicago").notes == ()
 
 
 def test_the_time_of_a_log_line_may_be_that_of_c_and_brackets_may_hold_more(

@@ -26,6 +26,16 @@ _OCTET = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _DAY_FIRST = ("%d/%m/%Y %H:%M:%S", "%d/%m/%Y %H:%M:%S.%f", "%d/%m/%Y %H:%M", "%d/%m/%Y")
 _NAMED_OFFSET = r" ([+-]\d{4}) [A-Z+-]\w*(?: m=\S+)?$"
 """The end of a time as Go prints it: the offset, and again as a name; with the reading of another clock behind it."""
+_OFFSETS: Mapping[str, str] = {
+    "Z": "+00",
+    "CEST": "+02",
+    "EEST": "+03",
+    "WEST": "+01",
+    "EDT": "-04",
+    "MDT": "-06",
+    "PDT": "-07",
+}
+"""Zones behind a blank that DuckDB does not know: it knows the names of places, and such as UTC, CET and EST."""
 _SLASHED = re.compile(r"(\d{1,2})/(\d{1,2})/\d{4}(?!\d)")
 _SLASHED_TIME = re.compile(
     r"/\d{4}(?P<minutes> \d{1,2}:\d\d(?P<seconds>:\d\d(?:\.(?P<fraction>\d{1,6}))?)?)?(?P<half> [AP]M)?$"
@@ -148,7 +158,14 @@ def text_as_time(value: str, zone: str) -> str:
     iso = in_utc(iso_time(value), zone)
     day_first = f"try_strptime({value}, [{', '.join(map(literal, _DAY_FIRST))}])"
     offset = f"regexp_replace({value}, {literal(_NAMED_OFFSET)}, '\\1')"
-    return f"coalesce({iso}, {in_utc(day_first, zone)}, {in_utc(iso_time(offset), zone)})"
+    return f"coalesce({iso}, {in_utc(day_first, zone)}, {in_utc(iso_time(offset), zone)}, {zoned_time(value, zone)})"
+
+
+def zoned_time(value: str, zone: str) -> str:
+    """Text with an abbreviated zone that DuckDB does not know as a time."""
+    for name, offset in _OFFSETS.items():
+        value = f"replace({value}, ' {name}', '{offset}')"
+    return in_utc(iso_time(value), zone)
 
 
 def iso_time(value: str) -> str:

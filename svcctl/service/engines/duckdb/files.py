@@ -41,11 +41,16 @@ _DAY = r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}"
 _CLOCK = r"([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?"
 
 
+FIRST = "epoch_ms(0)"
+"""The earliest date of an event: queries begin no earlier."""
+
+
 @dataclass(frozen=True, slots=True)
 class GivenFile:
     """A file to load: its path, and its name in messages; its kind, and the patterns of its entries as of FileKind.
 
-    `rest` is what the pattern leaves of one of the first lines: nobody reads it. A log that `has_format` has times as
+    `rest` is what the pattern leaves of one of the first lines: nobody reads it. `zone` is what nobody can read of the
+    time of one, as CST means several zones. A log that `has_format` has times as
     --time-format describes them, or with the day first, which are read as those of other files are.
     """
 
@@ -55,6 +60,7 @@ class GivenFile:
     pattern: str = ""
     continuation: str = ""
     rest: str = ""
+    zone: str = ""
     has_format: bool = False
 
 
@@ -296,16 +302,19 @@ class EventFile:
         """Why a row cannot be used, and the column with a type that would hold its value, if that is why."""
         fields = {name: self._as(name, given, time, types, spec) for name, given in self._fields.items()}
         values = [f"({given.raw})::VARCHAR, {given.is_bad}" for given in fields.values()]
+        values.append(f"{as_time(self._fields[time], self._source.zone, spec)} < {FIRST}")
         where = f"WHERE {quote(LINE)} = {line}" if self._numbered else f"OFFSET {index}"
         found = self._source.row(f"SELECT {', '.join(values)} FROM ({self._select}) {where} LIMIT 1")
         kind = self._source.given.kind
-        if kind in _A and not any(value is not None for value in found[::2] if value != ""):
+        if kind in _A and not any(value is not None for value in found[:-1:2] if value != ""):
             return f"{shown(self._source.entry(line or 0))} is not {_A[kind]}", None
         if found[2 * list(fields).index(time)] is None:
             if time != "eventdate" or not self.is_dated:
                 return f"it has no {time}", None
             return f"the time of {shown(self._source.entry(line or 0))} cannot be read", None
-        for name, value, bad in zip(fields, found[::2], found[1::2], strict=True):
+        if found[-1]:
+            return f"{time} {shown(found[2 * list(fields).index(time)])} is before 1970, where no query begins", None
+        for name, value, bad in zip(fields, found[:-1:2], found[1::2], strict=True):
             if bad and name == time:
                 break
             if bad:
@@ -334,7 +343,8 @@ class EventFile:
             both = as_time(Field(text, text, Type.STR), zone, spec and f"{spec} %H:%M:%S.%f")
             return Field(given.raw, both, Type.TIMESTAMP)
         if name == time:
-            return Field(given.raw, as_time(given, zone, spec), Type.TIMESTAMP)
+            when = as_time(given, zone, spec)
+            return Field(given.raw, f"CASE WHEN {when} >= {FIRST} THEN {when} END", Type.TIMESTAMP)
         return converted(given, types.get(name, given.type), zone)
 
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import duckdb
 
 from svcctl.errors import UsageError
-from svcctl.service.engines.duckdb.fields import in_utc, iso_time
+from svcctl.service.engines.duckdb.fields import in_utc, iso_time, zoned_time
 from svcctl.service.engines.duckdb.packed import opened
 from svcctl.service.engines.duckdb.text import LINE, distinct, literal, quote
 
@@ -317,7 +317,8 @@ _C_TIMES = "['%a %b %d %H:%M:%S %Y', '%a %b %d %H:%M:%S.%f %Y']"
 def _log(file: Source, pattern: str) -> str:
     """The time, and what follows it; a bracket that is closed behind more than the time belongs to that."""
     times = (iso_time("entry.time"), f"try_strptime(entry.time, {_C_TIMES})")
-    time = f"coalesce({', '.join(in_utc(one, file.zone) for one in times)})"
+    read = [*(in_utc(one, file.zone) for one in times), zoned_time("entry.time", file.zone)]
+    time = f"coalesce({', '.join(read)})"
     names = "['opened', 'time', 'closed', 'message']"
     return f"""
         SELECT {"nullif(entry.time, '')" if file.has_format else time} AS eventdate,

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from svcctl.api.models import Domain, Job
 from svcctl.api.refusals import Code
-from svcctl.errors import Conflict, NotFound, ServiceError
+from svcctl.errors import Conflict, NotFound, ServiceError, SvcctlError
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
 
 Note = Callable[[str], None]
+ALLOWED = "--if-needed allows that"
 
 
 def already_so(error: ServiceError) -> bool:
@@ -33,32 +34,48 @@ def no_role(error: ServiceError) -> bool:
 
 @contextmanager
 def done_if(wanted: bool, says_done: Callable[[ServiceError], bool], note: Note) -> Iterator[None]:
-    """When `wanted`, an error that says that there is nothing to do becomes a note."""
+    """When `wanted`, an error that says that there is nothing to do becomes a note; else a conflict has a hint."""
     try:
         yield
     except ServiceError as error:
         if not wanted or not says_done(error):
+            if isinstance(error, Conflict) and says_done(error):
+                error.hint = ALLOWED
             raise
         note(f"nothing to do: {error.message}")
 
 
-def change_job(change: Callable[[str], Job], client: Client, job_id: str, wanted: str, note: Note) -> Job:
-    """Change a job, or return it when it is already in the wanted state: a conflict may have other reasons."""
+def change_job(
+    change: Callable[[str], Job], client: Client, job_id: str, wanted: str, note: Note, *, if_needed: bool
+) -> Job:
+    """Change a job; `if_needed`, one that is in the wanted state is returned: a conflict may have other reasons."""
     try:
         return change(job_id)
     except Conflict as error:
-        job = client.job(job_id)
+        try:
+            job = client.job(job_id)
+        except SvcctlError:
+            raise error from None
         if job.status != wanted:
+            raise
+        if not if_needed:
+            error.hint = ALLOWED
             raise
         note(error.message)
         return job
 
 
-def create_domain(client: Client, name: str, plan: str, time: float | None, volume: float | None, note: Note) -> Domain:
-    """Create a domain, or return the one that exists as wanted. Conflict when it exists with other values."""
+def create_domain(
+    client: Client, name: str, plan: str, time: float | None, volume: float | None, note: Note, *, if_needed: bool
+) -> Domain:
+    """Create a domain; `if_needed`, one that exists as wanted is returned. Conflict when its values differ."""
     try:
         return client.create_domain(name, plan, time=time, volume=volume)
-    except ServiceError:
+    except ServiceError as error:
+        if not if_needed:
+            if isinstance(error, Conflict):
+                error.hint = f"{ALLOWED}, if the domain has the same plan"
+            raise
         if (existing := _existing(client, name)) is None:
             raise
     for what, wanted, found in (

@@ -63,9 +63,7 @@ class Extent(StoredTable):
             source.get("to"),
             source.get("bytes"),
             bool(source.get("live")),
-            tuple(
-                Reader(str(job["id"]), str(job["status"]), str(job["friendlyName"])) for job in records(source, "jobs")
-            ),
+            _jobs(source),
             tuple(map(str, source.get("queries") or ())),
         )
 
@@ -105,6 +103,8 @@ class Loaded:
     before: int
     empty: tuple[str, ...]
     notes: tuple[str, ...]
+    jobs: tuple[Reader, ...] = ()
+    """Those that read a table that was replaced, as far as that is known."""
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Loaded:
@@ -118,6 +118,7 @@ class Loaded:
             int(source["before"]),
             tuple(source["empty"]),
             tuple(map(str, source.get("notes") or ())),
+            _jobs(source),
         )
 
 
@@ -149,6 +150,11 @@ def status(client: Client) -> Status:
         tuple(map(str, answer.get("problems") or ())),
         bool(answer.get("foreground")),
     )
+
+
+def _jobs(source: Mapping[str, Any]) -> tuple[Reader, ...]:
+    found = records(source, "jobs")
+    return tuple(Reader(str(job["id"]), str(job["status"]), str(job["friendlyName"])) for job in found)
 
 
 def tables(client: Client) -> list[Extent]:

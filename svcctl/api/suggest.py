@@ -42,7 +42,7 @@ def among(name: str, known: Iterable[str], what: str) -> str | None:
     names = sorted(known)
     shown = ", ".join(names[:MOST_LISTED])
     more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
-    return "; ".join(filter(None, (did_you_mean(name, names), shown and f"{what} are {shown}{more}"))) or None
+    return " ".join(filter(None, (did_you_mean(name, names), shown and f"{what} are {shown}{more}"))) or None
 
 
 @contextmanager

@@ -91,10 +91,7 @@ def create(
     """
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)
-    if if_needed:
-        domain = create_domain(svc.client, name, plan, time, volume, svc.diagnostics.note)
-    else:
-        domain = svc.client.create_domain(name, plan, time=time, volume=volume)
+    domain = create_domain(svc.client, name, plan, time, volume, svc.diagnostics.note, if_needed=if_needed)
     svc.output.records(DOMAINS, [domain], chosen)
     if not domain.extra.get("users"):
         assign = f": svcctl service accounts user EMAIL {domain.name} --role OWNER"

@@ -11,7 +11,7 @@ import typer
 
 from svcctl.api import job_states
 from svcctl.api.destinations import TYPES
-from svcctl.api.if_needed import change_job
+from svcctl.api.if_needed import ALLOWED, change_job
 from svcctl.api.job_ids import ENOUGH, Chosen, choose, shortest
 from svcctl.api.job_states import FAILING
 from svcctl.api.jobs import Watched, at_moment, failing_first, looks, progress, restart, wait_for
@@ -300,10 +300,10 @@ def _to(svc: Context, change: Callable[[str], Job], wanted: JobStatus, if_needed
     """The change that starts or stops a job. A completed job is left as it is `if_needed`; otherwise Conflict."""
 
     def act(job_id: str, leave: Callable[[str], None]) -> Job:
-        job = change_job(change, svc.client, job_id, wanted, leave) if if_needed else change(job_id)
+        job = change_job(change, svc.client, job_id, wanted, leave, if_needed=if_needed)
         if job.status == JobStatus.COMPLETED:
             if not if_needed:
-                raise Conflict(f"job {job_id} is COMPLETED: nothing is left to do", hint="--if-needed allows that")
+                raise Conflict(f"job {job_id} is COMPLETED: nothing is left to do", hint=ALLOWED)
             leave(f"job {job_id} is COMPLETED")
         return job
 

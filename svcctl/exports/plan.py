@@ -227,7 +227,7 @@ def _start(asked: Asked, state: State | None, about: About, begun: About | None)
         raise UsageError(
             f"the state belongs to an export with {_other(state, about, begun)}",
             hint=f"give the same export, which 'svcctl export status {asked.state}' shows, or another "
-            f"name to --state{f' and another path, with --from {moment(state.until)}' if begun else ''}",
+            f"name to --state{_elsewhere(state, about, begun)}",
         )
     if state.directory not in ("", directory_of(asked.target)):
         raise UsageError(
@@ -235,6 +235,12 @@ def _start(asked: Asked, state: State | None, about: About, begun: About | None)
             hint=f"run it in {state.directory}, or give another name to --state",
         )
     return state.until
+
+
+def _elsewhere(state: State, about: About, begun: About | None) -> str:
+    """What a new state needs besides a name: a start, and a path unless the given one is another already."""
+    start = f", with --from {moment(state.until)}"
+    return start if state.key == about.key else f" and another path{start}" if begun else ""
 
 
 def _other(state: State, about: About, begun: About | None) -> str:

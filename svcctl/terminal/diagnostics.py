@@ -148,6 +148,13 @@ class Diagnostics:
         elif not self.quiet:
             self._print(f"svcctl: {visible(text)}")
 
+    def warning(self, text: str) -> None:
+        """Print a note about data that is left out, which --quiet does not silence: scripts would lose it unseen."""
+        if self.quiet:
+            self._print(f"svcctl: {visible(text)}")
+        else:
+            self.note(text)
+
     def done(self, text: str) -> None:
         """Tell the person at the terminal what a command did; pipes, logs and --quiet do without."""
         if self.is_terminal and not self.structured:

@@ -34,5 +34,5 @@ def test_known_names_are_listed_by_likeness() -> None:
 def test_of_many_names_the_nearest_and_the_first_are_told() -> None:
     names = [f"logs.t{at:02}" for at in range(26)]
     assert among("web", names, "tables") == f"tables are {', '.join(names[:20])} and 6 more"
-    assert among("logs.t2", names[:3], "tables") == "did you mean 'logs.t02'?; tables are logs.t00, logs.t01, logs.t02"
+    assert among("logs.t2", names[:3], "tables") == "did you mean 'logs.t02'? tables are logs.t00, logs.t01, logs.t02"
     assert among("web", [], "tables") is None

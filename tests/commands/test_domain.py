@@ -86,9 +86,18 @@ def test_paths_that_differ_come_from_the_profile(reseller: Any) -> None:
 REFUSALS = [
     (("show", "nemo"), 4, "svcctl: error: no domain nemo@demo (code 106)\n"),
     (("show", "acmee"), 4, "svcctl: error: no domain acmee@demo (code 106)\nhint: did you mean 'acme'?\n"),
-    (("enable", "acme"), 5, "svcctl: error: domain acme@demo is already enabled (code 117)\n"),
+    (
+        ("enable", "acme"),
+        5,
+        "svcctl: error: domain acme@demo is already enabled (code 117)\nhint: --if-needed allows that\n",
+    ),
     (("enable", "waiting"), 5, "svcctl: error: domain waiting@demo is pending and cannot be enabled (code 118)\n"),
-    (("create", "acme", "--plan", "basic"), 5, "svcctl: error: domain acme@demo already exists (code 122)\n"),
+    (
+        ("create", "acme", "--plan", "basic"),
+        5,
+        "svcctl: error: domain acme@demo already exists (code 122)\n"
+        "hint: --if-needed allows that, if the domain has the same plan\n",
+    ),
     (
         ("create", "b", "--plan", "x"),
         1,

@@ -657,6 +657,18 @@ def test_a_state_says_what_differs_from_its_export(moved: Moved, changed: tuple[
     )
 
 
+def test_a_state_with_another_path_says_where_one_of_another_name_starts(moved: Moved) -> None:
+    moved.now = START + 3 * 3600
+    assert hourly(moved)[0] == 0
+    target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
+    assert moved("export", QUERY, "--state", "timed", "-o", f"{moved.shell.home}/new/{{start:%FT%H}}.csv") == (
+        2,
+        f"svcctl: error: the state belongs to an export with another target ({target})\n"
+        "hint: give the same export, which 'svcctl export status timed' shows, or another name to "
+        "--state, with --from 2024-01-31T02:00:00Z\n",
+    )
+
+
 def test_status_shows_the_options_that_a_run_of_a_state_has_to_repeat(moved: Moved) -> None:
     moved.now = START + 3 * 3600
     given = ("--time-zone", "Europe/Madrid", "--date-format", "iso", "--limit-per-window", "500")

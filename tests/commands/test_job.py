@@ -87,6 +87,7 @@ def test_several_jobs_are_all_tried_and_the_worst_code_is_the_commands(jobs: She
         f"svcctl: error: no job {NOWHERE} (code 100, cid)",
         "hint: list the jobs with 'svcctl job list'",
         f"svcctl: error: job {stopped} is STOPPED: only a running job can be stopped (code 108, cid)",
+        "hint: --if-needed allows that",
         "",
     ]
 

@@ -292,7 +292,7 @@ def test_usage_errors_say_what_and_what_to_do(service: Shell, arguments: list[st
     [
         (
             "from sampel",
-            "svcctl: error: line 1, column 6: no table 'sampel' (did you mean 'sample'?; TABLES) (CODE)\n"
+            "svcctl: error: line 1, column 6: no table 'sampel' (did you mean 'sample'? TABLES) (CODE)\n"
             "  from sampel\n"
             "       ^\n",
         ),

@@ -43,7 +43,7 @@ def test_the_tables_of_the_local_service_and_the_columns_of_one(own: Own) -> Non
     near = own("tables", "shop.order")
     assert (
         near.stderr
-        == "svcctl: error: no table 'shop.order'\nhint: did you mean 'shop.orders'?; tables are shop.orders\n"
+        == "svcctl: error: no table 'shop.order'\nhint: did you mean 'shop.orders'? tables are shop.orders\n"
     )
 
 

@@ -84,7 +84,7 @@ def export(
     max_time: MaxTimeOpt = None,
     dry_run: DryRunOpt = False,
 ) -> None:
-    """A run that fails leaves no file under its final name; the same command again fetches only what is missing.
+    """A run that fails leaves no incomplete file under its final name; run again, it fetches only what is missing.
     'svcctl help export' explains it and has recipes for cron, systemd and Kubernetes.
 
     \b

@@ -54,7 +54,7 @@ def stop(ctx: typer.Context) -> None:
     svc: Context = ctx.obj
     if not local_service.stop(svc.files):
         svc.diagnostics.note("the local service is not running")
-    elif svc.diagnostics.is_terminal:
+    else:
         svc.diagnostics.note("the local service has stopped; its jobs continue when it is started again")
 
 

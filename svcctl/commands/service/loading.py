@@ -25,7 +25,7 @@ from svcctl.service.events.readers import FILE_KINDS
 from svcctl.terminal.records import counted, second
 
 if TYPE_CHECKING:
-    from svcctl.api.own_service import Extent, Loaded, Wishes
+    from svcctl.api.own_service import Extent, Loaded, Reader, Wishes
 
 FilesArg = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="Files to load; - reads standard input."), Completes(FILES)
@@ -170,14 +170,17 @@ def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
     for name in loaded.empty:
         note(f"{name} has no events")
     if loaded.before and replace:
-        note(f"replaced the {counted(loaded.before, 'event')} of {loaded.table}")
+        read = f", {_readers(loaded.jobs)}: jobs on it stop with an error" if loaded.jobs else ""
+        note(f"replaced the {counted(loaded.before, 'event')} of {loaded.table}{read}")
     note(f"loaded {counted(loaded.rows, 'event')} into {loaded.table}, {_range(loaded.oldest, loaded.newest)}")
     if loaded.oldest < OLD:
         note("there are events before 1990; if they are younger, name another --time-field, or give --time-format")
     if loaded.before and not replace:
         note(f"{loaded.table} already held {counted(loaded.before, 'event')}; --replace would have replaced them")
     if loaded.skipped:
-        note(f"skipped {counted(loaded.skipped, 'line')} that could not be read; the first: {loaded.first_skipped}")
+        svc.diagnostics.warning(
+            f"skipped {counted(loaded.skipped, 'line')} that could not be read; the first: {loaded.first_skipped}"
+        )
     for line in loaded.notes:
         note(line)
     if svc.diagnostics.is_terminal:
@@ -226,10 +229,14 @@ def _described(table: Extent) -> str:
     if table.oldest is not None:
         facts.append(_range(table.oldest, table.newest))
     if table.jobs:
-        facts.append(f"read by {_named('job', [job.friendly_name for job in table.jobs])}")
+        facts.append(_readers(table.jobs))
     if table.queries:
         facts.append(f"in {_named('saved query', table.queries)}")
     return f"{table.name}: {', '.join(facts)}"
+
+
+def _readers(jobs: Sequence[Reader]) -> str:
+    return f"read by {_named('job', [job.friendly_name for job in jobs])}"
 
 
 def _range(oldest: int | None, newest: int | None) -> str:

@@ -276,14 +276,16 @@ class _Rows:
             self.notes["order"] = _day_first(file, time, orders[EITHER])
         if self._made:
             self._note_types(file, time, skipped)
-        if file.given.rest:
-            self.notes.setdefault("rest", _left_out(file.given))
-        if file.given.zone and self._wishes.zone is None:
-            self.notes.setdefault(
-                "zone", f"the zone {file.given.zone}, which names several, was not read; give --time-zone"
-            )
+        self._note_unread(file.given)
         if NOT_UTF8 in (skipped.first or ""):
             self.notes["text"] = _CONVERT
+
+    def _note_unread(self, given: GivenFile) -> None:
+        """Note what nobody reads of the lines of a file."""
+        if given.rest:
+            self.notes.setdefault("rest", _left_out(given))
+        if given.zone and self._wishes.zone is None:
+            self.notes.setdefault("zone", f"the zone {given.zone}, which names several, was not read; give --time-zone")
 
     def _note_types(self, file: EventFile, time: str, skipped: Skipped) -> None:
         """Note the columns that a few values make text, which are missing from sums, and numbers that do not fit."""

@@ -108,7 +108,10 @@ async def _load(request: Request) -> Response:
 
     def work() -> dict[str, Any]:
         loaded = load(service.engine, sources, table, wishes, go_on, load_id=load_id)
-        return {"table": table, "alreadyLoaded": load_id} if loaded is None else asdict(loaded)
+        if loaded is None:
+            return {"table": table, "alreadyLoaded": load_id}
+        ended = {"jobs": _readers(service.store, table)["jobs"]} if wishes.replace and loaded.before else {}
+        return asdict(loaded) | ended
 
     result = service.run(work)
     if attempt is not None:

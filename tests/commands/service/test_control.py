@@ -18,6 +18,7 @@ from support.shells import OWN_FILE, Shell
 from svcctl import local_service
 
 STARTING = "svcctl: starting the local service (stop it with 'svcctl service stop')\n"
+STOPPED = "svcctl: the local service has stopped; its jobs continue when it is started again\n"
 
 
 def pid(shell: Shell) -> int:
@@ -55,7 +56,7 @@ def test_a_service_is_started_found_and_stopped(shell: Shell) -> None:
     assert (restarted.returncode, restarted.stderr) == (0, STARTING)
     assert started != pid(shell) == int(settings(shell)["pid"])
     stopped = shell("service", "stop")
-    assert (stopped.returncode, stopped.stdout, stopped.stderr) == (0, "", "")
+    assert (stopped.returncode, stopped.stdout, stopped.stderr) == (0, "", STOPPED)
     assert shell("service", "status").returncode == 4
     stopped = shell("service", "stop")
     assert (stopped.returncode, stopped.stderr) == (0, "svcctl: the local service is not running\n")
@@ -202,7 +203,7 @@ def test_a_service_in_the_foreground_says_what_it_does_and_is_stopped_like_any_o
     assert re.fullmatch(r"[-\d]+ [:,\d]+ INFO making demo events \(once\)\n", said[0])
     assert re.fullmatch(r"[-\d]+ [:,\d]+ INFO listening on \[::1\]:\d+\n", said[1])
     stopped = shell("service", "stop")
-    assert (stopped.returncode, stopped.stdout, stopped.stderr) == (0, "", "")
+    assert (stopped.returncode, stopped.stdout, stopped.stderr) == (0, "", STOPPED)
     assert process.wait(20) == 0
 
 

@@ -98,15 +98,15 @@ def test_several_files_are_loaded_together_or_not_at_all(own: Own) -> None:
     assert rows(own, "from t select n, new") == ["1.0\t", "2.0\t", "2.5\tx"]
     bad = own.file("bad.csv", "time,n\n2024-01-31,1\n2024-01-31,y\nsoon,2\n")
     partly = loaded(own, one, bad)
-    assert partly.stderr.splitlines()[-1] == (
-        "svcctl: skipped 2 lines that could not be read; the first: bad.csv, line 3: n 'y' is not float8"
-    )
+    skipped = "svcctl: skipped 2 lines that could not be read; the first: bad.csv, line 3: n 'y' is not float8"
+    assert partly.stderr.splitlines()[-1] == skipped
+    assert own("-q", "service", "load", one, bad, "--table", "t").stderr == f"{skipped}\n"
     refused = loaded(own, one, own.file("worse.csv", "time,n\nsoon,2\n"))
     assert (refused.code, refused.stderr.split(" (code")[0]) == (
         1,
         "svcctl: error: worse.csv could not be read: line 2: time 'soon' is not a time",
     )
-    assert len(rows(own, "from t")) == 6
+    assert len(rows(own, "from t")) == 9
 
 
 def test_a_strict_load_of_files_with_a_line_that_cannot_be_read_loads_nothing(own: Own) -> None:
@@ -421,11 +421,14 @@ def shown(own: Own, job: str, until: Callable[[dict[str, Any]], bool]) -> dict[s
 def test_a_job_goes_on_after_a_load_and_stops_with_the_reason_when_its_table_is_replaced(own: Own) -> None:
     file = own.file("a.csv", CSV)
     loaded(own, file)
-    job = own(*JOB, "-f", "csv").stdout.splitlines()[1].partition(",")[0]
+    job = own(*JOB, "--dest-param", "friendlyName=night", "-f", "csv").stdout.splitlines()[1].partition(",")[0]
     shown(own, job, lambda job: job["eventsSent"] == 2)
     loaded(own, file)
     shown(own, job, lambda job: job["eventsSent"] == 4)
-    loaded(own, file, file, "--replace")
+    assert loaded(own, file, file, "--replace").stderr == (
+        "svcctl: replaced the 4 events of t, read by 1 job (night): jobs on it stop with an error\n"
+        f"svcctl: loaded 2 events into t, {RANGE}\n"
+    )
     stopped = shown(own, job, lambda job: job["status"] == "STOPPED")
     assert (stopped["error"], stopped["eventsSent"]) == ([GONE], 4)
     own("job", "start", job)

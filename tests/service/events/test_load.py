@@ -211,7 +211,7 @@ def test_the_digits_of_a_number_tell_its_unit(engine: DuckDBEngine, tmp_path: Pa
         "1795154406718": datetime(2026, 11, 20, 6, 0, 6, 718_000),
         "1795154406718001": datetime(2026, 11, 20, 6, 0, 6, 718_000),
         "1795154406718001000": datetime(2026, 11, 20, 6, 0, 6, 718_000),
-        "-1700000000000000": datetime(1916, 2, 18, 1, 46, 40),
+        "1700000000000000": datetime(2023, 11, 14, 22, 13, 20),
     }
     # beside another column, as text, and as JSON
     csv = "".join(f"{number},{number}\n" for number in numbers)

@@ -175,7 +175,7 @@ def test_the_columns_that_a_text_names_are_those_of_the_answer(clauses: str, com
 
 
 ERRORS = {
-    "from web.dta": "line 1, column 6: no table 'web.dta' (did you mean 'web.data'?; tables are web.data)",
+    "from web.dta": "line 1, column 6: no table 'web.dta' (did you mean 'web.data'? tables are web.data)",
     "from web.data select usr": "line 1, column 22: no column 'usr' (did you mean 'user'?)",
     "from web.data select user select ok": "line 1, column 34: no column 'ok' (an earlier select left it out)",
     "from web.data group select percentle(bytes, 95)": "line 1, column 28: no function 'percentle'"

@@ -302,7 +302,7 @@ class EventFile:
         """Why a row cannot be used, and the column with a type that would hold its value, if that is why."""
         fields = {name: self._as(name, given, time, types, spec) for name, given in self._fields.items()}
         values = [f"({given.raw})::VARCHAR, {given.is_bad}" for given in fields.values()]
-        values.append(f"{as_time(self._fields[time], self._source.zone, spec)} < {FIRST}")
+        values.append(f"{self._when(self._fields[time], spec)} < {FIRST}")
         where = f"WHERE {quote(LINE)} = {line}" if self._numbered else f"OFFSET {index}"
         found = self._source.row(f"SELECT {', '.join(values)} FROM ({self._select}) {where} LIMIT 1")
         kind = self._source.given.kind
@@ -335,17 +335,19 @@ class EventFile:
 
     def _as(self, name: str, given: Field, time: str, types: Mapping[str, Type], spec: str | None) -> Field:
         """A column as it is stored: the time as a time, the others by their types."""
-        zone = self._source.zone
-        if name == time and self.clock is not None:
+        if name == time:
+            when = self._when(given, spec)
+            return Field(given.raw, f"CASE WHEN {when} >= {FIRST} THEN {when} END", Type.TIMESTAMP)
+        return converted(given, types.get(name, given.type), self._source.zone)
+
+    def _when(self, given: Field, spec: str | None) -> str:
+        """The time of a row, which may be before the first that is stored."""
+        if self.clock is not None:
             day = given.stored if given.type is Type.STR else f"{given.raw}::VARCHAR"
             clock = f"coalesce(TRY_CAST({self._fields[self.clock].stored} AS TIME), TIME '00:00')"
             text = f"({day} || ' ' || strftime(DATE '1970-01-01' + {clock}, '%H:%M:%S.%f'))"
-            both = as_time(Field(text, text, Type.STR), zone, spec and f"{spec} %H:%M:%S.%f")
-            return Field(given.raw, both, Type.TIMESTAMP)
-        if name == time:
-            when = as_time(given, zone, spec)
-            return Field(given.raw, f"CASE WHEN {when} >= {FIRST} THEN {when} END", Type.TIMESTAMP)
-        return converted(given, types.get(name, given.type), zone)
+            return as_time(Field(text, text, Type.STR), self._source.zone, spec and f"{spec} %H:%M:%S.%f")
+        return as_time(given, self._source.zone, spec)
 
 
 _A = {

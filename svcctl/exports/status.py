@@ -102,6 +102,15 @@ class Found:
         there = self._pattern.paths_like("" if self.state is None else self.state.directory)
         return [path for path in there if posixpath.normpath(path) not in known]
 
+    def overlapping(self) -> list[Window]:
+        """The ranges that more than one file of a pattern has: their events are there more than once."""
+        found, reached = [], 0
+        for start, end in sorted((entry.start, entry.end) for entry in self.manifest.merged):
+            if start < reached:
+                found.append(Window(start, min(reached, end)))
+            reached = max(reached, end)
+        return found
+
     def is_past(self, window: Window) -> bool:
         """Whether the state has moved past this window, so that its next run does not fetch it again."""
         return self.state is not None and window.start < self.state.until

@@ -728,6 +728,20 @@ def test_a_state_whose_files_are_all_gone_says_how_to_fetch_them_again(moved: Mo
     assert moved("export", "verify", "timed") == (0, "svcctl: 3 files, 998 bytes: all as they were exported\n")
 
 
+def test_files_of_runs_that_overlap_are_told(moved: Moved) -> None:
+    moved.now = START + 5 * 3600
+    target = f"{moved.shell.home}/{{from:%FT%H}}.csv"
+    for start, end in ((0, 2), (1, 3), (4, 5)):
+        given = ("--from", f"2024-01-31T0{start}:00:00Z", "--to", f"2024-01-31T0{end}:00:00Z", "-o", target)
+        assert moved("export", QUERY, *given)[0] == 0
+    told = (
+        "svcctl: files overlap, so these events are there more than once: "
+        "2024-01-31T01:00:00Z to 2024-01-31T02:00:00Z\n"
+    )
+    assert moved("export", "status", target) == (0, told)
+    assert moved("export", "verify", target) == (0, f"{told}svcctl: 3 files, 1646 bytes: all as they were exported\n")
+
+
 def test_files_whose_manifest_was_lost_are_not_forgotten(moved: Moved) -> None:
     moved.now = START + 3 * 3600
     assert hourly(moved)[0] == 0

@@ -53,7 +53,7 @@ def status(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt =
     svc.output.records(STATUS, _rows(found, *holdings), svc.format(format, lists=True))
     if found.state is not None:
         _tell_due(svc, found.state.until, found.manifest.about)
-    _tell_strangers(svc, found)
+    _tell_doubtful(svc, found)
     if holdings[1] or found.forgotten():
         lost = "files were removed or changed" if holdings[1] else "the manifest does not have all earlier files"
         svc.diagnostics.note(f"{lost}: svcctl export verify {shlex.quote(name)}")
@@ -120,7 +120,7 @@ def verify(ctx: typer.Context, name: NameArg) -> None:
     for text, window in damage(found):
         svc.diagnostics.report(IncompleteResult(text))
         lost.append(window)
-    _tell_strangers(svc, found)
+    _tell_doubtful(svc, found)
     if lost:
         past = [window for window in lost if found.is_past(window)]
         if not past:
@@ -137,7 +137,11 @@ def verify(ctx: typer.Context, name: NameArg) -> None:
     svc.diagnostics.note(f"{counted}, {sum(entry.bytes for entry in files)} bytes: all as they were exported")
 
 
-def _tell_strangers(svc: Context, found: Found) -> None:
+def _tell_doubtful(svc: Context, found: Found) -> None:
+    if overlapping := found.overlapping():
+        more = f" and {len(overlapping) - 1} more" if len(overlapping) > 1 else ""
+        first = f"{moment(overlapping[0].start)} to {moment(overlapping[0].end)}"
+        svc.diagnostics.note(f"files overlap, so these events are there more than once: {first}{more}")
     if strangers := found.strangers():
         are = "is" if len(strangers) == 1 else "are"
         svc.diagnostics.note(

@@ -205,13 +205,14 @@ class DuckDBEngine(Reading):
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Sequence[str]]]:
         """A connection for a plan, and the plan's SELECT. Leaving the block stops what runs on it.
 
-        All of it runs in one transaction, since a table may get more rows or be trimmed at any moment: marks are
-        positions in the table as it was when it had all of its rows.
+        What takes several statements runs in one transaction, since a table may get more rows or be trimmed at any
+        moment: marks are positions in the table as it was when it had all of its rows.
         """
         cursor = self._open_cursor()
         try:
             with explained():
-                cursor.execute("BEGIN TRANSACTION")
+                if since is not None or until is not None or self._in_windows(plan):
+                    cursor.execute("BEGIN TRANSACTION")
                 first, last = positions.rows(cursor, plan.table, (since, until))
                 selects = self._selects(cursor, plan, first, last)
             yield cursor, selects
@@ -257,10 +258,14 @@ class DuckDBEngine(Reading):
             for limit in select.find_all(exp.Limit):
                 # DuckDB 2.0 fails on a literal limit after a sort of rows between two rowids
                 limit.set("expression", exp.Subquery(this=exp.Select(expressions=[limit.expression])))
-        if table.ordered or not plan.by_event:
+        if not self._in_windows(plan):
             return [write(select, self.dialect)]
         events = self._between(cursor, plan) if since is None or until is None else until - since
         return list(windowed(cursor, select, within, events))
+
+    def _in_windows(self, plan: Plan) -> bool:
+        """Whether a plan sorts events, and may do so a part after the other."""
+        return plan.by_event and not self.table(plan.table).ordered
 
     def _between(self, cursor: duckdb.DuckDBPyConnection, plan: Plan) -> int:
         """How many events lie between the dates of a plan."""

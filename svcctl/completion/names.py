@@ -66,10 +66,14 @@ def _profiles(svc: Context, of: str) -> Pairs:
 
 
 def _jobs(svc: Context, of: str) -> Pairs:
-    """The IDs of jobs, then their own names, which commands take too."""
+    """The IDs of jobs, then their own names, which commands take too unless several jobs have one."""
     jobs = svc.connect().jobs()
     ids = [(job.id, " ".join(filter(None, (job.status, job.friendly_name or job.type)))) for job in jobs]
-    return ids + [(str(job.friendly_name), f"{job.status} {job.id}") for job in jobs if job.friendly_name]
+    named: dict[str, str] = {}
+    for job in jobs:
+        if name := job.friendly_name:
+            named[name] = "several jobs, give the ID of one" if name in named else f"{job.status} {job.id}"
+    return [*ids, *named.items()]
 
 
 def _tables(svc: Context, of: str) -> Pairs:

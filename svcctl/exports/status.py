@@ -164,6 +164,8 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
         raise _emptied(name, state)
     if manifest is None and (one := _one_file(target, states)) is not None:
         return one
+    if manifest is None and (state_named := name.rstrip("/")) != name and state_named in states.names():
+        return find(state_named, states, environment)  # a shell completes to a folder of the same name
     if manifest is None:
         known = ", ".join(states.names())
         raise NotFound(

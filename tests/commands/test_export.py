@@ -436,6 +436,7 @@ def test_the_state_moves_to_the_first_gap(moved: Moved, proxied: tuple[Shell, Fa
     states = States(moved.shell.home / "states")
     assert states.need("timed").until == START + 2 * 3600
     assert moved.shell("export", "status", "timed").stdout.splitlines()[-1] == "next run from,2024-01-31T02:00:00Z"
+    assert moved.shell("export", "status", "timed/").stdout == moved.shell("export", "status", "timed").stdout
     asked = proxied[1].asked.total()
     proxied[1].choose = lambda body: None
     assert hourly(moved)[0] == 0

@@ -244,7 +244,7 @@ def test_a_job_whose_range_ends_in_the_future_says_so(jobs: Shell) -> None:
     )
 
 
-def test_a_second_job_of_a_name_is_noted_on_a_terminal(jobs: Shell) -> None:
+def test_a_second_job_of_a_name_is_noted(jobs: Shell) -> None:
     named = ["--follow", "--dest-param", "friendlyName=twin"]
     first = launch(jobs, *named)
     code, shown = on_terminal(
@@ -252,6 +252,11 @@ def test_a_second_job_of_a_name_is_noted_on_a_terminal(jobs: Shell) -> None:
     )
     told = f"svcctl: another job is named 'twin': {first[:8]} RUNNING; commands need the ID"
     assert (code, shown.splitlines()[-1]) == (0, told)
+    done = jobs("query", "from sample", "--from", "2024-01-31", "--dest", "donothing", *named)
+    assert (done.returncode, re.sub(r"[0-9a-f]{8} ", "ID ", done.stderr)) == (
+        0,
+        "svcctl: 2 other jobs are named 'twin': ID RUNNING, ID RUNNING; commands need the ID\n",
+    )
 
 
 def test_what_looks_like_a_mistake_is_noted_and_sent(jobs: Shell) -> None:

@@ -97,6 +97,15 @@ def test_jobs_come_with_their_state_and_friendly_name_and_nothing_that_a_shell_c
     )
 
 
+def test_a_name_that_several_jobs_have_comes_once_and_is_none_of_the_running_ones(shell: Shell, jobs: Jobs) -> None:
+    both = [{"id": f"{n}f2a0000-0000-4000-8000-000000000001", "status": "RUNNING", "friendlyName": "k"} for n in (1, 2)]
+    jobs.answer = 200, json.dumps({"status": 0, "object": both}).encode()
+    jobs.free.set()
+    ids = "".join(f"{job['id']}\tRUNNING k\n" for job in both)
+    assert answered(asking(shell, jobs), "jobs") == f"{ids}k\tseveral jobs, give the ID of one\n"
+    assert asking(shell, jobs)("complete", "running").stdout == ids
+
+
 def test_one_answer_serves_all_kinds_of_jobs_for_a_while(shell: Shell, jobs: Jobs) -> None:
     jobs.free.set()
     run = asking(shell, jobs)

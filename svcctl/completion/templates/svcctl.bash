@@ -112,7 +112,10 @@ _svcctl() {
         done < <(command svcctl "${asked[@]}" complete "$kind" ${argument:+"$argument"} 2>/dev/null </dev/null)
         ;;
     esac
-    if [[ $kind == exports ]]; then # the names of states, then files, but no folders of manifests
+    for word in "${words[@]}"; do
+        [[ $kind == exports && -n $cur && $word == "$cur"* ]] && kind=
+    done
+    if [[ $kind == exports ]]; then # no state begins so: files, too, but no folders of manifests
         compopt -o filenames -o nosort 2>/dev/null
         while IFS= read -r word; do
             [[ ${word##*/} == .*.export ]] || words+=("$word")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import posixpath
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 from svcctl.errors import IncompleteResult, NotFound, SvcctlError, UsageError
@@ -16,7 +17,7 @@ from svcctl.exports.manifest import Entry, Manifest, stored
 from svcctl.exports.moments import moment
 from svcctl.exports.plan import KEPT
 from svcctl.exports.state import State, States, directory_of
-from svcctl.exports.windows import Target, Window
+from svcctl.exports.windows import Target, Window, cut
 from svcctl.storage import Storage
 from svcctl.storage.local import Local
 from svcctl.storage.targets import open_target
@@ -35,15 +36,15 @@ class Found:
 
     @property
     def per_window(self) -> bool:
-        return self._pattern.per_window
+        return self.pattern.per_window
 
     @property
     def per_run(self) -> bool:
         """Whether names depend on the run that writes them."""
-        return self._pattern.per_run
+        return self.pattern.per_run
 
     @property
-    def _pattern(self) -> Target:
+    def pattern(self) -> Target:
         return Target(self.target, self.manifest.about.zone)
 
     def named_by(self, entry: Entry) -> Window:
@@ -54,7 +55,7 @@ class Found:
             return entry.window
         starts = {window.start for window in self.manifest.entries if window.start <= entry.start}
         for start in sorted(starts, reverse=True):
-            name = self._pattern.path(Window(start, entry.end), entry.window).removeprefix(self._pattern.folder)
+            name = self.pattern.path(Window(start, entry.end), entry.window).removeprefix(self.pattern.folder)
             if f"/{entry.path}".endswith(f"/{name}"):  # its directory may be spelled in another way
                 return Window(start, entry.end)
         return entry.window
@@ -96,10 +97,10 @@ class Found:
         Those of a manifest that has grown long may be older than what it describes.
         """
         described = self.files()
-        if "://" in self.target or self.named is not None or self._pattern.is_one_file or len(described) >= KEPT:
+        if "://" in self.target or self.named is not None or self.pattern.is_one_file or len(described) >= KEPT:
             return []
         known = {posixpath.normpath(entry.path) for entry in described}
-        there = self._pattern.paths_like("" if self.state is None else self.state.directory)
+        there = self.pattern.paths_like("" if self.state is None else self.state.directory)
         return [path for path in there if posixpath.normpath(path) not in known]
 
     def overlapping(self) -> list[Window]:
@@ -186,14 +187,45 @@ def _emptied(name: str, state: State) -> SvcctlError:
         return NotFound(f"{writes}, where nothing is exported yet", hint="run the export again")
     return IncompleteResult(
         f"{writes}, where all files are gone, or the folder that describes them: {folder_of(Target(state.target))}",
-        hint=refetched(state.since, state.until),
+        hint=_all_refetched(Target(state.target), state),
     )
 
 
-def refetched(start: int | None, end: int) -> str:
-    """What fetches a range again whose files are not known any more."""
-    given = "the start of what was there" if start is None else moment(start)
-    return f"the same command with --from {given} --to {moment(end)} --force and without --state fetches them again"
+def _all_refetched(pattern: Target, state: State) -> str:
+    """What fetches all that a state has exported again."""
+    if state.since is None:  # as in states of earlier versions
+        start = f"--from the start of what was there --to {moment(state.until)}"
+        return f"the same command with {start} --force and without --state fetches them again"
+    files = [] if "://" in state.target else pattern.paths_like(state.directory)
+    return refetched([Window(state.since, state.until)], pattern, state.window, files)
+
+
+def refetched(ranges: Sequence[Window], pattern: Target, length: int, files: Collection[str]) -> str:
+    """What fetches ranges again whose files are not known any more, cut in windows of a length; `files` are there.
+
+    Where names depend on the run, one run over a range would write one file of all, beside those that are there. So
+    each file is fetched by itself, or where the names do not tell all runs, the files have to go first.
+    """
+    runs, first = [Window(ranges[0].start, ranges[-1].end)], ""
+    if pattern.per_run:
+        windows = [one for each in ranges for one in cut(each.start, each.end, length, pattern.zone)]
+        names = {pattern.path(one): one.start for one in windows}
+        if names.keys() >= {*files} >= {pattern.path(each) for each in ranges}:
+            edges = sorted(names[file] for file in files)
+            runs = [
+                Window(*ends)
+                for each in ranges
+                for ends in pairwise([*(edge for edge in edges if each.start <= edge < each.end), each.end])
+            ]
+        else:
+            first = "move the files of this range to another folder; then "
+    given = ", then with ".join(f"{asked_for(run)} --force" for run in runs)
+    return f"{first}the same command with {given} and without --state fetches them again"
+
+
+def asked_for(window: Window) -> str:
+    """The options that ask for a range."""
+    return f"--from {moment(window.start)} --to {moment(window.end)}"
 
 
 def _one_file(path: str, states: States) -> Found | None:

@@ -736,7 +736,7 @@ def test_files_of_runs_that_overlap_are_told(moved: Moved) -> None:
         given = ("--from", f"2024-01-31T0{start}:00:00Z", "--to", f"2024-01-31T0{end}:00:00Z", "-o", target)
         assert moved("export", QUERY, *given)[0] == 0
     told = (
-        "svcctl: files overlap, so these events are there more than once: "
+        "svcctl: files overlap, so these events are there, and counted, more than once: "
         "2024-01-31T01:00:00Z to 2024-01-31T02:00:00Z\n"
     )
     assert moved("export", "status", target) == (0, told)
@@ -777,6 +777,36 @@ def test_files_whose_manifest_was_lost_are_not_forgotten(moved: Moved) -> None:
     given = ("--from", "2024-01-31T00:00:00Z", "--to", "2024-01-31T02:00:00Z")
     assert moved("export", QUERY, *given, "--force", "-o", target)[0] == 0
     assert moved("export", "verify", "timed") == (0, "svcctl: 4 files, 1334 bytes: all as they were exported\n")
+
+
+def test_files_of_runs_whose_manifest_was_lost_come_back_as_they_were(moved: Moved) -> None:
+    target = f"{moved.shell.home}/{{from:%FT%H}}.csv"
+    moved.now = START + 3 * 3600
+    for _ in range(2):
+        assert moved("export", QUERY, "--from", "2024-01-31", "--state", "runs", "-o", target)[0] == 0
+        moved.now += 2 * 3600
+    before = {file.name: file.read_bytes() for file in moved.shell.home.glob("*.csv")}
+    (folder,) = moved.shell.home.glob(".*.export")
+    shutil.rmtree(folder)
+    span = ("--from", "2024-01-31T00:00:00Z", "--to", "2024-01-31T04:00:00Z")
+    ranges = [(*span[:3], "2024-01-31T02:00:00Z"), ("--from", "2024-01-31T02:00:00Z", *span[2:])]
+    again = "and without --state fetches them again\n"
+    hint = f"hint: the same command with {' '.join(ranges[0])} --force, then with {' '.join(ranges[1])} --force {again}"
+    gone = moved("export", "verify", "runs")[1]
+    assert gone.splitlines(keepends=True)[1] == hint
+    assert moved("export", QUERY, "--state", "runs", "-o", target)[0] == 0
+    strange = moved.shell.home / "2024-01-30T02.csv"  # no run of the state wrote it
+    strange.touch()
+    assert moved("export", "verify", "runs")[1].splitlines(keepends=True)[-1] == (
+        "hint: move the files of this range to another folder; "
+        f"then the same command with {' '.join(span)} --force {again}"
+    )
+    strange.unlink()
+    assert moved("export", "verify", "runs")[1].splitlines(keepends=True)[-1] == hint
+    for given in ranges:
+        assert moved("export", QUERY, *given, "--force", "-o", target)[0] == 0
+    assert moved("export", "verify", "runs") == (0, "svcctl: 3 files, 1970 bytes: all as they were exported\n")
+    assert before.items() <= {file.name: file.read_bytes() for file in moved.shell.home.glob("*.csv")}.items()
 
 
 def test_states_are_listed_and_removed_and_their_files_stay(moved: Moved) -> None:

@@ -126,7 +126,7 @@ def verify(ctx: typer.Context, name: NameArg) -> None:
         if not past:
             repair = "run the export again: it fetches only what is missing"
         elif forgotten := found.forgotten():  # files of these names may be there
-            repair = refetched(min(one.start for one in past), forgotten[-1].end)
+            repair = refetched(forgotten, found.pattern, found.manifest.about.window, found.strangers())
         elif found.per_run or not found.per_window:  # each file has a range of its own
             repair = _repair(dict.fromkeys(past))
         else:
@@ -141,7 +141,7 @@ def _tell_doubtful(svc: Context, found: Found) -> None:
     if overlapping := found.overlapping():
         more = f" and {len(overlapping) - 1} more" if len(overlapping) > 1 else ""
         first = f"{moment(overlapping[0].start)} to {moment(overlapping[0].end)}"
-        svc.diagnostics.note(f"files overlap, so these events are there more than once: {first}{more}")
+        svc.diagnostics.note(f"files overlap, so these events are there, and counted, more than once: {first}{more}")
     if strangers := found.strangers():
         are = "is" if len(strangers) == 1 else "are"
         svc.diagnostics.note(
@@ -152,7 +152,9 @@ def _tell_doubtful(svc: Context, found: Found) -> None:
 
 def _repair(ranges: Iterable[Window]) -> str:
     """What fetches ranges again that a state has moved past, a command each; it fetches nothing else."""
-    given = ", then with ".join(f"--from {moment(one.start)} --to {moment(one.end)}" for one in ranges)
+    from svcctl.exports.status import asked_for
+
+    given = ", then with ".join(map(asked_for, ranges))
     return f"the same command with {given} and without --state fetches only what is missing"
 
 

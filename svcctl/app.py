@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from svcctl import spellings
+from svcctl import mistakes, spellings
 from svcctl.errors import UsageError
 from svcctl.pages import WIDTH
 
@@ -52,6 +52,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta[spellings.WORDS] = tuple(args)
+        mistakes.check_dates(args, self.params)
         with _noted(ctx):
             return super().parse_args(ctx, args)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import Any
 
 import typer
@@ -49,6 +50,11 @@ EXAMPLES = {
     "NAME:VALUE": "'x-note: text'",
 }
 """Values of options, by what the help page says that they take."""
+DATES = ("DATE", "TIME")
+"""What the help page says that options take which take a date."""
+WORDS_OF_A_DATE = 5
+"""As many words as a date has at most: 31 Jan 2024 10:00 UTC."""
+_MAY_BE_IN_A_DATE = re.compile(r"(?!-?-[A-Za-z])\S+")
 MOST = 16
 """Words that a hint lists at most."""
 CONFIRM = ("--yes", "--force")
@@ -94,6 +100,34 @@ def explained(error: typer.TyperException) -> UsageError:
         else:
             hints.insert(0, _missing(parameter, context))
     return UsageError(message, hint="; ".join(hints))
+
+
+def check_dates(words: Sequence[str], options: Iterable[Any]) -> None:
+    """UsageError for a date of several words without quotes, of which all but the first are taken for arguments."""
+    opts = [name for option in options if _metavar(option) in DATES for name in option.opts]
+    names = {spelling for name in opts for spelling in (name, *spellings.OPTIONS.get(name, ()))}
+    for at, word in enumerate(words[: words.index("--")] if "--" in words else words):
+        name, equals, value = word.partition("=")
+        if name in names:
+            following = [*([value] if equals else ()), *words[at + 1 :]]
+            parts = list(takewhile(_MAY_BE_IN_A_DATE.fullmatch, following))[:WORDS_OF_A_DATE]
+            for count in range(len(parts), 1, -1):
+                _refuse_unquoted(name, " ".join(parts[:count]))
+
+
+def _refuse_unquoted(name: str, text: str) -> None:
+    """UsageError where words together are a date, or what is answered with one."""
+    from svcctl.api.typed_dates import FORMS, is_date, parse_moment
+
+    try:
+        parse_moment(text)
+    except UsageError as error:
+        if error.hint != FORMS:
+            raise
+        return
+    one_word = text.replace(" ", "T", 1).replace(" ", "")
+    other = f" or {name} {one_word}" if is_date(one_word) else ""
+    raise UsageError(f"the date {text} is not in quotes", hint=f"write {name} {shlex.quote(text)}{other}")
 
 
 def _missing(parameter: Any, context: Any) -> str:

@@ -74,6 +74,28 @@ SEE = "see 'svcctl query --help'"
             "query x --from 1h --max-time soon",
             "'soon' is not a time limit\nhint: write seconds such as 30, or a length such as 5m",
         ),
+        # Dates of several words without quotes
+        (
+            "query Q --from 2026-11-22 10:00",
+            "the date 2026-11-22 10:00 is not in quotes\n"
+            "hint: write --from '2026-11-22 10:00' or --from 2026-11-22T10:00",
+        ),
+        (
+            "range --from 1h --until=2026-11-22 10:00:00 +02:00",
+            "the date 2026-11-22 10:00:00 +02:00 is not in quotes\n"
+            "hint: write --until '2026-11-22 10:00:00 +02:00' or --until 2026-11-22T10:00:00+02:00",
+        ),
+        (
+            "tables --from 31/01/2024 10:00",
+            "the date 31/01/2024 10:00 is not in quotes\nhint: write --from '31/01/2024 10:00'",
+        ),
+        ("export Q -o x.csv --from 3 days ago", "'3 days ago' is not a valid date\nhint: write 3d"),
+        ("query --from 2026-11-22 25:00 Q", "date '2026-11-22 25:00' does not exist"),
+        ("query --from now - 1h Q", "'now - 1h' is not a valid date\nhint: write now-1h"),
+        (
+            "query Q --from 1h -- x",
+            f"unexpected argument: x\nhint: put the query in single quotes: svcctl query 'from …'; {SEE}",
+        ),
         # Letters
         ("qury", "no such command 'qury'. Did you mean 'query'?\nhint: see 'svcctl --help'"),
         ("job lst", "no such command 'lst'. Did you mean 'list'?\nhint: see 'svcctl job --help'"),

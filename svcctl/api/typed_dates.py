@@ -108,13 +108,13 @@ def parse_moment(text: str) -> Moment:
     """
     text = text.strip()
     if len(text) > _LONGEST:
-        raise UsageError(f"'{text}' is not a valid date", hint=_FORMS)
+        raise UsageError(f"'{text}' is not a valid date", hint=FORMS)
     if operator_of(text, EVERY) is not None:
         return text
     if match := _RUN_TOGETHER.fullmatch(text):
         year, month, day, hour, minute, second, zone = match.groups()
         iso = f"{year}-{month}-{day}" + (f"T{hour}:{minute}:{second or '00'}{zone}" if hour else "")
-        if _is_date(iso):
+        if is_date(iso):
             raise UsageError(f"{text} looks like a date", hint=f"write {iso}")
     if _YEAR.fullmatch(text):
         raise UsageError(f"{text} looks like a year", hint=f"write {text}-01-01, or {text}-01 for the month")
@@ -213,7 +213,8 @@ def _epoch(moment: datetime, text: str) -> int:
         raise UsageError(f"date '{text}' is outside the calendar") from None
 
 
-def _is_date(text: str) -> bool:
+def is_date(text: str) -> bool:
+    """Whether a text that a person typed is a date."""
     try:
         parse_moment(text)
     except UsageError:
@@ -229,7 +230,7 @@ def _in_order(text: str) -> str | None:
     one, _, other, year, time = match.groups()
     for day, month, said in ((one, other, ""), (other, one, "the day comes first; ")):
         iso = f"{year}-{int(month):02}-{int(day):02}{time.replace(' ', 'T')}"
-        if _is_date(iso):
+        if is_date(iso):
             return f"{said}write {iso}"
     return None
 
@@ -239,7 +240,7 @@ def _with_named_month(match: re.Match[str]) -> str | None:
     day, month, other_month, other_day, year, time = match.groups()
     number = _MONTHS.index(month or other_month) + 1
     iso = f"{year}-{number:02}-{int(day or other_day):02}{time.upper().replace(' ', 'T')}"
-    return f"write {iso}" if _is_date(iso) else None
+    return f"write {iso}" if is_date(iso) else None
 
 
 def _in_minutes(text: str) -> str:
@@ -262,7 +263,7 @@ def _hint(text: str) -> str:
     zoned = re.sub(r" (?:UTC|GMT)$", "Z", text)
     for candidate in (close, _AGO.sub(r"\1\2", folded), _in_minutes(folded), f"{text}:00", zoned):
         # an upper-case M may mean months
-        if candidate and candidate != text and "M" not in text and _is_date(candidate):
+        if candidate and candidate != text and "M" not in text and is_date(candidate):
             return f"write {candidate}"
     if match := _LONG.fullmatch(folded):
         days = 365 if match[2][0] == "y" else 30
@@ -279,18 +280,19 @@ def _hint(text: str) -> str:
     if re.fullmatch(rf"(?:(?:today|yesterday|tomorrow),? (?:at )?)?(?:\d:\d\d(?::\d\d)?|{_TIME})", folded):
         time = folded.rpartition(" ")[2]
         dated = f"2024-01-31T{time.zfill(5) if time.count(':') == 1 else time.zfill(8)}"
-        return f"a time needs its day: {dated}, for example" if _is_date(dated) else _FORMS
+        return f"a time needs its day: {dated}, for example" if is_date(dated) else FORMS
     if folded.removeprefix("last ") in _DAYS:
         return "count the days: 3ad is midnight three days ago"
-    return _FORMS
+    return FORMS
 
 
 _LONGEST = 64
 """Characters of a date at most."""
-_FORMS = (
+FORMS = (
     "write 5m, 1h30m, 1d, now, today, yesterday, 31/01/2024 10:00, 2024-01-31T10:00:00Z or epoch seconds; "
     "'svcctl help dates' lists them all"
 )
+"""The hint for a text that is not even nearly a date."""
 
 
 def _nearest_zone(text: str) -> str:

@@ -26,8 +26,8 @@ ALLOWED = {
     "compression": {"extras"},
     "parquet": {"compression", "errors", "extras"},
     "spellings": {"api.suggest"},
-    "app": {"errors", "pages", "spellings"},
-    "mistakes": {"api.suggest", "completion.places", "errors", "spellings"},
+    "app": {"errors", "mistakes", "pages", "spellings"},
+    "mistakes": {"api.suggest", "api.typed_dates", "completion.places", "errors", "spellings"},
     "exports": {
         *("compression", "errors", "files", "home", "api", "storage", "extras", "parquet", "spellings", "threads"),
         "exports",

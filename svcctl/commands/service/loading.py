@@ -94,7 +94,7 @@ def load(
     """Load files of events into a table of the local service
 
     Reads csv, tsv, ndjson, JSON arrays and parquet, plain or compressed with gzip or zstd, access logs (common and
-    combined), syslog (RFC 3164 and 5424), and logs whose lines begin with a date. All files are loaded or none: nothing
+    combined), syslog (RFC 3164 and 5424), and logs whose lines have a date. All files are loaded or none: nothing
     is loaded when one is damaged or cut off. 'svcctl help service' has the details.
 
     \b

@@ -11,7 +11,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -36,21 +36,14 @@ from svcctl.service.engines.duckdb.lines import shown
 from svcctl.service.engines.duckdb.packed import ENDINGS
 from svcctl.service.engines.duckdb.separated import NOT_UTF8
 from svcctl.service.engines.duckdb.text import LINE, SLASHED
-from svcctl.service.events.readers import (
-    DAY_FIRST,
-    FILE_KINDS,
-    FileKind,
-    day_first,
-    known_kind,
-    timed,
-    unread_zone,
-    untimed,
-)
+from svcctl.service.events.readers import FILE_KINDS, FileKind, LogTime, known_kind, log_time, unread_zone
 from svcctl.service.language.printer import name_text
 from svcctl.service.language.types import Column, Type
 
 TIME_NAMES = ("timestamp", "@timestamp", "time", "date", "datetime", "ts", "epoch")
 """Column names that mean the event's time, the likeliest first; `eventdate` comes before all of them."""
+_DESCRIBE = "describe how it is written with --time-format, such as 'dd/MM/yyyy HH:mm:ss'"
+_PUT_TIME = 'put one before each: sed "s/^/$(date -u +%FT%TZ) /" FILE | svcctl service load - -t …'
 _CONVERT = "convert the text to UTF-8: iconv -f latin1 -t utf-8 FILE | svcctl service load - -t …"
 
 
@@ -331,12 +324,14 @@ class _Rows:
             types = f"--types {shlex.quote(skipped.types)}"
             anew = f"load into another table, or replace this one with {types} --replace"
             hint = f"read it as another type, such as with {types}" if self._made else anew
-        elif not (skipped.first or "").endswith(" that begins with a time" if log else " is not a time"):
+        elif not (skipped.first or "").endswith(" is not a line with a time" if log else " is not a time"):
             hint = "nothing was changed"
         elif self._wishes.time_format is not None:
             hint = f"it is not written as in --time-format '{self._wishes.time_format}'"
-        elif log or self._wishes.time_field is not None:
-            hint = "describe how it is written with --time-format, such as 'dd/MM/yyyy HH:mm:ss'"
+        elif log:
+            hint = f"{_DESCRIBE}; if there is none, {_PUT_TIME}"
+        elif self._wishes.time_field is not None:
+            hint = _DESCRIBE
         else:
             hint = "name the field of the time with --time-field, and how it is written with --time-format"
         return UsageError(f"{file.given.name} could not be read: {skipped.first}", hint=hint)
@@ -410,7 +405,7 @@ def _spec(pattern: str | None) -> str | None:
 def _given(source: Source, format: str | None, spec: str | None) -> GivenFile | None:
     """A file with its kind: the one that was named, or else by its ending or its first lines. None if it is empty.
 
-    The lines of a log begin with a time of the format `spec`, if there is one.
+    The lines of a log have a time of the format `spec`, if there is one.
     """
     plain = GivenFile(source.path, source.name, "")
     with named(plain):
@@ -418,13 +413,14 @@ def _given(source: Source, format: str | None, spec: str | None) -> GivenFile | 
     if not found:
         return None
     written = written_as(spec or "")
-    if spec is not None and format is None and re.match(timed(written), found[0]):
+    if spec is not None and format is None and log_time(found[:1], written):
         format = "log"
     kind = _kind(source, format, found)
-    if spec is None and any(map(day_first, found)):
-        written = DAY_FIRST
-    if written and kind.name == "log":
-        return GivenFile(source.path, source.name, kind.name, timed(written), untimed(written), has_format=True)
+    if kind.name == "log":
+        time = log_time(found, written) or (LogTime(written, written) if written else LogTime())
+        if not time.is_usual:
+            return GivenFile(source.path, source.name, kind.name, time.pattern, time.continuation, has_format=True)
+        kind = replace(kind, pattern=time.pattern, continuation=time.continuation)
     matched = [entry for line in found if kind.pattern and (entry := re.match(kind.pattern, line))]
     rests = [rest for entry in matched if (rest := entry.string[entry.end() :].strip())]
     zones = (unread_zone(entry) for entry in matched if kind.name == "log")

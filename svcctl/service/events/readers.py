@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
 Looks = Callable[[str], object]
 
@@ -44,34 +45,88 @@ _ZONE = (
 _UNREAD_ZONE = (
     r"(?:A[CEK]?[DS]T|ART|AWST|BRT|BST|CAT|C[DS]T|EAT|HKT|HST|ICT|IST|JST|KST|MSK|NZ[DS]T|PHT|PKT|SAST|SGT|WAT|WIB)\b"
 )
+_NAMED_DAY = rf"\d\d[/ -]{_MONTH}[/ -]\d{{4}}[: ]"
 _TIME = (
     rf"\d{{4}}[-/]\d{{2}}[-/]\d{{2}}[T ]\d{{2}}:\d{{2}}:\d{{2}}(?:[.,]\d+)?(?:{_ZONE})?"
     rf"|{_DAY} \d\d:\d\d:\d\d(?:\.\d+)? \d{{4}}"
+    rf"|{_NAMED_DAY}\d\d:\d\d:\d\d(?:[.,]\d+)?(?: [+-]\d{{4}})?"
 )
-_BEGINS_TIME = rf"\d{{4}}[-/]\d\d[-/]\d\d[T ]\d\d:|{_DAY} \d\d:"
+_BEGINS_TIME = rf"\d{{4}}[-/]\d\d[-/]\d\d[T ]\d\d:|{_DAY} \d\d:|{_NAMED_DAY}\d\d:"
 
-DAY_FIRST = r"\d{2}/\d{2}/\d{4} \d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?"
-"""A time of the interface at the beginning of a log line; seconds may be missing."""
-
-
-def timed(time: str) -> str:
-    """A line that begins with a time, which may be in brackets: `[` or nothing, the time, `]` or nothing, the rest."""
-    return rf"(?s)^(\[?)({time})(\]?)\s+(.*)$"
-
-
-def untimed(time: str) -> str:
-    """The beginning of a line without a time."""
-    return rf"(?!\[?(?:{time}))"
+_DAY_FIRST = r"\d{2}/\d{2}/\d{4} \d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?"
+"""A time of the interface; seconds may be missing."""
+_WORD = r"""(?:\[[^\]\n{"]*\][^\s{"]*|\[?[^\s\[{"][^\s{"]*)[ \t]+"""
+"""A word before the time of a log line, or a piece in brackets; what has braces or quotes is JSON or csv."""
+_MOST_WORDS = 8
+_FIRST = r"()(\[?)"
+"""What stands before a time at the beginning of a line, as groups: nothing, and `[` or nothing."""
 
 
-def day_first(line: str) -> object:
-    """Whether a log line begins with the day, the month and the year; before AM or PM that may be the month."""
-    return re.match(rf"\[?{DAY_FIRST}\]?\s+(?!\s|[AP]M\b)", line)
+def _behind(words: int) -> str:
+    """What stands before a time in a line: up to so many words and what has no blank behind it; `[`, `ts=` or such.
+
+    What follows a digit and no blank may be the rest of another time: the 00:00 of 10:00:00.
+    """
+    joined = r"""(?:(?:[^\s\[({"=]*[^\s\[({"=\d])?[^\s\[({"=\w])?"""
+    return rf"""((?:{_WORD}){{0,{words}}}?{joined})((?:[@A-Za-z]\w*=)?[\[("]?)"""
+
+
+@dataclass(frozen=True, slots=True)
+class LogTime:
+    """How the time of a log is written, and what stands before it: at the beginning of a line nothing but a bracket."""
+
+    time: str = _TIME
+    begins: str = _BEGINS_TIME
+    before: str = _FIRST
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether it needs no format, and has the year first or the name of the month."""
+        return self.time == _TIME
+
+    @property
+    def pattern(self) -> str:
+        """An entry: what is before the time, `[` or nothing, the time, `]` or nothing, the rest."""
+        return rf"""(?s)^{self.before}({self.time})([\])"]?):?\s+(.*)$"""
+
+    @property
+    def continuation(self) -> str:
+        """The beginning of a line without a time."""
+        return rf"(?!{self.before}(?:{self.begins}))"
+
+
+def log_time(lines: Sequence[str], written: str = "") -> LogTime | None:
+    """The time of a log by its first lines; None if none of them has a time, which is `written` so if that is given.
+
+    It is at the beginning of one of them or, if of none, behind as many words as in the first of them that has one, or
+    fewer: a time farther behind is text.
+    """
+    times = [LogTime(written, written)] if written else [LogTime(), LogTime(_DAY_FIRST, _DAY_FIRST)]
+    for given in times:
+        if any(_entry(given, line) for line in lines):
+            return given
+    for line, given in product(lines, times):
+        if found := _entry(replace(given, before=_behind(_MOST_WORDS)), line):
+            return replace(given, before=_behind(len(re.findall(_WORD, found[1]))))
+    return None
+
+
+def _entry(time: LogTime, line: str) -> re.Match[str] | None:
+    """A line that has a time there; AM or PM behind it would belong to it."""
+    found = re.match(time.pattern, line)
+    return found if found and not re.match(r"[AP]M\b", found[5]) else None
+
+
+def _looks_log(line: str) -> object:
+    """Whether a line has the time of a log: not that of an access log, nor behind a tab, which separates columns."""
+    time = log_time([line])
+    entry = time and _entry(time, line)
+    return entry and "\t" not in entry[1] and not re.match(ACCESS, line)
 
 
 def unread_zone(entry: re.Match[str]) -> str:
     """The abbreviation of a zone that the pattern of a log leaves in the message behind the time, or nothing."""
-    found = re.match(_UNREAD_ZONE, entry[4])
+    found = re.match(_UNREAD_ZONE, entry[5])
     return found[0] if found else ""
 
 
@@ -106,12 +161,10 @@ FILE_KINDS: Mapping[str, FileKind] = {
         FileKind("csv", (".csv",), _holds(",;|")),
         FileKind("tsv", (".tsv", ".tab"), _holds("\t")),
         FileKind("ndjson", (".ndjson", ".jsonl", ".json"), _begins("{")),
-        FileKind("json", (".json", ".ndjson", ".jsonl"), lambda line: line.startswith("[") or line.strip() == "{"),
+        FileKind("json", (".json", ".ndjson", ".jsonl"), _matches(r'\s*(?:\[\s*(?:[\[\]{"]|$)|\{\s*$)')),
         FileKind("parquet", (".parquet", ".pq"), _begins("PAR1")),
         FileKind("access", (), _matches(ACCESS), ACCESS),
-        FileKind(
-            "log", (), lambda line: re.match(timed(_TIME), line) or day_first(line), timed(_TIME), untimed(_BEGINS_TIME)
-        ),
+        FileKind("log", (), _looks_log, LogTime().pattern, LogTime().continuation),
         FileKind("syslog", (), _matches(_LOOKS_SYSLOG), SYSLOG, "[ \\t]"),
     )
 }

@@ -350,8 +350,8 @@ REFUSED: dict[str, tuple[list[str], int, str]] = {
     "a format of times for a log": (
         ["a.log", "--time-format", "HH:mm"],
         1,
-        "a.log could not be read: line 1: '2024-01-31 10:00:00 x' is not a line that begins with a time; it is not "
-        "written as in --time-format 'HH:mm'",
+        "a.log could not be read: line 1: '2024-01-31 10:00:00 x' is not a line with a time; it is not written "
+        "as in --time-format 'HH:mm'",
     ),
     "a date with the month first": (
         ["us.csv"],

@@ -616,7 +616,7 @@ def test_log_lines_that_begin_with_a_time(engine: DuckDBEngine, tmp_path: Path) 
     assert (result.rows, result.skipped, result.first_skipped) == (
         2,
         1,
-        "line 1: 'no time' is not a line that begins with a time",
+        "line 1: 'no time' is not a line with a time",
     )
     assert rows(engine, "dpkg") == [
         (datetime(2026, 1, 2, 9, 11, 13, 250_000), "ünïcode"),
@@ -693,6 +693,41 @@ def test_the_time_of_a_log_line_may_be_that_of_c_and_brackets_may_hold_more(
 
 
 @pytest.mark.parametrize("format", [None, "log"])
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("update-alternatives {}: run with --all", "update-alternatives run with --all"),
+        ("[pid 12] {} up", "[pid 12] up"),
+        ("INFO {},250 up, 2", "INFO up, 2"),
+        ("INFO:root:{} up", "INFO:root:up"),
+        ("[INFO] [{}] up", "[INFO] up"),
+        ("[I {} main] up", "[I main] up"),
+        ("[I {}] up", "[I] up"),
+        ('time="{}" level=info', "level=info"),
+        ("level=info ts={} n=1", "level=info n=1"),
+        ("(12) ({}) up", "(12) up"),
+        ("7:M {named} * up", "7:M * up"),
+        ("{named} up", "up"),
+        ('192.0.2.1 - ada [{access} +0000] "GET /" 1.5', '192.0.2.1 - ada "GET /" 1.5'),
+        ("INFO {interface} up", "INFO up"),
+    ],
+)
+def test_the_time_of_a_log_line_may_have_words_before_it(
+    engine: DuckDBEngine, tmp_path: Path, line: str, message: str, format: str | None
+) -> None:
+    lines = [
+        line.format(at, named=f"{at:%d %b %Y %H:%M:%S.250}", access=f"{at:%d/%b/%Y:%X}", interface=f"{at:%d/%m/%Y %X}")
+        for at in (datetime(2026, 1, 31, 10), datetime(2026, 1, 31, 10, 0, 1))
+    ]
+    more = "\nwhich is no entry of 2026-01-30 10:00:00 and\n  2026-01-30 10:00:00 neither"
+    result = load(
+        engine, written(tmp_path, "app.log", f"{lines[0]}{more}\n{lines[1]}"), "app", format=format, strict=True
+    )
+    assert (result.oldest or 0) // 1000 == at("2026-01-31T10:00:00") // 1000
+    assert [row[1] for row in rows(engine, "app")] == [f"{message}{more}", message]
+
+
+@pytest.mark.parametrize("format", [None, "log"])
 def test_the_time_of_a_log_line_may_begin_with_the_day(
     engine: DuckDBEngine, tmp_path: Path, format: str | None
 ) -> None:
@@ -711,7 +746,7 @@ def test_the_time_of_a_log_line_may_begin_with_the_day(
         "read as day/month",
         "give --time-format 'MM/dd/yyyy HH:mm:ss'; 'dd/MM/yyyy HH:mm:ss' skips such lines",
     )
-    with pytest.raises(UsageError, match=r"is not (clear|a line that begins with a time)"):
+    with pytest.raises(UsageError, match=r"is not (clear|a line with a time)"):
         load(engine, written(tmp_path, "pm.log", "05/11/2026 10:00:00 PM one\n"), "pm", format=format)
 
 
@@ -736,7 +771,7 @@ def test_a_format_tells_the_time_at_the_beginning_of_log_lines(
     ]
     with pytest.raises(UsageError) as caught:
         load(engine, written(tmp_path, "b.log", "2026 x\n"), "app", time_format=time_format, format="log")
-    assert caught.value.message == "b.log could not be read: line 1: '2026 x' is not a line that begins with a time"
+    assert caught.value.message == "b.log could not be read: line 1: '2026 x' is not a line with a time"
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.ndjson"])

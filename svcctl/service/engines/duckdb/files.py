@@ -354,7 +354,7 @@ _A = {
     "ndjson": "a JSON object",
     "json": "a JSON object",
     "access": "a line of an access log",
-    "log": "a line that begins with a time",
+    "log": "a line with a time",
     "syslog": "a line of syslog",
 }
 """What an entry of a format is."""

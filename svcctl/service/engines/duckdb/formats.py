@@ -312,17 +312,27 @@ def _syslog(file: Source, pattern: str) -> str:
 
 
 _C_TIMES = "['%a %b %d %H:%M:%S %Y', '%a %b %d %H:%M:%S.%f %Y']"
+_NAMED_DAY = r"^(\d\d)[/ -](\w{3})[/ -](\d{4})[: ]"
+_NAMED_DAY_TIMES = [f"%d %b %Y %H:%M:%S{fraction}{offset}" for fraction in ("", ".%f") for offset in ("", " %z")]
+"""Times such as 31/Jan/2026:10:00:00 +0100, with blanks between day, month, year and clock."""
 
 
 def _log(file: Source, pattern: str) -> str:
-    """The time, and what follows it; a bracket that is closed behind more than the time belongs to that."""
-    times = (iso_time("entry.time"), f"try_strptime(entry.time, {_C_TIMES})")
+    """The time, and what is before and behind it; a bracket with more than the time in it belongs to that."""
+    named = f"regexp_replace(replace(entry.time, ',', '.'), {literal(_NAMED_DAY)}, '\\1 \\2 \\3 ')"
+    times = (
+        iso_time("entry.time"),
+        f"try_strptime(entry.time, {_C_TIMES})",
+        f"try_strptime({named}, {_NAMED_DAY_TIMES})",
+    )
     read = [*(in_utc(one, file.zone) for one in times), zoned_time("entry.time", file.zone)]
     time = f"coalesce({', '.join(read)})"
-    names = "['opened', 'time', 'closed', 'message']"
+    names = "['before', 'opened', 'time', 'closed', 'message']"
     return f"""
         SELECT {"nullif(entry.time, '')" if file.has_format else time} AS eventdate,
-            CASE WHEN entry.opened <> '' AND entry.closed = '' THEN '[' ELSE '' END || entry.message AS message,
+            CASE WHEN entry.opened = '' AND entry.closed <> '' THEN rtrim(entry.before) || entry.closed || ' '
+                WHEN entry.closed = '' THEN entry.before || regexp_extract(entry.opened, '[\\[(]$')
+                ELSE entry.before END || entry.message AS message,
             number AS {quote(LINE)}
         FROM (SELECT number, regexp_extract(line, {literal(pattern)}, {names}) AS entry FROM lines)
     """

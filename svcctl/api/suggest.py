@@ -46,14 +46,22 @@ def among(name: str, known: Iterable[str], what: str) -> str | None:
 
 
 @contextmanager
-def suggesting(name: str, known: Callable[[], Iterable[str | None]], what: str = "") -> Iterator[None]:
+def suggesting(
+    name: str,
+    known: Callable[[], Iterable[str | None]],
+    what: str = "",
+    *,
+    when: Callable[[NotFound], bool] = lambda error: True,
+) -> Iterator[None]:
     """When `name` is not found, the error leads to the most similar of the known names, which are requested then.
 
-    When none is similar, the error lists some of them, if it is said what they are.
+    When none is similar, the error lists some of them, if it is said what they are. `when` says which errors do so.
     """
     try:
         yield
     except NotFound as error:
+        if not when(error):
+            raise
         with suppress(SvcctlError):
             names = [one for one in known() if one]
             error.hint = did_you_mean(name, names) or error.hint

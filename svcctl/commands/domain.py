@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
 from svcctl.api.if_needed import already_so, create_domain, done_if, no_domain
+from svcctl.api.known import known_domain
 from svcctl.api.models import Domain
-from svcctl.api.suggest import suggesting
 from svcctl.commands import verbs_of
 from svcctl.completion.words import Completes
 from svcctl.context import Context
@@ -67,7 +66,7 @@ def show(ctx: typer.Context, name: DomainArg, format: FormatOpt = None) -> None:
     """Show a domain"""
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)
-    with suggesting(name, lambda: _names(svc)):
+    with known_domain(svc.client, name):
         domain = svc.client.domain(name)
     svc.output.records(DOMAINS, [domain], chosen, single=True)
 
@@ -103,7 +102,7 @@ def create(
 def enable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False) -> None:
     """Enable a disabled domain"""
     svc: Context = ctx.obj
-    with done_if(if_needed, already_so, svc.diagnostics.note):
+    with known_domain(svc.client, name), done_if(if_needed, already_so, svc.diagnostics.note):
         svc.client.enable_domain(name)
         svc.diagnostics.note(f"domain {name} is enabled")
 
@@ -115,7 +114,7 @@ def disable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False)
     Its answers end with an error, and its jobs stop; those that ran continue when it is enabled.
     """
     svc: Context = ctx.obj
-    with done_if(if_needed, already_so, svc.diagnostics.note):
+    with known_domain(svc.client, name), done_if(if_needed, already_so, svc.diagnostics.note):
         svc.client.disable_domain(name)
         svc.diagnostics.note(f"domain {name} is disabled")
 
@@ -128,20 +127,13 @@ def rm(ctx: typer.Context, name: DomainArg, yes: YesOpt = False, if_needed: IfNe
     """
     svc: Context = ctx.obj
     with done_if(if_needed, no_domain, svc.diagnostics.note):
-        with suggesting(name, lambda: _names(svc)):
+        with known_domain(svc.client, name):
             domain = svc.client.domain(name)
         lost = f"{_about(domain)}{_users(domain)}"
         if not yes:
             svc.ask_word(f"Delete {lost}? (type its name)", domain.name, name)
         svc.client.delete_domain(domain.name)
         svc.diagnostics.note(f"deleted {lost}")
-
-
-def _names(svc: Context) -> Iterator[str]:
-    """The names of all domains, first without what follows the @."""
-    domains = svc.client.domains()
-    yield from (domain.name.partition("@")[0] for domain in domains)
-    yield from (domain.name for domain in domains)
 
 
 def _about(domain: Domain) -> str:

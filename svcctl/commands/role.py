@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from svcctl.api.if_needed import done_if, no_role
+from svcctl.api.known import known_domain, known_role
 from svcctl.api.models import Role
 from svcctl.api.role_changes import Change, make, plan, require
-from svcctl.api.suggest import suggesting
 from svcctl.commands import verbs_of
 from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
@@ -82,7 +82,8 @@ def list_(
     """List the roles of a domain"""
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)
-    roles = svc.client.roles(domain)
+    with known_domain(svc.client, domain):
+        roles = svc.client.roles(domain)
     svc.output.records(ROLES, roles, chosen, selected(columns, sort, top, no_header))
     if not roles and not chosen.raw:
         svc.diagnostics.done(f"no roles in {domain}")
@@ -93,7 +94,7 @@ def show(ctx: typer.Context, domain: DomainArg, role: RoleArg, format: FormatOpt
     """Show a role, including its read-only fields"""
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)
-    with suggesting(role, lambda: [one.name for one in svc.client.roles(domain)]):
+    with known_role(svc.client, domain, role):
         found = svc.client.role(domain, role)
     svc.output.records(ROLE, [found], chosen, single=True)
 
@@ -107,7 +108,8 @@ def export(ctx: typer.Context, domain: DomainArg, role: ExportedRoleArg = None) 
     svcctl role apply acme -F exported.yaml --dry-run
     """
     svc: Context = ctx.obj
-    roles = svc.client.roles(domain) if role is None else [svc.client.role(domain, role)]
+    with known_role(svc.client, domain, role or ""):
+        roles = svc.client.roles(domain) if role is None else [svc.client.role(domain, role)]
     svc.output.text(role_files.written(roles).rstrip("\n"))
 
 
@@ -148,7 +150,8 @@ def create(
     role_files.require_sound(written)
     _ask_about_grants(svc, domain, written, yes)
     for one in written:
-        svc.client.create_role(domain, one.role)
+        with known_domain(svc.client, domain):
+            svc.client.create_role(domain, one.role)
         svc.diagnostics.note(f"created {one.label} in {domain}")
 
 
@@ -190,7 +193,8 @@ def update(
     changes = [role_options.change(one, role, len(written)) for one in written]
     _ask_about_grants(svc, domain, written, yes, update=True)
     for target, wanted in changes:
-        svc.client.update_role(domain, target, wanted)
+        with known_role(svc.client, domain, target):
+            svc.client.update_role(domain, target, wanted)
         svc.diagnostics.note(f"updated role '{target}' in {domain}")
 
 
@@ -207,7 +211,8 @@ def apply(
     svc: Context = ctx.obj
     written = role_files.read_roles(file)
     role_files.require_sound(written, update=True)
-    changes = [(one, change) for one in written if (change := _plan(svc, domain, one)) is not None]
+    with known_domain(svc.client, domain):
+        changes = [(one, change) for one in written if (change := _plan(svc, domain, one)) is not None]
     role_files.require_sound([one for one, change in changes if change.creates])
     for _, change in changes:
         _show(svc, domain, change)
@@ -230,7 +235,7 @@ def rm(
     """Delete a role; its users need another one"""
     svc: Context = ctx.obj
     with done_if(if_needed, no_role, svc.diagnostics.note):
-        with suggesting(role, lambda: [one.name for one in svc.client.roles(domain)]):
+        with known_role(svc.client, domain, role):
             found = require(svc.client, domain, role)
         lost = f"role '{role}' of {domain}{_whose(found)}"
         if not yes:

@@ -84,7 +84,13 @@ def test_paths_that_differ_come_from_the_profile(reseller: Any) -> None:
 
 
 REFUSALS = [
-    (("show", "nemo"), 4, "svcctl: error: no domain nemo@demo (code 106)\n"),
+    (("show", "nemo"), 4, "svcctl: error: no domain nemo@demo (code 106)\nhint: domains are: acme, waiting\n"),
+    (
+        ("show", "nemo@x"),
+        4,
+        "svcctl: error: no domain nemo@x (code 106)\nhint: domains are: acme@demo, waiting@demo\n",
+    ),
+    (("disable", "acmee"), 4, "svcctl: error: no domain acmee@demo (code 106)\nhint: did you mean 'acme'?\n"),
     (("show", "acmee"), 4, "svcctl: error: no domain acmee@demo (code 106)\nhint: did you mean 'acme'?\n"),
     (
         ("enable", "acme"),
@@ -175,7 +181,7 @@ def test_if_needed_makes_each_change_idempotent(reseller: Any) -> None:
             1,
             "svcctl: error: reseller 'demo' has no plan 'x'; its plans are basic, full, trial (code 123)\n",
         ),
-        (("enable", "nemo"), 4, "svcctl: error: no domain nemo@demo (code 106)\n"),
+        (("enable", "nemo"), 4, "svcctl: error: no domain nemo@demo (code 106)\nhint: domains are: acme, waiting\n"),
         (("enable", "waiting"), 5, "svcctl: error: domain waiting@demo is pending and cannot be enabled (code 118)\n"),
     ],
 )

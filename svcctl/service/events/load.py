@@ -40,7 +40,7 @@ from svcctl.service.events.readers import FILE_KINDS, FileKind, LogTime, known_k
 from svcctl.service.language.printer import name_text
 from svcctl.service.language.types import Column, Type
 
-TIME_NAMES = ("timestamp", "@timestamp", "time", "date", "datetime", "ts", "epoch")
+TIME_NAMES = ("timestamp", "@timestamp", "time", "date", "datetime", "ts", "epoch", "__realtime_timestamp")
 """Column names that mean the event's time, the likeliest first; `eventdate` comes before all of them."""
 _DESCRIBE = "describe how it is written with --time-format, such as 'dd/MM/yyyy HH:mm:ss'"
 _PUT_TIME = 'put one before each: sed "s/^/$(date -u +%FT%TZ) /" FILE | svcctl service load - -t …'
@@ -204,7 +204,19 @@ class _Rows:
             if seen and not usable:
                 raise self._refused(file, file.skipped(time, self._types, self._spec, seen, (0, file.first_line())))
             if file.clock is not None:
-                self.notes["clock"] = f"dates were read from two columns: {time} and {file.clock}"
+                self.notes["time"] = f"dates were read from two columns: {time} and {file.clock}"
+            elif self._wishes.time_field is None and "time" not in self.notes and (note := self._of_time(file, time)):
+                self.notes["time"] = note
+
+    def _of_time(self, file: EventFile, time: str) -> str | None:
+        """What is said of the column of the time where it could be another one, or its name does not say what it is."""
+        if time.casefold() == "eventdate":
+            return None
+        others = [name for name in file.times(self._spec) if name != time]
+        if not others and time.casefold() in TIME_NAMES:
+            return None
+        more = f", not from {', '.join(others[:3])}" + ("" if len(others) <= 3 else f" and {len(others) - 3} more")
+        return f"dates were read from the column {time}{more if others else ''}"
 
     def batches(self) -> pa.RecordBatchReader:
         """The rows as they are stored."""
@@ -497,14 +509,15 @@ def _time_field(file: EventFile, wished: str | None, spec: str | None) -> str:
         return wished
     if found := [name for name in file.columns if name.casefold() == "eventdate"]:
         return found[0]
-    times = file.texts_of_times(spec)
-    if spec is None or not times:
-        times += [name for name, type_ in file.columns.items() if type_ is Type.TIMESTAMP]
+    times = file.times(spec)
     if len(times) == 1:
         _check_is_name(file, times[0], spec)
         return times[0]
     if usual := [name for word in TIME_NAMES for name in file.columns if name.casefold() == word]:
         return next((name for name in usual if not file.has_clocks(name)), usual[0])
+    # Where the month comes first, the refusal tells how they are read.
+    if len(slashed := [] if times or spec is not None else file.texts_of_slashed_dates()) == 1:
+        return slashed[0]
     if rows := file.wrapper():
         inside = f".{rows}" if re.fullmatch(r"[A-Za-z_]\w*", rows) else f".[{json.dumps(rows)}]"
         raise UsageError(
@@ -512,9 +525,12 @@ def _time_field(file: EventFile, wished: str | None, spec: str | None) -> str:
             hint=f"jq {shlex.quote(inside)} FILE | svcctl service load - -t …",
         )
     _check_heading(file, spec)
+    several = ", ".join(times or slashed)
     raise UsageError(
         f"each event needs a time, and it is not clear which column of {file.given.name} has it",
-        hint=f"name it with --time-field: {', '.join(file.columns)}; if none has it, add a column of times",
+        hint=f"name one of those with times with --time-field: {several}"
+        if several
+        else f"name it with --time-field: {', '.join(file.columns)}; if none has it, add a column of times",
     )
 
 

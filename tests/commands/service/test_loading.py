@@ -156,7 +156,10 @@ READ: dict[str, tuple[str, str | bytes, list[str], list[str]]] = {
         "a.csv",
         "when,n\n20/11/2023 10:00:00,1\n20/11/2023 10:00,2\n20/11/2023,3\n",
         [],
-        ["loaded 3 events into t, from 2023-11-20 00:00:00 to 2023-11-20 10:00:00 (UTC)"],
+        [
+            "loaded 3 events into t, from 2023-11-20 00:00:00 to 2023-11-20 10:00:00 (UTC)",
+            "dates were read from the column when",
+        ],
     ),
     "dates that could have the month first": (
         "a.csv",
@@ -164,6 +167,7 @@ READ: dict[str, tuple[str, str | bytes, list[str], list[str]]] = {
         [],
         [
             "loaded 2 events into t, from 2026-02-01 10:00:00 to 2026-03-02 10:00:00 (UTC)",
+            "dates were read from the column when",
             "dates such as '01/02/2026 10:00' were read as day/month; as month/day they are read with "
             "--time-format 'MM/dd/yyyy HH:mm'",
         ],

@@ -897,18 +897,33 @@ def test_a_name_of_a_column_may_be_written_as_a_number_a_date_or_a_truth_value(
 
 
 @pytest.mark.parametrize(
-    ("header", "chosen"),
-    [("ts,time,n", "time"), ("Date,created,n", "Date"), ("created,n,m", "created"), ("eventdate,time,n", "eventdate")],
+    ("header", "chosen", "notes"),
+    [
+        ("ts,time,n", "time", ["dates were read from the column time, not from ts"]),
+        ("Date,created,n", "Date", ["dates were read from the column Date, not from created"]),
+        ("created,n,m", "created", ["dates were read from the column created"]),
+        ("time,n", "time", []),
+        ("eventdate,time,n", "eventdate", []),
+    ],
 )
 def test_the_time_is_found_by_name_or_because_only_one_column_is_a_time(
-    engine: DuckDBEngine, tmp_path: Path, header: str, chosen: str
+    engine: DuckDBEngine, tmp_path: Path, header: str, chosen: str, notes: list[str]
 ) -> None:
     times = {name: f"2026-01-0{day}" for day, name in enumerate(["ts", "time", "Date", "created", "eventdate"], 1)}
     path = written(
         tmp_path, "a.csv", header + "\n" + ",".join(times.get(name, "5") for name in header.split(",")) + "\n"
     )
-    load(engine, path, "t")
+    assert list(load(engine, path, "t").notes) == notes
     assert rows(engine, "t")[0][0] == datetime.fromisoformat(times[chosen])
+    assert load(engine, path, "named", time_field=chosen).notes == ()
+
+
+def test_the_journal_and_csv_with_dots_in_its_dates_have_a_time(engine: DuckDBEngine, tmp_path: Path) -> None:
+    journal = {"__REALTIME_TIMESTAMP": "1769853600250000", "__MONOTONIC_TIMESTAMP": "12", "MESSAGE": "up"}
+    load(engine, written(tmp_path, "a.json", json.dumps(journal)), "journal")
+    assert rows(engine, "journal") == [(datetime(2026, 1, 31, 10, 0, 0, 250_000), "12", "up")]
+    load(engine, written(tmp_path, "a.csv", "Tag;n\n31.01.2026 10:00;1\n01.02.2026;2\n"), "dots")
+    assert rows(engine, "dots") == [(datetime(2026, 1, 31, 10), 1), (datetime(2026, 2, 1), 2)]
 
 
 @pytest.mark.parametrize(
@@ -919,6 +934,25 @@ def test_the_time_is_found_by_name_or_because_only_one_column_is_a_time(
             {},
             "each event needs a time, and it is not clear which column of a.csv has it",
             "name it with --time-field: a, b; if none has it, add a column of times",
+        ),
+        (
+            "n,made,seen,name\n1,2026-01-31,2026-02-01,a\n",
+            {},
+            "each event needs a time, and it is not clear which column of a.csv has it",
+            "name one of those with times with --time-field: made, seen",
+        ),
+        (
+            "n,made,seen\n1,01/31/2026 10:00,02/13/2026 10:00\n",
+            {},
+            "each event needs a time, and it is not clear which column of a.csv has it",
+            "name one of those with times with --time-field: made, seen",
+        ),
+        (
+            "n,made\n1,01/31/2026 10:00 PM\n",
+            {},
+            "a.csv could not be read: line 2: made '01/31/2026 10:00 PM' has the month first, and such dates are read "
+            "as day/month",
+            "give --time-format 'MM/dd/yyyy hh:mm a'; 'dd/MM/yyyy hh:mm a' skips such lines",
         ),
         (
             "# made by x, on y\ntime,v\n2026-01-01,2\n",

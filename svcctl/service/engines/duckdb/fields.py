@@ -2,8 +2,8 @@
 
 Of text, only whole numbers, numbers and true/false become typed columns; addresses stay text until a table asks for
 ip4. Nested JSON stays JSON text. A time is ISO 8601, epoch seconds, milliseconds, microseconds or nanoseconds, the
-interface's own dd/MM/yyyy HH:mm:ss, or what Go prints, unless a format is given; a time that names no zone is in the
-zone given, or else UTC.
+interface's own dd/MM/yyyy HH:mm:ss, which may have dots, or what Go prints, unless a format is given; a time that names
+no zone is in the zone given, or else UTC.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ LONGEST_VALUE = 500
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 """The years 1 to 9999, in epoch milliseconds; a larger number is in a smaller unit."""
 _OCTET = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
-_DAY_FIRST = ("%d/%m/%Y %H:%M:%S", "%d/%m/%Y %H:%M:%S.%f", "%d/%m/%Y %H:%M", "%d/%m/%Y")
+_DAY_FIRST = tuple(
+    f"{day}{clock}" for day in ("%d/%m/%Y", "%d.%m.%Y") for clock in (" %H:%M:%S", " %H:%M:%S.%f", " %H:%M", "")
+)
 _NAMED_OFFSET = r" ([+-]\d{4}) [A-Z+-]\w*(?: m=\S+)?$"
 """The end of a time as Go prints it: the offset, and again as a name; with the reading of another clock behind it."""
 _OFFSETS: Mapping[str, str] = {

@@ -10,7 +10,7 @@ import glob
 import re
 import shutil
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -38,6 +38,7 @@ ROWS_OF_KNOWN_WIDTH = 8192
 BATCH_BYTES = 1 << 26
 """Rows that are handed on together: few where the next ones may be any length, and never more than so many bytes."""
 _DAY = r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}"
+_SLASHED = r"\d{1,2}/\d{1,2}/\d{4}"
 _CLOCK = r"([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?"
 
 
@@ -186,23 +187,33 @@ class EventFile:
         """The columns without a value: of what type they are is not known."""
         return self._source.blank
 
-    def texts_of_times(self, spec: str | None) -> list[str]:
-        """The columns of text in which every value is a time, by their first rows.
+    def times(self, spec: str | None) -> list[str]:
+        """The columns of times, and those of text in which every value is one, by their first rows.
 
-        With `spec`, those that have this format of strptime, numbers such as 20240131 too.
+        With `spec`, those that have this format of strptime, numbers such as 20240131 too, if there are any.
         """
-        texts = (Type.STR,) if spec is None else (Type.STR, Type.INT4, Type.INT8)
-        names = [name for name, type_ in self.columns.items() if type_ in texts]
+        zone = self._source.zone
+        if spec is None:
+            found = self._texts((Type.STR,), lambda given: text_as_time(given.stored, zone))
+        else:
+            found = self._texts((Type.STR, Type.INT4, Type.INT8), lambda given: as_time(given, zone, spec))
+        if spec is None or not found:
+            found += [name for name, type_ in self.columns.items() if type_ is Type.TIMESTAMP]
+        return found
+
+    def texts_of_slashed_dates(self) -> list[str]:
+        """The columns of text in which every value begins with a date with slashes, by their first rows."""
+        return self._texts((Type.STR,), lambda given: f"nullif(regexp_matches({slashed(given)}, '^{_SLASHED}'), false)")
+
+    def _texts(self, types: Sequence[Type], test: Callable[[Field], str]) -> list[str]:
+        """The columns of these types for which the first rows that have a value give another one by a test."""
+        names = [name for name, type_ in self.columns.items() if type_ in types]
         if not names:
             return []
-        zone = self._source.zone
-        times = (
-            (given.stored, text_as_time(given.stored, zone) if spec is None else as_time(given, zone, spec))
-            for given in map(self._fields.__getitem__, names)
-        )
-        tests = (f"count({text}) > 0 AND count({text}) = count({time})" for text, time in times)
-        are_times = self._source.row(f"SELECT {', '.join(tests)} FROM ({self._select} LIMIT {LOOKED_AT})")
-        return [name for name, is_time in zip(names, are_times, strict=True) if is_time]
+        fields = map(self._fields.__getitem__, names)
+        tests = (f"count({one.stored}) > 0 AND count({one.stored}) = count({test(one)})" for one in fields)
+        found = self._source.row(f"SELECT {', '.join(tests)} FROM ({self._select} LIMIT {LOOKED_AT})")
+        return [name for name, has_passed in zip(names, found, strict=True) if has_passed]
 
     def find_clock(self, time: str, spec: str | None) -> None:
         """Find the column of the times of day, if the first rows of the column `time` are days only.

@@ -86,7 +86,9 @@ RetriesOpt = Annotated[
 ColorOpt = Annotated[
     str, typer.Option("--color", metavar="WHEN", help="auto, always or never."), Completes(words=COLORS)
 ]
-QuietOpt = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+QuietOpt = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print only errors, and notes on lines that a load skips.")
+]
 VerboseOpt = Annotated[
     bool, typer.Option("--verbose", "-v", help="Log requests and responses to stderr (secrets masked).")
 ]

@@ -10,7 +10,18 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
-from svcctl.api.dates import OPERATORS, Moment, Operator, check_epoch, counted, midnight, operator_of, parse_zone, plus
+from svcctl.api.dates import (
+    MAX_EPOCH_SECONDS,
+    OPERATORS,
+    Moment,
+    Operator,
+    check_epoch,
+    counted,
+    midnight,
+    operator_of,
+    parse_zone,
+    plus,
+)
 from svcctl.errors import UsageError
 
 UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
@@ -207,10 +218,10 @@ def _epoch(moment: datetime, text: str) -> int:
     if moment.microsecond:
         whole = re.sub(r"\.\d+", "", text)
         raise UsageError(f"date '{text}' has a fraction of a second", hint=f"dates are whole seconds: write {whole}")
-    try:
-        return check_epoch(int(moment.timestamp()))
-    except (OverflowError, OSError):
-        raise UsageError(f"date '{text}' is outside the calendar") from None
+    seconds = int(moment.timestamp())
+    if not 0 <= seconds <= MAX_EPOCH_SECONDS:
+        raise UsageError(f"date '{text}' is {'before 1970' if seconds < 0 else 'after the year 5138'}")
+    return seconds
 
 
 def is_date(text: str) -> bool:

@@ -80,9 +80,8 @@ def list_(
 def show(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = None) -> None:
     """Show every setting and where it comes from, secrets masked"""
     svc: Context = ctx.obj
-    if name is not None:
-        svc = svc.with_flags(profile=name)
-    svc.output.records(SETTINGS, svc.profile.shown(), svc.format(format, lists=True), single=True)
+    profile = svc.profile if name is None else replace(svc.with_flags(profile=name).profile, name_source="argument")
+    svc.output.records(SETTINGS, profile.shown(), svc.format(format, lists=True), single=True)
 
 
 @_app.command("set")

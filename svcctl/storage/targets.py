@@ -55,7 +55,7 @@ def open_target(target: str, environment: Mapping[str, str], *, take: bool = Fal
         return Local(take=take), target
     if scheme not in SCHEMES:
         *first, last = ("a local path", *(f"{name}://{row.place}/name" for name, row in SCHEMES.items()))
-        raise UsageError(f"cannot write to '{target}'", hint=f"targets are {', '.join(first)} and {last}")
+        raise UsageError(f"unknown kind of target '{target}'", hint=f"targets are {', '.join(first)} and {last}")
     place, _, name = rest.partition("/")
     if not place or not name or name.endswith("/"):
         raise UsageError(f"'{target}' names no object", hint=f"write {scheme}://{place or 'PLACE'}/NAME")

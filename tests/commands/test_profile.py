@@ -47,6 +47,20 @@ def test_an_environment_that_says_nothing_is_a_mistake(shell: Shell) -> None:
     )
 
 
+def test_a_profile_is_shown_with_where_its_name_comes_from(shell: Shell) -> None:
+    assert shell("profile", "set", "prod", "base_url=https://events.example.com").returncode == 0
+    for given, source in (
+        (["prod"], "argument"),
+        (["-p", "prod"], "flag --profile"),
+        (["-p", "x", "prod"], "argument"),
+    ):
+        shown = shell("profile", "show", *given, "-f", "csv").stdout
+        assert shown.splitlines()[1:3] == [
+            f"profile,prod,{source}",
+            "base_url,https://events.example.com,profile prod",
+        ]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -89,7 +89,7 @@ def test_a_command_has_its_own_options_then_those_of_all() -> None:
         Word("--timeout", "Seconds to wait for the network."),
         Word("--retries", "How often a failed request is retried."),
         Word("--color", "auto, always or never."),
-        Word("--quiet", "Print errors only."),
+        Word("--quiet", "Print only errors, and notes on lines that a load skips."),
         Word("--verbose", "Log requests and responses to stderr (secrets masked)."),
         Word("--no-pager", "Do not show long output in a pager."),
         Word("--help", "Show the help page."),

@@ -35,7 +35,7 @@ def test_a_target_names_a_storage_and_an_object_in_it(target: str, kind: type, n
         (
             "ftp://host/rows.csv",
             {},
-            "cannot write to 'ftp://host/rows.csv'",
+            "unknown kind of target 'ftp://host/rows.csv'",
             "targets are a local path, s3://bucket/name and hdfs://host/name",
         ),
         ("s3://bucket", KEYS, "'s3://bucket' names no object", "write s3://bucket/NAME"),

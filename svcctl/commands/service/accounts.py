@@ -40,7 +40,11 @@ RemovableKindArg = Annotated[
 NameArg = Annotated[str, typer.Argument(metavar="NAME")]
 KindNameArg = Annotated[str, typer.Argument(metavar="NAME", help="Its name; RESELLER/PLAN for a plan.")]
 EmailArg = Annotated[str, typer.Argument(metavar="EMAIL")]
-DomainArg = Annotated[str, typer.Argument(metavar="DOMAIN", help="Full name of a domain."), Completes("domains")]
+DomainArg = Annotated[
+    str,
+    typer.Argument(metavar="DOMAIN", help="Name of a domain; the @RESELLER part is optional."),
+    Completes("domains"),
+]
 StatusArg = Annotated[str, typer.Argument(metavar="STATUS", help=", ".join(STATES)), Completes(words=STATES)]
 KeyDomainOpt = Annotated[str | None, typer.Option("--domain", metavar="NAME", help="Create a key for this domain.")]
 KeyResellerOpt = Annotated[
@@ -174,15 +178,16 @@ def application(ctx: typer.Context, name: NameArg, generic: GenericOpt = False) 
 def user(ctx: typer.Context, email: EmailArg, domain: DomainArg, role: RoleOpt = "USER") -> None:
     """Add a user to a domain, or change the user's role
 
-    The first user of a domain must be its OWNER.
+    The first user of a domain must be its OWNER. A new OWNER takes the place of the one before, who stays ADMIN.
     """
     svc: Context = ctx.obj
     store = open_state(svc)
     from svcctl.service.provisioning import domains
 
     with _among("domains", domain, store):
-        domains.assign(store, domain, email, role)
-    svc.diagnostics.note(f"{email} has the role {role} in {domain}")
+        former = domains.assign(store, domain, email, role)
+    owned = f"; the owner was {former}, who stays ADMIN" if former else ""
+    svc.diagnostics.note(f"{email} has the role {role} in {domain}{owned}")
 
 
 @app.command()

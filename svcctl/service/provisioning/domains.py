@@ -33,6 +33,8 @@ MAX_NAME = 64
 OWNER = "OWNER"
 ADMIN = "ADMIN"
 USER = "USER"
+NO_ROLE = ""
+"""The role of a member whose role was deleted."""
 
 _DOMAINS, _MEMBERS = schema.domains.c, schema.members.c
 _COLUMNS = [_DOMAINS[name] for name in ("id", "name", "reseller", "plan", "time", "volume")]
@@ -58,10 +60,13 @@ class StoredDomain:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A user of a domain. `last_domain`: the user has no other domain, so deleting this one deletes the user."""
+    """A user of a domain. `last_domain`: the user has no other domain, so deleting this one deletes the user.
+
+    `role` is None when it was deleted.
+    """
 
     email: str
-    role: str
+    role: str | None
     owner: bool
     last_domain: bool
 
@@ -239,8 +244,8 @@ def set_status(store: Store, name: str, status: DomainStatus) -> None:
         _change(connection, find(connection, name), status=str(status))
 
 
-def assign(store: Store, name: str, email: str, role: str) -> None:
-    """Add a user to a domain, or change the user's role there.
+def assign(store: Store, name: str, email: str, role: str) -> str | None:
+    """Add a user to a domain, or change the user's role there; returns whom the user replaces as the owner.
 
     OWNER sets the role ADMIN and marks the user as the owner, in place of the former one. NotFound when there is no
     such role; UsageError when the email is none, the first user of a domain is not its owner, or the owner would become
@@ -266,6 +271,7 @@ def assign(store: Store, name: str, email: str, role: str) -> None:
         if not is_there(connection, schema.users.c.email == email):
             connection.execute(insert(schema.users).values(email=email))
         put(connection, schema.members, domain=domain.id, user=email, role=ADMIN if owner else role, owner=owner)
+    return next((one.email for one in members if owner and one.owner and one.email != email), None)
 
 
 def _move(store: Store, reseller: str, name: str, target: DomainStatus, word: str) -> StoredDomain:
@@ -329,7 +335,7 @@ def _members(connection: Connection, domain: int) -> list[Member]:
         .where(_MEMBERS.domain == domain)
         .order_by(_MEMBERS.user)
     )
-    return [Member(email, role, owner, last) for email, role, owner, last in rows]
+    return [Member(email, role or None, owner, last) for email, role, owner, last in rows]
 
 
 def _required(fields: Mapping[str, Any], key: str) -> str:

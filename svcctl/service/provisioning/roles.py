@@ -63,11 +63,12 @@ def listed(store: Store, account: Account, domain_name: str) -> list[CustomRole]
 
 
 def delete(store: Store, account: Account, domain_name: str, name: str) -> CustomRole:
-    """Delete a role and return it."""
+    """Delete a role and return it. Its users have none, also when another role gets its name."""
     with store.transaction() as connection:
         domain = _administrated(connection, account, domain_name)
         role = _get(connection, domain, name)
         _delete(connection, domain, name)
+        connection.execute(update_(schema.members).where(*_having(domain, name)).values(role=domains.NO_ROLE))
     return role
 
 

@@ -90,17 +90,22 @@ def test_users_and_states_are_the_providers_to_set(reseller: Any, machine: Any) 
         ),
         (("user", "bob@acme.example", "acme@demo"), "bob@acme.example has the role USER in acme@demo"),
         (("user", "bob@acme.example", "acme"), "bob@acme.example has the role USER in acme"),
+        (
+            ("user", "bob@acme.example", "acme", "--role", "OWNER"),
+            "bob@acme.example has the role OWNER in acme; the owner was ann@acme.example, who stays ADMIN",
+        ),
+        (("user", "bob@acme.example", "acme", "--role", "OWNER"), "bob@acme.example has the role OWNER in acme"),
         (("status", "acme@demo", "Pending"), "domain acme@demo is Pending"),
     ):
         done = accounts(reseller, *arguments)
         assert (done.code, done.stdout, done.stderr) == (0, "", f"svcctl: {said}\n")
     assert listed(reseller, "domains")[1:] == [
-        "acme@demo,trial,Pending,ann@acme.example",
+        "acme@demo,trial,Pending,bob@acme.example",
         "local,,Active,owner@localhost",
     ]
     assert listed(reseller, "users")[1:3] == [
-        "ann@acme.example,acme@demo,ADMIN,true",
-        "bob@acme.example,acme@demo,USER,false",
+        "ann@acme.example,acme@demo,ADMIN,false",
+        "bob@acme.example,acme@demo,ADMIN,true",
     ]
 
 

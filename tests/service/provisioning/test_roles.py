@@ -48,7 +48,16 @@ def test_roles_are_kept_with_their_domain(store: Store) -> None:
     roles.create(store, RESELLER, "acme@north", {"name": "a"})
     assert [role.name for role in roles.listed(store, ADMIN, "acme@north")] == ["a", "b"]
     assert roles.get(store, RESELLER, "acme", "b") == CustomRole("b", None, ("Search",), (), (1, 2), None, None)
+    domains.assign(store, "acme@north", "bob@acme.example", "b")
     assert roles.delete(store, ADMIN, "acme", "b").name == "b"
+    roles.create(store, ADMIN, "acme", {"name": "b"})
+    assert roles.users(store, ADMIN, "acme", "b") == []
+    _, members = domains.get(store, "north", "acme")
+    assert [(member.email, member.role) for member in members] == [
+        ("ann@acme.example", "ADMIN"),
+        ("bob@acme.example", None),
+    ]
+    roles.delete(store, ADMIN, "acme", "b")
     assert refusal(lambda: roles.get(store, ADMIN, "acme", "b")) == (140, "domain acme@north has no role 'b'")
     domains.delete(store, "north", "acme")
     domains.create(store, "north", {"name": "acme", "plan": "basic"})

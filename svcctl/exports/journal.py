@@ -234,7 +234,8 @@ class Journal:
         ]
         changed = known.keys() - there
         if self._export.target.per_window:
-            self._note_changed(*(known[piece].path for piece in sorted(changed) if known[piece].path in sizes))
+            paths = [known[piece].path for piece in sorted(changed) if known[piece].path == tasks[piece].path]
+            self._note_changed(*(path for path in paths if path in sizes))
         self.forget(changed)
         covered = iter(there)
         piece = next(covered, None)

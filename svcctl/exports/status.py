@@ -105,8 +105,9 @@ class Found:
 
     def overlapping(self) -> list[Window]:
         """The ranges that more than one file of a pattern has: their events are there more than once."""
+        files = self.manifest.entries.values() if self.per_window else self.manifest.merged
         found, reached = [], 0
-        for start, end in sorted((entry.start, entry.end) for entry in self.manifest.merged):
+        for start, end in sorted((entry.start, entry.end) for entry in files):
             if start < reached:
                 found.append(Window(start, min(reached, end)))
             reached = max(reached, end)

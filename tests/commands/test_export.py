@@ -743,6 +743,21 @@ def test_files_of_runs_that_overlap_are_told(moved: Moved) -> None:
     assert moved("export", "verify", target) == (0, f"{told}svcctl: 3 files, 1646 bytes: all as they were exported\n")
 
 
+def test_files_of_windows_of_runs_that_overlap_are_told(moved: Moved) -> None:
+    moved.now = START + 5 * 3600
+    target = f"{moved.shell.home}/{{from:%H%M}}/{{start:%H%M}}.csv"
+    for start, stderr in (("00:30", "rows=18 bytes=506"), ("00:00", "rows=24 bytes=662")):
+        given = ("--from", f"2024-01-31T{start}:00Z", "--to", "2024-01-31T02:00:00Z", "-o", target)
+        assert moved("export", QUERY, *given) == (0, f"svcctl: {stderr} windows=2 retries=0 seconds=…\n")
+    assert moved("export", "status", target) == (
+        0,
+        "svcctl: files overlap, so these events are there, and counted, more than once: "
+        "2024-01-31T00:30:00Z to 2024-01-31T01:00:00Z\n"
+        "svcctl: 1 file of this pattern is not in its manifest, and not verified: "
+        f"{moved.shell.home}/0030/0100.csv\n",
+    )
+
+
 def test_files_whose_manifest_was_lost_are_not_forgotten(moved: Moved) -> None:
     moved.now = START + 3 * 3600
     assert hourly(moved)[0] == 0

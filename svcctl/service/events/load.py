@@ -35,13 +35,16 @@ from svcctl.service.engines.duckdb.files import EventFile, GivenFile, Skipped, f
 from svcctl.service.engines.duckdb.lines import shown
 from svcctl.service.engines.duckdb.packed import ENDINGS
 from svcctl.service.engines.duckdb.separated import NOT_UTF8
-from svcctl.service.engines.duckdb.text import LINE, SLASHED
-from svcctl.service.events.readers import FILE_KINDS, FileKind, LogTime, known_kind, log_time, unread_zone
+from svcctl.service.engines.duckdb.text import LINE, UNCLEAR
+from svcctl.service.events.readers import FILE_KINDS, FileKind, LogTime, known_kind, log_time
 from svcctl.service.language.printer import name_text
 from svcctl.service.language.types import Column, Type
 
 TIME_NAMES = ("timestamp", "@timestamp", "time", "date", "datetime", "ts", "epoch", "__realtime_timestamp")
 """Column names that mean the event's time, the likeliest first; `eventdate` comes before all of them."""
+MOST_NOTED = 3
+"""Columns that a few values make text, each with a note of its own."""
+_ODD = "odd "
 _DESCRIBE = "describe how it is written with --time-format, such as 'dd/MM/yyyy HH:mm:ss'"
 _PUT_TIME = 'put one before each: sed "s/^/$(date -u +%FT%TZ) /" FILE | svcctl service load - -t …'
 _CONVERT = "convert the text to UTF-8: iconv -f latin1 -t utf-8 FILE | svcctl service load - -t …"
@@ -161,9 +164,7 @@ def _load(
             raise rows.failure from None
     kept = engine.table(table).columns
     oldest, newest = _ms(rows.oldest), _ms(rows.newest)
-    return LoadResult(
-        table, kept, added, rows.count, rows.first, oldest, newest, before, tuple(empty), tuple(rows.notes.values())
-    )
+    return LoadResult(table, kept, added, rows.count, rows.first, oldest, newest, before, tuple(empty), rows.told())
 
 
 class _Rows:
@@ -215,8 +216,16 @@ class _Rows:
         others = [name for name in file.times(self._spec) if name != time]
         if not others and time.casefold() in TIME_NAMES:
             return None
-        more = f", not from {', '.join(others[:3])}" + ("" if len(others) <= 3 else f" and {len(others) - 3} more")
-        return f"dates were read from the column {time}{more if others else ''}"
+        return f"dates were read from the column {time}{f', not from {_some(others)}' if others else ''}"
+
+    def told(self) -> tuple[str, ...]:
+        """The notes; of columns that a few values make text, the first few and the names of some others."""
+        odd = [about for about in self.notes if about.startswith(_ODD)]
+        if len(odd) <= MOST_NOTED + 1:
+            return tuple(self.notes.values())
+        more = _some([about.removeprefix(_ODD) for about in odd[MOST_NOTED:]])
+        last = f"{len(odd) - MOST_NOTED} more columns are text, not numbers, because of a few values: {more}"
+        return *(note for about, note in self.notes.items() if about not in odd[MOST_NOTED:]), last
 
     def batches(self) -> pa.RecordBatchReader:
         """The rows as they are stored."""
@@ -243,12 +252,13 @@ class _Rows:
         first: tuple[int, int | None] | None = None
         orders: dict[str | None, str] = {}
         """What comes first in dates, and how the first such date begins."""
+        zones: dict[str, None] = {}
         with file.events(time, self._types, self._spec) as batches:
             for batch in batches:
                 self._go_on()
                 dates = batch.column("eventdate")
                 if dates.null_count:
-                    if begin := _orders(_begins(batch.filter(dates.is_null()))).get(MONTH):
+                    if begin := _orders(_unclear(batch.filter(dates.is_null()))).get(MONTH):
                         orders[MONTH] = begin
                         break
                     if first is None:
@@ -258,7 +268,9 @@ class _Rows:
                     dropped += dates.null_count
                 seen += batch.num_rows
                 kept = batch.filter(dates.is_valid()) if dates.null_count else batch
-                orders = _orders(_begins(kept)) | orders
+                unclear = _unclear(kept)
+                orders = _orders(unclear) | orders
+                zones |= dict.fromkeys(found for found in unclear if found and found.isalpha())
                 self._note(kept)
                 yield _shaped(kept, schema)
         self._go_on()
@@ -281,16 +293,20 @@ class _Rows:
             self.notes["order"] = _day_first(file, time, orders[EITHER])
         if self._made:
             self._note_types(file, time, skipped)
-        self._note_unread(file.given)
+        self._note_unread(file, time, list(zones))
         if NOT_UTF8 in (skipped.first or ""):
             self.notes["text"] = _CONVERT
 
-    def _note_unread(self, given: GivenFile) -> None:
-        """Note what nobody reads of the lines of a file."""
-        if given.rest:
-            self.notes.setdefault("rest", _left_out(given))
-        if given.zone and self._wishes.zone is None:
-            self.notes.setdefault("zone", f"the zone {given.zone}, which names several, was not read; give --time-zone")
+    def _note_unread(self, file: EventFile, time: str, zones: Sequence[str]) -> None:
+        """Note what nobody reads of the lines of a file, and zones that mean several."""
+        if file.given.rest:
+            self.notes.setdefault("rest", _left_out(file.given))
+        if file.given.kind != "log":
+            for zone in zones:
+                if f"zone {zone}" not in self.notes:
+                    self.notes[f"zone {zone}"] = _read_zone(file, time, zone)
+        elif zones and self._wishes.zone is None:
+            self.notes.setdefault("zone", f"the zone {zones[0]}, which names several, was not read; give --time-zone")
 
     def _note_types(self, file: EventFile, time: str, skipped: Skipped) -> None:
         """Note the columns that a few values make text, which are missing from sums, and numbers that do not fit."""
@@ -302,14 +318,14 @@ class _Rows:
             place = f"{file.given.name}, {odd.place}" if len(self._files) > 1 else odd.place
             if odd.decimal_comma:
                 self.notes.setdefault(
-                    f"odd {name}",
+                    _ODD + name,
                     f"{name} is text, not numbers, because of decimal commas such as {shown(odd.value)} in {place}; "
                     f'in a query, float8(replaceall({name_text(name)}, ",", ".")) makes numbers of it',
                 )
                 continue
             others = f" and {odd.count - 1} other value{'s' * (odd.count > 2)}" if odd.count > 1 else ""
             self.notes.setdefault(
-                f"odd {name}",
+                _ODD + name,
                 f"{name} is text, not numbers, because of {shown(odd.value)} in {place}{others}; "
                 f"--types {shlex.quote(f'{name}={Type.INT8 if odd.whole else Type.FLOAT8}')} skips such lines",
             )
@@ -325,10 +341,9 @@ class _Rows:
     def _none(self) -> UsageError:
         files = [file.given.name for file, _ in self._files] or self._empty
         hint = _CONVERT if NOT_UTF8 in (self.first or "") else "nothing was changed"
-        names = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
         if self.first is None:
-            return UsageError(f"no events in {names}", hint="nothing was changed")
-        return UsageError(f"no line of {names} could be read; the first: {self.first}", hint=hint)
+            return UsageError(f"no events in {_some(files)}", hint="nothing was changed")
+        return UsageError(f"no line of {_some(files)} could be read; the first: {self.first}", hint=hint)
 
     def _refused(self, file: EventFile, skipped: Skipped) -> UsageError:
         log = file.given.kind == "log"
@@ -349,14 +364,19 @@ class _Rows:
         return UsageError(f"{file.given.name} could not be read: {skipped.first}", hint=hint)
 
 
+def _some(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
 def _left_out(given: GivenFile) -> str:
     """What is said of fields that nobody reads."""
     return f"{given.name} has fields that common and combined logs do not have; they were left out: {shown(given.rest)}"
 
 
-def _begins(batch: pa.RecordBatch) -> list[str | None]:
-    """How the dates with slashes of a batch begin, each once."""
-    return list(batch.column(SLASHED).unique().to_pylist())
+def _unclear(batch: pa.RecordBatch) -> list[str | None]:
+    """What is not clear in times of a batch, each once: how dates with slashes begin, and zones."""
+    return list(batch.column(UNCLEAR).unique().to_pylist())
 
 
 def _orders(begins: Sequence[str | None]) -> dict[str | None, str]:
@@ -366,16 +386,25 @@ def _orders(begins: Sequence[str | None]) -> dict[str | None, str]:
 
 def _day_first(file: EventFile, time: str, begin: str) -> str:
     """What is said of dates that could have the month first, such as the one that begins so."""
-    date, _ = file.dated(time, begin)
+    date, *_ = file.dated(time, begin)
     return (
         f"dates such as '{date}' were read as day/month; as month/day they are read with "
         f"--time-format 'MM/dd{slashed_pattern(date)}'"
     )
 
 
+def _read_zone(file: EventFile, time: str, zone: str) -> str:
+    """What is said of a zone that means several and was read as one of them."""
+    text, _, read = file.dated(time, zone)
+    return (
+        f"the zone {zone}, which names several, was read so that '{text}' is {read} in UTC; for another one, write its "
+        f"offset: sed 's/ {zone}/+HH:MM/' FILE | svcctl service load - -t …"
+    )
+
+
 def _month_first(file: EventFile, time: str, begin: str) -> UsageError:
     """The refusal of a file with a date that cannot have the day first."""
-    date, line = file.dated(time, begin)
+    date, line, _ = file.dated(time, begin)
     place = "" if line is None else f"line {line}: "
     rest = slashed_pattern(date)
     return UsageError(
@@ -387,7 +416,7 @@ def _month_first(file: EventFile, time: str, begin: str) -> UsageError:
 
 def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """A batch with the columns of several files, null where its own file has none."""
-    batch = batch.drop_columns([name for name in batch.schema.names[-2:] if name in (SLASHED, LINE)])
+    batch = batch.drop_columns([name for name in batch.schema.names[-2:] if name in (UNCLEAR, LINE)])
     if batch.schema.equals(schema):
         return batch
     own = set(batch.schema.names)
@@ -435,16 +464,7 @@ def _given(source: Source, format: str | None, spec: str | None) -> GivenFile | 
         kind = replace(kind, pattern=time.pattern, continuation=time.continuation)
     matched = [entry for line in found if kind.pattern and (entry := re.match(kind.pattern, line))]
     rests = [rest for entry in matched if (rest := entry.string[entry.end() :].strip())]
-    zones = (unread_zone(entry) for entry in matched if kind.name == "log")
-    return GivenFile(
-        source.path,
-        source.name,
-        kind.name,
-        kind.pattern,
-        kind.continuation,
-        "".join(rests[:1]),
-        next(filter(None, zones), ""),
-    )
+    return GivenFile(source.path, source.name, kind.name, kind.pattern, kind.continuation, "".join(rests[:1]))
 
 
 def _kind(source: Source, name: str | None, lines: Sequence[str]) -> FileKind:

@@ -42,9 +42,6 @@ _ZONE = (
     rf"| (?:UTC|GMT|CES?T|EES?T|WES?T|MET|E[SD]T|M[SD]T|P[SD]T|(?:{_AREAS})/[\w+/-]+)"
 )
 """An offset or a zone behind a time; of the abbreviations those that mean one zone."""
-_UNREAD_ZONE = (
-    r"(?:A[CEK]?[DS]T|ART|AWST|BRT|BST|CAT|C[DS]T|EAT|HKT|HST|ICT|IST|JST|KST|MSK|NZ[DS]T|PHT|PKT|SAST|SGT|WAT|WIB)\b"
-)
 _NAMED_DAY = rf"\d\d[/ -]{_MONTH}[/ -]\d{{4}}[: ]"
 _TIME = (
     rf"\d{{4}}[-/]\d{{2}}[-/]\d{{2}}[T ]\d{{2}}:\d{{2}}:\d{{2}}(?:[.,]\d+)?(?:{_ZONE})?"
@@ -122,12 +119,6 @@ def _looks_log(line: str) -> object:
     time = log_time([line])
     entry = time and _entry(time, line)
     return entry and "\t" not in entry[1] and not re.match(ACCESS, line)
-
-
-def unread_zone(entry: re.Match[str]) -> str:
-    """The abbreviation of a zone that the pattern of a log leaves in the message behind the time, or nothing."""
-    found = re.match(_UNREAD_ZONE, entry[5])
-    return found[0] if found else ""
 
 
 _TAG = r"([^\s:\[\]]+)(?:\[([^\]]*)\])?:(?: |$)"

@@ -528,9 +528,13 @@ def test_the_values_that_make_text_of_many_columns_are_found_in_one_pass(
         result = loading.load(engine, [file], f"t{count}", Wishes(), partial(seen.append, 1))
         place = "line 4" if kind == "csv" else "line 3"
         assert result is not None
-        assert result.notes == tuple(
-            f"{name} is text, not numbers, because of 'n/a' in {place}; --types '{name}=int8' skips such lines"
-            for name in names[1:]
+        more = "17 more columns are text, not numbers, because of a few values: n (3), n (4), n (5) and 14 more"
+        assert result.notes == (
+            *(
+                f"{name} is text, not numbers, because of 'n/a' in {place}; --types '{name}=int8' skips such lines"
+                for name in names[1:4]
+            ),
+            *([more] if count > 1 else []),
         )
         calls.append(len(seen))
     assert calls[0] == calls[1]
@@ -664,7 +668,8 @@ def test_the_time_of_a_log_line_may_name_a_zone(engine: DuckDBEngine, tmp_path: 
 
 
 def test_a_zone_that_means_several_is_not_read_which_a_note_says(engine: DuckDBEngine, tmp_path: Path) -> None:
-    log = written(tmp_path, "a.log", "2026-11-20 06:00:01 UTCP up\n2026-11-20 06:00:02 CST [1] up\n")
+    first = "2026-11-20 06:00:01 UTCP up\n"
+    log = written(tmp_path, "a.log", f"{first}2026-11-20 06:00:02 CST [1] up\n")
     note = "the zone CST, which names several, was not read; give --time-zone"
     assert load(engine, log, "t").notes == (note,)
     assert rows(engine, "t") == [
@@ -672,6 +677,22 @@ def test_a_zone_that_means_several_is_not_read_which_a_note_says(engine: DuckDBE
         (datetime(2026, 11, 20, 6, 0, 2), "CST [1] up"),
     ]
     assert load(engine, log, "t", zone="America/Chicago").notes == ()
+    late = written(tmp_path, "late.log", f"{first * 9}2026-11-20 06:00:02 CST [1] up\n")
+    assert load(engine, late, "late").notes == (note,)
+    words = written(tmp_path, "words.log", "INFO 2026-11-20 06:00:02 CST up\n")
+    assert load(engine, words, "words").notes == (note,)
+
+
+def test_a_zone_of_csv_that_means_several_is_read_as_one_which_a_note_says(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    dates = ["2026-11-20 06:00:00 EST", *["2026-11-20 06:00:00"] * 9, "2026-11-20 06:00:00 CST", "2026-11-20 06:00 BST"]
+    notes = load(engine, written(tmp_path, "a.csv", "\n".join(["time", *dates])), "t", zone="Europe/Berlin").notes
+    assert notes == tuple(
+        f"the zone {zone}, which names several, was read so that '{date} {zone}' is 2026-11-20 {hour}:00:00 in UTC; "
+        f"for another one, write its offset: sed 's/ {zone}/+HH:MM/' FILE | svcctl service load - -t …"
+        for zone, date, hour in [("CST", "2026-11-20 06:00:00", 12), ("BST", "2026-11-20 06:00", "00")]
+    )
 
 
 def test_the_time_of_a_log_line_may_be_that_of_c_and_brackets_may_hold_more(

@@ -38,6 +38,12 @@ _OFFSETS: Mapping[str, str] = {
     "PDT": "-07",
 }
 """Zones behind a blank that DuckDB does not know: it knows the names of places, and such as UTC, CET and EST."""
+UNREAD_ZONE = (
+    r"(?:A[CEK]?[DS]T|ART|AWST|BRT|BST|CAT|C[DS]T|EAT|HKT|HST|ICT|IST|JST|KST|MSK|NZ[DS]T|PHT|PKT|SAST|SGT|WAT|WIB)\b"
+)
+"""Abbreviations behind the time of a log that are not read, for most name several zones."""
+_READ_ZONE = "(?:AST|ART|BST|CST|IST)"
+"""Those of several zones that DuckDB reads as one of them, which is not always the usual one."""
 _SLASHED = re.compile(r"(\d{1,2})/(\d{1,2})/\d{4}(?!\d)")
 _SLASHED_TIME = re.compile(
     r"/\d{4}(?P<minutes> \d{1,2}:\d\d(?P<seconds>:\d\d(?:\.(?P<fraction>\d{1,6}))?)?)?(?P<half> [AP]M)?$"
@@ -185,6 +191,15 @@ def slashed(given: Field) -> str:
     return (
         f"CASE WHEN strlen({text}) <= {LONGEST_VALUE} AND strpos({text}, '/') BETWEEN 2 AND 3 THEN left({text}, 10) END"
     )
+
+
+def zone_read(given: Field) -> str:
+    """The abbreviation at the end of a text that was read as one of several zones; null for others."""
+    if given.type is not Type.STR:
+        return "NULL::VARCHAR"
+    text = given.stored
+    ends = f"right({text}, 2) IN ('ST', 'RT') AND strlen({text}) <= {LONGEST_VALUE}"
+    return f"CASE WHEN {ends} THEN nullif(regexp_extract({text}, '\\d ({_READ_ZONE})$', 1), '') END"
 
 
 def first_of(begin: str | None) -> str | None:

@@ -22,12 +22,21 @@ import pyarrow as pa
 
 from svcctl.errors import SvcctlError, UsageError
 from svcctl.service.engines.duckdb import lines, separated
-from svcctl.service.engines.duckdb.fields import UTC, Field, as_time, converted, field, slashed, text_as_time
+from svcctl.service.engines.duckdb.fields import (
+    UTC,
+    Field,
+    as_time,
+    converted,
+    field,
+    slashed,
+    text_as_time,
+    zone_read,
+)
 from svcctl.service.engines.duckdb.formats import READERS, Odd, json_elements
 from svcctl.service.engines.duckdb.lines import LeftOut, shown
 from svcctl.service.engines.duckdb.packed import codec, opened, require_whole, require_whole_pages, widest_rows
 from svcctl.service.engines.duckdb.statement import first_line
-from svcctl.service.engines.duckdb.text import LINE, SLASHED, literal, quote
+from svcctl.service.engines.duckdb.text import LINE, UNCLEAR, literal, quote
 from svcctl.service.language.types import Type
 from svcctl.service.temporary import temporary
 
@@ -50,8 +59,7 @@ FIRST = "epoch_ms(0)"
 class GivenFile:
     """A file to load: its path, and its name in messages; its kind, and the patterns of its entries as of FileKind.
 
-    `rest` is what the pattern leaves of one of the first lines: nobody reads it. `zone` is what nobody can read of the
-    time of one, as CST means several zones. A log that `has_format` has times as
+    `rest` is what the pattern leaves of one of the first lines: nobody reads it. A log that `has_format` has times as
     --time-format describes them, or with the day first, which are read as those of other files are.
     """
 
@@ -61,7 +69,6 @@ class GivenFile:
     pattern: str = ""
     continuation: str = ""
     rest: str = ""
-    zone: str = ""
     has_format: bool = False
 
 
@@ -159,10 +166,11 @@ class EventFile:
         self._select = select
         found = source.query(select)
         self._numbered = LINE in found.columns
+        self._zoned = UNCLEAR in found.columns
         self._fields = {
             name: field(quote(name), str(sql_type), UTC if self.is_dated else source.zone)
             for name, sql_type in zip(found.columns, found.types, strict=True)
-            if name != LINE
+            if name not in (LINE, UNCLEAR)
         }
         self.columns: Mapping[str, Type] = {name: field.type for name, field in self._fields.items()}
         self.clock: str | None = None
@@ -264,30 +272,32 @@ class EventFile:
     def usable(self, time: str, types: Mapping[str, Type], spec: str | None) -> tuple[int, int, list[str]]:
         """How many rows `events` gives and how many of them have an eventdate, among the first rows.
 
-        And how the dates with slashes among them begin, in their order.
+        And what is not clear in times among them, in their order.
         """
-        found = f"count(*), count(eventdate), list({quote(SLASHED)})"
+        found = f"count(*), count(eventdate), list({quote(UNCLEAR)})"
         rows, dated, begins = self._source.row(
             f"SELECT {found} FROM ({self._events(time, types, spec)} LIMIT {LOOKED_AT})"
         )
         return rows, dated, begins or []
 
-    def dated(self, time: str, begin: str) -> tuple[str, int | None]:
-        """The first date with slashes that begins so, and its line if lines are known."""
+    def dated(self, time: str, unclear: str) -> tuple[str, int | None, str]:
+        """The first time in which this is not clear, its line if lines are known, and as what it is read."""
         given = self._fields[time]
         line = quote(LINE) if self._numbered else "NULL"
-        date, line = self._source.row(
-            f"SELECT {given.stored}, {line} FROM ({self._select}) WHERE {slashed(given)} = {literal(begin)} LIMIT 1"
+        read = f"strftime({self._when(given, None)}, '%Y-%m-%d %H:%M:%S')"
+        where = f"{self._unclear(time, None)} = {literal(unclear)}"
+        date, line, read = self._source.row(
+            f"SELECT {given.stored}, {line}, {read} FROM ({self._select}) WHERE {where} LIMIT 1"
         )
-        return str(date), line
+        return str(date), line, str(read)
 
     def events(self, time: str, types: Mapping[str, Type], spec: str | None = None) -> pa.RecordBatchReader:
         """The rows as events: `eventdate` is the column `time`, and columns named in `types` are cast to their type.
 
         `spec` is the format of the time, as strptime has it. In a row whose time cannot be read, or that has a value
-        that is not of its column's type, eventdate is null. A column SLASHED follows, with how a date with slashes
-        begins if no format says what comes first in it; and a column LINE with the number of the row's line, if the
-        file is read line by line.
+        that is not of its column's type, eventdate is null. A column UNCLEAR follows, with how a date with slashes
+        begins if no format says what comes first in it, or the zone of a time that means several; and a column LINE
+        with the number of the row's line, if the file is read line by line.
         """
         return self._source.batches(self._events(time, types, spec))
 
@@ -339,10 +349,15 @@ class EventFile:
         bad = " OR ".join(given.is_bad for given in fields.values() if given.raw != given.stored)
         eventdate = f"CASE WHEN NOT ({bad or False}) THEN {when} END AS eventdate"
         stored = [f"{given.stored} AS {quote(name)}" for name, given in fields.items()]
-        begin = slashed(self._fields[time]) if spec is None else "NULL::VARCHAR"
         line = [quote(LINE)] if self._numbered else []
-        columns = [eventdate, *stored, f"{begin} AS {quote(SLASHED)}", *line]
+        columns = [eventdate, *stored, f"{self._unclear(time, spec)} AS {quote(UNCLEAR)}", *line]
         return f"SELECT {', '.join(columns)} FROM ({self._select})"
+
+    def _unclear(self, time: str, spec: str | None) -> str:
+        """What is not clear in the time of a row; null where nothing is."""
+        given = self._fields[time]
+        found = [quote(UNCLEAR)] if self._zoned else [] if spec is not None else [zone_read(given)]
+        return f"coalesce({', '.join([*([slashed(given)] if spec is None else []), *found, 'NULL::VARCHAR'])})"
 
     def _as(self, name: str, given: Field, time: str, types: Mapping[str, Type], spec: str | None) -> Field:
         """A column as it is stored: the time as a time, the others by their types."""

@@ -17,9 +17,9 @@ from typing import Any, Protocol
 import duckdb
 
 from svcctl.errors import UsageError
-from svcctl.service.engines.duckdb.fields import in_utc, iso_time, zoned_time
+from svcctl.service.engines.duckdb.fields import UNREAD_ZONE, in_utc, iso_time, zoned_time
 from svcctl.service.engines.duckdb.packed import opened
-from svcctl.service.engines.duckdb.text import LINE, distinct, literal, quote
+from svcctl.service.engines.duckdb.text import LINE, UNCLEAR, distinct, literal, quote
 
 HEAD = 1 << 16
 
@@ -333,6 +333,8 @@ def _log(file: Source, pattern: str) -> str:
             CASE WHEN entry.opened = '' AND entry.closed <> '' THEN rtrim(entry.before) || entry.closed || ' '
                 WHEN entry.closed = '' THEN entry.before || regexp_extract(entry.opened, '[\\[(]$')
                 ELSE entry.before END || entry.message AS message,
+            CASE WHEN entry.message[1] BETWEEN 'A' AND 'Z'
+                THEN nullif(regexp_extract(entry.message, '^{UNREAD_ZONE}'), '') END AS {quote(UNCLEAR)},
             number AS {quote(LINE)}
         FROM (SELECT number, regexp_extract(line, {literal(pattern)}, {names}) AS entry FROM lines)
     """

@@ -11,7 +11,7 @@ ARRIVED = "(arrived)"
 """The column that numbers rows while they are sorted, so that those of one date stay as they came."""
 LINE = "(line)"
 """The column of line numbers, beside the fields of formats that are read line by line."""
-SLASHED = "(slashed)"
+UNCLEAR = "(unclear)"
 """The column of how the dates with slashes begin, in which the day or the month may come first."""
 
 SQL_TYPES = {
@@ -40,7 +40,7 @@ def literal(text: str) -> str:
 def distinct(names: Iterable[str]) -> list[str]:
     """Names of columns, with a number where DuckDB, which ignores case, would have the same one again."""
     found: list[str] = []
-    taken = {LINE, SLASHED}
+    taken = {LINE, UNCLEAR}
     for at, given in enumerate(names):
         if "\0" in given:
             raise UsageError("a name of a column has the character NUL: this is not a text file in UTF-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, astuple
 from datetime import timedelta
 from pathlib import Path
@@ -17,10 +18,10 @@ from svcctl import extras
 from svcctl.api.typed_dates import seconds_of
 from svcctl.completion.words import Completes
 from svcctl.context import Context
-from svcctl.errors import ServiceError, Terminated, UsageError
+from svcctl.errors import ServiceError, SvcctlError, Terminated, UsageError
 from svcctl.options import YesOpt
 from svcctl.profiles import LOCAL
-from svcctl.service_settings import TABLES
+from svcctl.service_settings import TABLES, absolute
 from svcctl.terminal.records import counted
 from svcctl.threads import without_signals
 
@@ -111,6 +112,19 @@ def load(
             gone.set()
             given_up(None if loads.exception() else told(loads.result()))
             raise
+
+
+def readers(svc: Context, uri: str, table: str) -> tuple[own_service.Reader, ...]:
+    """The jobs of the local service on a table of a shared folder, as far as it runs there and tells."""
+    from svcctl import local_service
+    from svcctl.api import own_service
+
+    with suppress(SvcctlError):
+        client = svc.with_flags(profile=LOCAL).client
+        runs = local_service.answers(svc.files) and own_service.status(client).uses
+        if runs and runs.get("folder") == absolute(uri).rstrip("/"):
+            return own_service.table(client, table).jobs
+    return ()
 
 
 def compact(

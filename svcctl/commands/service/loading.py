@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
@@ -122,6 +123,8 @@ def load(
         else:
             given_up = partial(_tell_given_up, svc, replace=replace)
             loaded = folder.load(tables, given, table, wishes, load_id, svc.diagnostics.note, given_up)
+            if replace and loaded is not None and loaded.before:
+                loaded = dataclasses.replace(loaded, jobs=folder.readers(svc, tables, table))
     if loaded is None:
         svc.diagnostics.note(f"{table} has the load {load_id} already: nothing was loaded")
         return

@@ -61,6 +61,9 @@ def test_tables_of_a_folder_are_loaded_with_and_without_a_service_compacted_and_
             1,
             "svcctl: error: table 'web.a' is in the shared folder already",
         )
+        anew = shared("service", "load", "a.csv", "-t", "web.a", "--tables", f"{folder}/", "--replace")
+        ends = "svcctl: replaced the 4 events of web.a, read by 1 job (night): jobs on it stop with an error\n"
+        assert anew.stderr == ends + LOADED
         Path(folder).rename(f"{folder}.away")
         deadline, said = time.monotonic() + 30, f"cannot read the shared folder {folder}: it is not there"
         while not (away := shared("service", "status", "-f", "table")).stderr.startswith(f"svcctl: error: {said}\n"):

@@ -16,6 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from svcctl import extras
+from svcctl.arrow import start_arrow
 from svcctl.compression import Sink
 from svcctl.errors import IncompleteResult
 
@@ -135,31 +136,13 @@ _WHOLE_NUMBERS = frozenset({"timestamp", "int4", "int8"})
 _INTEGERS = frozenset({int, type(None)})
 
 
-_loading = threading.Lock()
-
-
 def _pyarrow() -> Any:
     need()
     if sys.platform == "linux":  # elsewhere it is not built in
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")  # can be told to keep nothing that is freed
     import pyarrow
 
-    with _loading, _NoPandas():
-        pyarrow.array([0])
-        if pyarrow.default_memory_pool().backend_name == "jemalloc":
-            pyarrow.jemalloc_set_decay_ms(0)
+    start_arrow()
+    if pyarrow.default_memory_pool().backend_name == "jemalloc":
+        pyarrow.jemalloc_set_decay_ms(0)
     return pyarrow
-
-
-class _NoPandas:
-    """Arrow imports pandas, where it is installed, at its first array, for 60 MB of memory; not in this block."""
-
-    def find_spec(self, name: str, *_: object) -> None:
-        if name == "pandas":
-            raise ImportError
-
-    def __enter__(self) -> None:
-        sys.meta_path.insert(0, self)
-
-    def __exit__(self, *_: object) -> None:
-        sys.meta_path.remove(self)

@@ -20,6 +20,7 @@ from functools import partial
 import uvicorn
 
 from svcctl import local_service
+from svcctl.arrow import start_arrow
 from svcctl.errors import UsageError
 from svcctl.service.databases import StateUnavailable
 from svcctl.service.engines import Engine
@@ -134,6 +135,7 @@ def serve(
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)  # its words about its own process
     os.umask(0o077)
+    start_arrow()
     settings = {setting: setting.read(os.environ) for setting in NUMBERS}
     line_end = LINE_END.read(os.environ)
     origins = CORS_ORIGINS.read(os.environ)

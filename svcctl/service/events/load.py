@@ -36,7 +36,7 @@ from svcctl.service.engines.duckdb.lines import shown
 from svcctl.service.engines.duckdb.packed import ENDINGS
 from svcctl.service.engines.duckdb.separated import NOT_UTF8
 from svcctl.service.engines.duckdb.text import LINE, UNCLEAR
-from svcctl.service.events.readers import FILE_KINDS, FileKind, LogTime, known_kind, log_time
+from svcctl.service.events.readers import FILE_KINDS, FileKind, LogTime, known_kind, log_time, looks_log
 from svcctl.service.language.printer import name_text
 from svcctl.service.language.types import Column, Type
 
@@ -360,7 +360,7 @@ class _Rows:
         elif self._wishes.time_field is not None:
             hint = _DESCRIBE
         else:
-            hint = "name the field of the time with --time-field, and how it is written with --time-format"
+            hint = f"{_DESCRIBE}, or name another field with --time-field"
         return UsageError(f"{file.given.name} could not be read: {skipped.first}", hint=hint)
 
 
@@ -454,7 +454,7 @@ def _given(source: Source, format: str | None, spec: str | None) -> GivenFile | 
     if not found:
         return None
     written = written_as(spec or "")
-    if spec is not None and format is None and log_time(found[:1], written):
+    if spec is not None and format is None and looks_log(found[0], written):
         format = "log"
     kind = _kind(source, format, found)
     if kind.name == "log":

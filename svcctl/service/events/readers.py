@@ -30,10 +30,11 @@ class FileKind:
 
 
 ACCESS = (
-    r'^(\S+) \S+ (\S+) \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-)'
+    r'^(?:(\S+:\d+) )?(\S+) \S+ (\S+) \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-)'
     r'(?: "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)")?'
 )
-"""A common log line: host, user, time, request, status and size, and in the combined format referrer and agent."""
+"""A common log line: server and port if it begins with them, host, user, time, request, status and size, and in the
+combined format referrer and agent."""
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) {_MONTH} [ \d]\d"
 _AREAS = "Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Brazil|Canada|Chile|Etc|Europe|Indian|Pacific|US"
@@ -84,7 +85,7 @@ class LogTime:
     @property
     def pattern(self) -> str:
         """An entry: what is before the time, `[` or nothing, the time, `]` or nothing, the rest."""
-        return rf"""(?s)^{self.before}({self.time})([\])"]?):?\s+(.*)$"""
+        return rf"""(?s)^{self.before}({self.time})([\])"]?):?(?:\s+(.*))?$"""
 
     @property
     def continuation(self) -> str:
@@ -111,14 +112,14 @@ def log_time(lines: Sequence[str], written: str = "") -> LogTime | None:
 def _entry(time: LogTime, line: str) -> re.Match[str] | None:
     """A line that has a time there; AM or PM behind it would belong to it."""
     found = re.match(time.pattern, line)
-    return found if found and not re.match(r"[AP]M\b", found[5]) else None
+    return found if found and not re.match(r"[AP]M\b", found[5] or "") else None
 
 
-def _looks_log(line: str) -> object:
-    """Whether a line has the time of a log: not that of an access log, nor behind a tab, which separates columns."""
-    time = log_time([line])
+def looks_log(line: str, written: str = "") -> object:
+    """Whether a line has the time of a log: not of an access log, nor in a comment or behind a tab, as csv has them."""
+    time = log_time([line], written)
     entry = time and _entry(time, line)
-    return entry and "\t" not in entry[1] and not re.match(ACCESS, line)
+    return entry and not line.startswith("#") and "\t" not in entry[1] and not re.match(ACCESS, line)
 
 
 _TAG = r"([^\s:\[\]]+)(?:\[([^\]]*)\])?:(?: |$)"
@@ -155,7 +156,7 @@ FILE_KINDS: Mapping[str, FileKind] = {
         FileKind("json", (".json", ".ndjson", ".jsonl"), _matches(r'\s*(?:\[\s*(?:[\[\]{"]|$)|\{\s*$)')),
         FileKind("parquet", (".parquet", ".pq"), _begins("PAR1")),
         FileKind("access", (), _matches(ACCESS), ACCESS),
-        FileKind("log", (), _looks_log, LogTime().pattern, LogTime().continuation),
+        FileKind("log", (), looks_log, LogTime().pattern, LogTime().continuation),
         FileKind("syslog", (), _matches(_LOOKS_SYSLOG), SYSLOG, "[ \\t]"),
     )
 }

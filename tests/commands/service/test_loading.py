@@ -81,7 +81,8 @@ def test_a_load_says_what_it_added_and_what_was_there_and_replace_takes_its_plac
         "svcctl: error: c.csv could not be read: line 2: time 'soon' is not a time",
     )
     assert bad.stderr.splitlines()[1:] == [
-        "hint: name the field of the time with --time-field, and how it is written with --time-format"
+        "hint: describe how it is written with --time-format, such as 'dd/MM/yyyy HH:mm:ss', or name another field "
+        "with --time-field"
     ]
     assert rows(own, "from t") == ["2024-02-01 00:00:00.000\tx"]
 

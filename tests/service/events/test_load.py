@@ -614,6 +614,14 @@ def test_the_address_of_an_access_log_has_no_brackets_and_no_port(
     ]
 
 
+def test_an_access_log_of_several_servers_keeps_the_server(engine: DuckDBEngine, tmp_path: Path) -> None:
+    line = 'shop.example:443 192.0.2.1 - - [10/Oct/2025:20:55:37 +0000] "GET / HTTP/1.1" 200 9 "-" "curl/8"\n'
+    assert load(engine, written(tmp_path, "other.log", line), "web").skipped == 0
+    (row,) = rows(engine, "web")
+    at = datetime(2025, 10, 10, 20, 55, 37)
+    assert row[:9] == (at, "shop.example:443", "192.0.2.1", None, "GET", "/", "HTTP/1.1", 200, 9)
+
+
 def test_log_lines_that_begin_with_a_time(engine: DuckDBEngine, tmp_path: Path) -> None:
     text = "no time\n2026-01-02 10:11:12 status installed foo:amd64 1.2\n2026-01-02T10:11:13,250+01:00 ünïcode\r\n"
     result = load(engine, written(tmp_path, "dpkg.log.gz", text), "dpkg", format="log")
@@ -746,6 +754,14 @@ def test_the_time_of_a_log_line_may_have_words_before_it(
     )
     assert (result.oldest or 0) // 1000 == at("2026-01-31T10:00:00") // 1000
     assert [row[1] for row in rows(engine, "app")] == [f"{message}{more}", message]
+
+
+def test_a_comment_that_names_a_time_begins_no_log_unless_it_is_one(engine: DuckDBEngine, tmp_path: Path) -> None:
+    path = written(tmp_path, "slow", "# Time: 2026-01-31 10:00:00\n# Time: 2026-01-31 10:00:01\nSELECT 1;\n")
+    with pytest.raises(UsageError, match=r"^the format of slow is not clear$"):
+        load(engine, path, "t")
+    load(engine, path, "t", format="log")
+    assert [row[1] for row in rows(engine, "t")] == ["# Time: ", "# Time: SELECT 1;"]
 
 
 @pytest.mark.parametrize("format", [None, "log"])
@@ -947,6 +963,20 @@ def test_the_journal_and_csv_with_dots_in_its_dates_have_a_time(engine: DuckDBEn
     assert rows(engine, "dots") == [(datetime(2026, 1, 31, 10), 1), (datetime(2026, 2, 1), 2)]
 
 
+def test_dates_with_the_name_of_the_month_behind_a_line_that_tells_the_separator(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    dates = ["1-Jan-2026", "02 Jan 2026 10:00", "03/Jan/2026:10:00:00 +0100", "Sun, 04 Jan 2026 10:00:00.5 GMT"]
+    path = written(tmp_path, "a.csv", "\ufeffsep=;\r\nmade;n\r\n" + "".join(f"{date};1\r\n" for date in dates))
+    assert load(engine, path, "t", zone="Europe/Berlin").notes == ("dates were read from the column made",)
+    assert rows(engine, "t") == [
+        (datetime(2025, 12, 31, 23), 1),
+        (datetime(2026, 1, 2, 9), 1),
+        (datetime(2026, 1, 3, 9), 1),
+        (datetime(2026, 1, 4, 10, 0, 0, 500_000), 1),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "options", "message", "hint"),
     [
@@ -1020,7 +1050,8 @@ def test_the_journal_and_csv_with_dots_in_its_dates_have_a_time(engine: DuckDBEn
             "time,b\nx,2\n",
             {},
             "a.csv could not be read: line 2: time 'x' is not a time",
-            "name the field of the time with --time-field, and how it is written with --time-format",
+            "describe how it is written with --time-format, such as 'dd/MM/yyyy HH:mm:ss', or name another field with "
+            "--time-field",
         ),
         (
             "eventdate,b\n2026-01-01,2\n",

@@ -2,8 +2,8 @@
 
 Of text, only whole numbers, numbers and true/false become typed columns; addresses stay text until a table asks for
 ip4. Nested JSON stays JSON text. A time is ISO 8601, epoch seconds, milliseconds, microseconds or nanoseconds, the
-interface's own dd/MM/yyyy HH:mm:ss, which may have dots, or what Go prints, unless a format is given; a time that names
-no zone is in the zone given, or else UTC.
+interface's own dd/MM/yyyy HH:mm:ss, which may have dots, 31-Jan-2026 10:00:00, or what Go prints, unless a format is
+given; a time that names no zone is in the zone given, or else UTC.
 """
 
 from __future__ import annotations
@@ -26,6 +26,13 @@ _OCTET = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _DAY_FIRST = tuple(
     f"{day}{clock}" for day in ("%d/%m/%Y", "%d.%m.%Y") for clock in (" %H:%M:%S", " %H:%M:%S.%f", " %H:%M", "")
 )
+_NAMED_MONTH = r"^(?:[A-Z][a-z]{2}, )?(\d{1,2})[/ -]([A-Z][a-z]{2})[/ -](\d{4})(?:[: ](\d\d:\d\d))?"
+_NAMED_MONTHS = [
+    f"%d %b %Y {clock}{offset}"
+    for clock in ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%H:%M", "")
+    for offset in ("", " %z")
+]
+"""Times such as 31/Jan/2026:10:00:00 +0100, with blanks between day, month, year and clock."""
 _NAMED_OFFSET = r" ([+-]\d{4}) [A-Z+-]\w*(?: m=\S+)?$"
 """The end of a time as Go prints it: the offset, and again as a name; with the reading of another clock behind it."""
 _OFFSETS: Mapping[str, str] = {
@@ -166,7 +173,14 @@ def text_as_time(value: str, zone: str) -> str:
     iso = in_utc(iso_time(value), zone)
     day_first = f"try_strptime({value}, [{', '.join(map(literal, _DAY_FIRST))}])"
     offset = f"regexp_replace({value}, {literal(_NAMED_OFFSET)}, '\\1')"
-    return f"coalesce({iso}, {in_utc(day_first, zone)}, {in_utc(iso_time(offset), zone)}, {zoned_time(value, zone)})"
+    others = (in_utc(one, zone) for one in (day_first, named_time(value), iso_time(offset)))
+    return f"coalesce({iso}, {', '.join(others)}, {zoned_time(value, zone)})"
+
+
+def named_time(value: str) -> str:
+    """Text with the name of a month, as in 31-Jan-2026 10:00 or Sat, 31 Jan 2026 10:00:00 GMT, as a TIMESTAMPTZ."""
+    value = f"replace({value}, ' GMT', ' +0000')"
+    return f"try_strptime(regexp_replace({value}, {literal(_NAMED_MONTH)}, '\\1 \\2 \\3 \\4'), {_NAMED_MONTHS})"
 
 
 def zoned_time(value: str, zone: str) -> str:

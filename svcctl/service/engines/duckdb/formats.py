@@ -17,11 +17,13 @@ from typing import Any, Protocol
 import duckdb
 
 from svcctl.errors import UsageError
-from svcctl.service.engines.duckdb.fields import UNREAD_ZONE, in_utc, iso_time, zoned_time
+from svcctl.service.engines.duckdb.fields import UNREAD_ZONE, in_utc, iso_time, named_time, zoned_time
 from svcctl.service.engines.duckdb.packed import opened
 from svcctl.service.engines.duckdb.text import LINE, UNCLEAR, distinct, literal, quote
 
 HEAD = 1 << 16
+FIRST_LINES = 1000
+"""Lines of an access log that tell whether it has the servers."""
 
 MOST_FIELDS = 2000
 """Names of members in a file of JSON; more of them are values, not names."""
@@ -254,9 +256,12 @@ def _parquet(file: Source, pattern: str) -> str:
 
 
 def _access(file: Source, pattern: str) -> str:
-    names = "['host', 'user', 'time', 'request', 'status', 'bytes', 'referrer', 'agent']"
+    hit = f"regexp_extract(line, {literal(pattern)}, 1)"
+    has_server = bool(file.row(f"SELECT max({hit}) FROM (SELECT line FROM lines LIMIT {FIRST_LINES})")[0])
+    names = "['server', 'host', 'user', 'time', 'request', 'status', 'bytes', 'referrer', 'agent']"
     return f"""
         SELECT {in_utc("try_strptime(hit.time, '%d/%b/%Y:%H:%M:%S %z')", file.zone)} AS eventdate,
+            {"hit.server AS server," if has_server else ""}
             regexp_replace(hit.host, {literal(_PEER)}, '\\1\\2') AS "clientIp",
             nullif(hit.user, '-') AS "user", nullif(request.method, '') AS method,
             coalesce(nullif(request.uri, ''), nullif(hit.request, '-')) AS uri,
@@ -312,18 +317,14 @@ def _syslog(file: Source, pattern: str) -> str:
 
 
 _C_TIMES = "['%a %b %d %H:%M:%S %Y', '%a %b %d %H:%M:%S.%f %Y']"
-_NAMED_DAY = r"^(\d\d)[/ -](\w{3})[/ -](\d{4})[: ]"
-_NAMED_DAY_TIMES = [f"%d %b %Y %H:%M:%S{fraction}{offset}" for fraction in ("", ".%f") for offset in ("", " %z")]
-"""Times such as 31/Jan/2026:10:00:00 +0100, with blanks between day, month, year and clock."""
 
 
 def _log(file: Source, pattern: str) -> str:
     """The time, and what is before and behind it; a bracket with more than the time in it belongs to that."""
-    named = f"regexp_replace(replace(entry.time, ',', '.'), {literal(_NAMED_DAY)}, '\\1 \\2 \\3 ')"
     times = (
         iso_time("entry.time"),
         f"try_strptime(entry.time, {_C_TIMES})",
-        f"try_strptime({named}, {_NAMED_DAY_TIMES})",
+        named_time("entry.time"),
     )
     read = [*(in_utc(one, file.zone) for one in times), zoned_time("entry.time", file.zone)]
     time = f"coalesce({', '.join(read)})"

@@ -29,6 +29,8 @@ _LINE = re.compile(rb"[^\r\n]*+%s?" % _END)
 _BLANK = re.compile(rb"[\r\n]*")
 _QUOTED = rb'"[^"]*+(?:""[^"]*+)*+"'
 _SEPARATORS = ",;\t|"
+_SEPARATOR = re.compile(rb"sep=([,;\t|])" + _END)
+"""The line that tells spreadsheets the separator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ def heading(path: Path, separator: str | None) -> Heading:
         head = file.read(HEAD)
     head += b"\n" * (len(head) < HEAD)  # the heading may be all of the file
     start = _end(_BLANK, head, len(BOM) if head.startswith(BOM) else 0)
+    if told := _SEPARATOR.match(head, start):
+        separator, start = separator or told[1].decode(), told.end()
     first = head[start : _end(_LINE, head, start)]
     unquoted = re.sub(_QUOTED, b"", first)
     shape = _shape(separator or max(_SEPARATORS, key=lambda one: unquoted.count(one.encode())))

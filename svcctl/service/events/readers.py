@@ -60,13 +60,14 @@ _FIRST = r"()(\[?)"
 """What stands before a time at the beginning of a line, as groups: nothing, and `[` or nothing."""
 
 
-def _behind(words: int) -> str:
+def _behind(words: int, *, indented: bool) -> str:
     """What stands before a time in a line: up to so many words and what has no blank behind it; `[`, `ts=` or such.
 
     What follows a digit and no blank may be the rest of another time: the 00:00 of 10:00:00.
     """
     joined = r"""(?:(?:[^\s\[({"=]*[^\s\[({"=\d])?[^\s\[({"=\w])?"""
-    return rf"""((?:{_WORD}){{0,{words}}}?{joined})((?:[@A-Za-z]\w*=)?[\[("]?)"""
+    blanks = "[ \t]*" if indented else ""
+    return rf"""{blanks}((?:{_WORD}){{0,{words}}}?{joined})((?:[@A-Za-z]\w*=)?[\[("]?)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +98,15 @@ def log_time(lines: Sequence[str], written: str = "") -> LogTime | None:
     """The time of a log by its first lines; None if none of them has a time, which is `written` so if that is given.
 
     It is at the beginning of one of them or, if of none, behind as many words as in the first of them that has one, or
-    fewer: a time farther behind is text.
+    fewer: a time farther behind is text. Lines that begin with blanks are entries if that one does.
     """
     times = [LogTime(written, written)] if written else [LogTime(), LogTime(_DAY_FIRST, _DAY_FIRST)]
     for given in times:
         if any(_entry(given, line) for line in lines):
             return given
     for line, given in product(lines, times):
-        if found := _entry(replace(given, before=_behind(_MOST_WORDS)), line):
-            return replace(given, before=_behind(len(re.findall(_WORD, found[1]))))
+        if found := _entry(replace(given, before=_behind(_MOST_WORDS, indented=True)), line):
+            return replace(given, before=_behind(len(re.findall(_WORD, found[1])), indented=line[0] in " \t"))
     return None
 
 

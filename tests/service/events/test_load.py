@@ -756,6 +756,12 @@ def test_the_time_of_a_log_line_may_have_words_before_it(
     assert [row[1] for row in rows(engine, "app")] == [f"{message}{more}", message]
 
 
+def test_the_lines_of_a_log_may_begin_with_blanks(engine: DuckDBEngine, tmp_path: Path) -> None:
+    text = "    INFO 2026-01-31 10:00:00 up\n  and away\n CRITICAL 2026-01-31 10:00:01 down\n"
+    load(engine, written(tmp_path, "a.log", text), "t")
+    assert [row[1] for row in rows(engine, "t")] == ["INFO up\n  and away", "CRITICAL down"]
+
+
 def test_a_comment_that_names_a_time_begins_no_log_unless_it_is_one(engine: DuckDBEngine, tmp_path: Path) -> None:
     path = written(tmp_path, "slow", "# Time: 2026-01-31 10:00:00\n# Time: 2026-01-31 10:00:01\nSELECT 1;\n")
     with pytest.raises(UsageError, match=r"^the format of slow is not clear$"):

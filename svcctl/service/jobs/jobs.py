@@ -207,9 +207,9 @@ class Jobs:
         self.settle()
         until = time.monotonic() + ELSEWHERE_SECONDS
         while self._store.shared and (job := stored.get(self._store, job_id)) is not None:
-            if job.free or job.status is JobStatus.RUNNING:  # somebody may have started it again
+            if job.status is JobStatus.RUNNING:  # somebody has started it again
                 return
-            if time.monotonic() >= until:
+            if job.free or time.monotonic() >= until:  # who wakes up could renew even a lease that has ended
                 leases.revoke(self._store, job_id, job.fence)
                 return
             time.sleep(0.05)

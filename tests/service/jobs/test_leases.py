@@ -167,6 +167,8 @@ def test_a_stop_does_not_wait_for_a_process_that_is_suspended(processes: list[Pr
     since = time.monotonic()
     stopped = there.jobs.stop(ME, job_id)
     assert time.monotonic() - since < jobs.ELSEWHERE_SECONDS + 3
+    assert (left := stored.get(there.store, job_id)) is not None
+    assert left.fence > here.runs[-1].token, "it could renew its lease when it wakes up, and deliver more"
     here.suspended.clear()
     eventually(lambda: here.running() == set())
     assert there.jobs.get(ME, job_id) == stopped

@@ -35,7 +35,7 @@ from svcctl.service.provisioning import domains
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.queries import saved
 from svcctl.service.queries.asked import AskedQuery
-from svcctl.service.queries.continuous import Steps
+from svcctl.service.queries.continuous import Step, Steps
 from svcctl.service.queries.turns import OpenQuery
 from svcctl.service.rendering import ENCODERS
 from svcctl.service.service import Service
@@ -92,15 +92,21 @@ async def _query(request: Request) -> Response:
     query = service.turns.open(request.state.account.owner)
     leaving = asyncio.create_task(_end_when_left(request, query))
     try:
-        steps = await query.run(partial(Steps, service.engine, asked, service.now, launched=service.now()))
+        steps, step = await query.run(_planned, service, asked)
         answer = StreamedAnswer(service, query, asked, request.state.cid, steps)
-        await answer.begin()
+        await answer.begin(step)
     except BaseException:
         query.close()
         raise
     finally:
         leaving.cancel()
     return AnswerResponse(answer, ENCODERS[asked.mode].content_type)
+
+
+def _planned(service: Service, asked: AskedQuery) -> tuple[Steps, Step | None]:
+    """The steps of a query, and the first one if it is due."""
+    steps = Steps(service.engine, asked, service.now, launched=service.now())
+    return steps, steps.next(None, 0)
 
 
 async def _end_when_left(request: Request, query: OpenQuery) -> None:

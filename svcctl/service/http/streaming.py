@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import anyio
@@ -50,12 +50,12 @@ class StreamedAnswer:
         self._stream_closing = ExitStack()
         self._stream: Stream | None = None
         self._batches: Iterator[pa.RecordBatch] = iter(())
+        self._more = False
         self._next: asyncio.Future[bytes | memoryview | None] | None = None
         self._encoder: Encoder
 
-    async def begin(self) -> None:
-        """Start the first step, and wait for its first batch, but no longer than the padding time."""
-        step = await self._query.run(self._steps.next, None, 0)
+    async def begin(self, step: Step | None) -> None:
+        """Start the first step, if it is due, and wait for its first batch, but no longer than the padding time."""
         encoder = ENCODERS[self._asked.mode]
         if not encoder.streams and self._asked.range.end is None:
             raise ServiceError(f"mode.type {self._asked.mode} cannot be streamed, so the query needs a to")
@@ -90,7 +90,8 @@ class StreamedAnswer:
                 async for padding in self._idle():
                     yield padding
             tail = self._encoder.tail()
-            while chunk := await self._query.run(next, tail, b""):  # packing a workbook takes long
+            # What packs a workbook takes long. What ends a stream is a few bytes.
+            while chunk := next(tail, b"") if self._encoder.streams else await self._query.run(next, tail, b""):
                 yield chunk
         except Exception as error:
             if not self._encoder.streams:
@@ -114,7 +115,8 @@ class StreamedAnswer:
                 if not self._next.done() and self._encoder.padding:
                     yield self._encoder.padding
             chunk = self._next.result()
-            self._next = None if chunk is None else asyncio.ensure_future(self._query.run(self._encode_next))
+            more = chunk is not None and self._more
+            self._next = asyncio.ensure_future(self._query.run(self._encode_next)) if more else None
             if chunk:
                 yield chunk
         self._end_stream()
@@ -150,8 +152,10 @@ class StreamedAnswer:
         rows = rendering.stream(self._service.engine, plan, expressions, since=step.since, until=step.until)
         self._stream = self._stream_closing.enter_context(rows)
         batches = iter(self._stream)
-        first = next(batches, None)
-        self._batches = iter(()) if first is None else chain((first,), batches)
+        # Groups come all at once, so to hear that there are no more takes no time, and saves a turn.
+        ahead = 1 if plan.by_event else 2
+        read = list(islice(batches, ahead))
+        self._batches, self._more = chain(read, batches), len(read) == ahead
 
     def _encode_next(self) -> bytes | memoryview | None:
         batch = next(self._batches, None)

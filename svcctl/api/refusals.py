@@ -188,7 +188,7 @@ def page_line(body: bytes) -> str:
     """One short line of a page or a plain text: the title, otherwise the first words; may be empty."""
     text = body.decode("utf-8", "replace")
     title = _TITLE.search(text)
-    line = _line(_TAG.sub(" ", title[2] if title else text))
+    line = " ".join(_TAG.sub(" ", title[2] if title else text).split())
     return line if len(line) <= 120 else line[:119] + "…"
 
 
@@ -227,4 +227,5 @@ def _code(value: Any) -> int | None:
 
 
 def _line(value: Any) -> str:
-    return "" if value is None else " ".join(str(value).split())
+    """A text in one line; its blanks stay, for it may quote what was sent."""
+    return "" if value is None else " ".join(filter(None, map(str.strip, str(value).splitlines())))

@@ -45,11 +45,11 @@ _ZONE = (
 """An offset or a zone behind a time; of the abbreviations those that mean one zone."""
 _NAMED_DAY = rf"\d\d[/ -]{_MONTH}[/ -]\d{{4}}[: ]"
 _TIME = (
-    rf"\d{{4}}[-/]\d{{2}}[-/]\d{{2}}[T ]\d{{2}}:\d{{2}}:\d{{2}}(?:[.,]\d+)?(?:{_ZONE})?"
+    rf"\d{{4}}[-/]\d{{2}}[-/]\d{{2}}(?:T| +)\d{{2}}:\d{{2}}:\d{{2}}(?:[.,]\d+)?(?:{_ZONE})?"
     rf"|{_DAY} \d\d:\d\d:\d\d(?:\.\d+)? \d{{4}}"
     rf"|{_NAMED_DAY}\d\d:\d\d:\d\d(?:[.,]\d+)?(?: [+-]\d{{4}})?"
 )
-_BEGINS_TIME = rf"\d{{4}}[-/]\d\d[-/]\d\d[T ]\d\d:|{_DAY} \d\d:|{_NAMED_DAY}\d\d:"
+_BEGINS_TIME = rf"\d{{4}}[-/]\d\d[-/]\d\d(?:T| +)\d\d:|{_DAY} \d\d:|{_NAMED_DAY}\d\d:"
 
 _DAY_FIRST = r"\d{2}/\d{2}/\d{4} \d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?"
 """A time of the interface; seconds may be missing."""

@@ -353,10 +353,10 @@ REFUSED: dict[str, tuple[list[str], int, str]] = {
         "'soon' is not a format of times; write it as in dd/MM/yyyy HH:mm:ss, with text in '…'",
     ),
     "a format of times for a log": (
-        ["a.log", "--time-format", "HH:mm"],
+        ["a.log", "--time-format", "dd  HH:mm"],
         1,
-        "a.log could not be read: line 1: '2024-01-31 10:00:00 x' is not a line with a time; it is not written "
-        "as in --time-format 'HH:mm'",
+        "a.log could not be read: line 1: '2024-01-31 10:00:00  x' is not a line with a time; it is not written "
+        "as in --time-format 'dd  HH:mm'",
     ),
     "a date with the month first": (
         ["us.csv"],
@@ -391,7 +391,7 @@ def test_what_cannot_be_loaded_is_refused_in_one_line_and_leaves_everything_as_i
     files: dict[str, str | bytes] = {
         "a.csv": CSV,
         "text.csv": "time,n\n2024-01-31,hello\n",
-        "a.log": "2024-01-31 10:00:00 x\n",
+        "a.log": "2024-01-31 10:00:00  x\n",
         "empty.json": "[]\n",
         "cut.json": '[{"time":1},\n{"time"',
         "wrap.json": WRAPPED,

@@ -762,6 +762,18 @@ def test_the_lines_of_a_log_may_begin_with_blanks(engine: DuckDBEngine, tmp_path
     assert [row[1] for row in rows(engine, "t")] == ["INFO up\n  and away", "CRITICAL down"]
 
 
+@pytest.mark.parametrize("options", [{}, {"format": "log"}, {"time_format": "yyyy-MM-dd  HH:mm:ss"}])
+def test_a_log_may_have_two_blanks_between_date_and_time_and_no_text_behind_it(
+    engine: DuckDBEngine, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    text = "\nStart-Date: 2026-01-31  10:00:00\nInstall: a:amd64 (1, 2)\nEnd-Date: 2026-01-31  10:00:01\n"
+    load(engine, written(tmp_path, "history.log", text), "apt", **options)
+    assert rows(engine, "apt") == [
+        (datetime(2026, 1, 31, 10), "Start-Date: Install: a:amd64 (1, 2)"),
+        (datetime(2026, 1, 31, 10, 0, 1), "End-Date: "),
+    ]
+
+
 def test_a_comment_that_names_a_time_begins_no_log_unless_it_is_one(engine: DuckDBEngine, tmp_path: Path) -> None:
     path = written(tmp_path, "slow", "# Time: 2026-01-31 10:00:00\n# Time: 2026-01-31 10:00:01\nSELECT 1;\n")
     with pytest.raises(UsageError, match=r"^the format of slow is not clear$"):

@@ -44,8 +44,8 @@ class LeftOut:
 
 
 def shown(text: str) -> str:
-    """A text in quotes and in one line, cut if it is long."""
-    text = " ".join(text[: 1 << 12].split())
+    """A text in quotes and in one line, cut if it is long; its blanks stay, for they may be what is wrong."""
+    text = " ".join(filter(None, map(str.strip, text[: 1 << 12].splitlines())))
     return f"'{text}'" if len(text) <= SHOWN else f"'{text[: SHOWN - 1]}…'"
 
 

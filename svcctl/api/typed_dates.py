@@ -8,7 +8,7 @@ have an offset, as those of the interface are. A text that is almost a date is r
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 
 from svcctl.api.dates import (
     MAX_EPOCH_SECONDS,
@@ -53,6 +53,24 @@ def _seconds_before_now(text: str) -> int | None:
     return seconds_of(text[4:]) if text.startswith("now-") else None
 
 
+_DATED_TIME = re.compile(r"(yesterday|today|tomorrow) (\d?\d):([0-5]\d)(?::([0-5]\d))?", re.ASCII)
+
+
+def _seconds_from_today(text: str) -> int | None:
+    """The seconds from the midnight of today to a text such as `yesterday 10:00`, on a day of 24 hours."""
+    match = _DATED_TIME.fullmatch(text)
+    if match is None or int(match[2]) > 23:
+        return None
+    days = ("yesterday", "today", "tomorrow").index(match[1]) - 1
+    return days * UNITS["d"] + int(match[2]) * 3_600 + int(match[3]) * 60 + int(match[4] or 0)
+
+
+def _by_the_clock(now: datetime, seconds: int) -> datetime:
+    """The moment at which a clock shows a time on the day of `now` or a neighbour of it."""
+    days, time = divmod(seconds, UNITS["d"])
+    return midnight(now, days).replace(hour=time // 3_600, minute=time // 60 % 60, second=time % 60)
+
+
 TYPED = (
     counted("<N>s", UNITS["s"], "N seconds"),
     counted("<N>m", UNITS["m"], "N minutes"),
@@ -83,6 +101,15 @@ TYPED = (
         "day after the current one 00:00:00",
         "day after the current one 00:00:00",
     ),
+    Operator(
+        "yesterday 10:00",
+        True,
+        _by_the_clock,
+        lambda now, start, n: _by_the_clock(now, n),
+        "day before the current one 10:00:00",
+        "day before the current one 10:00:00",
+        _seconds_from_today,
+    ),
 )
 EVERY = (*OPERATORS, *TYPED)
 """All operators that may be typed; where two could read a text, the interface's own comes first."""
@@ -98,7 +125,7 @@ _LOOSE = re.compile(rf"(\d{{1,2}})([-./])(\d{{1,2}})\2(\d{{4}})((?:[T ]{_TIME})?
 _AGO = re.compile(r"(\d+)\s*(s|m|h|d|w)(?:ec(?:ond)?|in(?:ute)?|(?:ou)?r|ay|eek)?s?(?:\s+ago)?", re.ASCII)
 _LONG = re.compile(r"-?(\d{1,4})\s*(mo|mon|month|y|yr|year)s?(?:\s+ago)?", re.ASCII)
 _WHOLE = re.compile(r"(?:last|past|previous|this) (month|year)", re.ASCII)
-_LAST = re.compile(r"^(?:last|past) (?=(?:second|minute|hour|day|week|month|year)$)")
+_LAST = re.compile(r"^(?:last|past|previous) (?=(?:second|minute|hour|day|week|month|year)$)")
 _FRACTION = re.compile(r"(\d{1,6}\.\d{1,3})([wdh])", re.ASCII)
 _SNAPPED = re.compile(r"(?:now)?(?:-?(\d+)d)?@d|today-(\d+)d(?:ays?)?", re.ASCII)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -107,7 +134,21 @@ _NAMED_MONTH = re.compile(
     rf",?[ -](\d{{4}})((?:[t ]{_TIME})?)",
     re.ASCII,
 )
-_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_IN_WORDS = (
+    (re.compile(r"midnight"), "write today"),
+    (
+        re.compile(r"(?:(?:last|past|previous|this|on) )?(?:week|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"),
+        "count the days: 3ad is midnight three days ago",
+    ),
+    (
+        re.compile(
+            r"(?:(?:last|this|yesterday|today|tomorrow) )?(?:(?:after|fore)?noon|morning|evening|night)|tonight"
+        ),
+        "name the time: yesterday 22:00, for example",
+    ),
+)
+"""Days and times in words, with what to write instead."""
+_DAY_AND_TIME = re.compile(rf"(?:(today|yesterday|tomorrow),? (?:at )?)?(\d:\d\d(?::\d\d)?|{_TIME})", re.ASCII)
 
 
 def parse_moment(text: str) -> Moment:
@@ -117,9 +158,17 @@ def parse_moment(text: str) -> Moment:
     and any other absolute date becomes epoch seconds. UsageError for anything else: milliseconds, a day that does not
     exist, fractions of a second, digits that spell a date.
     """
+    moment = _parsed(text)
+    if moment is None:
+        raise UsageError(f"'{text.strip()}' is not a valid date", hint=_hint(text.strip()))
+    return moment
+
+
+def _parsed(text: str) -> Moment | None:
+    """The date that a text is; None if it is not even almost one. UsageError for one that cannot be."""
     text = text.strip()
     if len(text) > _LONGEST:
-        raise UsageError(f"'{text}' is not a valid date", hint=FORMS)
+        return None
     if operator_of(text, EVERY) is not None:
         return text
     if match := _RUN_TOGETHER.fullmatch(text):
@@ -141,7 +190,7 @@ def parse_moment(text: str) -> Moment:
         return _epoch(_existing(f"{match[1]}-{match[2]}-01", text), text)
     if _ISO.fullmatch(text):
         return _epoch(_existing(re.sub(r" (?=[Z+-])", "", text), text), text)
-    raise UsageError(f"'{text}' is not a valid date", hint=_hint(text))
+    return None
 
 
 def named_zone(text: str) -> tzinfo:
@@ -226,11 +275,11 @@ def _epoch(moment: datetime, text: str) -> int:
 
 def is_date(text: str) -> bool:
     """Whether a text that a person typed is a date."""
+    # without its hint: that looks for dates itself
     try:
-        parse_moment(text)
+        return _parsed(text) is not None
     except UsageError:
         return False
-    return True
 
 
 def _in_order(text: str) -> str | None:
@@ -247,11 +296,20 @@ def _in_order(text: str) -> str | None:
 
 
 def _with_named_month(match: re.Match[str]) -> str | None:
-    """What to write instead of a date whose month is a word."""
+    """In ISO 8601, a date whose month is a word; None where there is no such day."""
     day, month, other_month, other_day, year, time = match.groups()
     number = _MONTHS.index(month or other_month) + 1
     iso = f"{year}-{number:02}-{int(day or other_day):02}{time.upper().replace(' ', 'T')}"
-    return f"write {iso}" if is_date(iso) else None
+    return iso if is_date(iso) else None
+
+
+def latest_day(text: str, today: date) -> str | None:
+    """In ISO 8601, the latest day that is not to come for a day and month, in lower case; None for other texts."""
+    for year in range(today.year, today.year - 9, -1):  # of nine years in a row, one has a 29th of February
+        match = _NAMED_MONTH.fullmatch(re.sub(r"(?= \d\d:)|$", f" {year}", text, count=1))
+        if match and (iso := _with_named_month(match)) and iso[:10] <= str(today):
+            return iso
+    return None
 
 
 def _in_minutes(text: str) -> str:
@@ -262,6 +320,8 @@ def _in_minutes(text: str) -> str:
 
 def _hint(text: str) -> str:
     """What to write instead of a text that is no date."""
+    if len(text) > _LONGEST:
+        return FORMS
     if said := _in_order(text):
         return said
     folded = re.sub(r"^[-+]|^(?:last|past) (?=\d)", "", text.casefold())
@@ -279,22 +339,16 @@ def _hint(text: str) -> str:
     if match := _LONG.fullmatch(folded):
         days = 365 if match[2][0] == "y" else 30
         return f"lengths are in w, d, h, m and s: {days * int(match[1])}d, for example"
-    if folded == "midnight":
-        return "write today"
     if match := _SNAPPED.fullmatch(close):
         count = match[1] or match[2]
         return f"write {count}ad" if count else "write today"
-    if (match := _NAMED_MONTH.fullmatch(folded)) and (said := _with_named_month(match)):
-        return said
-    if (match := _NAMED_MONTH.fullmatch(f"{folded} 2024")) and (said := _with_named_month(match)):
-        return f"a date needs its year: {said}, for example"
-    if re.fullmatch(rf"(?:(?:today|yesterday|tomorrow),? (?:at )?)?(?:\d:\d\d(?::\d\d)?|{_TIME})", folded):
-        time = folded.rpartition(" ")[2]
-        dated = f"2024-01-31T{time.zfill(5) if time.count(':') == 1 else time.zfill(8)}"
-        return f"a time needs its day: {dated}, for example" if is_date(dated) else FORMS
-    if folded.removeprefix("last ") in _DAYS:
-        return "count the days: 3ad is midnight three days ago"
-    return FORMS
+    if (match := _NAMED_MONTH.fullmatch(folded)) and (iso := _with_named_month(match)):
+        return f"write {iso}"
+    if iso := latest_day(folded, datetime.now(UTC).date()):
+        return f"a date needs its year: write {iso}, for example"
+    if (match := _DAY_AND_TIME.fullmatch(folded)) and is_date(f"{match[1] or 'today'} {match[2]}"):
+        return f"write {match[1]} {match[2]}" if match[1] else f"a time needs its day: write today {match[2]}"
+    return next((hint for pattern, hint in _IN_WORDS if pattern.fullmatch(folded)), FORMS)
 
 
 _LONGEST = 64

@@ -91,6 +91,8 @@ def _dates(meaning: Callable[[Operator], str]) -> Iterator[Word]:
     from svcctl.api.typed_dates import EVERY
 
     for row in EVERY:
+        if " " in row.name:
+            continue  # it would have to be completed in quotes
         for number in (1, 2, 7) if row.counts else (0,):
             text = with_number(meaning(row), number)
             length, comma, rest = text.removeprefix("now minus ").partition(",")

@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svcctl.api.dates import resolve
-from svcctl.api.typed_dates import EVERY, TYPED, Local, depends_on_zone, named_zone, offset_name, parse_moment
+from svcctl.api.typed_dates import (
+    EVERY,
+    TYPED,
+    Local,
+    depends_on_zone,
+    latest_day,
+    named_zone,
+    offset_name,
+    parse_moment,
+)
 from svcctl.errors import UsageError
 
 NOW = datetime(2018, 10, 8, 14, 33, 12, tzinfo=UTC)
@@ -36,6 +45,8 @@ def _pair(start: int | str, end: int | str, *, now: datetime = NOW, zone: str = 
         ("yesterday", "today", "2018-10-07 00:00:00", "2018-10-08 00:00:00"),
         ("today", "tomorrow", "2018-10-08 00:00:00", "2018-10-09 00:00:00"),
         ("7d", "yesterday", "2018-10-01 14:33:12", "2018-10-07 00:00:00"),
+        ("yesterday 10:00", "today 9:30", "2018-10-07 10:00:00", "2018-10-08 09:30:00"),
+        ("today 00:00", "tomorrow 23:59:58", "2018-10-08 00:00:00", "2018-10-09 23:59:58"),
     ],
 )
 def test_lengths_and_days_resolve_by_the_clock(start: str, end: str, first: str, last: str) -> None:
@@ -112,8 +123,8 @@ FORMS = (
         ("30min", "'30min' is not a valid date", "write 30m"),
         ("31-01-2024", "'31-01-2024' is not a valid date", "write 2024-01-31"),
         ("31.1.2024 10:00", "'31.1.2024 10:00' is not a valid date", "write 2024-01-31T10:00"),
-        ("10:00", "'10:00' is not a valid date", "a time needs its day: 2024-01-31T10:00, for example"),
-        ("9:00", "'9:00' is not a valid date", "a time needs its day: 2024-01-31T09:00, for example"),
+        ("10:00", "'10:00' is not a valid date", "a time needs its day: write today 10:00"),
+        ("9:00:05", "'9:00:05' is not a valid date", "a time needs its day: write today 9:00:05"),
         ("monday", "'monday' is not a valid date", "count the days: 3ad is midnight three days ago"),
         ("1y", "'1y' is not a valid date", "lengths are in w, d, h, m and s: 365d, for example"),
         ("2 months ago", "'2 months ago' is not a valid date", "lengths are in w, d, h, m and s: 60d, for example"),
@@ -142,16 +153,30 @@ FORMS = (
         ),
         ("Last 5 minutes", "'Last 5 minutes' is not a valid date", "write 5m"),
         ("2024-01-31T10", "'2024-01-31T10' is not a valid date", "write 2024-01-31T10:00"),
-        ("Jan 31", "'Jan 31' is not a valid date", "a date needs its year: write 2024-01-31, for example"),
-        (
-            "yesterday 10:00",
-            "'yesterday 10:00' is not a valid date",
-            "a time needs its day: 2024-01-31T10:00, for example",
+        ("Yesterday at 10:00", "'Yesterday at 10:00' is not a valid date", "write yesterday 10:00"),
+        *(
+            (text, f"'{text}' is not a valid date", "count the days: 3ad is midnight three days ago")
+            for text in ("last monday", "this Friday", "on monday", "this week")
+        ),
+        *(
+            (text, f"'{text}' is not a valid date", "name the time: yesterday 22:00, for example")
+            for text in ("this morning", "last night", "tonight", "noon", "yesterday evening")
         ),
         ("@d", "'@d' is not a valid date", "write today"),
         *(
             (text, f"'{text}' is not a valid date", FORMS)
-            for text in ("5x", "", "1M", "30 Feb 2024", "<N>d", "١٢", "9" * 5000, "25:00")
+            for text in (
+                "5x",
+                "",
+                "1M",
+                "30 Feb 2024",
+                "<N>d",
+                "١٢",
+                "9" * 5000,
+                "25:00",
+                "yesterday 24:00",
+                "last xday",
+            )
         ),
     ],
 )
@@ -159,6 +184,27 @@ def test_an_invalid_date_is_refused_with_its_right_spelling(text: str, message: 
     with pytest.raises(UsageError) as caught:
         parse_moment(text)
     assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+@pytest.mark.parametrize(
+    ("day", "today", "latest"),
+    [
+        ("nov 21", "2026-11-22", "2026-11-21"),
+        ("22 nov 10:00", "2026-11-22", "2026-11-22T10:00"),
+        ("23-november", "2026-11-22", "2025-11-23"),
+        ("feb 29", "2026-11-22", "2024-02-29"),
+        ("feb 30", "2026-11-22", None),
+        ("november", "2026-11-22", None),
+    ],
+)
+def test_a_day_without_its_year_is_the_latest_one(day: str, today: str, latest: str | None) -> None:
+    assert latest_day(day, date.fromisoformat(today)) == latest
+
+
+def test_the_hint_for_a_day_without_its_year_names_the_latest_one() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_moment("1 Jan")
+    assert caught.value.hint == f"a date needs its year: write {datetime.now(UTC).year}-01-01, for example"
 
 
 def test_digits_that_spell_no_date_are_epoch_seconds() -> None:
@@ -211,6 +257,7 @@ def test_an_unknown_zone_is_refused(text: str, message: str, hint: str | None) -
         # clocks go back on 2024-10-27 at 01:00 UTC: that day has 25 hours
         ("2024-10-27 10:00", "today", "tomorrow", ("2024-10-26 22:00:00", "2024-10-27 23:00:00")),
         ("2024-10-27 10:00", "today", "endday", ("2024-10-26 22:00:00", "2024-10-27 22:59:59")),
+        ("2024-03-31 10:00", "yesterday 10:00", "today 10:00", ("2024-03-30 09:00:00", "2024-03-31 08:00:00")),
         ("2024-10-27 00:30", "1h", "now", ("2024-10-26 23:30:00", "2024-10-27 00:30:00")),
         ("2024-10-27 01:30", "1h", "now", ("2024-10-27 00:30:00", "2024-10-27 01:30:00")),
     ],
@@ -268,7 +315,7 @@ def test_the_local_zone_is_that_of_the_computer_all_year(in_berlin: None) -> Non
 
 
 def test_the_zone_moves_only_the_operators_that_name_a_day() -> None:
-    assert [row.name for row in TYPED if row.zoned] == ["yesterday", "tomorrow"]
+    assert [row.name for row in TYPED if row.zoned] == ["yesterday", "tomorrow", "yesterday 10:00"]
     moments = ("today", "5ad", "yesterday", "5m", "5d", "now-1h", "01/10/2018 00:00:00", 1536150131, None)
     assert [moment for moment in moments if depends_on_zone(moment)] == ["today", "5ad", "yesterday"]
 
@@ -325,6 +372,35 @@ def test_a_day_is_the_same_in_every_order_and_is_refused_as_digits(day: date) ->
 def test_any_text_is_a_date_or_a_usage_error(text: str) -> None:
     with suppress(UsageError):
         resolve(parse_moment(text), None, now=NOW, operators=EVERY)
+
+
+WORDS = st.sampled_from(
+    [
+        *("last", "past", "previous", "this", "next", "on", "at", "ago", "now", "today", "yesterday", "tomorrow"),
+        *("second", "minute", "hour", "day", "week", "month", "year", "weeks", "5", "30", "2024", "m", "d", "-", "@d"),
+        *(
+            "monday",
+            "friday",
+            "xday",
+            "morning",
+            "noon",
+            "night",
+            "evening",
+            "midnight",
+            "jan",
+            "november",
+            "1h",
+            "5ad",
+        ),
+        *("10:00", "9:30", "2024-01-31", "31/01/2024", "31.1.2024", "UTC", "Z", "+02:00", "20240131", "endday"),
+    ]
+)
+
+
+@given(st.lists(WORDS, max_size=4), st.sampled_from(["", " ", "  ", "-", "_", "T"]))
+def test_words_of_dates_in_any_order_are_a_date_or_a_usage_error(words: list[str], between: str) -> None:
+    with suppress(UsageError):
+        resolve(parse_moment(between.join(words)), None, now=NOW, operators=EVERY)
 
 
 @given(st.text(max_size=30))

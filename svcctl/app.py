@@ -51,6 +51,7 @@ class Command(TyperCommand):
     """A command that takes other tools' names of its options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        args = spellings.without_names(ctx.command_path, args)
         ctx.meta[spellings.WORDS] = tuple(args)
         mistakes.check_dates(args, self.params)
         with _noted(ctx):

@@ -33,6 +33,9 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
 }
 """Names that are accepted for an option, in commands that have it and no option of that name."""
 
+ARGUMENTS: Mapping[str, tuple[str, ...]] = {"svcctl role lint": ("--file", "-F")}
+"""Options that a command lacks and takes as arguments: the other verbs of its noun have them."""
+
 GLOBAL: Mapping[str, tuple[str, ...]] = {
     "--no-color": ("--color", "never"),
     "--no-colour": ("--color", "never"),
@@ -64,6 +67,9 @@ ANSWERED: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(
         ("--where", "--filter", "--select", "--group-by"),
         ("--from", "that is part of the query: 'from TABLE where … group by … select …'"),
+    ),
+    **dict.fromkeys(
+        ("--columns", "--fields", "--cols"), ("--lag", "choose columns in the query: 'from … select eventdate, uri'")
     ),
     "--var": ("--file", "only 'svcctl query' and 'svcctl export' have --var; keep a query with {{…}} in a file"),
     "--last": ("--from", "use --from, such as --from 1h"),
@@ -118,6 +124,7 @@ MEANT: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("reload", "bounce"), ("restart",)),
     **dict.fromkeys(("status", "stats", "state"), ("status", "show", "list")),
     **dict.fromkeys(("describe", "desc", "get", "info", "view", "inspect", "cat", "read", "logs", "log"), _SHOW),
+    **dict.fromkeys(("list", "ls", "show"), ("status",)),
     **dict.fromkeys(("all", "dir", "find", "search", "ps"), ("list",)),
     **dict.fromkeys(("tail", "follow", "monitor", "top"), ("watch",)),
     **dict.fromkeys(("new", "add", "make", "init"), _MAKE),
@@ -167,6 +174,7 @@ COMMANDS: Mapping[str, str] = {
     **{f"service {word}": "query 'from service.access' --from 1h" for word in ("logs", "log", "tail")},
     **{f"service {word}": "service load FILE --table NAME" for word in ("add", "create")},
     **{f"profile {word}": "profile edit" for word in ("copy", "cp", "clone", "rename", "mv", "move")},
+    **dict.fromkeys(("export jobs", "export states", "export all"), "export status"),
     "role import": "role apply DOMAIN --file FILE",
     **dict.fromkeys(("service list", "service ls", "service tables"), "tables"),
 }
@@ -184,6 +192,13 @@ READ = frozenset(
 def format_name(name: str) -> str:
     """The name of a format, from any spelling of it."""
     return FORMATS.get(name.lower(), name.lower())
+
+
+def without_names(command: str, words: Iterable[str]) -> list[str]:
+    """The words of a command with the values of such options as arguments."""
+    names = ARGUMENTS.get(command, ())
+    parts = ((word, *word.partition("=")) for word in words)
+    return [value if name in names else word for word, name, equals, value in parts if equals or name not in names]
 
 
 def verb(name: str, known: Collection[str]) -> str:

@@ -128,6 +128,14 @@ SEE = "see 'svcctl query --help'"
             "export verfy auth",
             "'verfy' is neither a query nor a verb of 'export'\nhint: use: svcctl export verify auth",
         ),
+        ("export ls", "'ls' is neither a query nor a verb of 'export'\nhint: use: svcctl export status"),
+        ("export show auth", "'show' is neither a query nor a verb of 'export'\nhint: use: svcctl export status auth"),
+        ("export jobs", "'jobs' is neither a query nor a verb of 'export'\nhint: use: svcctl export status"),
+        (
+            "export Q --columns uri",
+            "no such option: --columns\nhint: choose columns in the query: 'from … select eventdate, uri'; "
+            "see 'svcctl export --help'",
+        ),
         ("export auth.all", "'auth.all' is not a query\nhint: put the query in single quotes: svcctl export 'from …'"),
         ("export from t", "'from' is not a query\nhint: put the query in single quotes: svcctl export 'from …'"),
         (

@@ -21,7 +21,7 @@ from svcctl.service.language import tree
 from svcctl.service.language.dialect import Dialect, write
 from svcctl.service.language.errors import NOWHERE, Place, QueryError, Refused
 from svcctl.service.language.expressions import Scope, aggregates_in
-from svcctl.service.language.printer import expression_text
+from svcctl.service.language.printer import expression_text, item_text
 from svcctl.service.language.sql import Context, Special, Sql, Value, bucket, joined, moment, number, without_zone
 from svcctl.service.language.types import Catalog, Column, Plan, Table, Type
 
@@ -159,6 +159,7 @@ class _Rows:
                 for name, value in self.columns.items():
                     _add(columns, name, value, item.at)
             else:
+                self._check_beside(item, clause.items)
                 _add(columns, _name_of(item), self._own(item), item.at)
         self.keys &= columns.keys()
         if self.aggregates is not None and EVENTDATE in columns:
@@ -198,6 +199,18 @@ class _Rows:
             projection.append(_alias(date, DATED))
         within = (without_zone(start), None if end is None else without_zone(end))
         return Plan(self._finish(projection), columns, table.name, dated, *within)
+
+    def _check_beside(self, item: tree.Item, items: Iterable[tree.Item | tree.Star]) -> None:
+        """QueryError for a column that is not there yet, because the same select defines it."""
+        defined = {each.name for each in items if isinstance(each, tree.Item) and each is not item}
+        defined -= self.columns.keys()
+        for node, _ in tree.walk(item.expr) if defined else ():
+            if isinstance(node, tree.Column) and node.name in defined:
+                raise QueryError(
+                    f"no column '{node.name}' yet: this select defines it",
+                    node.at,
+                    hint=f"use it in the next one: select *, {item_text(item)}",
+                )
 
     def _own(self, item: tree.Item) -> Value:
         """The value of an item. Another value cannot be called eventdate, because rows are ordered by that."""

@@ -26,7 +26,7 @@ from svcctl.service.language.habits import (
     network_answer,
     text_answer,
 )
-from svcctl.service.language.printer import expression_text
+from svcctl.service.language.printer import expression_text, name_text
 from svcctl.service.language.sql import (
     INTEGERS,
     NUMBERS,
@@ -133,7 +133,7 @@ class Scope:
         if column.name in self.gone:
             grouped = self.aggregates is not None
             hint = "after group there are only its keys and aggregates; first(…) keeps a value" if grouped else None
-            hint = hint or "an earlier select left it out"
+            hint = hint or f"an earlier select left it out: write select {name_text(column.name)}, … there"
         hint = hint or column_answer(column.name)
         raise QueryError(f"no column '{column.name}'", column.at, hint=hint or _among("columns", self.columns))
 

@@ -99,6 +99,11 @@ def _grouped(period: str | None, comma: str, key: str) -> str | None:
     return f"write every {period} by {key}" if period else f"write group by {key}"
 
 
+def _by_every(_: str, count: str, unit: str, key: str | None) -> str:
+    period = f"{count or 1}{unit.lower()}"
+    return f"write group every {period} by {key}" if key else f"leave out 'by': group every {period}"
+
+
 def _spaced(first: str, second: str) -> str | None:
     return None if _is_clause(second) else f"a name with a space is in back quotes: `{first} {second}`"
 
@@ -114,6 +119,8 @@ _SORTED = (
     "query … --sort n:desc"
 )
 COMMENT = "a comment begins with //"
+_PERIOD = r"(\d{0,6})\s*(s|m|h|d)(?:ec(?:ond)?|in(?:ute)?|(?:ou)?r|ay)?s?\b"
+_KEY = r"((?:`[^`]*`|[a-z_][\w.]*)(?:\([^()]{0,80}\))?)"
 _IN = r"(\S{1,60})\s+(?P<at>(?:not\s+)?in)\s*"
 
 HABITS = (
@@ -135,10 +142,10 @@ HABITS = (
     # groups
     _row(r"\bgroup_?by\b", "write group by"),
     _row(
-        r"\bgroup\s+(?:every\s+(\d+[smhd])\b)?\s*(?P<at>(?:,\s*(?:by\s+)?)?)"
-        r"((?:`[^`]*`|[a-z_][\w.]*)(?:\([^()]{0,80}\))?)",
-        _grouped,
+        rf"\bgroup\s+(?P<at>by)\s+every\s+{_PERIOD}(?:(?:\s*,\s*|\s+by\s+)(?!(?:{'|'.join(_CLAUSES)})\b){_KEY})?",
+        _by_every,
     ),
+    _row(rf"\bgroup\s+(?:every\s+(\d+[smhd])\b)?\s*(?P<at>(?:,\s*(?:by\s+)?)?){_KEY}", _grouped),
     _row(r"\bby\b[^,]{1,80}(?P<at>,)\s*(every\s+\d+[smhd])\b", lambda _, every: f"leave out the comma: {every}"),
     # conditions
     _row(
@@ -227,7 +234,7 @@ HABITS = (
         lambda count: f"write every {7 * int(count)}d, whose periods begin on Thursdays",
     ),
     _row(
-        r"\bevery\s+(\d{0,6})\s*(s|m|h|d)(?:ec(?:ond)?|in(?:ute)?|(?:ou)?r|ay)?s?\b",
+        rf"\bevery\s+{_PERIOD}",
         lambda count, unit: f"write every {count or 1}{unit.lower()}",
     ),
     _row(r"\bevery\s+\d*\s*(?:mo(?:nth)?|y(?:ear)?|q(?:uarter)?)s?\b", "a period is in s, m, h or d: write every 30d"),

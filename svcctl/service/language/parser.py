@@ -222,7 +222,7 @@ def _string(token: Token) -> str:
         if len(code) == 5:
             return chr(int(code[1:], 16))
         if code not in ESCAPES:
-            hint = r"""escapes are \" \' \\ \n \t \r \u0041"""
+            hint = rf"""write \{match[0]}; escapes are \" \' \\ \n \t \r \u0041"""
             at = Place(_at(token).line, _at(token).column + 1 + match.start())
             raise QueryError(f"unknown escape {match[0]}", at, hint=hint)
         return ESCAPES[code]

@@ -23,6 +23,11 @@ def expression_text(expr: tree.Expr) -> str:
     return _expression(expr)[0]
 
 
+def item_text(item: tree.Item) -> str:
+    """An item of a select or a group, with its name if it gives one."""
+    return expression_text(item.expr) + ("" if item.name is None else f" as {name_text(item.name)}")
+
+
 def _expression(expr: tree.Expr) -> tuple[str, int]:
     """The text and how tightly it binds."""
     match expr:

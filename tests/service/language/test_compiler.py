@@ -177,7 +177,14 @@ def test_the_columns_that_a_text_names_are_those_of_the_answer(clauses: str, com
 ERRORS = {
     "from web.dta": "line 1, column 6: no table 'web.dta' (did you mean 'web.data'? tables are web.data)",
     "from web.data select usr": "line 1, column 22: no column 'usr' (did you mean 'user'?)",
-    "from web.data select user select ok": "line 1, column 34: no column 'ok' (an earlier select left it out)",
+    "from web.data select user select ok": "line 1, column 34: no column 'ok' (an earlier select left it out:"
+    " write select ok, … there)",
+    "from web.data select hour(eventdate) as h group by h select avg(seconds)": "line 1, column 65: no column 'seconds'"
+    " (an earlier select left it out: write select seconds, … there)",
+    "from web.data group every 1h select count() as n, n / 60 as `per min`": "line 1, column 51: no column 'n' yet:"
+    " this select defines it (use it in the next one: select *, n / 60 as `per min`)",
+    "from web.data select lower(s), seconds / 1000 as s": "line 1, column 28: no column 's' yet:"
+    " this select defines it (use it in the next one: select *, lower(s))",
     "from web.data group select percentle(bytes, 95)": "line 1, column 28: no function 'percentle'"
     " (did you mean 'percentile'?)",
     "from web.data group select p95(bytes)": "line 1, column 28: no function 'p95' (write percentile(…, 95))",

@@ -145,6 +145,10 @@ ANSWERS = {
     "from t group every 1h, by `a b`": (",", "write every 1h by `a b`"),
     "from t group every 1h user select count()": ("user", "write every 1h by user"),
     "from t group user, country": ("user", "write group by user"),
+    "from t group by every 1h select count()": ("by every", "leave out 'by': group every 1h"),
+    "from t group by every 5 minutes": ("by every", "leave out 'by': group every 5m"),
+    "from t group by every 10m, uri select count()": ("by every", "write group every 10m by uri"),
+    "from t group by every hour by country(ip), b": ("by every", "write group every 1h by country(ip)"),
     "from t groupby user": ("groupby", "write group by"),
     "from t group by user, every 1h": (", every", "leave out the comma: every 1h"),
     "from t group by a select count() as n where n > 3, max(eventdate) as last": (

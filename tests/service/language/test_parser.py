@@ -22,7 +22,7 @@ ERRORS = {
     "from t where a ! b": "line 1, column 16: unexpected '!' (write not)",
     "from t where a = 'x": r"line 1, column 18: the string is not closed on its line (a line break is written \n)",
     r"from t where a = 'x\q'": r"line 1, column 20: unknown escape \q"
-    r""" (escapes are \" \' \\ \n \t \r \u0041)""",
+    r""" (write \\q; escapes are \" \' \\ \n \t \r \u0041)""",
     r"from t where a = '\ud800'": "line 1, column 18: half of a surrogate pair is not a character",
     r"from t where a = '\u0000'": "line 1, column 18: a string cannot hold the character U+0000",
     "from t where a = '\0'": "line 1, column 19: a query cannot hold the character U+0000",

@@ -32,6 +32,11 @@ def to_wait_for(text: str, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
     """The states in an option's text. UsageError when there is none, or an unknown one: it would never come."""
     if not named(text):
         raise UsageError(f"'{text}' names no state", hint=_listed(JobStatus))
+    if FAILING in named(text):
+        raise UsageError(
+            f"{FAILING} is no state to wait for: it is a running job with an error",
+            hint="without it, 'svcctl job wait' fails as soon as a job reports an error",
+        )
     return _checked(named(text), jobs, tuple(JobStatus))
 
 

@@ -353,6 +353,12 @@ def test_without_a_terminal_a_removal_is_refused_before_anything_changes(job: Re
             2,
             "svcctl: error: there is no state 'nonsense'\nhint: states are RUNNING, STOPPED, COMPLETED, REMOVED\n",
         ),
+        (
+            ["other", "--for", "completed,failing"],
+            2,
+            "svcctl: error: FAILING is no state to wait for: it is a running job with an error\n"
+            "hint: without it, 'svcctl job wait' fails as soon as a job reports an error\n",
+        ),
         (["other", "--for", "runing"], 2, "svcctl: error: there is no state 'runing'\nhint: did you mean 'RUNNING'?\n"),
         (
             ["other", "--for", ","],

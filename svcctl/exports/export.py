@@ -113,7 +113,7 @@ class Summary:
 
     `gaps` are the windows that are missing, each with its error; `until` is the end of what is in place without a gap
     before it: a merged file with a gap is not in place at all. `idle` says that all of it was in place before.
-    `replaced` are the finished files that were replaced, each with what it was.
+    `replaced` are the finished files that were replaced, each with what it was; `files` are those that are in place.
     """
 
     rows: int
@@ -124,6 +124,7 @@ class Summary:
     until: int
     idle: bool = False
     replaced: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
 
     @property
     def kept(self) -> int:

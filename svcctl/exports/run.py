@@ -279,7 +279,13 @@ class Run:
             until=self._until(gaps[0][0] if gaps else None),
             idle=self._idle,
             replaced=tuple(self._journal.replaced),
+            files=tuple(map(self._storage.address, self._files())),
         )
+
+    def _files(self) -> list[str]:
+        if self._export.target.per_window:
+            return [task.path for window, task in self._tasks.items() if window not in self._failed]
+        return [] if self._failed else [self._export.path]
 
     def _until(self, gap: Window | None) -> int:
         whole = self._export.whole

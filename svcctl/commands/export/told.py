@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -90,14 +91,24 @@ def report(svc: Context, export: Export, workers: Workers, figures: dict[str, fl
     if svc.diagnostics.structured:
         svc.diagnostics.event("summary", **counts)
     elif summary.idle:
-        svc.diagnostics.note(f"nothing to do: {workers.target} is already whole")
+        first, *others = summary.files
+        whole = f"{len(summary.files)} files are already whole: {first} to {others[-1]}" if others else ""
+        svc.diagnostics.note(f"nothing to do: {whole or f'{first} is already whole'}")
     else:
-        svc.diagnostics.note(" ".join(f"{name}={value}" for name, value in counts.items()))
+        files = {} if export.target.is_one_file else _files(summary.files)
+        svc.diagnostics.note(" ".join(f"{name}={value}" for name, value in (counts | files).items()))
     return summary
 
 
 _TOLD = ("rows", "bytes", "seconds", "attempts")
 """The facts of a window that are reported."""
+
+
+def _files(files: Sequence[str]) -> dict[str, str | int]:
+    """The names that a pattern was filled in to: those of the first and the last file."""
+    if len(files) > 1:
+        return {"files": len(files), "first": shlex.quote(files[0]), "last": shlex.quote(files[-1])}
+    return {"file": shlex.quote(files[0])} if files else {}
 
 
 def tell_replaced(svc: Context, summary: Summary) -> None:

@@ -35,7 +35,12 @@ def command(tmp_path: Path) -> Path:
 
 def test_the_lines_of_the_crontab_run_with_what_cron_gives_them(service: Shell, command: Path, tmp_path: Path) -> None:
     (tmp_path / "auth.q").write_text("from auth.all\n")
-    variables = {"HOME": str(tmp_path), "PATH": f"{command.parent}:/usr/bin:/bin"}
+    told = re.search(r"'(command -v svcctl)'", pages.read("export"))
+    assert told is not None
+    path = subprocess.run(
+        ["/bin/sh", "-c", told[1]], env={"PATH": str(command.parent)}, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    variables = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     variables["SVCCTL_DATA"] = service.environment["SVCCTL_DATA"]
     lines = [line for line in recipe("cron. ", "systemd:").split("\n") if line]
     name, _, value = lines.pop(0).partition("=")
@@ -44,6 +49,8 @@ def test_the_lines_of_the_crontab_run_with_what_cron_gives_them(service: Shell, 
     for line in lines:
         typed = line.split(maxsplit=5)[5]
         assert re.search(r"(?<!\\)%", typed) is None  # cron would end the command there
+        assert typed.startswith("svcctl ")
+        typed = shlex.quote(path) + typed.removeprefix("svcctl")
         done = subprocess.run(
             ["/bin/sh", "-c", typed.replace("\\%", "%")],
             env=variables,

@@ -337,6 +337,25 @@ def test_verify_names_what_is_damaged_or_missing(home: Shell) -> None:
     assert home("export", "verify", "{start:%H}.csv").returncode == 0
 
 
+def test_verify_says_that_one_damaged_file_is_fetched_again_as_a_whole(proxied: tuple[Shell, FaultyProxy]) -> None:
+    shell, proxy = proxied
+    shell("export", QUERY, *HOURS, "-o", "all.csv")
+    (shell.home / "all.csv").write_text("eventdate,n\n")
+    given = ("--from", "2024-01-31T00:00:00Z", "--to", "2024-01-31T06:00:00Z")
+    assert shell("export", "verify", "all.csv").stderr == (
+        "svcctl: error: all.csv is damaged\n"
+        "svcctl: error: the export to all.csv is not whole\n"
+        f"hint: the same command with {' '.join(given)} fetches the whole file again\n"
+    )
+    proxy.asked.clear()
+    again = shell("export", QUERY, *given, "--window", "1h", "-o", "all.csv")
+    assert timeless(again.stderr) == (
+        "svcctl: rows=72 bytes=1946 windows=6 retries=0 seconds=…\n"
+        "svcctl: replaced all.csv, which was not as it was exported\n"
+    )
+    assert proxy.asked.total() == 6
+
+
 def test_an_export_that_is_whole_without_its_metrics_exits_7(home: Shell) -> None:
     (home.home / "a.prom").mkdir()
     done = home("export", QUERY, *HOURS, "-o", "all.csv", "--metrics", "a.prom")

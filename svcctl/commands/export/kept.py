@@ -123,7 +123,9 @@ def verify(ctx: typer.Context, name: NameArg) -> None:
     _tell_doubtful(svc, found)
     if lost:
         past = [window for window in lost if found.is_past(window)]
-        if not past:
+        if found.state is None and {*lost} & {entry.window for entry in found.manifest.merged}:
+            repair = _repair(dict.fromkeys(lost), "fetches the whole file again")
+        elif not past:
             repair = "run the export again: it fetches only what is missing"
         elif forgotten := found.forgotten():  # files of these names may be there
             repair = refetched(forgotten, found.pattern, found.manifest.about.window, found.strangers())
@@ -150,12 +152,12 @@ def _tell_doubtful(svc: Context, found: Found) -> None:
         )
 
 
-def _repair(ranges: Iterable[Window]) -> str:
-    """What fetches ranges again that a state has moved past, a command each; it fetches nothing else."""
+def _repair(ranges: Iterable[Window], does: str = "and without --state fetches only what is missing") -> str:
+    """What fetches ranges again, a command each: by default those that a state has moved past, and nothing else."""
     from svcctl.exports.status import asked_for
 
     given = ", then with ".join(map(asked_for, ranges))
-    return f"the same command with {given} and without --state fetches only what is missing"
+    return f"the same command with {given} {does}"
 
 
 def _found(svc: Context, name: str) -> Found:

@@ -303,7 +303,7 @@ _svcctl_takes_value() {
 }
 
 _svcctl() {
-    local path=svcctl count=0 option= dest= of= options=1 at word cur place kind= argument= meaning prefix=
+    local path=svcctl count=0 option= dest= of= options=1 at word cur place kind= argument= meaning prefix= before=
     # In a query: a table and the beginning of a clause, or of a column in a clause that names columns.
     local clause='^(.*from[[:space:]]+[A-Za-z0-9_.]+[[:space:]]+)([a-z]*)$'
     local columns='^(.*from[[:space:]]+([A-Za-z0-9_.]+)[[:space:]](.*[[:space:]])?(where|select|by)[[:space:]](.*[[:space:],(])?)([A-Za-z0-9_]*)$'
@@ -403,9 +403,11 @@ _svcctl() {
         [[ ${words[at]} == "$cur"* ]] && found+=("$at")
     done
     COMPREPLY=()
+    # A second Tab, which is 63 ('?'), lists and inserts nothing: then the last word is enough.
+    [[ $COMP_TYPE == 63 ]] || before=$prefix
     if [[ -n $prefix && ${#found[@]} -eq 1 ]]; then
         # bash closes the quotes behind a word that is alone: offer it with what may follow.
-        word=$prefix${words[found[0]]}
+        word=$before${words[found[0]]}
         case $kind-${meanings[found[0]]} in
         tables-*) COMPREPLY=("$word where" "$word select" "$word group") ;;
         *-function) COMPREPLY=("$word" "$word(") ;;
@@ -416,7 +418,7 @@ _svcctl() {
         return
     fi
     for at in "${found[@]}"; do
-        word=$prefix${words[at]}
+        word=$before${words[at]}
         # bash replaces only what comes after '='.
         [[ $cur == *=* ]] && word=${word#"${cur%=*}="}
         # Show meanings only while there is a choice.

@@ -226,6 +226,14 @@ def test_functions_and_keywords_are_completed_where_a_query_names_columns(prompt
         prompt_with_service.typed_on(f"svcctl query {typed}", f"svcctl query {line}")
 
 
+@pytest.mark.parametrize("prompt_with_service", ["bash", "zsh"], indirect=True)  # fish cuts the words before off
+def test_what_can_follow_in_a_query_is_listed_without_the_query(prompt_with_service: Prompt) -> None:
+    prompt_with_service.know("tables")
+    prompt_with_service.terminal.type("svcctl query 'from firewall.all  where st", "Tab", "Tab")
+    screen = prompt_with_service.terminal.wait_for("startswith", "stddev")
+    assert screen.count("firewall.all") == screen.count("svcctl query '")
+
+
 def test_columns_to_print_and_to_sort_by_are_completed(prompt_with_service: Prompt) -> None:
     prompt_with_service.know("tables")
     line = "svcctl query 'from firewall.all where dstPort = 22' --from 1h --sort"

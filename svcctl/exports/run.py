@@ -132,8 +132,10 @@ class Run:
         handing = threading.Lock()
         working = 0
 
-        def hand_out(_: object = None) -> None:
+        def hand_out(before: Future[Fetched] | None = None) -> None:
             nonlocal working
+            if before is not None and _fails_all(before):
+                return  # the run is about to end
             with handing:
                 some = None if self._stopping.is_set() else stride.next()
                 if some is None:
@@ -292,6 +294,11 @@ class Run:
         if gap is None:
             return whole.end
         return gap.start if self._export.target.per_window else whole.start
+
+
+def _fails_all(future: Future[Fetched]) -> bool:
+    error = None if future.cancelled() else future.exception()
+    return isinstance(error, SvcctlError) and _is_hopeless(error)
 
 
 def _is_hopeless(error: SvcctlError) -> bool:

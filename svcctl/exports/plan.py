@@ -186,10 +186,13 @@ def plan(
         overwrite=asked.overwrite,
         kept=KEPT if asked.incremental else None,
     )
-    if state is not None and state.since != state.until and storage.size(export.manifest) is None:
-        note(f"the manifest of earlier runs is gone: 'svcctl export verify {asked.state}' tells of which files")
     since = whole.start if state is None else state.since
     return export, State(about.key, asked.target, whole.end, length, directory_of(asked.target), since)
+
+
+def forgets(export: Export, state: State) -> bool:
+    """Whether the manifest of the runs that made a state is gone."""
+    return state.since != state.until and export.storage.size(export.manifest) is None
 
 
 def _clock(

@@ -261,7 +261,7 @@ def _one_of(option: str, value: str, known: tuple[str, ...]) -> str:
 def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: Any) -> tuple[Export, State]:
     """The export over the range that is asked for: from where the state ends, if it has one."""
     from svcctl.exports.formats import format_of
-    from svcctl.exports.plan import plan
+    from svcctl.exports.plan import forgets, plan
 
     if state is None and from_ is None:
         raise UsageError(
@@ -300,7 +300,11 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
         time_zone=chosen.zone_name or None if writes_dates else None,  # each window has its own offset
         clock=chosen.zone_name,
     )
-    return plan(asked, state, svc.environment, svc.diagnostics.note)
+    export, after = plan(asked, state, svc.environment, svc.diagnostics.note)
+    if state is not None and forgets(export, state):
+        which = f"'svcctl export verify {asked.state}' tells of which files"
+        svc.diagnostics.warning(f"the manifest of earlier runs is gone: {which}")
+    return export, after
 
 
 def _refuse_an_end_before(start: int, to: Any, now: datetime, zone: str | None) -> None:

@@ -164,6 +164,8 @@ def _held(svc: Context) -> str:
     if local_service.answers(svc.files):
         tables = own_service.tables(svc.with_flags(profile=LOCAL).client)
         facts = [counted(sum(not table.live for table in tables), "table") + " of your own"]
+    elif svc.files.events.exists():
+        facts = ["all tables (a running service counts them)"]
     if svc.files.state.exists() and STATE.read(svc.environment) is None:  # a reset leaves a database alone
         store = open_state(svc)
         from svcctl.service.jobs import stored

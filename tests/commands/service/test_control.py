@@ -112,12 +112,14 @@ def test_a_crash_leaves_nothing_that_blocks_the_next_start(shell: Shell) -> None
 def test_reset_forgets_events_and_asks_first(tmp_path: Path) -> None:
     shell = Shell(tmp_path, OWN_FILE)
     shell("service", "load", "-", "--table", "kept", "--format", "csv", stdin="eventdate,n\n2024-01-31 10:00:00,1\n")
-    refused = shell("service", "reset")
-    assert (refused.returncode, refused.stderr) == (
-        2,
-        f"svcctl: error: this needs confirmation: Delete all events and state in {shell.home}/data: "
-        "1 table of your own, 0 jobs, 0 saved queries?\nhint: add --yes\n",
-    )
+    for tables in ("1 table of your own", "all tables (a running service counts them)"):
+        refused = shell("service", "reset")
+        assert (refused.returncode, refused.stderr) == (
+            2,
+            f"svcctl: error: this needs confirmation: Delete all events and state in {shell.home}/data: "
+            f"{tables}, 0 jobs, 0 saved queries?\nhint: add --yes\n",
+        )
+        shell("service", "stop")
     assert shell("service", "reset", "--yes").returncode == 0
     assert not (shell.home / "data" / "events.duckdb").exists()
     done = shell("query", "from kept", "--from", "2024-01-31")

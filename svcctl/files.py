@@ -1,7 +1,8 @@
 """How svcctl writes a file, and how it locks one; everything that does either does it here.
 
 A file is written beside its name, brought to the disk and renamed, so a reader sees the old file or the whole new one,
-after a power failure too. A lock is the kernel's: it ends with the process that holds it, however that process ends.
+after a power failure too. Where the name is a link, the file that it points to is written, and the link stays.
+A lock is the kernel's: it ends with the process that holds it, however that process ends.
 Failures are OSErrors, since only the caller knows what the file is for; a lock that somebody else holds is `Locked`.
 """
 
@@ -11,6 +12,8 @@ import errno
 import fcntl
 import io
 import os
+import re
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -29,6 +32,10 @@ PIECE_BYTES = 1 << 18
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
 """How file systems without hard links refuse one."""
 
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
+_MOST_LINKS = 40
+"""As many as the kernel follows in one path."""
+
 
 class Unbuffered(Protocol):
     """A stream whose `write` may take less than it is given, and says how much it took."""
@@ -43,6 +50,37 @@ def write_all(stream: Unbuffered, data: bytes | memoryview) -> int:
     while rest:
         rest = rest[stream.write(rest) :]
     return size
+
+
+def followed(path: Path) -> Path:
+    """The file that a path names: where a link leads, be there a file or not; else the path as it is."""
+    return Path(os.path.realpath(path)) if _is_link(path) else path
+
+
+def descriptor(path: Path) -> int | None:
+    """The number of the open file that a path such as /dev/stdout, or a link to it, names; None for other paths."""
+    for _ in range(_MOST_LINKS):
+        if named := _DESCRIPTOR.fullmatch(str(path)):
+            return int(named[1])
+        if not _is_link(path):
+            return None
+        path = path.parent / path.readlink()
+    return None
+
+
+def _is_link(path: Path) -> bool:
+    """Whether a path is a link; one that cannot be looked at is none, and fails when it is opened."""
+    try:
+        return path.is_symlink()
+    except OSError:
+        return False
+
+
+def open_descriptor(number: int) -> io.FileIO:
+    """A stream to a file that this process was started with, which stays open; OSError if there is none."""
+    if not os.get_inheritable(number):  # opened here, for something else
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    return io.FileIO(number, "w", closefd=False)
 
 
 def remove_abandoned(folder: Path) -> None:
@@ -64,6 +102,8 @@ class Part:
     With `kept`, a path on the same file system, the bytes are there instead and stay until `publish`: whoever opens
     them again appends to them.
 
+    OSError where the path names a device, a pipe or the like.
+
     Who does not know of the lock may still change, replace or remove the part: `publish` fails then.
     """
 
@@ -76,8 +116,12 @@ class Part:
         take: bool = False,
         kept: Path | None = None,
     ) -> None:
+        with suppress(FileNotFoundError):
+            if stat.S_IFMT(path.stat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):  # no directory can be replaced
+                raise OSError(errno.EINVAL, "it is not a regular file")
         self.path = path
-        self._part = kept or path.with_name(path.name + PART_SUFFIX)
+        self._target = followed(path)
+        self._part = kept or self._target.with_name(self._target.name + PART_SUFFIX)
         self._kept = kept is not None
         self._published = False
         while (stream := self._open(wait)) is None:
@@ -152,10 +196,10 @@ class Part:
             os.fsync(self.stream.fileno())
         self._refuse_what_is_not_ours()
         if overwrite or not self._link():
-            self._part.replace(self.path)
+            self._part.replace(self._target)
         self._published = True
         if durable:
-            sync_directory(self.path.parent)
+            sync_directory(self._target.parent)
 
     def _refuse_what_is_not_ours(self) -> None:
         """OSError when the part is not what was written."""
@@ -167,7 +211,7 @@ class Part:
     def _link(self) -> bool:
         """Whether the part got its name by a link, which never replaces a file."""
         try:
-            os.link(self._part, self.path)
+            os.link(self._part, self._target)
         except OSError as error:
             if error.errno in _NO_LINKS:
                 return False

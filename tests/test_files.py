@@ -36,6 +36,37 @@ def test_without_overwrite_the_file_that_exists_stays(tmp_path: Path) -> None:
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("credentials.json", b"theirs")]
 
 
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_link_stays_and_the_file_that_it_names_is_written(tmp_path: Path, overwrite: bool) -> None:
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "real.csv").symlink_to("data.csv")
+    link = tmp_path / "latest.csv"
+    link.symlink_to("far/real.csv")
+    if overwrite:
+        (tmp_path / "far" / "data.csv").write_bytes(b"old")
+    with Part(link) as part:
+        part.write(b"new")
+        assert (tmp_path / "far" / "data.csv.part").read_bytes() == b"new"
+        part.publish(overwrite=overwrite)
+    assert [(str(path.readlink()), path.read_bytes()) for path in (link, tmp_path / "far" / "real.csv")] == [
+        ("far/real.csv", b"new"),
+        ("data.csv", b"new"),
+    ]
+    assert sorted(path.name for path in (tmp_path / "far").iterdir()) == ["data.csv", "real.csv"]
+    with pytest.raises(FileExistsError):
+        write(link, b"mine", overwrite=False)
+
+
+def test_a_pipe_is_never_replaced_nor_a_link_to_itself(tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to("loop")
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        Part(loop)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="it is not a regular file"):
+        Part(tmp_path / "pipe")
+
+
 def test_a_part_that_is_not_published_disappears(tmp_path: Path) -> None:
     with Part(tmp_path / "rows.csv") as part:
         part.write(b"half")

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from svcctl import files
 from svcctl.api.outline import one_line, outline
 from svcctl.api.query import QueryRequest
 from svcctl.api.typed_dates import named_zone
@@ -62,6 +63,8 @@ def check_target(target: str) -> None:
     """
     if not target:
         raise UsageError("--output is empty", hint="name a file, as in -o events.csv")
+    if target == "-" or files.descriptor(Path(target)) is not None:
+        raise UsageError("an export is written to files", hint="to print rows: svcctl query")
     named = Target(target)
     named.check_dates()
     if "://" in target:
@@ -73,8 +76,9 @@ def check_target(target: str) -> None:
         )
     if target.endswith("/") or path.is_dir():
         raise UsageError(f"{target} is a directory", hint=f"name a file in it, as in -o {path / 'events.csv'}")
-    if named.is_one_file and not path.parent.exists():
-        raise UsageError(f"the directory {path.parent} does not exist", hint=f"make it with: mkdir -p {path.parent}")
+    folder = files.followed(path).parent
+    if named.is_one_file and not folder.exists():
+        raise UsageError(f"the directory {folder} does not exist", hint=f"make it with: mkdir -p {folder}")
 
 
 def _no_tilde(target: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from svcctl.compression import Damaged, check
 from svcctl.errors import IncompleteResult, UsageError
-from svcctl.files import PART_SUFFIX, Part, remove_abandoned, sync_directory, write
+from svcctl.files import PART_SUFFIX, Part, followed, remove_abandoned, sync_directory, write
 from svcctl.storage import Growing, Sink, Storage, absent, exists
 
 PIECE_BYTES = 1 << 20
@@ -46,7 +46,7 @@ class Local(Storage):
             _refuse_taken(path, overwrite=overwrite)
             self._make(path.parent)
             self._make(growing.parent)
-            if path.parent.stat().st_dev != growing.parent.stat().st_dev:
+            if followed(path).parent.stat().st_dev != growing.parent.stat().st_dev:
                 return None  # it could not be renamed
             return _Growing(Part(path, kept=growing), overwrite=overwrite)
 

@@ -109,6 +109,11 @@ def _unwritten(name: str, error: OSError) -> IncompleteResult:
     return IncompleteResult(f"cannot write to {name}: {reason(error)}", hint=hint)
 
 
+def is_kept(path: Path) -> bool:
+    """Whether what is written to a path is a file of its own then: not a device, a pipe, or stdout by another name."""
+    return files.descriptor(path) is None and path.is_file()
+
+
 def _refuse_what_is_no_file(path: Path) -> None:
     if path.is_dir():
         what = "is empty or ." if path == Path() else f"is the directory {path}"
@@ -123,8 +128,13 @@ def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
     """A sink whose file appears under its name only when all of it is written and on the disk.
 
     `.gz` and `.zst` compress. UsageError when the file exists and `force` is not given, Locked when another run is
-    writing it. Devices and pipes are written directly.
+    writing it. Devices, pipes and what this process was started with, as /dev/stdout, are written directly.
     """
+    number = files.descriptor(path)
+    if number is not None:
+        with _opened(path, lambda: files.open_descriptor(number)) as given:
+            yield Sink(given, str(path))
+        return
     exists = _opened(path, path.exists)
     _refuse_what_is_no_file(path)
     if exists and not path.is_file():
@@ -157,7 +167,8 @@ def _opened(path: Path, opening: Callable[[], T]) -> T:
     try:
         return opening()
     except OSError as error:
-        hint = None if path.parent.exists() else f"make the directory: mkdir -p {path.parent}"
+        folder = files.followed(path).parent
+        hint = None if folder.exists() else f"make the directory: mkdir -p {folder}"
         raise UsageError(f"file {path} cannot be written: {reason(error)}", hint=hint) from None
 
 

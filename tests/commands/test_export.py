@@ -252,6 +252,23 @@ def test_a_file_that_is_replaced_is_named(home: Shell) -> None:
     ]
 
 
+def test_a_link_is_followed_and_stays_and_the_export_is_known_by_its_name(home: Shell) -> None:
+    real, link = home.home / "real.csv", home.home / "latest.csv"
+    link.symlink_to("real.csv")
+    assert home("export", QUERY, "--from", "2024-01-31", "--to", "3h", "-o", "latest.csv").returncode == 0
+    real.write_bytes(b"old")
+    assert home("export", QUERY, *HOURS, "-o", "latest.csv", "--force").returncode == 0
+    assert str(link.readlink()) == "real.csv"
+    assert real.read_text() == home("query", QUERY, *HOURS, "-f", "csv").stdout
+    assert home("export", "verify", "latest.csv").stderr == "svcctl: 1 file, 1946 bytes: all as they were exported\n"
+    link.unlink()
+    link.symlink_to("none/real.csv")
+    assert home("export", QUERY, *HOURS, "-o", "latest.csv").stderr == (
+        f"svcctl: error: the directory {real.parent}/none does not exist\n"
+        f"hint: make it with: mkdir -p {real.parent}/none\n"
+    )
+
+
 BERLIN = ("--from", "2024-01-30T23:00:00Z", "--to", "2d", "--window", "1d", "--time-zone", "Europe/Berlin")
 
 
@@ -1083,6 +1100,10 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
         ),
         (
             ("export", QUERY, *HOURS, "-o", "-", "-f", "csv"),
+            "svcctl: error: an export is written to files\nhint: to print rows: svcctl query\n",
+        ),
+        (
+            ("export", QUERY, *HOURS, "-o", "/dev/stdout", "-f", "csv"),
             "svcctl: error: an export is written to files\nhint: to print rows: svcctl query\n",
         ),
         (

@@ -318,6 +318,14 @@ def test_a_mistake_in_the_query_is_shown_in_its_place(service: Shell, query: str
     assert (done.returncode, done.stdout, said + "(CODE)" + rest.partition(")")[2]) == (1, "", stderr)
 
 
+def test_standard_output_by_its_path_is_whatever_is_behind_it(service: Shell, tmp_path: Path) -> None:
+    out = tmp_path / "o.out"
+    for _ in range(2):
+        with out.open("ab") as stdout:
+            assert service.start("query", "from sample", *DAY, "-o", "/dev/stdout", stdout=stdout).wait() == 0
+    assert out.read_text(encoding="utf-8") == PRINTED["csv"] * 2
+
+
 def test_a_full_disk_and_a_closed_pipe_have_their_codes(service: Shell) -> None:
     with Path("/dev/full").open("wb") as full:
         process = service.start("query", "from sample", *DAY, stdout=full, stderr=subprocess.PIPE)

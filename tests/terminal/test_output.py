@@ -57,6 +57,34 @@ def test_an_existing_file_is_kept_unless_forced(tmp_path: Path) -> None:
     assert target.read_bytes() == b"new"
 
 
+def test_an_open_file_of_this_process_is_written_where_it_is_and_stays(tmp_path: Path) -> None:
+    """Neither is it written from its beginning, nor is a link to it replaced."""
+    link, out = tmp_path / "link", tmp_path / "o.out"
+    out.write_bytes(b"before\n")
+    with out.open("ab", buffering=0) as given:
+        os.set_inheritable(given.fileno(), True)
+        link.symlink_to(f"/proc/self/fd/{given.fileno()}")
+        for path in (link, Path(f"/dev/fd/{given.fileno()}")):
+            with open_file(path, force=True) as sink:
+                sink.write(b"rows\n")
+        assert out.read_bytes() == b"before\nrows\nrows\n"
+        assert link.is_symlink()
+        os.set_inheritable(given.fileno(), False)  # as what svcctl opens itself
+        with pytest.raises(UsageError) as caught, open_file(link, force=False):
+            pass
+        assert caught.value.message == f"file {link} cannot be written: it is closed"
+
+
+def test_a_link_to_a_folder_that_is_missing_names_it(tmp_path: Path) -> None:
+    (tmp_path / "latest.csv").symlink_to("none/rows.csv")
+    with pytest.raises(UsageError) as caught, open_file(tmp_path / "latest.csv", force=False):
+        pass
+    assert (caught.value.message, caught.value.hint) == (
+        f"file {tmp_path}/latest.csv cannot be written: No such file or directory",
+        f"make the directory: mkdir -p {tmp_path}/none",
+    )
+
+
 def test_a_file_made_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     target = tmp_path / "rows.csv"
     with pytest.raises(UsageError) as caught, open_file(target, force=False) as sink:

@@ -150,8 +150,6 @@ def _target(text: str, *, everywhere: bool) -> str:
     """The path as it is used; that of a cluster's workers, which have directories of their own, is absolute."""
     from svcctl.exports.plan import check_target
 
-    if text == "-":
-        raise UsageError("an export is written to files", hint="to print rows: svcctl query")
     check_target(text)
     return str(Path(text).absolute()) if everywhere and "://" not in text else text
 

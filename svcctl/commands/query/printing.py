@@ -139,7 +139,9 @@ def _check_empty(question: Question, rows: int | None, *, fail_on_empty: bool) -
 
 def _note_file(svc: Context, output: Path | None, rows: int | None) -> None:
     """Say what was written to a file, with its rows where they are counted."""
-    if output is not None and output.is_file():
+    from svcctl.terminal.output import is_kept
+
+    if output is not None and is_kept(output):
         count = "" if rows is None else f"{rows_text(rows)}, "
         svc.diagnostics.note(f"wrote {output}: {count}{size_text(output.stat().st_size)}")
 

@@ -27,6 +27,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, Self
 
 from svcctl.api import backoff
@@ -134,6 +135,8 @@ class Follow:
         self._groups = outline(request.query or "").has("group")
         self.columns: Sequence[Column] = ()
         self.row_count = 0
+        self.broken: IncompleteResult | None = None
+        """While there is no connection: what the rows so far are, if nobody waits for the next one."""
 
     def __enter__(self) -> Self:
         self._connect()
@@ -209,6 +212,8 @@ class Follow:
             raise IncompleteResult(
                 f"{reason}, and with {' and '.join(self._recounted)} in it the query cannot be resumed"
             )
+        since = f"{datetime.fromtimestamp(self._clock(), UTC):%Y-%m-%d %H:%M:%S} UTC"
+        self.broken = IncompleteResult(f"the result is incomplete: there has been no connection since {since}")
         told: tuple[str, str | None] | None = None
         hint, least = None, 0.0
         while True:
@@ -228,6 +233,7 @@ class Follow:
             except IncompleteResult as error:
                 reason = error.message
             else:
+                self.broken = None
                 self._notify("reconnected")
                 return
 

@@ -24,6 +24,11 @@ def test_verbose_names_the_request_in_every_format(service: Shell, tmp_path: Pat
     assert told[2] == ("-" if name == "xls" else "4")
 
 
+def test_verbose_counts_one_row(service: Shell) -> None:
+    told = service("query", "from sample", *DAY, "--limit", "1", "-f", "csv", "-v").stderr.splitlines()[-2]
+    assert re.fullmatch(r"svcctl: cid \w{12}, 1 row, \d+ bytes, \d+\.\d{3} s", told), told
+
+
 def test_a_near_miss_is_told_without_all_that_could_stand_there(service: Shell) -> None:
     done = service("query", "from sample wher n = 1", *DAY)
     assert done.returncode == 1

@@ -1,6 +1,7 @@
 """--max-time bounds a whole command: silence, a trickle, retries, and the pause that a service asks for."""
 
 import io
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -122,11 +123,31 @@ def test_no_time_at_all_is_over_at_once(serve: Serve, svcctl: Svcctl, tmp_path: 
     )
 
 
-def test_follow_ends_with_success_even_while_it_reconnects(serve: Serve, svcctl: Svcctl, tmp_path: Path) -> None:
+def test_follow_whose_time_is_up_while_it_reconnects_keeps_its_file_and_says_since_when_events_are_missing(
+    serve: Serve, svcctl: Svcctl, tmp_path: Path
+) -> None:
     columns = '{"m":{"n":{"type":"int4","index":0},"eventdate":{"type":"timestamp","index":1}}}\n'
     script = serve(http("200 OK", columns + '{"d":[1,1]}\n'), FAR)
-    done = svcctl(script.url, "query", "from t", "--from", "1h", "--follow", "-f", "ndjson", "--max-time", "2")
-    assert (done.code, done.stdout) == (0, '{"n":1,"eventdate":1}\n')
+    rows = tmp_path / "rows.ndjson"
+    done = svcctl(script.url, "query", "from t", "--from", "1h", "--follow", "--max-time", "2", "-o", str(rows))
+    assert (done.code, rows.read_text()) == (7, '{"n":1,"eventdate":1}\n')
+    assert re.fullmatch(
+        "svcctl: error: the result is incomplete: there has been no connection since "
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC",
+        done.stderr.splitlines()[-1],
+    )
+
+
+def test_follow_that_is_never_answered_leaves_no_file(serve: Serve, svcctl: Svcctl, tmp_path: Path) -> None:
+    command = ("query", "from t", "--from", "1h", "--follow", "--max-time", "0.5", "-o", str(tmp_path / "rows.csv"))
+    done = svcctl(serve(FAR).url, *command)
+    assert (done.code, done.stderr) == (
+        6,
+        "svcctl: the service answered HTTP 503; attempt 2 of 5 in 100.0 s\n"
+        "svcctl: error: no answer within 0.5 s\n"
+        "hint: give it longer with --max-time\n",
+    )
+    assert list(tmp_path.glob("rows*")) == []
 
 
 def test_waiting_for_a_job_ends_although_the_service_asks_for_patience(

@@ -72,29 +72,38 @@ def follow(
 ) -> None:
     """Print rows as they arrive, until the time is up, the limit is reached or somebody interrupts.
 
-    It has no other end, so an interrupted one has written a whole file.
+    It has no other end, so an interrupted one has written a whole file. When the time is up while there is no
+    connection, the file is kept, too, and the result is incomplete.
     """
     from svcctl.api.follow import Follow
 
     interrupted: KeyboardInterrupt | Terminated | None = None
+    begun = False
+
+    def late() -> SvcctlError | None:
+        return None if begun else Unavailable(f"no answer within {max_time:g} s", hint="give it longer with --max-time")
+
     request = replace(question.request, mode="json/simple/compact", date_format=None, time_zone=None)
     with svc.output.target(output, question.format, force=force) as sink:
+        following = Follow(svc.client, request, reader=sink.reader, notify=svc.diagnostics.note, explain=svc.explain)
         with (
-            time_limit(max_time),
-            Follow(
-                svc.client, request, reader=sink.reader, notify=svc.diagnostics.note, explain=svc.explain
-            ) as following,
+            time_limit(max_time, late),
+            following,
             svc.diagnostics.working(lambda: f"following, {rows_text(following.row_count)} so far (Ctrl-C stops)"),
         ):
+            begun = True
             try:
                 svc.output.live(following, question.format, sink, question.selection, question.style)
             except (KeyboardInterrupt, Terminated) as error:
                 interrupted = error
-        _check_empty(question, following.row_count, fail_on_empty=fail_on_empty)
+        if following.broken is None:
+            _check_empty(question, following.row_count, fail_on_empty=fail_on_empty)
     if svc.diagnostics.is_terminal:
         _note_file(svc, output, following.row_count)
     if interrupted is not None:
         raise interrupted
+    if following.broken is not None:
+        raise following.broken
     _note_limit(svc, question, following.row_count)
 
 
@@ -115,10 +124,8 @@ def _print(svc: Context, question: Question, sink: Sink, max_time: float | None)
     ):
         begun = True
         svc.output.query(answer, question.format, sink, question.selection, question.style)
-    svc.diagnostics.detail(
-        f"cid {answer.cid or '-'}, {'-' if answer.row_count is None else answer.row_count} rows, {answer.bytes} bytes, "
-        f"{svc.clock() - started:.3f} s"
-    )
+    rows = "- rows" if answer.row_count is None else rows_text(answer.row_count)
+    svc.diagnostics.detail(f"cid {answer.cid or '-'}, {rows}, {answer.bytes} bytes, {svc.clock() - started:.3f} s")
     return answer.row_count
 
 

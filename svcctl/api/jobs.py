@@ -92,7 +92,11 @@ def _check_hope(job: Job, wanted: Collection[str]) -> None:
         raise ServiceError(f"job {job.id} is {job.status} with an error: {'; '.join(job.error)}")
     others = {"COMPLETED": {"REMOVED"}, "STOPPED": set(wanted) - {"COMPLETED", "STOPPED"}}
     if resting and not others[job.status] & set(wanted):
-        raise Conflict(f"job {job.id} is {job.status}: it does not become {' or '.join(sorted(wanted))} by itself")
+        can_start = f"it can be started again; 'svcctl job show {job.id}' shows how far it has read"
+        raise Conflict(
+            f"job {job.id} is {job.status}: it does not become {' or '.join(sorted(wanted))} by itself",
+            hint=can_start if job.status == "STOPPED" else None,
+        )
 
 
 # Changed

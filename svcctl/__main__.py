@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from svcctl import __version__, pages
 
+ENDINGS = {signal.SIGINT: b"svcctl: interrupted\n", signal.SIGTERM: b"svcctl: ended by SIGTERM\n"}
+"""What ends the process while it is loaded, in the words of the command line, which has its own handlers later."""
+
 
 def main() -> None:
     """Run the command line of this process and exit."""
+    for number in ENDINGS:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _end)
     text = known(sys.argv[1:])
     if text is not None and text.isascii() and sys.stdout is not None and _fits(text):
         try:
@@ -21,6 +28,14 @@ def main() -> None:
     from svcctl.cli import main
 
     main()
+
+
+def _end(number: int, _: object) -> None:
+    """End at once: nothing has begun, and an exception would be the traceback of an import."""
+    try:
+        os.write(2, ENDINGS[signal.Signals(number)])
+    finally:
+        os._exit(128 + number)
 
 
 def known(arguments: list[str]) -> str | None:

@@ -305,8 +305,11 @@ def main() -> NoReturn:
     """Run the command line of this process and exit. `svcctl.__main__` answers what needs none."""
     encoding.use_utf8()
     streams.adopt()
+    arguments, context = [encoding.argument(word) for word in sys.argv[1:]], Context()
     signal.signal(signal.SIGTERM, _terminate)
-    code = run([encoding.argument(word) for word in sys.argv[1:]])
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    code = run(arguments, context)
     sys.stdout.flush()
     # Nothing is buffered and nothing is left to do; taking the interpreter apart would cost a person at a prompt
     # milliseconds, and would complain about a stdout that nobody reads.

@@ -1,6 +1,8 @@
 """Odd environments: closed streams, homes that are none, locales without UTF-8, damaged files. Each ends in words."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 
@@ -250,3 +252,21 @@ def test_no_file_takes_the_place_of_a_stream_that_is_closed(tmp_path: Path) -> N
     assert (ended.code, ended.lines) == (0, [])
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert sorted(path.name for path in files) == ["config.yaml", "file"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "said"), [("SIGINT", 130, "svcctl: interrupted\n"), ("SIGTERM", 143, "svcctl: ended by SIGTERM\n")]
+)
+def test_a_signal_while_svcctl_is_loaded_ends_it_without_a_traceback(sent: str, code: int, said: str) -> None:
+    script = (
+        "import signal, sys\n"
+        "class Sender:\n"
+        "    def find_spec(name, path, target=None):\n"
+        f"        signal.raise_signal(signal.{sent}) if name == 'svcctl.context' else None\n"
+        "sys.meta_path.insert(0, Sender)\n"
+        "sys.argv[1:] = ['job', 'list']\n"
+        "from svcctl.__main__ import main\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,10 +21,19 @@ def _zone(text: str) -> str:
 
 
 def _file(text: str) -> Path:
-    """A path that has no / at its end, which `Path` would drop."""
+    """A path with no / at its end, which `Path` drops, and no pattern; a folder that is there may look like one."""
+    from svcctl.exports.windows import filled_in
+
+    path = Path(text)
     if text.endswith("/"):
-        raise UsageError(f"{text} is a directory", hint=f"name a file in it, as in -o {text}events.csv")
-    return Path(text)
+        raise UsageError(f"{text} ends with / and names no file", hint=f"name one in it, as in -o {text}events.csv")
+    if (pattern := filled_in(path.name if os.access(path.parent, os.F_OK) else text)) is not None:
+        raise UsageError(
+            f"'{text}' has {pattern} in it, where no date is filled in",
+            hint="patterns are for 'svcctl export'; the shell fills in a date with $(date +%F), "
+            "in a crontab with $(date +\\%F)",
+        )
+    return path
 
 
 # Typer takes one class here, and a parsed date is an int or a str.

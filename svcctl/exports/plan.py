@@ -74,7 +74,9 @@ def check_target(target: str) -> None:
         raise UsageError(
             f"{target} begins with ~, which the shell replaces outside quotes only", hint=_no_tilde(target)
         )
-    if target.endswith("/") or path.is_dir():
+    if target.endswith("/"):
+        raise UsageError(f"{target} ends with / and names no file", hint=f"name one in it, as in -o {target}events.csv")
+    if path.is_dir():
         raise UsageError(f"{target} is a directory", hint=f"name a file in it, as in -o {path / 'events.csv'}")
     folder = files.followed(path).parent
     if named.is_one_file and not folder.exists():

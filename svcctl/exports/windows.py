@@ -33,6 +33,9 @@ _DATE = re.compile(rf"(?:[^%{{}}]|%%)*{_DIRECTIVE}(?:[^%{{}}]|%%|{_DIRECTIVE})*"
 """A format of strftime with a date in it: strftime itself writes what it does not know as it stands."""
 _LITERAL = re.compile(rf"%%|({_DIRECTIVE})")
 
+_FIELD = re.compile(rf"\{{(?:start|end|from|to)(?::[^{{}}]*)?\}}|%%|{_DIRECTIVE}(?:[-_T:/]?{_DIRECTIVE})*")
+"""What is filled in in a pattern, or would be if it stood in braces."""
+
 _WHOLE = {"F": "%Y-%m-%d", "T": "%H:%M:%S", "R": "%H:%M", "D": "%m/%d/%y"}
 """Directives that stand for several others."""
 _SHAPES = {
@@ -144,6 +147,11 @@ def cut(start: int, end: int, length: int, zone: tzinfo = UTC) -> tuple[Window, 
     while edges[-1] < end:
         edges.append(min(around(edges[-1], length, zone).end, end))
     return tuple(Window(one, other) for one, other in pairwise(edges))
+
+
+def filled_in(path: str) -> str | None:
+    """What a pattern has filled in, such as {from:%F}, or a date outside of braces; None in a plain path."""
+    return next((found[0] for found in _FIELD.finditer(path) if found[0] != "%%"), None)
 
 
 @dataclass(frozen=True, slots=True)

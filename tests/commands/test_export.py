@@ -1115,6 +1115,10 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
             "svcctl: error: . is a directory\nhint: name a file in it, as in -o events.csv\n",
         ),
         (
+            ("export", QUERY, *HOURS, "-o", "new/"),
+            "svcctl: error: new/ ends with / and names no file\nhint: name one in it, as in -o new/events.csv\n",
+        ),
+        (
             ("export", QUERY, *HOURS, "-o", "~/all.csv"),
             "svcctl: error: ~/all.csv begins with ~, which the shell replaces outside quotes only\n"
             'hint: write "$HOME/all.csv"\n',

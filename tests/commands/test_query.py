@@ -174,7 +174,15 @@ def test_output_appears_whole_and_is_not_overwritten(service: Shell, tmp_path: P
     folder = service("query", "from sample", *DAY, "-o", f"{tmp_path}/new/")
     assert (folder.returncode, folder.stderr) == (
         2,
-        f"svcctl: error: {tmp_path}/new/ is a directory\nhint: name a file in it, as in -o {tmp_path}/new/events.csv\n",
+        f"svcctl: error: {tmp_path}/new/ ends with / and names no file\n"
+        f"hint: name one in it, as in -o {tmp_path}/new/events.csv\n",
+    )
+    pattern = service("query", "from sample", *DAY, "-o", "n-{from:%F}.csv.gz")
+    assert (pattern.returncode, pattern.stderr) == (
+        2,
+        "svcctl: error: 'n-{from:%F}.csv.gz' has {from:%F} in it, where no date is filled in\n"
+        "hint: patterns are for 'svcctl export'; the shell fills in a date with $(date +%F), "
+        "in a crontab with $(date +\\%F)\n",
     )
     packed = tmp_path / "rows.csv.gz"
     assert service("query", "from sample", *DAY, "-o", str(packed)).returncode == 0

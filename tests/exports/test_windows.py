@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from svcctl.api.typed_dates import named_zone
 from svcctl.errors import UsageError
-from svcctl.exports.windows import Target, Window, around, common_length, cut, length_text, parse_length
+from svcctl.exports.windows import Target, Window, around, common_length, cut, filled_in, length_text, parse_length
 
 MOMENTS = st.integers(0, 4_000_000_000)
 LENGTHS = st.sampled_from([1, 30, 60, 300, 3600, 7200, 86_400, 7 * 86_400])
@@ -158,6 +158,20 @@ def test_a_run_can_have_a_name_of_its_own() -> None:
     target = Target("s3://bucket/events-{from}-{to:%H%M}.csv")
     assert (target.per_window, target.per_run, target.folder) == (False, True, "s3://bucket/")
     assert target.path(DAY) == "s3://bucket/events-20240131T220000Z-0100.csv"
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern"),
+    [
+        ("n-{from:%F}.csv.gz", "{from:%F}"),
+        ("{start}.csv", "{start}"),
+        ("q-%F.csv", "%F"),
+        ("out/%Y/%m/%dT%H/x.csv", "%Y/%m/%dT%H"),
+        *((path, None) for path in ("a.csv", "100%.csv", "a%20b.csv", "50%%F.csv", "{user}.csv", "{start.csv")),
+    ],
+)
+def test_a_path_with_a_pattern_in_it_is_told_from_others(path: str, pattern: str | None) -> None:
+    assert filled_in(path) == pattern
 
 
 def test_a_plain_path_is_one_file() -> None:

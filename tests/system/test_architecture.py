@@ -39,7 +39,7 @@ ALLOWED = {
     "profiles": {"errors", "files", "home", "api", "profiles"},
     "local_service": {"errors", "extras", "files", "home", "profiles.settings", "service_settings"},
     "service_settings": {"errors", "home"},
-    "options": {"api.dates", "api.typed_dates", "completion.words", "errors"},
+    "options": {"api.dates", "api.typed_dates", "completion.words", "errors", "exports.windows"},
     "time_limit": set(),
     "threads": set(),
     "arrow": set(),

@@ -157,7 +157,7 @@ def test_verbose_tells_what_was_sent_and_answered_and_no_secret(service: Shell) 
     assert "svcctl: > POST http://localhost/search/query" in lines
     assert "svcctl: > x-svc-sign: ***" in lines
     assert any(line.startswith("svcctl: < 200 after ") for line in lines)
-    assert "1 rows, 63 bytes, " in lines[-2]
+    assert "1 row, 63 bytes, " in lines[-2]
     secrets = json.loads((service.home / "data" / "credentials.json").read_text())["local"]
     assert not [secret for secret in secrets.values() if secret in done.stderr]
 

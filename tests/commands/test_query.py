@@ -203,6 +203,15 @@ def test_an_empty_answer_is_a_success_unless_told_otherwise(service: Shell, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_chart_without_rows_says_so_in_a_pipe_too(service: Shell) -> None:
+    done = service("query", "from sample where false group by ok select count() as n", *DAY, "--chart")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        "",
+        "svcctl: no rows from 2024-01-31 00:00:00 to 2024-02-01 00:00:00 (UTC)\n",
+    )
+
+
 def test_a_share_for_a_percentage_is_noted_on_a_terminal(service: Shell) -> None:
     query = "from sample group select percentile(n, 0.95) as p"
     seen = on_terminal(service, "query", query, *DAY, NO_COLOR="1")

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 
 from svcctl.errors import UsageError
 from svcctl.terminal.charts import MAX_ROWS, draw
+from svcctl.terminal.charts.axes import time_axis
 from svcctl.terminal.tables import Span, Style, TableColumn
 
 USERS = [TableColumn("user", "str"), TableColumn("n", "int8")]
@@ -169,6 +170,15 @@ def test_the_zone_moves_the_time_axis_and_a_new_day_is_dated() -> None:
         "   └────┬─────────────────┬────────────────┬────────────────",
         "        18:00             00:00            06:00",
         "        2018-10-08        2018-10-09",
+    ]
+
+
+def test_a_date_makes_room_for_the_next_one() -> None:
+    morning = START - 17 * HOUR // 2
+    assert list(time_axis(morning, morning + 48 * HOUR, 41, FANCY)) == [
+        "└─────┬─────────┬─────────┬─────────┬─────",
+        "      12:00     00:00     12:00     00:00",
+        "     2018-10-08 2018-10-09      2018-10-10",
     ]
 
 

@@ -49,14 +49,17 @@ def once(
     max_time: float | None,
     fail_on_empty: bool,
 ) -> None:
-    """Print the answer, whole; on a terminal, say when it has no rows and what was written to a file."""
+    """Print the answer, whole; on a terminal, say when it has no rows and what was written to a file.
+
+    A chart without rows prints nothing, not even a heading, so that is said in a pipe as well.
+    """
     with svc.output.target(output, question.format, force=force) as sink:
         rows = _print(svc, question, sink, max_time)
         _check_empty(question, rows, fail_on_empty=fail_on_empty)
     shown = rows if rows is None or question.selection.top is None else min(rows, question.selection.top)
+    if rows == 0 and (svc.diagnostics.is_terminal or question.format.name == "chart"):
+        svc.diagnostics.note(f"no rows from {question.dates.label}{_elsewhere(svc, question)}")
     if svc.diagnostics.is_terminal:
-        if rows == 0:
-            svc.diagnostics.note(f"no rows from {question.dates.label}{_elsewhere(svc, question)}")
         _note_file(svc, output, shown)
     _note_limit(svc, question, rows)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from svcctl.terminal.tables import EPOCH, Style
 
@@ -83,10 +84,10 @@ def time_axis(start: int, end: int, width: int, style: Style) -> Iterator[str]:
 
 
 def _placed(texts: Iterable[tuple[int, str]], width: int) -> str:
-    """Texts at their columns, moved left at the end of the line and dropped when there is no room."""
+    """Texts at their columns, moved left before the next one or the end, and dropped when there is no room."""
     line = ""
-    for column, text in texts:
-        at = min(column, width - len(text))
+    for (column, text), (after, _) in pairwise([*texts, (width + 1, "")]):
+        at = min(column, after - len(text) - 1)
         if at > len(line) or (at >= 0 and not line):
             line = line.ljust(at) + text
     return line

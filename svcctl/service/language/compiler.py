@@ -203,7 +203,7 @@ class _Rows:
     def _check_beside(self, item: tree.Item, items: Iterable[tree.Item | tree.Star]) -> None:
         """QueryError for a column that is not there yet, because the same select defines it."""
         defined = {each.name for each in items if isinstance(each, tree.Item) and each is not item}
-        defined -= self.columns.keys()
+        defined -= {*self.columns, *self.gone}  # an aggregate reads the columns before its group
         for node, _ in tree.walk(item.expr) if defined else ():
             if isinstance(node, tree.Column) and node.name in defined:
                 raise QueryError(

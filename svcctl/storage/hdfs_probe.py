@@ -1,43 +1,47 @@
 """Asks a NameNode for a sign of life, with a limit on the time.
 
-The HDFS library waits without limit for a NameNode that accepts a connection and never answers. Its asynchronous client
-can be cancelled; but it fails where the library sleeps before it tries again, so everything else is left to the
-synchronous one.
+The HDFS library waits without limit for a NameNode that accepts a connection and never answers, so a thread asks, which
+may be left waiting. The library's asynchronous client could be cancelled, but its own threads call Python: to delete
+such a client, or to end the process, while one of them did so stopped everything for ever.
 """
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from functools import cache
+from concurrent.futures import Future, wait
 
-from hdfs_native import AsyncClient
+from hdfs_native import Client
+
+from svcctl.threads import without_signals
 
 ANSWER_SECONDS = 10.0
 _ONE_ATTEMPT = {"dfs.client.failover.max.attempts": "0"}
 
 
 class Probe:
-    """A connection to the NameNode of a URL that has a port."""
+    """A connection to the NameNode of a URL that has a port. Any number of threads may check it at a time."""
 
     def __init__(self, url: str) -> None:
-        self._client = AsyncClient(url, dict(_ONE_ATTEMPT))
+        self._client = Client(url, dict(_ONE_ATTEMPT))
+        self._lock = threading.Lock()
+        self._asked: Future[None] | None = None
 
     def check(self) -> None:
         """Return when the NameNode answers. TimeoutError when it does not, OSError or RuntimeError when it fails."""
-        asyncio.run_coroutine_threadsafe(self._ask(), _loop()).result()
+        with self._lock:
+            asked = self._asked
+            if asked is None or asked.done():  # else another one waits for the same answer
+                asked = self._asked = Future()
+                threading.Thread(target=self._ask, args=(asked,), name="hdfs probe", daemon=True).start()
+        if not wait([asked], ANSWER_SECONDS).done:
+            raise TimeoutError(f"no answer within {ANSWER_SECONDS:g} s")
+        asked.result()
 
-    async def _ask(self) -> None:
+    def _ask(self, asked: Future[None]) -> None:
+        without_signals()
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                await self._client.get_file_info("/")
-        except TimeoutError:
-            raise TimeoutError(f"no answer within {ANSWER_SECONDS:g} s") from None
-
-
-@cache
-def _loop() -> asyncio.AbstractEventLoop:
-    """The event loop of all probes, in a thread of its own."""
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="hdfs probe", daemon=True).start()
-    return loop
+            self._client.get_file_info("/")
+        except Exception as error:
+            asked.set_exception(error)
+        else:
+            asked.set_result(None)

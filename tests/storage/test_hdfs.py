@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from peers.processes import free_port
 
@@ -24,3 +27,16 @@ def test_a_namenode_that_nobody_runs_is_named_with_the_reason(host: str, reason:
         f"{url}/a.csv: no connection to {url}: {reason}",
         "check host and port of the NameNode, and that it runs",
     )
+
+
+def test_ends_of_connections_and_of_the_process_never_wait_for_each_other() -> None:
+    many = f"""
+from contextlib import suppress
+from svcctl.errors import Unavailable
+from svcctl.storage.hdfs import Hdfs
+for _ in range(4000):
+    with suppress(Unavailable):
+        Hdfs("hdfs://127.0.0.1:{free_port()}").size("a.csv")
+"""
+    done = subprocess.run([sys.executable, "-c", many], timeout=60, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -32,7 +32,7 @@ ALLOWED = {
         *("compression", "errors", "files", "home", "api", "storage", "extras", "parquet", "spellings", "threads"),
         "exports",
     },
-    "storage": {"compression", "errors", "extras", "files", "storage"},
+    "storage": {"compression", "errors", "extras", "files", "threads", "storage"},
     "api": {"compression", "errors", "api"},
     "terminal": {"compression", "encoding", "errors", "files", "parquet", "spellings", "terminal", "api"},
     "inputs": {"encoding", "errors", "api", "inputs"},

@@ -23,9 +23,11 @@ from svcctl.inputs import text
 from svcctl.options import YesOpt
 from svcctl.profiles import LOCAL
 from svcctl.service.events.readers import FILE_KINDS
+from svcctl.terminal.diagnostics import Reported
 from svcctl.terminal.records import counted, second
 
 if TYPE_CHECKING:
+    from svcctl.api.client import Client
     from svcctl.api.own_service import Extent, Loaded, Reader, Wishes
 
 FilesArg = Annotated[
@@ -215,15 +217,29 @@ def drop(ctx: typer.Context, tables: TablesArg, yes: YesOpt = False) -> None:
 
     svc: Context = ctx.obj
     client = svc.with_flags(profile=LOCAL).client
-
-    def dropped(table: str) -> Extent:
-        found = own_service.table(client, table)
-        if not yes and not found.live:  # the service refuses to drop what it writes itself
-            svc.ask(f"Drop {_described(found)}?")
-        return own_service.drop(client, table)
-
-    for one in svc.diagnostics.each(tables, dropped):
+    names = list(dict.fromkeys(tables))
+    if not yes:
+        _ask_to_drop(svc, client, names)
+    for one in svc.diagnostics.each(names, partial(own_service.drop, client)):
         svc.diagnostics.note(f"dropped {_described(one)}")
+
+
+def _ask_to_drop(svc: Context, client: Client, names: Sequence[str]) -> None:
+    """Ask once about all tables; Reported when one is unknown. The service refuses to drop those that it writes."""
+    from svcctl.api import own_service
+
+    try:
+        found = list(svc.diagnostics.each(names, partial(own_service.table, client)))
+    except Reported:
+        svc.diagnostics.done("nothing was dropped")
+        raise
+    lost = [_described(table) for table in found if not table.live]
+    if not svc.is_attended and len(lost) > 1:
+        svc.ask(f"Drop {len(lost)} tables?")
+    elif len(lost) > 1:
+        svc.ask("\n  ".join(["Tables:", *lost]) + f"\nDrop these {len(lost)} tables?")
+    elif lost:
+        svc.ask(f"Drop {lost[0]}?")
 
 
 def _described(table: Extent) -> str:

@@ -457,20 +457,40 @@ def test_drop_says_what_goes_and_asks(own: Own) -> None:
     assert unattended.stderr == f"svcctl: error: this needs confirmation: Drop {about}?\nhint: add --yes\n"
     assert own("service", "drop", "t", "--yes").stderr == f"svcctl: dropped {about}\n"
     assert dict(own.engine.tables()) == {}
+    gone = own("service", "drop", "t", "-y")
+    assert (gone.code, gone.stderr.split(" (code")[0]) == (4, "svcctl: error: no table 't'")
+
+
+def test_drop_asks_once_about_several_tables_and_drops_all_or_none(own: Own) -> None:
     for table in "uv":
         loaded(own, own.file("a.csv", CSV), table=table)
-    several = own("service", "drop", "u", "t", "v", answers=["y", "y"])
+    both = f"Tables:\n  u: 2 events, {RANGE}\n  v: 2 events, {RANGE}\nDrop these 2 tables?"
+    unknown = own("service", "drop", "u", "nemo", "v", answers=["y"])
+    assert (unknown.code, unknown.questions) == (4, [])
+    assert unknown.stderr.split(" (code")[0] == "svcctl: error: no table 'nemo'"
+    declined = own("service", "drop", "u", "v", "u", answers=["n"])
+    assert (declined.code, declined.questions, declined.stderr) == (130, [both], "svcctl: nothing was done\n")
+    unattended = own("service", "drop", "u", "v")
+    assert unattended.stderr == "svcctl: error: this needs confirmation: Drop 2 tables?\nhint: add --yes\n"
+    assert sorted(own.engine.tables()) == ["u", "v"]
+    dropped = f"svcctl: dropped u: 2 events, {RANGE}\nsvcctl: dropped v: 2 events, {RANGE}\n"
+    done = own("service", "drop", "u", "v", answers=["y"])
+    assert (done.code, done.questions, done.stderr) == (0, [both], dropped)
+
+
+def test_drop_without_a_question_goes_on_after_a_table_that_is_unknown(own: Own) -> None:
+    for table in "uv":
+        loaded(own, own.file("a.csv", CSV), table=table)
+    several = own("service", "drop", "u", "t", "v", "--yes")
     assert (several.code, [line.split(" (code")[0] for line in several.stderr.splitlines()]) == (
         4,
         [
-            f"svcctl: dropped u: 2 events, {RANGE}, in 1 saved query (other)",
+            f"svcctl: dropped u: 2 events, {RANGE}",
             "svcctl: error: no table 't'",
             *[line for line in several.stderr.splitlines() if line.startswith("hint")],
             f"svcctl: dropped v: 2 events, {RANGE}",
         ],
     )
-    gone = own("service", "drop", "t", "-y")
-    assert (gone.code, gone.stderr.split(" (code")[0]) == (4, "svcctl: error: no table 't'")
 
 
 @pytest.mark.parametrize(

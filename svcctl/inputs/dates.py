@@ -10,7 +10,8 @@ from svcctl.api.dates import DATE_FORMATS, Moment, Range, operator_of, resolve
 from svcctl.api.typed_dates import EVERY, depends_on_zone, is_fixed, named_zone, offset_name, seconds_of
 from svcctl.errors import UsageError
 
-_STEP = 14 * 86_400
+_DAY = 86_400
+_STEP = 14 * _DAY
 """Seconds; no zone keeps an offset for less than a few weeks."""
 _LONG_AGO = 10**8
 """Epoch seconds, in 1973: a smaller number is most likely a length without its unit."""
@@ -92,10 +93,15 @@ def choose(
 def shifted(chosen: Dates, every: int) -> str | None:
     """A note when periods of so many seconds, which a service counts in UTC, do not begin with those of the zone."""
     start = chosen.range.start.astimezone(chosen.zone)
-    if not int((start.utcoffset() or timedelta()).total_seconds()) % every:
+    ahead = int((start.utcoffset() or timedelta()).total_seconds())
+    if not ahead % every:
         return None
-    first = datetime.fromtimestamp(start.timestamp() // every * every, UTC)
-    return f"'group every' counts in UTC: a period begins at {first.astimezone(chosen.zone):%H:%M} {chosen.zone_name}"
+    first = datetime.fromtimestamp(start.timestamp() // every * every, UTC).astimezone(chosen.zone)
+    text = f"'group every' counts in UTC: a period begins at {first:%H:%M} {chosen.zone_name}"
+    if every != _DAY:
+        return text
+    moved = f"epoch(eventdate) {'+' if ahead > 0 else '-'} {abs(ahead) * 1000}"
+    return f'{text}; for days there: group by formatdate(timestamp({moved}), "yyyy-MM-dd") as day'
 
 
 def both_ago(from_: Moment | None, to: Moment | None) -> str | None:

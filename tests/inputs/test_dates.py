@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from svcctl.errors import UsageError
-from svcctl.inputs.dates import both_ago, choose
+from svcctl.inputs.dates import both_ago, choose, shifted
 
 NOW = datetime(2024, 1, 31, 12, 0, tzinfo=UTC)
 MIDNIGHT = 1_706_659_200
@@ -102,6 +102,29 @@ def test_the_service_gets_one_offset_and_a_note_tells_when_the_clocks_change_wit
         "the clocks of Europe/Berlin change within the range: all dates are written in GMT+2"
     ]
     assert list(choose("5ad", "now", None, "Europe/Berlin", now=now, written=False).notes(terminal=False)) == []
+
+
+@pytest.mark.parametrize(
+    ("zone", "every", "note"),
+    [
+        ("GMT+2", 3600, None),
+        ("GMT+2", 14_400, "'group every' counts in UTC: a period begins at 14:00 GMT+2"),
+        (
+            "Europe/Berlin",
+            86_400,
+            "'group every' counts in UTC: a period begins at 01:00 Europe/Berlin; for days there: "
+            'group by formatdate(timestamp(epoch(eventdate) + 3600000), "yyyy-MM-dd") as day',
+        ),
+        (
+            "GMT-5",
+            86_400,
+            "'group every' counts in UTC: a period begins at 19:00 GMT-5; for days there: "
+            'group by formatdate(timestamp(epoch(eventdate) - 18000000), "yyyy-MM-dd") as day',
+        ),
+    ],
+)
+def test_periods_that_do_not_begin_with_those_of_the_zone_are_told(zone: str, every: int, note: str | None) -> None:
+    assert shifted(choose("3d", "now", None, zone, now=NOW, written=True), every) == note
 
 
 def test_an_unknown_date_format_is_refused() -> None:

@@ -212,14 +212,12 @@ def test_a_chart_without_rows_says_so_in_a_pipe_too(service: Shell) -> None:
     )
 
 
-def test_a_share_for_a_percentage_is_noted_on_a_terminal(service: Shell) -> None:
-    query = "from sample group select percentile(n, 0.95) as p"
-    seen = on_terminal(service, "query", query, *DAY, NO_COLOR="1")
-    assert (seen.code, seen.text.splitlines()[1]) == (
-        0,
-        "svcctl: percentile(…, 0.95) is the 0.95th percentile; p95 is percentile(…, 95)",
-    )
-    assert service("query", query, *DAY).stderr == ""
+def test_a_share_for_a_percentage_is_noted_in_pipes_and_of_jobs_too(service: Shell) -> None:
+    query = ("query", "from sample group select percentile(n, 0.95) as p", *DAY)
+    note = "svcctl: percentile(…, 0.95) is the 0.95th percentile; p95 is percentile(…, 95)\n"
+    assert service(*query).stderr == note
+    assert service(*query, "--dest", "donothing", "--dry-run").stderr == note
+    assert service("-q", *query).stderr == ""
 
 
 def test_a_person_whose_range_has_no_rows_is_told_when_the_events_of_the_table_are(service: Shell) -> None:

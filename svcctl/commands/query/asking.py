@@ -110,6 +110,7 @@ def job(svc: Context, request: QueryRequest, options: DateOptions) -> QueryReque
     ends = dates.choose(request.from_, request.to, options.format, options.zone, now=svc.now(), written=True)
     _say(svc, ends)
     _say_end(svc, request, ends, "the job waits for events")
+    _say_shares(svc, request)
     return replace(
         request,
         mode="csv" if options.format or options.zone else "json",
@@ -150,20 +151,14 @@ def question(
     )
     if says:
         _say(svc, chosen)
-    if says:
         _say_end(svc, request, chosen, "waiting for events")
+        _say_shares(svc, request)
     clauses = outline(request.query or "").clauses
     if says and selection.sort and clauses and clauses[-1].keyword in ("limit", "offset"):
         svc.diagnostics.note(f"the query's {clauses[-1].keyword} cuts rows before --sort; --top N cuts them after it")
     every = next((clause.every for clause in clauses if clause.every), None)
     if says and every and svc.diagnostics.is_terminal and (text := dates.shifted(chosen, every)):
         svc.diagnostics.note(text)
-    if says and svc.diagnostics.is_terminal:
-        for share in shares(request.query or ""):
-            percent = f"{float(share) * 100:g}"
-            svc.diagnostics.note(
-                f"percentile(…, {share}) is the {share}th percentile; p{percent} is percentile(…, {percent})"
-            )
     request = replace(request, mode=format.mode_of(selection), from_=chosen.from_, to=chosen.to)
     if written:
         request = replace(request, date_format=chosen.date_format, time_zone=chosen.time_zone)
@@ -183,6 +178,15 @@ def _say_end(svc: Context, request: QueryRequest, chosen: dates.Dates, waits: st
         svc.diagnostics.note(f"--to is in the future: {waits} until {until} (--to now ends at once)")
         if (text := dates.both_ago(request.from_, request.to)) is not None:
             svc.diagnostics.note(text)
+
+
+def _say_shares(svc: Context, request: QueryRequest) -> None:
+    """Say that a percentage is written as a share: hardly anybody wants the percentile of 0.95 %, in a script neither."""
+    for share in shares(request.query or ""):
+        percent = f"{float(share) * 100:g}"
+        svc.diagnostics.note(
+            f"percentile(…, {share}) is the {share}th percentile; p{percent} is percentile(…, {percent})"
+        )
 
 
 def _span(asked: Range, every: int | None, now: datetime) -> Span | None:

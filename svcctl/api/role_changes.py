@@ -91,7 +91,7 @@ def plan(client: Client, domain: str, name: str, wanted: Role) -> Change | None:
     except ServiceError as error:
         if not _may_lack(error):
             raise
-        return Change(name, wanted, None, _reads_roles(client, domain))
+        return Change(name, wanted, None, reads_roles(client, domain))
     return Change(name, wanted, current) if differences(current, wanted) else None
 
 
@@ -100,7 +100,7 @@ def require(client: Client, domain: str, name: str) -> Role | None:
     try:
         return client.role(domain, name)
     except ServiceError as error:
-        if not _may_lack(error) or (isinstance(error, NotFound) and _reads_roles(client, domain)):
+        if not _may_lack(error) or (isinstance(error, NotFound) and reads_roles(client, domain)):
             raise
         return None
 
@@ -125,8 +125,11 @@ def make(client: Client, domain: str, change: Change, before_creating: Callable[
         return True
 
 
-def _reads_roles(client: Client, domain: str) -> bool:
-    """Whether the service can read roles at all: only then does a role it did not find not exist."""
+def reads_roles(client: Client, domain: str) -> bool:
+    """Whether the service can read roles at all: only then does a role it did not find not exist.
+
+    NotFound or CredentialsError when there is no such domain, or it is another's.
+    """
     try:
         client.roles(domain)
     except ServiceError as error:

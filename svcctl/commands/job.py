@@ -334,12 +334,7 @@ def _change(svc: Context, chosen: Chosen, change: Change, changed: str, format: 
 
 def _removal(svc: Context, chosen: Chosen) -> str:
     """The question before a removal, which names the jobs to the person who is asked. Reported when one is unknown."""
-    count = len(chosen.ids)
-    if not svc.is_attended and count > 1:
-        return f"Remove {count} jobs?"
     known = {job.id: job for job in chosen.jobs()}
-    if not svc.is_attended:
-        return f"Remove job {_about(known.get(chosen.ids[0], Job(chosen.ids[0], '')))}?"
 
     def found(job_id: str) -> Job:
         return known.get(job_id) or _hinted(chosen, svc.client.job, job_id)  # a service need not list all jobs
@@ -349,8 +344,12 @@ def _removal(svc: Context, chosen: Chosen) -> str:
     except Reported:
         svc.diagnostics.done("nothing was removed")
         raise
+    if len(jobs) == 1:
+        return f"Remove job {_about(jobs[0], shortest(known) if svc.is_attended else None)}?"
+    if not svc.is_attended:  # the question is part of a line then
+        return f"Remove {len(jobs)} jobs?"
     named = [_about(job, shortest(known)) for job in jobs]
-    return f"Remove job {named[0]}?" if count == 1 else "\n  ".join(["Jobs:", *named]) + f"\nRemove these {count} jobs?"
+    return "\n  ".join(["Jobs:", *named]) + f"\nRemove these {len(jobs)} jobs?"
 
 
 def _about(job: Job, size: int | None = None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +12,7 @@ import typer
 from svcctl.api.if_needed import done_if, no_role
 from svcctl.api.known import known_domain, known_role
 from svcctl.api.models import Role
-from svcctl.api.role_changes import Change, make, plan, require
+from svcctl.api.role_changes import Change, make, plan, reads_roles, require
 from svcctl.commands import verbs_of
 from svcctl.completion.words import FILES, Completes
 from svcctl.context import Context
@@ -148,7 +148,7 @@ def create(
         default_application_name=default_application_name,
     )
     role_files.require_sound(written)
-    _ask_about_grants(svc, domain, written, yes)
+    _ask_about_grants(svc, domain, written, yes, lambda: reads_roles(svc.client, domain))
     for one in written:
         with known_domain(svc.client, domain):
             svc.client.create_role(domain, one.role)
@@ -191,7 +191,8 @@ def update(
     )
     role_files.require_sound(written, update=True)
     changes = [role_options.change(one, role, len(written)) for one in written]
-    _ask_about_grants(svc, domain, written, yes, update=True)
+    targets = [target for target, _ in changes]
+    _ask_about_grants(svc, domain, written, yes, lambda: _require(svc, domain, targets), update=True)
     for target, wanted in changes:
         with known_role(svc.client, domain, target):
             svc.client.update_role(domain, target, wanted)
@@ -290,12 +291,30 @@ def lint_(ctx: typer.Context, files: FilesArg, format: FormatOpt = None) -> None
 
 
 def _ask_about_grants(
-    svc: Context, domain: str, written: Iterable[WrittenRole], yes: bool, *, update: bool = False
+    svc: Context,
+    domain: str,
+    written: Iterable[WrittenRole],
+    yes: bool,
+    look: Callable[[], object],
+    *,
+    update: bool = False,
 ) -> None:
-    """Ask before creating roles that grant everything of a kind; --yes skips the question."""
+    """Ask before creating roles that grant everything of a kind; --yes skips the question.
+
+    `look` fails before anybody is asked when what is to be changed does not exist.
+    """
     grants = [text for one in written for text in _grants(one, domain, not update)]
     if grants and not yes:
+        with known_domain(svc.client, domain):
+            look()
         svc.ask(" ".join([*grants, "Continue?"]))
+
+
+def _require(svc: Context, domain: str, roles: Iterable[str]) -> None:
+    """NotFound, with a hint, when one of the roles does not exist."""
+    for role in roles:
+        with known_role(svc.client, domain, role):
+            require(svc.client, domain, role)
 
 
 def _grants(written: WrittenRole, domain: str, creates: bool) -> list[str]:

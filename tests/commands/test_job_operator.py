@@ -341,8 +341,10 @@ def test_without_a_terminal_a_removal_is_refused_before_anything_changes(job: Re
         f"svcctl: error: this needs confirmation: Remove job {NIGHTLY}  FAILING  nightly?\nhint: add --yes\n"
     )
     done = job("rm", NIGHTLY, OTHER)
-    assert (done.code, done.sent) == (2, [])
+    assert (done.code, requests(done)) == (2, ["GET /search/jobs"])
     assert done.stderr == "svcctl: error: this needs confirmation: Remove 2 jobs?\nhint: add --yes\n"
+    done = job("rm", "nightley")
+    assert (done.code, done.stderr) == (4, "svcctl: error: no job nightley (code 100)\nhint: did you mean 'nightly'?\n")
 
 
 @pytest.mark.parametrize(

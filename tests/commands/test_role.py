@@ -41,7 +41,8 @@ def joined(combination: tuple[tuple[list[str], dict[str, Any]], ...]) -> tuple[l
 
 
 def accepting(request: httpx.Request) -> httpx.Response:
-    return httpx.Response(200)
+    shown = request.method == "GET" and not request.url.path.endswith("/roles")
+    return httpx.Response(200, json={"name": "a"} if shown else None)
 
 
 def test_a_create_sends_the_interfaces_fields_and_nothing_more_for_every_combination_of_options(reseller: Any) -> None:
@@ -124,17 +125,34 @@ GRANTS = [
 @pytest.mark.parametrize(("arguments", "grant"), GRANTS)
 def test_a_role_that_grants_everything_is_asked_about(reseller: Any, arguments: tuple[str, ...], grant: str) -> None:
     question = f"{grant}, including future ones. Continue?"
+    looked = ("GET", f"/domain/acme/roles{'/a' if arguments[0] == 'update' else ''}", None)
     alone = reseller("role", *arguments, answer=accepting)
     assert (alone.code, alone.sent, alone.stderr) == (
         2,
-        [],
+        [looked],
         f"svcctl: error: this needs confirmation: {question}\nhint: add --yes\n",
     )
     no = reseller("role", *arguments, answer=accepting, answers=["n"])
-    assert (no.code, no.sent, no.questions, no.stderr) == (130, [], [question], "svcctl: nothing was done\n")
+    assert (no.code, no.sent, no.questions, no.stderr) == (130, [looked], [question], "svcctl: nothing was done\n")
     yes = reseller("role", *arguments, answer=accepting, answers=["y"])
-    assert (yes.code, len(yes.sent), yes.questions) == (0, 1, [question])
-    assert reseller("role", *arguments, "--yes", answer=accepting).sent == yes.sent
+    assert (yes.code, len(yes.sent), yes.questions) == (0, 2, [question])
+    assert reseller("role", *arguments, "--yes", answer=accepting).sent == yes.sent[1:]
+
+
+@pytest.mark.usefixtures("acme")
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("create", "acne", "--name", "a"), "no domain acne@demo (code 106)\nhint: did you mean 'acme'?"),
+        (("update", "acne", "a", "--policies", "*"), "no domain acne@demo (code 106)\nhint: did you mean 'acme'?"),
+        (("update", "acme", "a", "--policies", "*"), "domain acme@demo has no role 'a' (code 140)"),
+    ],
+)
+def test_nobody_is_asked_about_a_role_of_what_does_not_exist(
+    reseller: Any, arguments: tuple[str, ...], error: str
+) -> None:
+    done = reseller("role", *arguments, answers=["y"])
+    assert (done.code, done.questions, done.stderr) == (4, [], f"svcctl: error: {error}\n")
 
 
 def test_a_role_that_grants_what_it_says_is_not_asked_about(reseller: Any) -> None:

@@ -99,6 +99,13 @@ def test_the_local_profile_administrates_its_domain_and_is_no_reseller(service: 
         "svcctl: lou@local.example needs another role: "
         "svcctl service accounts user lou@local.example local --role USER\n",
     )
+    refused = service("role", "list", "acme")
+    assert (refused.returncode, without_cid(refused.stderr)) == (
+        3,
+        "svcctl: error: the account belongs to domain local and cannot manage acme; on the local service: "
+        "svcctl -p local-reseller role … (code 126)\n"
+        "hint: 'svcctl profile check local' shows what these credentials may do\n",
+    )
     refused = service("domain", "list")
     assert (refused.returncode, without_cid(refused.stderr)) == (
         3,

@@ -181,7 +181,7 @@ def _say_end(svc: Context, request: QueryRequest, chosen: dates.Dates, waits: st
 
 
 def _say_shares(svc: Context, request: QueryRequest) -> None:
-    """Say that a percentage is written as a share: hardly anybody wants the percentile of 0.95 %, in a script neither."""
+    """Say that a percentage is written as a share: hardly anybody wants the percentile of 0.95 %."""
     for share in shares(request.query or ""):
         percent = f"{float(share) * 100:g}"
         svc.diagnostics.note(

@@ -217,7 +217,7 @@ class Jobs:
     def _need_room(self, account: Account, running: Sequence[Owner]) -> None:
         if (own := running.count(account.owner)) >= self._share:
             raise Conflict(
-                f"{own} jobs are already running, which is the maximum",
+                f"{own} {'job is' if own == 1 else 'jobs are'} already running, which is the maximum",
                 code=UNCHANGEABLE,
                 hint="stop or remove one first",
             )

@@ -78,7 +78,9 @@ def _administrated(connection: Connection, account: Account, name: str) -> domai
         domain = domains.own(connection, account.reseller, name)
     elif name not in (account.domain, account.domain.partition("@")[0]):
         raise refused(
-            Reason.NOT_ADMINISTRATOR, f"the account belongs to domain {account.domain} and cannot manage {name}"
+            Reason.NOT_ADMINISTRATOR,
+            f"the account belongs to domain {account.domain} and cannot manage {name}",
+            hint="on the local service: svcctl -p local-reseller role …",
         )
     elif not account.administrator:
         raise refused(Reason.NOT_ADMINISTRATOR, f"the account is not an administrator of domain {account.domain}")

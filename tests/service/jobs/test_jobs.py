@@ -237,6 +237,14 @@ def test_each_domain_has_a_share_of_the_jobs_and_all_together_a_maximum(store: S
     mine.close()
 
 
+def test_a_share_of_one_job_is_told_as_one(store: Store, work: Work) -> None:
+    mine = Jobs(store, work, share=1)
+    launch(mine)
+    with pytest.raises(Conflict, match=r"^1 job is already running, which is the maximum$"):
+        launch(mine)
+    mine.close()
+
+
 # Domains that are disabled and deleted
 
 

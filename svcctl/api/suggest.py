@@ -5,6 +5,7 @@ Client and service suggest by the same rule.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -12,10 +13,14 @@ from svcctl.errors import NotFound, SvcctlError
 
 LIKENESS = 0.7
 """The share of two names that must be alike."""
+SHORTEST = 2
+"""Letters of a word that is looked for in a name."""
 MOST = 10
 """Names that a hint lists."""
 MOST_LISTED = 20
 """Names that a hint lists of those beside the nearest."""
+
+_WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -31,9 +36,19 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return by_fold[close[0]] if close else None
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """The nearest name as a hint."""
-    meant = nearest(name, known)
+def having_word(name: str, known: Iterable[str]) -> str | None:
+    """The only known name that has `name` as one of its words, or begins with it: statusCode for status."""
+    word = name.casefold()
+    if len(word) < SHORTEST:
+        return None
+    found = [one for one in known if word in map(str.casefold, _WORDS.findall(one)) or one.casefold().startswith(word)]
+    return found[0] if len(found) == 1 and found[0] != name else None
+
+
+def did_you_mean(name: str, known: Iterable[str], *, words: bool = True) -> str | None:
+    """The nearest name as a hint; with `words`, or else the only one that has the name as a word."""
+    known = list(known)
+    meant = nearest(name, known) or (having_word(name, known) if words else None)
     return f"did you mean '{meant}'?" if meant else None
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from svcctl.api.suggest import nearest
+from svcctl.api.suggest import did_you_mean
 from svcctl.errors import UsageError
 from svcctl.terminal.tables import TableColumn
 
@@ -116,9 +116,8 @@ def _place(columns: Sequence[TableColumn], name: str) -> int:
         return known.index(name)
     if (found := _MEANT.fullmatch(name)) and found[2] in known:
         raise UsageError(f"no column '{name}'", hint=f"write {_directed(found)}")
-    meant = nearest(name, known)
-    hint = f"did you mean '{meant}'? " if meant else ""
-    raise UsageError(f"no column '{name}'", hint=f"{hint}columns are: {', '.join(known)}")
+    hint = " ".join(filter(None, (did_you_mean(name, known), f"columns are: {', '.join(known)}")))
+    raise UsageError(f"no column '{name}'", hint=hint)
 
 
 def _directed(meant: re.Match[str]) -> str:

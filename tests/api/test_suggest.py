@@ -2,7 +2,7 @@
 
 import pytest
 
-from svcctl.api.suggest import among, by_likeness, did_you_mean, nearest
+from svcctl.api.suggest import among, by_likeness, did_you_mean, having_word, nearest
 
 COLUMNS = ["eventdate", "method", "statusCode", "uri"]
 
@@ -25,6 +25,26 @@ def test_the_nearest_known_name_is_suggested_whatever_its_case(name: str, meant:
 def test_a_suggestion_is_a_hint() -> None:
     assert did_you_mean("metod", COLUMNS) == "did you mean 'method'?"
     assert did_you_mean("responseTime", COLUMNS) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("code", "statusCode"),
+        ("stat", "statusCode"),
+        ("ip", "clientIpAddress"),
+        ("log", "web_log"),
+        ("even", None),  # of two
+        ("tus", None),  # no word
+        ("e", None),
+        ("log2", None),
+    ],
+)
+def test_the_only_name_with_the_word_is_suggested(name: str, meant: str | None) -> None:
+    known = [*COLUMNS, "clientIpAddress", "eventsSent", "web_log"]
+    assert having_word(name, known) == meant
+    assert did_you_mean(name, known) == (meant and f"did you mean '{meant}'?")
+    assert did_you_mean(name, known, words=False) is None
 
 
 def test_known_names_are_listed_by_likeness() -> None:

@@ -129,18 +129,18 @@ class Scope:
     def _column(self, column: tree.Column) -> Value:
         if value := self.columns.get(column.name):
             return Value(value.sql.copy(), value.type)
-        hint = did_you_mean(column.name, self.columns)
+        near = did_you_mean(column.name, self.columns, words=False)
+        hint = near or column_answer(column.name) or did_you_mean(column.name, self.columns)
         if column.name in self.gone:
             grouped = self.aggregates is not None
             hint = "after group there are only its keys and aggregates; first(…) keeps a value" if grouped else None
             hint = hint or f"an earlier select left it out: write select {name_text(column.name)}, … there"
-        hint = hint or column_answer(column.name)
         raise QueryError(f"no column '{column.name}'", column.at, hint=hint or _among("columns", self.columns))
 
     def _compared(self, expr: tree.Expr) -> Value:
         """What something is compared with: an unknown name there is most often text without its quotes."""
         if isinstance(expr, tree.Column) and expr.name not in self.columns and expr.name not in self.gone:
-            hint = did_you_mean(expr.name, self.columns) or text_answer(expr.name)
+            hint = did_you_mean(expr.name, self.columns, words=False) or text_answer(expr.name)
             raise QueryError(f"no column '{expr.name}'", expr.at, hint=hint)
         return self.value(expr)
 

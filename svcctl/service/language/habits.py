@@ -170,6 +170,12 @@ HABITS = (
         r"([\w.`]+)\s+(?P<at>(starts?with|ends?with))\s+([\"'] *[\"'])",
         lambda name, _, word, part: f"write {'starts' if word[0].lower() == 's' else 'ends'}with({name}, {part})",
     ),
+    _row(
+        r"(?:([\w.`]+)\s+)?\b(?P<at>(?:not\s+)?(?:matches|rlike|regexp?|match))\b\s*([\"'] *[\"'])",
+        lambda name, at, text: (
+            f"write not ({name or '…'} ~ re({text}))" if at[0] in "nN" else f"write {name or '…'} ~ re({text})"
+        ),
+    ),
     _row(r"\bis\s+(not\s+)?null\b", lambda negated: f"write {'!' if negated else ''}= null"),
     _row(
         r"([\w.`]+)\s+(?P<at>between)\s+(\S+)\s+and\s+([^\s,)]+)",
@@ -227,6 +233,10 @@ HABITS = (
     _row(r"\b(?:filter|search)\b", "write where"),
     _row(r"\b(?:eval|extend|fields|project)\b", "write select … as name"),
     _row(r"\b(?:head|take|top)\s+(\d+)", lambda count: f"write limit {count}"),
+    _row(
+        r"(\bgroup\b[^()]{0,200}\s)?(?<!select )(?<!by )(?P<at>\bcount\b(?:\s*\(\s*\))?)\s*$",
+        lambda group, _: f"write {'' if group else 'group '}select count()",
+    ),
     # lengths of time
     _row(r"\bfrom\s+[\w.]+\s+(?P<at>every)\s+(\w+)", lambda _, period: f"write group every {period}"),
     _row(
@@ -323,9 +333,11 @@ def address_answer(number: int) -> str:
 
 
 def column_answer(name: str) -> str | None:
-    """What to write instead of the name of a part of a date, where a table has no such column."""
+    """What to write instead of the name of a part of a date or of a function, where a table has no such column."""
     if (unit := _PERIODS.get(name.casefold())) is not None:
         return f"write group every 1{unit}, or {name.casefold()}(eventdate)"
+    if name in FUNCTIONS:
+        return f"the function is {name}({'' if name == 'count' else '…'})"
     return None
 
 

@@ -236,6 +236,7 @@ ERRORS = {
     ' (--from and --to choose the dates; here write parsedate("2024-01-31", "yyyy-MM-dd"))',
     "from web.data where eventdate > 5": "line 1, column 31: cannot compare timestamp with int4"
     " (timestamp(…) converts milliseconds to a timestamp)",
+    "from web.data group by user select count": "line 1, column 36: no column 'count' (the function is count())",
     "from web.data group by hour": "line 1, column 24: no column 'hour' (write group every 1h, or hour(eventdate))",
     "from web.data where status = '500'": "line 1, column 28: cannot compare int4 with str"
     " (a number is written without quotes: 500; int(…) makes one of a text)",

@@ -76,8 +76,21 @@ def _is_link(path: Path) -> bool:
         return False
 
 
-def open_descriptor(number: int) -> io.FileIO:
-    """A stream to a file that this process was started with, which stays open; OSError if there is none."""
+def is_direct(path: Path) -> bool:
+    """Whether a path is written directly: a device, a pipe, or a file that this process was started with."""
+    if descriptor(path) is not None:
+        return True
+    with suppress(FileNotFoundError):
+        return stat.S_IFMT(path.stat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR)
+    return False
+
+
+def open_direct(path: Path) -> io.FileIO:
+    """A stream to what is written directly. A file that this process was started with stays open; OSError if there is
+    none.
+    """
+    if (number := descriptor(path)) is None:
+        return path.open("wb", buffering=0)
     if not os.get_inheritable(number):  # opened here, for something else
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     return io.FileIO(number, "w", closefd=False)
@@ -116,9 +129,8 @@ class Part:
         take: bool = False,
         kept: Path | None = None,
     ) -> None:
-        with suppress(FileNotFoundError):
-            if stat.S_IFMT(path.stat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):  # no directory can be replaced
-                raise OSError(errno.EINVAL, "it is not a regular file")
+        if is_direct(path):  # a directory cannot be replaced
+            raise OSError(errno.EINVAL, "it is not a regular file")
         self.path = path
         self._target = followed(path)
         self._part = kept or self._target.with_name(self._target.name + PART_SUFFIX)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from svcctl import files
@@ -37,10 +39,25 @@ def to_text(name: str, values: Mapping[str, float]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def is_writable(path: Path) -> bool:
+    """Whether a run can begin: it is too late to say so when the run ends."""
+    with suppress(OSError):
+        return files.is_direct(path) or os.access(path.parent, os.W_OK)
+    return False
+
+
 def write(path: Path, name: str, values: Mapping[str, float]) -> None:
-    """Replace the file, so that a collector never reads half of it. IncompleteResult when it cannot be written."""
+    """Replace the file, so that a collector never reads half of it. IncompleteResult when it cannot be written.
+
+    Devices, pipes and what this process was started with, as /dev/stdout, are written directly.
+    """
+    text = to_text(name, values).encode("utf-8", "surrogateescape")
     try:
-        files.write(path, to_text(name, values).encode("utf-8", "surrogateescape"))
-        path.chmod(0o644)
+        if files.is_direct(path):
+            with files.open_direct(path) as stream:
+                files.write_all(stream, text)
+        else:
+            files.write(path, text)
+            path.chmod(0o644)
     except OSError as error:
         raise IncompleteResult(f"the metrics file {path} cannot be written: {error.strerror}") from None

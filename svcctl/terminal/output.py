@@ -111,7 +111,7 @@ def _unwritten(name: str, error: OSError) -> IncompleteResult:
 
 def is_kept(path: Path) -> bool:
     """Whether what is written to a path is a file of its own then: not a device, a pipe, or stdout by another name."""
-    return files.descriptor(path) is None and path.is_file()
+    return path.is_file() and not files.is_direct(path)
 
 
 def _refuse_what_is_no_file(path: Path) -> None:
@@ -130,17 +130,12 @@ def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
     `.gz` and `.zst` compress. UsageError when the file exists and `force` is not given, Locked when another run is
     writing it. Devices, pipes and what this process was started with, as /dev/stdout, are written directly.
     """
-    number = files.descriptor(path)
-    if number is not None:
-        with _opened(path, lambda: files.open_descriptor(number)) as given:
-            yield Sink(given, str(path))
+    if _opened(path, lambda: files.is_direct(path)):
+        with _opened(path, lambda: files.open_direct(path)) as stream:
+            yield Sink(stream, str(path))
         return
     exists = _opened(path, path.exists)
     _refuse_what_is_no_file(path)
-    if exists and not path.is_file():
-        with _opened(path, lambda: path.open("wb", buffering=0)) as device:
-            yield Sink(device, str(path))
-        return
     if exists and not force:
         raise UsageError(f"file {path} already exists", hint="choose another name, or overwrite it with --force")
     with _opened(path, lambda: files.Part(path)) as part:

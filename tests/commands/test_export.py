@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import re
 import shutil
 import signal
@@ -384,6 +385,23 @@ def test_an_export_that_is_whole_without_its_metrics_exits_7(home: Shell) -> Non
         ],
     )
     assert home("export", "verify", "all.csv").returncode == 0
+
+
+def test_figures_go_to_standard_output_to_a_log_and_to_a_pipe(home: Shell) -> None:
+    command = ("export", QUERY, *HOURS, "-o", "all.csv", "--metrics")
+    success = 'svcctl_export_success{export="all.csv"} 1'
+    assert success in home(*command, "/dev/stdout").stdout.splitlines()
+    log, pipe = home.home / "log", home.home / "pipe"
+    log.write_text("yesterday\n")
+    with log.open("ab") as stderr:
+        assert home.start(*command, "/dev/stderr", stderr=stderr).wait() == 0
+    first, idle, *figures = log.read_text().splitlines()
+    assert (first, idle) == ("yesterday", "svcctl: nothing to do: all.csv is already whole")
+    assert success in figures
+    os.mkfifo(pipe)
+    with home.start(*command, str(pipe), stderr=subprocess.DEVNULL) as run:
+        assert success in pipe.read_text().splitlines()
+    assert run.returncode == 0
 
 
 def test_every_event_is_logged_as_json_for_collectors(proxied: tuple[Shell, FaultyProxy]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -140,7 +139,7 @@ def measured(svc: Context, path: Path | None, name: str) -> Iterator[dict[str, f
     """The figures of a run, written when it ends, however it ends, unless another run holds the lock."""
     from svcctl.exports import metrics
 
-    if path is not None and not os.access(path.parent, os.W_OK):
+    if path is not None and not metrics.is_writable(path):
         raise UsageError(f"the metrics file {path} cannot be written: no such directory, or no permission")
     figures = dict.fromkeys(metrics.METRICS, 0.0)  # an alert about a series that is not there would never fire
     started = svc.clock()

@@ -45,14 +45,17 @@ def read(
         if type_ is not None:
             raise UsageError(f"unknown destination type '{kind}'", hint=hint)
         note(f"unknown destination type '{kind}' (sent anyway): {hint}")
-    for key in destinations.unknown_keys(destination):
-        meant = destinations.suggest_key(kind, key)
-        note(f"{kind} has no parameter '{key}' (sent anyway)" + (f": did you mean '{meant}'?" if meant else ""))
+    unknown = {key: destinations.suggest_key(kind, key) for key in destinations.unknown_keys(destination)}
     if type_ is not None and (needed := destinations.missing(destination)):
+        keys = [one.key for one in needed]
+        slips = " and ".join(f"'{meant}' for '{key}'" for key, meant in unknown.items() if meant in keys)
         example = " ".join(f"--dest-param {one.key}={one.example}" for one in needed)
         raise UsageError(
-            f"{kind} needs {' and '.join(one.key for one in needed)}", hint=f"for example: --dest {kind} {example}"
+            f"{kind} needs {' and '.join(keys)}",
+            hint=f"did you mean {slips}?" if slips else f"for example: --dest {kind} {example}",
         )
+    for key, meant in unknown.items():
+        note(f"{kind} has no parameter '{key}' (sent anyway)" + (f": did you mean '{meant}'?" if meant else ""))
     return destination
 
 

@@ -72,6 +72,12 @@ def test_a_file_may_name_another_type_or_lack_keys_for_a_service_that_differs(tm
             "kafka needs topic and bootstrap.servers",
             "for example: --dest kafka --dest-param topic=web --dest-param bootstrap.servers=host:9092",
         ),
+        (
+            "kafka",
+            ["topik=web", "bootstrap.server=h:1", "colour=red"],
+            "kafka needs topic and bootstrap.servers",
+            "did you mean 'topic' for 'topik' and 'bootstrap.servers' for 'bootstrap.server'?",
+        ),
         ("S3", ["format=zip"], "S3 needs aws.bucket", "for example: --dest S3 --dest-param aws.bucket=my-bucket"),
         (
             "hdfs",
@@ -84,9 +90,10 @@ def test_a_file_may_name_another_type_or_lack_keys_for_a_service_that_differs(tm
 def test_a_type_of_the_command_line_must_be_known_and_have_what_it_needs(
     type_: str, assignments: list[str], message: str, hint: str
 ) -> None:
+    notes: list[str] = []
     with pytest.raises(UsageError) as caught:
-        read_all(type_, assignments)
-    assert (caught.value.message, caught.value.hint) == (message, hint)
+        read(type_, assignments, None, notes.append)
+    assert (caught.value.message, caught.value.hint, notes) == (message, hint, [])
 
 
 def test_unknown_keys_are_sent_with_a_warning() -> None:

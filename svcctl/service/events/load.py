@@ -312,6 +312,9 @@ class _Rows:
         """Note the columns that a few values make text, which are missing from sums, and numbers that do not fit."""
         if skipped.types is not None and skipped.types.rpartition("=")[0] not in self._wishes.types:
             self.notes.setdefault("types", f"--types {shlex.quote(skipped.types)} keeps such values")
+        read = [name for name in file.commas if name != time and name not in self._wishes.types]
+        if read := [name for name in read if self._types[name] is Type.FLOAT8]:
+            self.notes.setdefault("commas", _read_commas(file, read))
         for name, odd in file.odd.items():
             if name == time or self._types[name] is not Type.STR or name in self._wishes.types or odd.value.isdigit():
                 continue
@@ -320,7 +323,7 @@ class _Rows:
                 self.notes.setdefault(
                     _ODD + name,
                     f"{name} is text, not numbers, because of decimal commas such as {shown(odd.value)} in {place}; "
-                    f'in a query, float8(replaceall({name_text(name)}, ",", ".")) makes numbers of it',
+                    f"in a query, {_number(name, odd.value)} makes numbers of it",
                 )
                 continue
             others = f" and {odd.count - 1} other value{'s' * (odd.count > 2)}" if odd.count > 1 else ""
@@ -382,6 +385,23 @@ def _unclear(batch: pa.RecordBatch) -> list[str | None]:
 def _orders(begins: Sequence[str | None]) -> dict[str | None, str]:
     """What comes first in dates that begin so, and the first beginning of each."""
     return {first_of(begin): begin for begin in reversed(begins) if begin is not None}
+
+
+def _read_commas(file: EventFile, names: Sequence[str]) -> str:
+    """What is said of columns whose numbers have decimal commas."""
+    first = file.commas[names[0]]
+    number = float(first.value.replace(".", "").replace(",", "."))
+    return (
+        f"decimal commas were read in {_some(names)}: {shown(first.value)} in {first.place} is {number:.15g}; "
+        f"--types {shlex.quote(f'{names[0]}={Type.STR}')} keeps the text"
+    )
+
+
+def _number(name: str, value: str) -> str:
+    """What makes numbers of a column of text with decimal commas, such as this one."""
+    text = name_text(name)
+    without = f'replaceall({text}, ".", "")' if "." in value else text
+    return f'float8(replaceall({without}, ",", "."))'
 
 
 def _day_first(file: EventFile, time: str, begin: str) -> str:

@@ -479,25 +479,58 @@ def test_a_few_values_that_make_text_of_numbers_are_told(
 
 
 @pytest.mark.parametrize(
-    ("values", "note"),
+    ("separator", "values", "note"),
     [
-        ("1,500 3 10,50 n/a", "'10,50' in line 4"),
-        ("1 " * 30 + "-0,125", "'-0,125' in line 32"),
-        ("1,500 2,000", None),  # thousands
-        ("1,500,000 2,5,1", None),
-        ("10,50 a b", None),
+        (";", "1,500 3 10,50 n/a", "'10,50' in line 4"),
+        (",", "1 " * 30 + "-0,125", "'-0,125' in line 32"),
+        (";", "1,500 2,000", None),  # thousands
+        (";", "1,500,000 2,5,1", None),
+        (";", "10,50 a b", None),
     ],
 )
 def test_numbers_with_a_decimal_comma_are_told_with_what_makes_numbers_of_them(
-    engine: DuckDBEngine, tmp_path: Path, values: str, note: str | None
+    engine: DuckDBEngine, tmp_path: Path, separator: str, values: str, note: str | None
 ) -> None:
-    lines = "".join(f"2026-01-01;{value}\n" for value in values.split())
-    result = load(engine, written(tmp_path, "a.csv", f"time;kg (net)\n{lines}"), "t")
+    lines = "".join(f'2026-01-01{separator}"{value}"\n' for value in values.split())
+    result = load(engine, written(tmp_path, "a.csv", f"time{separator}kg (net)\n{lines}"), "t")
     said = (
         f"kg (net) is text, not numbers, because of decimal commas such as {note}; "
         'in a query, float8(replaceall(`kg (net)`, ",", ".")) makes numbers of it'
     )
     assert (result.columns[1].type, result.notes) == (Type.STR, () if note is None else (said,))
+
+
+def test_dots_between_thousands_are_told_with_what_takes_them_away(engine: DuckDBEngine, tmp_path: Path) -> None:
+    lines = "".join(f'2026-01-01,"{value}"\n' for value in ("1.234,50", "99,90", "7,5"))
+    assert load(engine, written(tmp_path, "a.csv", f"time,sum\n{lines}"), "t").notes == (
+        "sum is text, not numbers, because of decimal commas such as '1.234,50' in line 2; "
+        'in a query, float8(replaceall(replaceall(sum, ".", ""), ",", ".")) makes numbers of it',
+    )
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_decimal_commas_are_read_where_no_comma_separates_cells(
+    engine: DuckDBEngine, tmp_path: Path, separator: str
+) -> None:
+    lines = ("time;sum;kg;n", "2026-01-01;1.234,50;2,000;1.234", "2026-01-02;-99,90;0,125;2.345", "2026-01-03;7;;3.456")
+    file = written(tmp_path, "a.csv", "\n".join(lines).replace(";", separator))
+    result = load(engine, file, "t")
+    assert result.notes == (
+        "decimal commas were read in sum, kg: '1.234,50' in line 2 is 1234.5; --types sum=str keeps the text",
+    )
+    assert rows(engine, "t") == [
+        (datetime(2026, 1, 1), 1234.5, 2.0, 1.234),
+        (datetime(2026, 1, 2), -99.9, 0.125, 2.345),
+        (datetime(2026, 1, 3), 7.0, None, 3.456),
+    ]
+    epochs = written(tmp_path, "b.csv", f"time{separator}n\n1767225600,5{separator}1\n")
+    load(engine, epochs, "epochs")
+    assert rows(engine, "epochs") == [(datetime(2026, 1, 1, 0, 0, 0, 500_000), 1)]
+    kept = load(engine, file, "kept", types={"sum": "str", "kg": "str"})
+    assert ([row[1:3] for row in rows(engine, "kept")], kept.notes) == (
+        [("1.234,50", "2,000"), ("-99,90", "0,125"), ("7", None)],
+        (),
+    )
 
 
 def test_a_value_that_makes_text_of_numbers_in_json_is_told(engine: DuckDBEngine, tmp_path: Path) -> None:

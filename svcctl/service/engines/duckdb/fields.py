@@ -110,6 +110,11 @@ def field(value: str, sql_type: str, zone: str) -> Field:
     return Field(value, f"TRY_CAST({value} AS {SQL_TYPES[type_]})", type_)
 
 
+def number_with_commas(value: str) -> Field:
+    """A column of text whose numbers have decimal commas, and dots between thousands."""
+    return Field(value, f"TRY_CAST(replace(replace({value}, '.', ''), ',', '.') AS DOUBLE)", Type.FLOAT8)
+
+
 def converted(given: Field, type_: Type, zone: str) -> Field:
     """The column converted to the type that a table has for it."""
     if type_ is given.type:
@@ -117,8 +122,8 @@ def converted(given: Field, type_: Type, zone: str) -> Field:
     if type_ is Type.TIMESTAMP:
         return Field(given.raw, as_time(given, zone), type_)
     value = short(given.stored) if given.type is Type.STR and type_ is not Type.STR else given.stored
-    if given.type is Type.INT8:
-        value = given.raw  # it may be larger than an int8
+    if given.type is Type.INT8 or (given.type is Type.FLOAT8 and type_ is Type.STR):
+        value = given.raw  # it may be larger than an int8, and its text may have another comma
     cast = f"TRY_CAST({value} AS {SQL_TYPES[type_]})"
     if type_ is Type.IP4 and given.type is Type.STR:
         octets = " + ".join(f"split_part({value}, '.', {i + 1})::BIGINT * {256 ** (3 - i)}" for i in range(4))

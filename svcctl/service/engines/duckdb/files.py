@@ -28,6 +28,7 @@ from svcctl.service.engines.duckdb.fields import (
     as_time,
     converted,
     field,
+    number_with_commas,
     slashed,
     text_as_time,
     zone_read,
@@ -168,7 +169,9 @@ class EventFile:
         self._numbered = LINE in found.columns
         self._zoned = UNCLEAR in found.columns
         self._fields = {
-            name: field(quote(name), str(sql_type), UTC if self.is_dated else source.zone)
+            name: number_with_commas(quote(name))
+            if name in source.commas
+            else field(quote(name), str(sql_type), UTC if self.is_dated else source.zone)
             for name, sql_type in zip(found.columns, found.types, strict=True)
             if name not in (LINE, UNCLEAR)
         }
@@ -189,6 +192,11 @@ class EventFile:
     def odd(self) -> Mapping[str, Odd]:
         """The columns of text in which nearly all values are numbers, each with the first value that is not."""
         return self._source.odd
+
+    @property
+    def commas(self) -> Mapping[str, Odd]:
+        """The columns whose numbers have decimal commas, each with the first of them."""
+        return self._source.commas
 
     @property
     def blank(self) -> set[str]:
@@ -416,6 +424,8 @@ class _Source:
         """The columns that a few values make text, of csv and JSON."""
         self.blank: set[str] = set()
         """The columns without a value, of csv and JSON."""
+        self.commas: dict[str, Odd] = {}
+        """The columns of csv whose numbers have decimal commas, each with the first of them."""
         self._widest = widest_rows(contents) if given.kind == "parquet" else 1
         """Bytes of a row, on average of those that were read together or, of parquet, are stored together."""
         self._most = ROWS_OF_KNOWN_WIDTH if given.kind == "parquet" else ROWS_PER_BATCH
@@ -424,6 +434,11 @@ class _Source:
     def names(self) -> tuple[str, ...]:
         """The columns of csv."""
         return self._heading.names if self._heading else ()
+
+    @property
+    def separator(self) -> str:
+        """What separates the cells of csv."""
+        return self._heading.shape.separator if self._heading else ""
 
     @property
     def unit(self) -> str:

@@ -47,6 +47,8 @@ class Source(Protocol):
     @property
     def names(self) -> Sequence[str]: ...
     @property
+    def separator(self) -> str: ...
+    @property
     def zone(self) -> str: ...
     @property
     def has_format(self) -> bool: ...
@@ -54,6 +56,8 @@ class Source(Protocol):
     def odd(self) -> dict[str, Odd]: ...
     @property
     def blank(self) -> set[str]: ...
+    @property
+    def commas(self) -> dict[str, Odd]: ...
     def query(self, sql: str) -> duckdb.DuckDBPyRelation: ...
     def row(self, sql: str) -> tuple[Any, ...]: ...
 
@@ -67,8 +71,12 @@ _TEXT_TYPES = {
 """By type, the test that every value of a text column must pass: 007, +49170123456 and 25 digits stay text."""
 _DECIMAL_COMMA = (
     "CASE WHEN {0} BETWEEN '-' AND '9~' AND contains({0}, ',') "
-    r"THEN regexp_full_match({0}, '-?\d{{1,15}},\d+') END"
+    r"THEN regexp_full_match({0}, '-?(\d{{1,15}}|[1-9]\d{{0,2}}(\.\d{{3}}){{1,4}}),\d+') END"
 )
+_WITH_COMMAS = (
+    r"strlen({0}) < 40 AND regexp_full_match({0}, '-?(0|[1-9]\d{{0,14}}|[1-9]\d{{0,2}}(\.\d{{3}}){{1,4}})(,\d+)?')"
+)
+"""A number where the comma is decimal: dots separate thousands."""
 _NO_THOUSANDS = r"NOT regexp_full_match({0}, '-?[1-9]\d{{0,2}},\d{{3}}')"
 """Of numbers with one comma, those in which the comma cannot separate thousands."""
 _TESTS = ("{0} IS NOT NULL", *_TEXT_TYPES.values(), _DECIMAL_COMMA)
@@ -78,7 +86,7 @@ _TESTS = ("{0} IS NOT NULL", *_TEXT_TYPES.values(), _DECIMAL_COMMA)
 class Odd:
     """The first value of the few that make text of a column of numbers, and its place; `whole` are all the others.
 
-    Or the first number with a decimal comma, where nearly all values are numbers with one or none.
+    Or the first number with a decimal comma, where all or nearly all values are numbers with one or none.
     """
 
     value: str
@@ -104,13 +112,34 @@ def _separated(file: Source, pattern: str) -> str:
         if type_ == "VARCHAR":
             texts[name] = values, fitting, commas
         typed.append(f"{quote(name)}::{type_} AS {quote(name)}")
-    file.odd.update(_odd(file, texts))
+    if file.separator != ",":
+        file.commas.update(_with_commas(file, {name: values for name, (values, _, commas) in texts.items() if commas}))
+    file.odd.update(_odd(file, {name: found for name, found in texts.items() if name not in file.commas}))
     return f"SELECT {', '.join(typed)}, {quote(LINE)} FROM lines"
 
 
 def _is_few(odd: int, values: int) -> bool:
     """Whether so many values look like mistakes in a column of numbers: one of three, or a tenth."""
     return values > 2 and odd <= max(1, values // 10)
+
+
+def _with_commas(file: Source, texts: Mapping[str, int]) -> dict[str, Odd]:
+    """The columns whose values, so many, all are numbers with a decimal comma or none, and the first that has one.
+
+    One of them at least has a comma that cannot separate thousands.
+    """
+    if not texts:
+        return {}
+    line = quote(LINE)
+    sure = f"{_DECIMAL_COMMA} AND {_NO_THOUSANDS}"
+    test = f"count(*) FILTER ({_WITH_COMMAS}), arg_min({{0}}, {line}) FILTER ({sure}), min({line}) FILTER ({sure})"
+    row = iter(file.row(f"SELECT {', '.join(test.format(quote(name)) for name in texts)} FROM lines"))
+    found = zip(texts.items(), zip(row, row, row, strict=True), strict=True)
+    return {
+        name: Odd(value, f"line {number}", count, False, True)
+        for (name, values), (count, value, number) in found
+        if count == values and value is not None
+    }
 
 
 def _odd(file: Source, texts: Mapping[str, tuple[int, Mapping[str, int], int]]) -> dict[str, Odd]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -34,11 +35,17 @@ KindArg = Annotated[
 ]
 RemovableKindArg = Annotated[
     str,
-    typer.Argument(metavar="KIND", help="keys, resellers, plans, policies or applications."),
+    typer.Argument(metavar="KIND", help="keys, resellers, plans, policies, applications or users."),
     Completes(words=lambda: [name for name, kind in KINDS.items() if kind.remove]),
 ]
 NameArg = Annotated[str, typer.Argument(metavar="NAME")]
-KindNameArg = Annotated[str, typer.Argument(metavar="NAME", help="Its name; RESELLER/PLAN for a plan.")]
+KindNameArg = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="Its name; RESELLER/PLAN for a plan, EMAIL for a user, DOMAIN/EMAIL to take a user out of one domain.",
+    ),
+]
 EmailArg = Annotated[str, typer.Argument(metavar="EMAIL")]
 DomainArg = Annotated[
     str,
@@ -209,17 +216,28 @@ def status(ctx: typer.Context, domain: DomainArg, status: StatusArg) -> None:
 
 @app.command()
 def rm(ctx: typer.Context, kind: RemovableKindArg, name: KindNameArg, yes: YesOpt = False) -> None:
-    """Delete a key, reseller, plan, policy or application"""
+    """Delete a key, reseller, plan, policy, application or user
+
+    \b
+    svcctl service accounts rm users ann@acme.example
+    svcctl service accounts rm users acme@demo/ann@acme.example
+    """
     svc: Context = ctx.obj
-    remove = _kind(kind).remove
-    if remove is None:
-        raise UsageError(f"{kind} cannot be deleted here", hint="see 'svcctl domain rm'")
-    if not yes:
-        svc.ask(f"Delete {name} from the {kind}?")
+    kind = PLURALS.get(kind, kind)
+    if "@" in kind:
+        raise UsageError(
+            f"unknown kind '{kind}'", hint=f"to delete a user: svcctl service accounts rm users {shlex.quote(kind)}"
+        )
+    found = _kind(kind)
+    if found.remove is None:
+        raise UsageError(f"{kind} cannot be deleted here", hint=f"use: svcctl domain rm {shlex.quote(name)}")
     store = open_state(svc)
     with _among(kind, name, store):
-        remove(store, name)
-    svc.diagnostics.note(f"deleted {name} from the {kind}")
+        lost = f"{found.about(store, name)} from the {kind}"
+        if not yes:
+            svc.ask(f"Delete {lost}?")
+        found.remove(store, name)
+    svc.diagnostics.note(f"deleted {lost}")
 
 
 # The kinds to list and delete. Their functions import the service: their names are needed without its packages.
@@ -230,8 +248,10 @@ class _Kind:
     listing: Listing[Any]
     every: Callable[[Store], Iterable[Any]]
     remove: Callable[[Store, str], None] | None = None
-    name: Callable[[Any], str] = attrgetter("name")
+    typed: Callable[[Any], str] = attrgetter("name")
     """The name of one of them, as it is typed."""
+    about: Callable[[Store, str], str] = lambda store, name: name
+    """What goes with a name."""
 
 
 def _keys(store: Store) -> Iterable[Any]:
@@ -307,18 +327,51 @@ def _users(store: Store) -> Iterable[Any]:
     return [(domain, member) for domain, members in domains.every(store) for member in members]
 
 
+def _remove_user(store: Store, name: str) -> None:
+    from svcctl.service.provisioning import domains
+
+    domains.remove_user(store, name)
+
+
+def _user_name(domain_and_user: tuple[Any, Any]) -> str:
+    domain, member = domain_and_user
+    return f"{domain.name}/{member.email}"
+
+
+def _about_user(store: Store, name: str) -> str:
+    """A user with all memberships that go, and those that stay."""
+    from svcctl.service.provisioning import domains
+
+    going = domains.leaving(store, name)
+    email = going[0][1].email
+    staying = [one for one in _users(store) if one[1].email == email and one not in going]
+    roles = ", ".join(f"{member.role or 'no role'} in {domain.name}" for domain, member in going)
+    stays = ", ".join(domain.name for domain, _ in staying)
+    return f"{email} ({roles}{f'; stays in {stays}' if stays else ''})"
+
+
 KINDS = {
     "keys": _Kind(records.KEYS, _keys, _remove_key, attrgetter("api_key")),
     "resellers": _Kind(records.RESELLERS, _resellers, _remove_reseller),
     "plans": _Kind(records.PLANS, _plans, _remove_plan, lambda plan: f"{plan.reseller}/{plan.name}"),
     "policies": _Kind(records.FEATURES, _policies, _remove_policy),
     "applications": _Kind(records.FEATURES, _applications, _remove_application),
-    "domains": _Kind(records.OWNED_DOMAINS, _domains, name=lambda domain_and_users: str(domain_and_users[0].name)),
-    "users": _Kind(records.USERS, _users),
+    "domains": _Kind(records.OWNED_DOMAINS, _domains, typed=lambda domain_and_users: str(domain_and_users[0].name)),
+    "users": _Kind(records.USERS, _users, _remove_user, _user_name, _about_user),
+}
+PLURALS = {
+    "key": "keys",
+    "reseller": "resellers",
+    "plan": "plans",
+    "policy": "policies",
+    "application": "applications",
+    "domain": "domains",
+    "user": "users",
 }
 
 
 def _kind(name: str) -> _Kind:
+    name = PLURALS.get(name, name)
     if name not in KINDS:
         raise UsageError(f"unknown kind '{name}'", hint=f"kinds are: {', '.join(KINDS)}")
     return KINDS[name]
@@ -328,4 +381,4 @@ def _among(kind: str, name: str | None, store: Store) -> AbstractContextManager[
     """When there is no `name` of a kind, the error leads to those that there are."""
     known = KINDS[kind]
     what = "" if kind == "keys" else kind  # a list of random numbers helps nobody
-    return suggesting(name or "", lambda: map(known.name, known.every(store)), what)
+    return suggesting(name or "", lambda: map(known.typed, known.every(store)), what)

@@ -126,7 +126,7 @@ def delete(store: Store, reseller: str, name: str) -> StoredDomain:
         domain = own(connection, reseller, name)
         _change(connection, domain, deleted_at=int(time.time() * 1000))
         connection.execute(delete_(schema.members).where(_MEMBERS.domain == domain.id))
-        connection.execute(delete_(schema.users).where(schema.users.c.email.not_in(select(_MEMBERS.user))))
+        _delete_users_without_domain(connection)
         for table in (schema.accounts, schema.jobs):  # they contain secrets
             connection.execute(delete_(table).where(table.c.domain == domain.id))
     return replace(domain, status=DomainStatus.DELETED)
@@ -272,6 +272,46 @@ def assign(store: Store, name: str, email: str, role: str) -> str | None:
             connection.execute(insert(schema.users).values(email=email))
         put(connection, schema.members, domain=domain.id, user=email, role=ADMIN if owner else role, owner=owner)
     return next((one.email for one in members if owner and one.owner and one.email != email), None)
+
+
+def leaving(store: Store, name: str) -> list[tuple[StoredDomain, Member]]:
+    """List what `remove_user` takes from a user; raises what it raises."""
+    with store.reading() as connection:
+        return _leaving(connection, name)
+
+
+def remove_user(store: Store, name: str) -> None:
+    """Take a user out of all domains; as DOMAIN/EMAIL, out of this one. A user without a domain is deleted.
+
+    NotFound when there is no such user; UsageError when the user owns such a domain: nobody could access it any more.
+    """
+    with store.transaction() as connection:
+        for domain, member in _leaving(connection, name):
+            left = (_MEMBERS.domain == domain.id, _MEMBERS.user == member.email)
+            connection.execute(delete_(schema.members).where(*left))
+        _delete_users_without_domain(connection)
+
+
+def _leaving(connection: Connection, name: str) -> list[tuple[StoredDomain, Member]]:
+    found = [
+        (domain, member)
+        for domain in _select(connection)
+        for member in _members(connection, domain.id)
+        if name in (member.email, f"{domain.name}/{member.email}")
+    ]
+    if not found:
+        raise NotFound(f"no user '{name}'")
+    for domain, member in found:
+        if member.owner:
+            raise UsageError(
+                f"{member.email} is the owner of {domain.name}",
+                hint=f"first give it another one: svcctl service accounts user EMAIL {domain.name} --role {OWNER}",
+            )
+    return found
+
+
+def _delete_users_without_domain(connection: Connection) -> None:
+    connection.execute(delete_(schema.users).where(schema.users.c.email.not_in(select(_MEMBERS.user))))
 
 
 def _move(store: Store, reseller: str, name: str, target: DomainStatus, word: str) -> StoredDomain:

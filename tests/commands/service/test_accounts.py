@@ -109,6 +109,30 @@ def test_users_and_states_are_the_providers_to_set(reseller: Any, machine: Any) 
     ]
 
 
+def test_a_user_leaves_one_domain_or_all(reseller: Any, machine: Any) -> None:
+    for name in ("acme", "big"):
+        domains.create(machine.store, "demo", {"name": name, "plan": "trial"})
+        accounts(reseller, "user", "ann@acme.example", name, "--role", "OWNER")
+        accounts(reseller, "user", "bob@acme.example", name)
+    accounts(reseller, "user", "cid@acme.example", "big", "--role", "ADMIN")
+    for name, lost in (
+        ("acme@demo/bob@acme.example", "bob@acme.example (USER in acme@demo; stays in big@demo)"),
+        ("cid@acme.example", "cid@acme.example (ADMIN in big@demo)"),
+        ("bob@acme.example", "bob@acme.example (USER in big@demo)"),
+    ):
+        asked = reseller("service", "accounts", "rm", "user", name, answers=["y"])
+        assert (asked.code, asked.stdout, asked.questions) == (0, "", [f"Delete {lost} from the users?"])
+        assert asked.stderr == f"svcctl: deleted {lost} from the users\n"
+    assert listed(reseller, "user")[1:] == [
+        "ann@acme.example,acme@demo,ADMIN,true",
+        "ann@acme.example,big@demo,ADMIN,true",
+        "owner@localhost,local,ADMIN,true",
+    ]
+    mistyped = accounts(reseller, "rm", "users", "big@demo/ann@acme.exmple")
+    hint = "hint: did you mean 'big@demo/ann@acme.example'?"
+    assert mistyped.stderr == f"svcctl: error: no user 'big@demo/ann@acme.exmple'\n{hint}\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "stderr"),
     [
@@ -149,7 +173,19 @@ def test_users_and_states_are_the_providers_to_set(reseller: Any, machine: Any) 
         (("user", "a@x", "nemo"), 4, "no domain nemo (code 106)\nhint: domains are: local"),
         (("status", "locla", "Active"), 4, "no domain locla (code 106)\nhint: did you mean 'local'?"),
         (("status", "local", "Gone"), 2, "unknown status 'Gone'\nhint: a domain can be Active, Disabled, Pending"),
-        (("rm", "domains", "local", "--yes"), 2, "domains cannot be deleted here\nhint: see 'svcctl domain rm'"),
+        (("rm", "domains", "local", "--yes"), 2, "domains cannot be deleted here\nhint: use: svcctl domain rm local"),
+        (
+            ("rm", "ann@x", "local"),
+            2,
+            "unknown kind 'ann@x'\nhint: to delete a user: svcctl service accounts rm users ann@x",
+        ),
+        (("rm", "users", "nobody@x", "--yes"), 4, "no user 'nobody@x'\nhint: users are: local/owner@localhost"),
+        (
+            ("rm", "user", "owner@localhost"),
+            2,
+            "owner@localhost is the owner of local\n"
+            "hint: first give it another one: svcctl service accounts user EMAIL local --role OWNER",
+        ),
         (("rm", "keys", "x", "--yes"), 4, "no key 'x'"),
         (
             ("rm", "policies", "x", "--yes"),

@@ -57,12 +57,26 @@ def test_cells_are_what_was_written_whatever_the_size_of_a_block(
     assert read(text.getvalue().encode(), block_size) == (expected, LeftOut())
 
 
+@pytest.mark.parametrize("block_size", [1, 2, 3, 5, 8, 1000])
+def test_blanks_behind_separators_are_no_part_of_cells_where_every_name_has_them(block_size: int) -> None:
+    text = b'time, n, "b, c", \xc3\xa9 f\n1,  2, "a, ""b"", c"  , x y \n 2, "3\n, 4" ,, \n'
+    assert read(text, block_size)[0] == [(2, ("1", "2", 'a, "b", c  ', "x y ")), (3, (" 2", "3\n, 4 ", None, None))]
+    assert read(b"time, n,m\n1, 2, 3\n", block_size)[0] == [(2, ("1", " 2", " 3"))]
+
+
+@pytest.mark.parametrize("text", [b'time, n, "b, c"\n', b'time , n,"b, c"\n', b"time; n;  b, c\n"])
+def test_names_have_no_blanks_around_them(text: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(text)
+    assert separated.heading(tmp_path / "a.csv", None).names == ("time", "n", "b, c")
+
+
 @given(
-    st.lists(st.sampled_from([b"a", b'"', b",", b"\n", b"\r\n", b"\xff", b"\xef\xbb\xbf"]), max_size=30).map(b"".join)
+    st.sampled_from([b"n,m\n", b"n, m\n"]),
+    st.lists(st.sampled_from([b"a", b" ", b'"', b",", b"\n", b"\r\n", b"\xff", b"\xef\xbb\xbf"]), max_size=30),
 )
 @settings(max_examples=200)
-def test_every_line_is_in_a_row_or_is_left_out(data: bytes) -> None:
-    data = b"n,m\n" + data
+def test_every_line_is_in_a_row_or_is_left_out(names: bytes, pieces: list[bytes]) -> None:
+    data = names + b"".join(pieces)
     rows, left_out = read(data)
     assert (rows, left_out) == read(data, block_size=3)
     filled = sum(bool(line) for line in data.splitlines()[1:])

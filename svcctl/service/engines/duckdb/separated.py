@@ -35,12 +35,15 @@ _SEPARATOR = re.compile(rb"sep=([,;\t|])" + _END)
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A separator, and what a record is with it, one behind blank lines, and several."""
+    """A separator, and what a record is with it, one behind blank lines, and several; and a cell with the blanks that
+    follow its separator.
+    """
 
     separator: str
     record: re.Pattern[bytes]
     filled: re.Pattern[bytes]
     records: re.Pattern[bytes]
+    padded: re.Pattern[bytes]
 
 
 def _shape(separator: str) -> Shape:
@@ -49,16 +52,22 @@ def _shape(separator: str) -> Shape:
     cells = rb"(?:%s%s)*+" % (cell, by)
     # Most lines have no quotes.
     record = rb'(?:[^"\r\n]*+%s|%s%s%s)' % (_END, cells, cell, _END)
-    patterns = record, b"([\r\n]*+)(%s)" % record, b"(?:%s)*+" % record
+    # A quote that is not closed may be in the next block.
+    padded = rb'(%s(?:(%s)|%s)|(?s:".*\Z))((?<=%s) *)?' % (cell, by, _END, by)
+    patterns = record, b"([\r\n]*+)(%s)" % record, b"(?:%s)*+" % record, padded
     return Shape(separator, *map(re.compile, patterns))
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The names of the columns of csv, how they are separated, and where the rows begin: a byte, and its line."""
+    """The names of the columns of csv, how they are separated, and where the rows begin: a byte, and its line.
+
+    Where all names are `padded`, blanks behind separators are no part of cells.
+    """
 
     names: tuple[str, ...]
     shape: Shape
+    padded: bool
     begin: int
     line: int
 
@@ -82,10 +91,13 @@ def heading(path: Path, separator: str | None) -> Heading:
     if end == start:
         raise UsageError(f"{path} has no names of columns: the first line is too long, or {_OPEN}")
     line = _text(head[start:end]).encode()
+    blanks = [found[3] for found in shape.padded.finditer(line) if found[2]]
+    if padded := bool(blanks) and all(blanks):
+        line = shape.padded.sub(rb"\1", line)
     count = _parsed(line, shape, None, {}).num_columns
     cells = _parsed(line, shape, [str(at) for at in range(count)], {})  # as text: 200 and 2026-01-01 are names, too
-    names = distinct(cell[0].as_py() or "" for cell in cells.columns)
-    return Heading(tuple(names), shape, end, 1 + _line_ends(head[:end]))
+    names = distinct((cell[0].as_py() or "").strip() for cell in cells.columns)
+    return Heading(tuple(names), shape, padded, end, 1 + _line_ends(head[:end]))
 
 
 def batches(
@@ -137,6 +149,8 @@ class _Rows:
             self._inside = not data[:line].endswith((b"\n", b"\r"))
             data = data[line:]
             self._number += not self._inside
+        if self._head.padded:
+            data = self._shape.padded.sub(rb"\1", data)
         while data:
             end = data.rfind(b"\n") + 1
             cells = self._lines(data[:end])

@@ -89,13 +89,27 @@ def compile(
 
 
 def _aggregates(clauses: Sequence[tree.Clause], names: Collection[str]) -> dict[tree.Call, None]:
-    """The aggregates that a group of columns with these names must compute: in the clauses up to the next group."""
+    """The aggregates that a group of columns with these names must compute: in the clauses up to the next group.
+
+    QueryError for one of a column that is not there before the group, because a select behind it defines it.
+    """
     calls: dict[tree.Call, None] = {}
+    defined: set[str] = set()
     for clause in clauses:
         # the keys of the next group may use aggregates of this one
         calls.update(dict.fromkeys(aggregates_in(tree.expressions(clause), names)))
         if isinstance(clause, tree.Group):
             break
+        if isinstance(clause, tree.Select):
+            defined.update(item.name for item in clause.items if isinstance(item, tree.Item) and item.name)
+    for call in calls:
+        for node, _ in tree.walk(call):
+            if isinstance(node, tree.Column) and node.name in defined - {*names}:
+                raise QueryError(
+                    f"no column '{node.name}' before the group: a select behind it defines it",
+                    node.at,
+                    hint=f"group once more to aggregate it: group select {expression_text(call)}",
+                )
     return calls
 
 

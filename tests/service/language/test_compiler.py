@@ -183,6 +183,8 @@ ERRORS = {
     " (an earlier select left it out: write select seconds, … there)",
     "from web.data group every 1h select count() as n, n / 60 as `per min`": "line 1, column 51: no column 'n' yet:"
     " this select defines it (use it in the next one: select *, n / 60 as `per min`)",
+    "from web.data group by user select count() as n, max(n) as most": "line 1, column 54: no column 'n' before the"
+    " group: a select behind it defines it (group once more to aggregate it: group select max(n))",
     "from web.data select lower(s), seconds / 1000 as s": "line 1, column 28: no column 's' yet:"
     " this select defines it (use it in the next one: select *, lower(s))",
     "from web.data group select percentle(bytes, 95)": "line 1, column 28: no function 'percentle'"

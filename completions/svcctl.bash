@@ -197,7 +197,7 @@ _svcctl_place() {
         words=(Active Disabled Pending)
         ;;
     'svcctl service accounts rm 0')
-        words=(keys resellers plans policies applications)
+        words=(keys resellers plans policies applications users)
         ;;
     'svcctl service queries 0')
         words=(list show set rm)
@@ -363,6 +363,8 @@ _svcctl() {
         done
     fi
     if [[ $kind == query ]]; then
+        # At its beginning, in quotes, a query has one word; two spellings keep the quotes open.
+        [[ $cur == [\'\"]* && from == "${cur:1}"* ]] && COMPREPLY=('from ' 'from  ') && return
         cur=${cur#[\'\"]}
         kind=
         if [[ $cur =~ ^(.*from[[:space:]]+)([^[:space:]]*)$ ]]; then

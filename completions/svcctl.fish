@@ -116,7 +116,7 @@ function __svcctl_place --no-scope-shadowing
         case 'svcctl service copy --to' 'svcctl service copy --until' 'svcctl service copy --end' 'svcctl service copy --latest'
         set words folder '' file ''
         case 'svcctl service accounts 0'
-        set words list 'List keys, resellers, plans, domains or users' key 'Create an API key and print its secret and token' reseller 'Create a reseller, or change its preference' plan 'Create a reseller'\''s price plan, or replace it' policy 'Create a policy, or change whether it is generic' application 'Create an application, or change whether it is generic' user 'Add a user to a domain, or change the user'\''s role' status 'Set the status of a domain' rm 'Delete a key, reseller, plan, policy or application'
+        set words list 'List keys, resellers, plans, domains or users' key 'Create an API key and print its secret and token' reseller 'Create a reseller, or change its preference' plan 'Create a reseller'\''s price plan, or replace it' policy 'Create a policy, or change whether it is generic' application 'Create an application, or change whether it is generic' user 'Add a user to a domain, or change the user'\''s role' status 'Set the status of a domain' rm 'Delete a key, reseller, plan, policy, application or user'
         case 'svcctl service accounts list 0'
         set words keys '' resellers '' plans '' policies '' applications '' domains '' users ''
         case 'svcctl service accounts key -'
@@ -132,7 +132,7 @@ function __svcctl_place --no-scope-shadowing
         case 'svcctl service accounts status 1'
         set words Active '' Disabled '' Pending ''
         case 'svcctl service accounts rm 0'
-        set words keys '' resellers '' plans '' policies '' applications ''
+        set words keys '' resellers '' plans '' policies '' applications '' users ''
         case 'svcctl service queries 0'
         set words list 'List the saved queries' show 'Print the text of a saved query' set 'Save a query, or replace the one with this ID' rm 'Delete a saved query'
         case 'svcctl service queries show 0' 'svcctl service queries set 0' 'svcctl service queries rm 0'
@@ -285,8 +285,12 @@ function __svcctl
         case query
             set kind
             set typed (string trim -l -c '\'"' -- $cur)
-            # In a query: a table and the beginning of a clause, or of a column in a clause that names columns.
-            if set -l found (string match -r -- '^(.*from\s+([\w.]+)\s(?:.*\s)?(?:where|select|by)\s(?:.*[\s,(])?)\w*$' $typed)
+            # In a query: its beginning, a table and the beginning of a clause, or of a column in a clause that names columns.
+            if string match -q -r -- '^[\'"](f|fr|fro|from)?$' $cur
+                set words
+                set clauses from
+                set follows ' ' '  '
+            else if set -l found (string match -r -- '^(.*from\s+([\w.]+)\s(?:.*\s)?(?:where|select|by)\s(?:.*[\s,(])?)\w*$' $typed)
                 set before $found[2]
                 set of $found[3]
                 set words

@@ -148,7 +148,7 @@ def test_stop_completes_running_jobs_and_start_stopped_ones() -> None:
 
 def test_only_what_can_be_removed_is_offered_for_removal() -> None:
     assert [word.text for word in PLACES["svcctl service accounts rm 0"].words] == [
-        *("keys", "resellers", "plans", "policies", "applications"),
+        *("keys", "resellers", "plans", "policies", "applications", "users"),
     ]
 
 

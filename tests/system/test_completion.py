@@ -116,6 +116,8 @@ def test_fixed_words_are_completed_without_python(prompt: Prompt) -> None:
     prompt.completed("svcctl help job sto", "svcctl help job stop")
     prompt.completed("svcctl profile set prod auth=sig", "svcctl profile set prod auth=signature")
     prompt.completed("svcctl service load --format parq", "svcctl service load --format parquet")
+    prompt.typed_on("svcctl query 'fr", "svcctl query 'from")
+    prompt.typed_on('svcctl export "', 'svcctl export "from')
     prompt.terminal.type("svcctl query 'from auth.all wh", "Tab")
     prompt.terminal.wait_for(f"{PROMPT} svcctl query 'from auth.all where")
     prompt.terminal.type("user|'")

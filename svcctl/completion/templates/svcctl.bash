@@ -86,6 +86,8 @@ _svcctl() {
         done
     fi
     if [[ $kind == query ]]; then
+        # At its beginning, in quotes, a query has one word; two spellings keep the quotes open.
+        [[ $cur == [\'\"]* && from == "${cur:1}"* ]] && COMPREPLY=('from ' 'from  ') && return
         cur=${cur#[\'\"]}
         kind=
         if [[ $cur =~ ^(.*from[[:space:]]+)([^[:space:]]*)$ ]]; then

@@ -101,8 +101,12 @@ function __svcctl
         case query
             set kind
             set typed (string trim -l -c '\'"' -- $cur)
-            # In a query: a table and the beginning of a clause, or of a column in a clause that names columns.
-            if set -l found (string match -r -- '^(.*from\s+([\w.]+)\s(?:.*\s)?(?:where|select|by)\s(?:.*[\s,(])?)\w*$' $typed)
+            # In a query: its beginning, a table and the beginning of a clause, or of a column in a clause that names columns.
+            if string match -q -r -- '^[\'"](f|fr|fro|from)?$' $cur
+                set words
+                set clauses from
+                set follows ' ' '  '
+            else if set -l found (string match -r -- '^(.*from\s+([\w.]+)\s(?:.*\s)?(?:where|select|by)\s(?:.*[\s,(])?)\w*$' $typed)
                 set before $found[2]
                 set of $found[3]
                 set words

@@ -380,9 +380,10 @@ class Journal:
         self._saving = self._saved - started
 
     def _write(self) -> None:
-        manifest = Manifest(self._export.about, self.head, self.entries, tuple(self._merged.values()), self._claimed)
+        target, merged = self._export.target, tuple(self._merged.values())
+        manifest = Manifest(self._export.about, self.head, self.entries, merged, self._claimed, target.rest)
         with self._storage.create(self._export.manifest, overwrite=True) as sink:
-            sink.write(manifest.to_text(self._export.target.folder).encode())
+            sink.write(manifest.to_text(target.folder).encode())
             sink.complete()
         moved, self._moved = self._moved, []
         self._storage.remove(*moved)

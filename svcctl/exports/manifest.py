@@ -115,7 +115,8 @@ class Manifest:
     The windows of a merged file have no entries of their own any more. `head` is what every window begins with: the
     heading of csv and tsv, the columns of parquet as JSON, empty for ndjson; None before the first window. `claimed`
     are the ranges of all runs so far, as (start, end) in order: files of windows in them were written by this export,
-    whatever ended its run. Where all runs write the same file, it is the range of the last one.
+    whatever ended its run. Where all runs write the same file, it is the range of the last one. `target` is what was
+    exported to, without its directory; manifests of earlier versions do not have it.
     """
 
     about: About
@@ -123,12 +124,14 @@ class Manifest:
     entries: Mapping[Window, Entry] = field(default_factory=dict)
     merged: tuple[Entry, ...] = ()
     claimed: tuple[tuple[int, int], ...] = ()
+    target: str = ""
 
     def to_text(self, directory: str = "") -> str:
         """The document, one line an entry. `directory` is what the paths of all entries begin with."""
         members = {
             "key": self.about.key,
             "directory": directory,
+            "target": self.target,
             "about": asdict(self.about),
             "head": self.head,
             "merged": [asdict(entry) for entry in self.merged],
@@ -165,7 +168,7 @@ class Manifest:
             entries = {one.window: one for one in map(entry, document["windows"])}
             merged = tuple(map(entry, document["merged"]))
             claimed = tuple((int(start), int(end)) for start, end in document["claimed"])
-            return cls(about, document["head"], entries, merged, claimed)
+            return cls(about, document["head"], entries, merged, claimed, document.get("target", ""))
         except (ValueError, KeyError, TypeError, RecursionError):
             raise UsageError(
                 f"manifest {path} is damaged",

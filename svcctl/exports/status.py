@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import posixpath
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 
 from svcctl.errors import IncompleteResult, NotFound, SvcctlError, UsageError
+from svcctl.exports.again import all_refetched
 from svcctl.exports.export import folder_of
 from svcctl.exports.journal import sizes_of
 from svcctl.exports.manifest import Entry, Manifest, stored
-from svcctl.exports.moments import moment
 from svcctl.exports.plan import KEPT
 from svcctl.exports.state import State, States, directory_of
-from svcctl.exports.windows import Target, Window, cut
+from svcctl.exports.windows import Target, Window
 from svcctl.storage import Storage
 from svcctl.storage.local import Local
 from svcctl.storage.targets import open_target
@@ -31,6 +30,8 @@ class Found:
     storage: Storage
     manifest: Manifest
     state: State | None
+    given: str
+    """The target as the command of the export has it in this directory; empty when nobody knows."""
     named: Window | None = None
     """Of one file among others: the range that gives it its name again."""
 
@@ -46,6 +47,11 @@ class Found:
     @property
     def pattern(self) -> Target:
         return Target(self.target, self.manifest.about.zone)
+
+    @property
+    def published(self) -> Collection[Entry]:
+        """What has its name: not the parts of a run that has not ended."""
+        return self.manifest.entries.values() if self.per_window else self.manifest.merged
 
     def named_by(self, entry: Entry) -> Window:
         """The range that gives a file its name again: from the start of its run, where its name holds that."""
@@ -105,9 +111,8 @@ class Found:
 
     def overlapping(self) -> list[Window]:
         """The ranges that more than one file of a pattern has: their events are there more than once."""
-        files = self.manifest.entries.values() if self.per_window else self.manifest.merged
         found, reached = [], 0
-        for start, end in sorted((entry.start, entry.end) for entry in files):
+        for start, end in sorted((entry.start, entry.end) for entry in self.published):
             if start < reached:
                 found.append(Window(start, min(reached, end)))
             reached = max(reached, end)
@@ -159,8 +164,9 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
     state = states.load(name) if name in states.names() else states.that_writes(name)
     target = name if state is None else state.target
     storage, path = open_target(target, environment)
+    given = target
     if state is not None and state.directory not in ("", directory_of(target)):
-        storage = Local(Path(state.directory))
+        storage, given = Local(Path(state.directory)), state.place
     manifest = stored(storage, folder_of(Target(path)))
     if manifest is None and state is not None:
         raise _emptied(name, state)
@@ -174,7 +180,7 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
             f"no export goes to '{target}', and no state has that name",
             hint="give the path as it was given to -o" + (f"; the states are: {known}" if known else ""),
         )
-    return Found(target, storage, manifest, state)
+    return Found(target, storage, manifest, state, given)
 
 
 def _emptied(name: str, state: State) -> SvcctlError:
@@ -188,45 +194,8 @@ def _emptied(name: str, state: State) -> SvcctlError:
         return NotFound(f"{writes}, where nothing is exported yet", hint="run the export again")
     return IncompleteResult(
         f"{writes}, where all files are gone, or the folder that describes them: {folder_of(Target(state.target))}",
-        hint=_all_refetched(Target(state.target), state),
+        hint=all_refetched(Target(state.target), state),
     )
-
-
-def _all_refetched(pattern: Target, state: State) -> str:
-    """What fetches all that a state has exported again."""
-    if state.since is None:  # as in states of earlier versions
-        start = f"--from the start of what was there --to {moment(state.until)}"
-        return f"the same command with {start} --force and without --state fetches them again"
-    files = [] if "://" in state.target else pattern.paths_like(state.directory)
-    return refetched([Window(state.since, state.until)], pattern, state.window, files)
-
-
-def refetched(ranges: Sequence[Window], pattern: Target, length: int, files: Collection[str]) -> str:
-    """What fetches ranges again whose files are not known any more, cut in windows of a length; `files` are there.
-
-    Where names depend on the run, one run over a range would write one file of all, beside those that are there. So
-    each file is fetched by itself, or where the names do not tell all runs, the files have to go first.
-    """
-    runs, first = [Window(ranges[0].start, ranges[-1].end)], ""
-    if pattern.per_run:
-        windows = [one for each in ranges for one in cut(each.start, each.end, length, pattern.zone)]
-        names = {pattern.path(one): one.start for one in windows}
-        if names.keys() >= {*files} >= {pattern.path(each) for each in ranges}:
-            edges = sorted(names[file] for file in files)
-            runs = [
-                Window(*ends)
-                for each in ranges
-                for ends in pairwise([*(edge for edge in edges if each.start <= edge < each.end), each.end])
-            ]
-        else:
-            first = "move the files of this range to another folder; then "
-    given = ", then with ".join(f"{asked_for(run)} --force" for run in runs)
-    return f"{first}the same command with {given} and without --state fetches them again"
-
-
-def asked_for(window: Window) -> str:
-    """The options that ask for a range."""
-    return f"--from {moment(window.start)} --to {moment(window.end)}"
 
 
 def _one_file(path: str, states: States) -> Found | None:
@@ -239,12 +208,23 @@ def _one_file(path: str, states: States) -> Found | None:
             manifest = stored(Local(), f"{described.parent}/")
             if manifest is not None and (entry := _entry_of(manifest, str(wanted))) is not None:
                 state = _state_at(described.parent, states)
-                named = entry.window if state is None else Found(state.target, Local(), manifest, state).named_by(entry)
+                given = _pattern(described.parent.parent, manifest.target, path)
+                given = given or ("" if state is None else state.place)
+                named = Found(given or path, Local(), manifest, state, given).named_by(entry)
                 alone = {entry.window: replace(entry, path=path)}
                 claimed = ((entry.start, entry.end),)
                 manifest = replace(manifest, entries=alone, merged=(), claimed=claimed)
-                return Found(path, Local(), manifest, state, named)
+                return Found(path, Local(), manifest, state, given, named)
     return None
+
+
+def _pattern(folder: Path, target: str, path: str) -> str:
+    """The target of an export to a folder, spelled as the path of one of its files is."""
+    if not target:
+        return ""
+    if (here := directory_of(path)) and folder.is_relative_to(here):
+        folder = folder.relative_to(here)
+    return f"{folder / 'x'}".removesuffix("x").replace("%", "%%") + target
 
 
 def _state_at(folder: Path, states: States) -> State | None:

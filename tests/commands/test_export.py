@@ -7,12 +7,13 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from support.shells import SVCCTL, Shell
 from svcctl.cli import run
 from svcctl.context import Context
 from svcctl.exports.export import folder_of
+from svcctl.exports.manifest import Manifest
+from svcctl.exports.moments import moment
 from svcctl.exports.state import States, default_states
 from svcctl.exports.windows import Target
 from svcctl.terminal.diagnostics import Diagnostics
@@ -78,6 +81,17 @@ def left(folder: Path) -> list[str]:
     """The files that a person sees."""
     paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return sorted(path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts))
+
+
+def hinted(target: str, *ranges: str, what: str = "fetch what is missing") -> str:
+    """The hint that fetches ranges of an export again."""
+    command = f"svcctl export '{QUERY}' -o {shlex.quote(target)}"
+    return f"hint: {what} with: {command} {', then with '.join(ranges)}\n"
+
+
+def pasted(stderr: str) -> list[str]:
+    """The command at the end of a hint, as a shell reads it."""
+    return shlex.split(stderr.splitlines()[-1].partition(": svcctl ")[2])
 
 
 def timeless(stderr: str) -> str:
@@ -335,13 +349,23 @@ def test_verify_names_what_is_damaged_or_missing(home: Shell) -> None:
     fine = home("export", "verify", "{start:%H}.csv")
     assert (fine.returncode, fine.stderr) == (0, "svcctl: 6 files, 2006 bytes: all as they were exported\n")
     (home.home / "01.csv").write_text("eventdate,n\n")
+    (home.home / "04.csv").unlink()
+    hours = [f"--from 2024-01-31T0{hour}:00:00Z --to 2024-01-31T0{hour + 1}:00:00Z" for hour in range(6)]
     one = home("export", "verify", "01.csv")
-    assert (one.returncode, one.stderr.splitlines()[0]) == (7, "svcctl: error: 01.csv is damaged")
+    assert (one.returncode, one.stderr) == (
+        7,
+        "svcctl: error: 01.csv is damaged\n"
+        f"svcctl: error: the export to 01.csv is not whole\n{hinted('{start:%H}.csv', hours[1])}",
+    )
     other = home("export", "verify", f"{home.home}/02.csv")
     assert (other.returncode, other.stderr) == (0, "svcctl: 1 file, 336 bytes: all as they were exported\n")
-    (home.home / "04.csv").unlink()
-    gone = home("export", "verify", "04.csv")
-    assert (gone.returncode, gone.stderr.splitlines()[0]) == (7, "svcctl: error: 04.csv is missing")
+    gone = home("export", "verify", f"{home.home}/04.csv")
+    assert (gone.returncode, gone.stderr) == (
+        7,
+        f"svcctl: error: {home.home}/04.csv is missing\n"
+        f"svcctl: error: the export to {home.home}/04.csv is not whole\n"
+        f"{hinted(f'{home.home}/{{start:%H}}.csv', hours[4])}",
+    )
     assert home("export", "status", "04.csv").stdout.splitlines()[-2:] == ["missing,1", "no file,04.csv"]
     done = home("export", "verify", "{start:%H}.csv")
     assert (done.returncode, done.stderr) == (
@@ -349,10 +373,41 @@ def test_verify_names_what_is_damaged_or_missing(home: Shell) -> None:
         "svcctl: error: 01.csv is damaged\n"
         "svcctl: error: 04.csv is missing\n"
         "svcctl: error: the export to {start:%H}.csv is not whole\n"
-        "hint: run the export again: it fetches only what is missing\n",
+        f"{hinted('{start:%H}.csv', '--from 2024-01-31T01:00:00Z --to 2024-01-31T05:00:00Z')}",
     )
-    assert home("export", QUERY, *HOURS, "-o", "{start:%H}.csv").returncode == 0
+    for said in (one, gone):
+        assert timeless(home(*pasted(said.stderr)).stderr).startswith("svcctl: rows=12 bytes=336 windows=1 retries=0 ")
     assert home("export", "verify", "{start:%H}.csv").returncode == 0
+
+
+def test_an_export_with_options_comes_back_with_them(home: Shell) -> None:
+    options = ["--window", "2h", "--date-format", "iso", "--time-zone", "GMT+1", "--limit-per-window", "50"]
+    (home.home / "out 1").mkdir()
+    command = ["export", f"{QUERY} // all", *HOURS, "-o", "out 1/{start:%H}.txt", "-f", "csv", *options]
+    assert home(*command).returncode == 0
+    (home.home / "out 1" / "02.txt").unlink()
+    said = home("export", "verify", "out 1/02.txt").stderr
+    assert said.splitlines()[-1] == (
+        "hint: fetch what is missing with: svcctl export 'from timed.events' --window 2h --date-format iso "
+        "--time-zone GMT+1 --limit-per-window 50 --format csv -o 'out 1/{start:%H}.txt' "
+        "--from 2024-01-31T01:00:00Z --to 2024-01-31T03:00:00Z"
+    )
+    assert home(*pasted(said)).returncode == 0
+    assert home("export", "verify", "out 1/{start:%H}.txt").returncode == 0
+
+
+def test_a_file_whose_manifest_does_not_name_its_target_comes_back_with_the_command_that_a_person_has(
+    home: Shell,
+) -> None:
+    assert home("export", QUERY, *HOURS, "-o", "{start:%H}.csv").returncode == 0
+    (path,) = home.home.glob(".*.export/manifest.json")
+    manifest = Manifest.from_text(path.read_text(), str(path))
+    path.write_text(replace(manifest, target="").to_text())  # as an earlier version wrote it
+    (home.home / "04.csv").unlink()
+    assert home("export", "verify", "04.csv").stderr.splitlines()[-1] == (
+        "hint: fetch what is missing with the same command, without --state and with "
+        "--from 2024-01-31T04:00:00Z --to 2024-01-31T05:00:00Z"
+    )
 
 
 def test_verify_says_that_one_damaged_file_is_fetched_again_as_a_whole(proxied: tuple[Shell, FaultyProxy]) -> None:
@@ -363,7 +418,7 @@ def test_verify_says_that_one_damaged_file_is_fetched_again_as_a_whole(proxied: 
     assert shell("export", "verify", "all.csv").stderr == (
         "svcctl: error: all.csv is damaged\n"
         "svcctl: error: the export to all.csv is not whole\n"
-        f"hint: the same command with {' '.join(given)} fetches the whole file again\n"
+        f"{hinted('all.csv', ' '.join(given), what='fetch the whole file again')}"
     )
     proxy.asked.clear()
     again = shell("export", QUERY, *given, "--window", "1h", "-o", "all.csv")
@@ -539,16 +594,14 @@ def test_what_a_state_has_moved_past_comes_back_as_verify_says(
         f"svcctl: error: {out}/2024-01-31T01.csv is missing\n"
         f"svcctl: error: {out}/2024-01-31T02.csv is damaged\n"
         f"svcctl: error: the export to {target} is not whole\n"
-        "hint: the same command with --from 2024-01-31T01:00:00Z --to 2024-01-31T03:00:00Z and without --state "
-        "fetches only what is missing\n",
+        f"{hinted(target, '--from 2024-01-31T01:00:00Z --to 2024-01-31T03:00:00Z')}",
     )
     assert moved("export", "verify", "timed") == moved("export", "verify", target) == told
     assert moved("export", "verify", f"{out}/2024-01-31T02.csv") == (
         7,
         f"svcctl: error: {out}/2024-01-31T02.csv is damaged\n"
         f"svcctl: error: the export to {out}/2024-01-31T02.csv is not whole\n"
-        "hint: the same command with --from 2024-01-31T02:00:00Z --to 2024-01-31T03:00:00Z and without --state "
-        "fetches only what is missing\n",
+        f"{hinted(target, '--from 2024-01-31T02:00:00Z --to 2024-01-31T03:00:00Z')}",
     )
     asked = proxied[1].asked.total()
     given = ("--from", "2024-01-31T01:00:00Z", "--to", "2024-01-31T03:00:00Z")
@@ -653,8 +706,7 @@ def test_each_file_of_a_run_comes_back_as_verify_says(moved: Moved) -> None:
         f"svcctl: error: {moved.shell.home}/2024-01-31T00.csv is missing\n"
         f"svcctl: error: {moved.shell.home}/2024-01-31T02.csv is missing\n"
         f"svcctl: error: the export to {target} is not whole\n"
-        f"hint: the same command with --from {' --to '.join(ranges[0])}, then with --from {' --to '.join(ranges[1])} "
-        "and without --state fetches only what is missing\n",
+        f"{hinted(target, *(f'--from {start} --to {end}' for start, end in ranges))}",
     )
     for start, end in ranges:
         assert moved("export", QUERY, "--from", start, "--to", end, "-o", target)[0] == 0
@@ -674,13 +726,13 @@ def test_a_file_that_names_its_run_comes_back_as_verify_says(moved: Moved) -> No
         7,
         f"svcctl: error: {lost} is missing\n"
         f"svcctl: error: the export to {target} is not whole\n"
-        f"hint: the same command with {' '.join(given)} and without --state fetches only what is missing\n",
+        f"{hinted(target, ' '.join(given))}",
     )
     assert moved("export", "verify", str(lost)) == (
         7,
         f"svcctl: error: {lost} is missing\n"
         f"svcctl: error: the export to {lost} is not whole\n"
-        f"hint: the same command with {' '.join(given)} and without --state fetches only what is missing\n",
+        f"{hinted(target, ' '.join(given))}",
     )
     assert moved("export", QUERY, *given, "-o", target)[0] == 0
     assert (moved("export", "verify", "runs")[0], lost.is_file()) == (0, True)
@@ -772,8 +824,8 @@ def test_a_state_whose_files_are_all_gone_says_how_to_fetch_them_again(moved: Mo
         7,
         f"svcctl: error: the state 'timed' writes to '{target}', where all files are gone, or the folder that "
         f"describes them: {folder_of(Target(target))}\n"
-        "hint: the same command with --from 2024-01-31T00:00:00Z --to 2024-01-31T03:00:00Z --force and without --state "
-        "fetches them again\n",
+        "hint: fetch them again with the same command, without --state and with "
+        "--from 2024-01-31T00:00:00Z --to 2024-01-31T03:00:00Z --force\n",
     )
     assert moved("export", "verify", "timed") == moved("export", "status", "timed") == told
     by_path = moved("export", "verify", target)
@@ -839,8 +891,7 @@ def test_files_whose_manifest_was_lost_are_not_forgotten(moved: Moved) -> None:
         "svcctl: 2 files of this pattern are not in its manifest, and not verified: "
         f"{out}/2024-01-31T00.csv, {out}/2024-01-31T01.csv\n"
         f"svcctl: error: the export to {target} is not whole\n"
-        "hint: the same command with --from 2024-01-31T00:00:00Z --to 2024-01-31T02:00:00Z --force and without --state "
-        "fetches them again\n",
+        + hinted(target, "--from 2024-01-31T00:00:00Z --to 2024-01-31T02:00:00Z --force", what="fetch them again"),
     )
     assert moved("export", "verify", "timed") == told
     shown = moved.shell("export", "status", "timed")
@@ -866,18 +917,23 @@ def test_files_of_runs_whose_manifest_was_lost_come_back_as_they_were(moved: Mov
     shutil.rmtree(folder)
     span = ("--from", "2024-01-31T00:00:00Z", "--to", "2024-01-31T04:00:00Z")
     ranges = [(*span[:3], "2024-01-31T02:00:00Z"), ("--from", "2024-01-31T02:00:00Z", *span[2:])]
-    again = "and without --state fetches them again\n"
-    hint = f"hint: the same command with {' '.join(ranges[0])} --force, then with {' '.join(ranges[1])} --force {again}"
+    each = [f"{' '.join(given)} --force" for given in ranges]
     gone = moved("export", "verify", "runs")[1]
-    assert gone.splitlines(keepends=True)[1] == hint
+    assert gone.splitlines()[1] == (
+        f"hint: fetch them again with the same command, without --state and with {', then with '.join(each)}"
+    )
     assert moved("export", QUERY, "--state", "runs", "-o", target)[0] == 0
     strange = moved.shell.home / "2024-01-30T02.csv"  # no run of the state wrote it
     strange.touch()
     assert moved("export", "verify", "runs")[1].splitlines(keepends=True)[-1] == (
-        "hint: move the files of this range to another folder; "
-        f"then the same command with {' '.join(span)} --force {again}"
+        hinted(
+            target,
+            f"{' '.join(span)} --force",
+            what="move the files of this range to another folder; then fetch them again",
+        )
     )
     strange.unlink()
+    hint = hinted(target, *each, what="fetch them again")
     assert moved("export", "verify", "runs")[1].splitlines(keepends=True)[-1] == hint
     for given in ranges:
         assert moved("export", QUERY, *given, "--force", "-o", target)[0] == 0
@@ -914,6 +970,41 @@ def test_states_are_listed_and_removed_and_their_files_stay(moved: Moved) -> Non
         "svcctl: removed the damaged state 'timed'; its files stay\n",
     )
     assert not file.exists()
+
+
+def test_verify_without_a_name_verifies_the_exports_of_all_states(moved: Moved, tmp_path: Path) -> None:
+    moved.now = START + 3 * 3600
+    assert moved("export", "verify") == (0, "")
+    targets = {name: f"{tmp_path}/{name}/{{start:%FT%H}}.csv" for name in "abc"}
+    for name, target in targets.items():
+        assert moved("export", QUERY, "--from", "2024-01-31", "--state", name, "-o", target)[0] == 0
+    whole = [f"svcctl: {name}: 2 files, 662 bytes: all as they were exported" for name in "abc"]
+    assert moved("export", "verify") == (0, "".join(f"{line}\n" for line in whole))
+    (tmp_path / "b" / "2024-01-31T00.csv").unlink()
+    code, told = moved("export", "verify")
+    assert (code, told.splitlines()) == (
+        7,
+        [
+            whole[0],
+            f"svcctl: error: {tmp_path}/b/2024-01-31T00.csv is missing",
+            f"svcctl: error: the export to {targets['b']} is not whole",
+            hinted(targets["b"], "--from 2024-01-31T00:00:00Z --to 2024-01-31T01:00:00Z").rstrip(),
+            whole[2],
+        ],
+    )
+
+
+def test_a_hint_names_the_first_of_many_files_and_verify_the_next_ones(moved: Moved) -> None:
+    moved.now += 3600
+    target = f"{moved.shell.home}/{{from:%H%M}}.csv"
+    starts = [START + minutes * 60 for minutes in range(0, 50, 10)]
+    ranges = [f"--from {moment(start)} --to {moment(start + 600)}" for start in starts]
+    for given in ranges:
+        assert moved("export", QUERY, *given.split(), "-o", target)[0] == 0
+    for path in moved.shell.home.glob("*.csv"):
+        path.unlink()
+    hint = moved("export", "verify", target)[1].splitlines(keepends=True)[-1]
+    assert hint == hinted(target, *ranges[:3]).rstrip() + "; then 'verify' names the next of 2 more\n"
 
 
 def test_an_end_before_the_start_that_a_state_gives_is_refused(moved: Moved) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,22 +19,16 @@ from svcctl.terminal.records import STATES, STATUS, counted
 if TYPE_CHECKING:
     from svcctl.exports.manifest import About, Entry
     from svcctl.exports.status import Found
-    from svcctl.exports.windows import Window
 
 NameArg = Annotated[
-    str, typer.Argument(metavar="NAME|PATH", help="A state, or PATH as given to -o."), Completes(EXPORTS)
-]
-
-
-OptionalNameArg = Annotated[
     str | None,
-    typer.Argument(metavar="[NAME|PATH]", help="A state, or PATH as given to -o (default: list the states)."),
+    typer.Argument(metavar="[NAME|PATH]", help="A state, or PATH as given to -o (default: all states)."),
     Completes(EXPORTS),
 ]
 StateArg = Annotated[str, typer.Argument(metavar="STATE", help="Name of a state."), Completes("states")]
 
 
-def status(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = None) -> None:
+def status(ctx: typer.Context, name: NameArg = None, format: FormatOpt = None) -> None:
     """Show what an export has, what is missing, and where the next run starts; 'verify' finds all damage
 
     Without a name, lists the states: where each exports to, and up to when it has.
@@ -105,16 +99,33 @@ def _tell_due(svc: Context, since: int, about: About) -> None:
         svc.diagnostics.done(f"{counted(due, 'window')} {have} ended since {moment(since)}")
 
 
-def verify(ctx: typer.Context, name: NameArg) -> None:
+def verify(ctx: typer.Context, name: NameArg = None) -> None:
     """Hash the files of an export again; exit 7 when one is damaged or missing
+
+    Without a name, verifies the exports of all states.
 
     \b
     svcctl export verify auth && tar -cf auth.tar out
     """
-    from svcctl.exports.status import damage, refetched
+    svc: Context = ctx.obj
+    if name is not None:
+        svc.diagnostics.note(_verified(svc, name))
+        return
+    from svcctl.exports.state import default_states
+
+    names = default_states(svc.environment).names()
+    for text in svc.diagnostics.each(names, lambda name: f"{name}: {_verified(svc, name)}"):
+        svc.diagnostics.note(text)
+    if not names:
+        svc.diagnostics.done("no states")
+
+
+def _verified(svc: Context, name: str) -> str:
+    """What is as it was exported; IncompleteResult when not all of it is."""
+    from svcctl.exports.again import repair
+    from svcctl.exports.status import damage
     from svcctl.exports.windows import Window
 
-    svc: Context = ctx.obj
     found = _found(svc, name)
     lost: list[Window] = []
     for text, window in damage(found):
@@ -122,21 +133,11 @@ def verify(ctx: typer.Context, name: NameArg) -> None:
         lost.append(window)
     _tell_doubtful(svc, found)
     if lost:
-        past = [window for window in lost if found.is_past(window)]
-        if found.state is None and {*lost} & {entry.window for entry in found.manifest.merged}:
-            repair = _repair(dict.fromkeys(lost), "fetches the whole file again")
-        elif not past:
-            repair = "run the export again: it fetches only what is missing"
-        elif forgotten := found.forgotten():  # files of these names may be there
-            repair = refetched(forgotten, found.pattern, found.manifest.about.window, found.strangers())
-        elif found.per_run or not found.per_window:  # each file has a range of its own
-            repair = _repair(dict.fromkeys(past))
-        else:
-            repair = _repair([Window(min(window.start for window in past), max(window.end for window in past))])
-        raise IncompleteResult(f"the export to {found.target} is not whole", hint=repair)
+        hint = repair(found, lost, svc.flags.profile)
+        raise IncompleteResult(f"the export to {found.target} is not whole", hint=hint)
     files = found.files()
     counted = "1 file" if len(files) == 1 else f"{len(files)} files"
-    svc.diagnostics.note(f"{counted}, {sum(entry.bytes for entry in files)} bytes: all as they were exported")
+    return f"{counted}, {sum(entry.bytes for entry in files)} bytes: all as they were exported"
 
 
 def _tell_doubtful(svc: Context, found: Found) -> None:
@@ -150,14 +151,6 @@ def _tell_doubtful(svc: Context, found: Found) -> None:
             f"{counted(len(strangers), 'file')} of this pattern {are} not in its manifest, and not verified: "
             f"{', '.join(strangers[:3])}{', …' * (len(strangers) > 3)}"
         )
-
-
-def _repair(ranges: Iterable[Window], does: str = "and without --state fetches only what is missing") -> str:
-    """What fetches ranges again, a command each: by default those that a state has moved past, and nothing else."""
-    from svcctl.exports.status import asked_for
-
-    given = ", then with ".join(map(asked_for, ranges))
-    return f"the same command with {given} {does}"
 
 
 def _found(svc: Context, name: str) -> Found:

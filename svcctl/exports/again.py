@@ -81,12 +81,10 @@ def refetched(
 def _asked(what: str, ranges: Sequence[Window], command: Sequence[str], more: str = "") -> str:
     """What a command does for ranges, one after the other; without a command, it is the one that a person has."""
     options = [f"--from {moment(one.start)} --to {moment(one.end)}{more}" for one in ranges]
-    given = ", then with ".join(options[:MOST])
-    if left := len(options) - MOST if len(options) > MOST else 0:
-        given += f"; then 'verify' names the next of {left} more"
+    part = f"{what}, the first {MOST} of {len(options)} files," if len(options) > MOST else what
     if not command:
-        return f"{what} with the same command, without --state and with {given}"
-    return f"{what} with: {shlex.join(command)} {given}"
+        return f"{part} with the same command, without --state and with {', then with '.join(options[:MOST])}"
+    return f"{part} with: {' && '.join(f'{shlex.join(command)} {given}' for given in options[:MOST])}"
 
 
 def _command(about: About, target: str, profile: str | None) -> list[str]:

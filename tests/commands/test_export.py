@@ -86,7 +86,7 @@ def left(folder: Path) -> list[str]:
 def hinted(target: str, *ranges: str, what: str = "fetch what is missing") -> str:
     """The hint that fetches ranges of an export again."""
     command = f"svcctl export '{QUERY}' -o {shlex.quote(target)}"
-    return f"hint: {what} with: {command} {', then with '.join(ranges)}\n"
+    return f"hint: {what} with: {' && '.join(f'{command} {given}' for given in ranges)}\n"
 
 
 def pasted(stderr: str) -> list[str]:
@@ -1004,7 +1004,7 @@ def test_a_hint_names_the_first_of_many_files_and_verify_the_next_ones(moved: Mo
     for path in moved.shell.home.glob("*.csv"):
         path.unlink()
     hint = moved("export", "verify", target)[1].splitlines(keepends=True)[-1]
-    assert hint == hinted(target, *ranges[:3]).rstrip() + "; then 'verify' names the next of 2 more\n"
+    assert hint == hinted(target, *ranges[:3], what="fetch what is missing, the first 3 of 5 files,")
 
 
 def test_an_end_before_the_start_that_a_state_gives_is_refused(moved: Moved) -> None:

@@ -45,6 +45,18 @@ def test_a_table_in_a_pipe_is_printed_whole_each_time(serve: Serve, shell: Shell
     assert (done.returncode, done.stdout) == (1, "n\n-\n2\n1\n\nn\n-\n3\n\n")
 
 
+def test_a_chart_without_rows_says_so_in_a_pipe(serve: Serve, shell: Shell) -> None:
+    query = ("query", "from t group by k select count() as n", "--from", "2024-01-31", "--to", "1d", "--every", "0.1")
+    empty = ok('{"m":{"k":{"type":"str","index":0},"n":{"type":"int8","index":1}}}\n')
+    done = shell(*query, "--chart", **access(serve(empty, REFUSAL)))
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        "svcctl: no rows from 2024-01-31 00:00:00 to 2024-02-01 00:00:00 (UTC)\n"
+        "svcctl: error: no more (code 624, cid c)\n",
+    )
+
+
 def test_a_terminal_shows_each_answer_in_one_place_and_is_restored(serve: Serve, shell: Shell) -> None:
     script = serve(rows(1), BUSY, rows(2), REFUSAL)
     seen = on_terminal(shell, *QUERY, "--no-header", typed=b"", **access(script))

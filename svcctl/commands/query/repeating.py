@@ -104,7 +104,9 @@ def _print(svc: Context, ask: Ask, question: Question, interval: float) -> None:
         try:
             with svc.client.query(question.request) as answer:
                 svc.output.query(answer, question.format, svc.output.sink, selection, question.style, paged=False)
-            if not question.format.raw:
+            if not answer.row_count and question.format.name == "chart":
+                svc.diagnostics.note(f"no rows from {question.dates.label}")
+            elif not question.format.raw:
                 svc.output.text("")
         except (Unavailable, IncompleteResult) as error:
             if not turn:

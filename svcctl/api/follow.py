@@ -39,6 +39,8 @@ from svcctl.errors import IncompleteResult, Unavailable
 
 MAX_REMEMBERED = 200_000
 """Rows remembered at most."""
+QUIET = 1.0
+"""Seconds without a row after which a new connection has sent what was stored while there was none."""
 
 
 class Memory:
@@ -135,8 +137,12 @@ class Follow:
         self._groups = outline(request.query or "").has("group")
         self.columns: Sequence[Column] = ()
         self.row_count = 0
-        self.broken: IncompleteResult | None = None
-        """While there is no connection: what the rows so far are, if nobody waits for the next one."""
+        self._since: str | None = None
+        """When the connection broke, until a new one has caught up."""
+        self._again = 0.0
+        """When the new one was made, or its last row came; 0 while there is none."""
+        self._behind = 0.0
+        """Until which second of the service's clock the new one is behind."""
 
     def __enter__(self) -> Self:
         self._connect()
@@ -144,6 +150,17 @@ class Follow:
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
+
+    @property
+    def broken(self) -> IncompleteResult | None:
+        """What the rows so far are, if nobody waits for the next one: incomplete while there is no connection, and
+        until a new one has sent what was stored meanwhile.
+        """
+        if self._since is None or self.row_count == self._limit or 0 < self._again <= self._clock() - QUIET:
+            return None
+        missing = f"the events since {self._since} have not all arrived"
+        why = missing if self._again else f"there has been no connection since {self._since}"
+        return IncompleteResult(f"the result is incomplete: {why}")
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """The rows as they arrive, until a limit is reached."""
@@ -168,12 +185,20 @@ class Follow:
         """The rows of this connection that no earlier one delivered."""
         at = next((index for index, column in enumerate(self.columns) if column.name == "eventdate"), None)
         for row in self._arriving:
+            if self._since is not None and at is not None:
+                self._catch_up(row[at])
             if at is not None and not self._is_new(row[at], row):
                 continue
             if self._left_out:
                 self._left_out -= 1
                 continue
             yield row
+
+    def _catch_up(self, date: Any) -> None:
+        """Take note of a row of a new connection, which has caught up once one is dated later than it was made."""
+        self._again = self._clock()
+        if isinstance(date, int | float) and date >= self._behind * 1000:
+            self._since = None
 
     def _is_new(self, date: Any, row: tuple[Any, ...]) -> bool:
         """Whether no earlier connection delivered a row; a new one is remembered."""
@@ -212,8 +237,8 @@ class Follow:
             raise IncompleteResult(
                 f"{reason}, and with {' and '.join(self._recounted)} in it the query cannot be resumed"
             )
-        since = f"{datetime.fromtimestamp(self._clock(), UTC):%Y-%m-%d %H:%M:%S} UTC"
-        self.broken = IncompleteResult(f"the result is incomplete: there has been no connection since {since}")
+        self._since = self._since or f"{datetime.fromtimestamp(self._clock(), UTC):%Y-%m-%d %H:%M:%S} UTC"
+        self._again = 0.0
         told: tuple[str, str | None] | None = None
         hint, least = None, 0.0
         while True:
@@ -233,7 +258,8 @@ class Follow:
             except IncompleteResult as error:
                 reason = error.message
             else:
-                self.broken = None
+                self._again = self._clock()
+                self._behind = self._again + self._ahead
                 self._notify("reconnected")
                 return
 

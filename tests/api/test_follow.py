@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +13,7 @@ from support.scripted import Script, Serve, head, http
 
 from svcctl.api.auth import Signature
 from svcctl.api.client import Client
-from svcctl.api.follow import Follow
+from svcctl.api.follow import QUIET, Follow
 from svcctl.api.query import QueryRequest
 from svcctl.errors import IncompleteResult
 
@@ -30,7 +31,9 @@ def answer(*rows: tuple[int, str]) -> bytes:
 
 
 @contextmanager
-def following(script: Script, retries: int = 0, **fields: Any) -> Iterator[tuple[Follow, list[str]]]:
+def following(
+    script: Script, retries: int = 0, clock: Callable[[], float] = time.time, **fields: Any
+) -> Iterator[tuple[Follow, list[str]]]:
     """A followed query, and what it notes."""
     notes: list[str] = []
     with (
@@ -40,6 +43,7 @@ def following(script: Script, retries: int = 0, **fields: Any) -> Iterator[tuple
             QueryRequest(START, mode="json/simple/compact", **fields),
             notify=notes.append,
             sleep=lambda seconds: None,
+            clock=clock,
         ) as follow,
     ):
         yield follow, notes
@@ -133,3 +137,23 @@ def test_a_query_that_groups_is_resumed_at_its_newest_group_so_an_older_one_is_n
     with following(script, query="from t group every 1m select count()", limit=3) as (follow, _):
         assert texts(follow) == ["0: 6", "1: 6", "2: 6"]
     assert [json.loads(body)["from"] - START for _, _, body in script.requests] == [0, 60]
+
+
+def test_a_new_connection_is_incomplete_until_it_is_quiet_or_as_far_as_the_old_one_was_lost(serve: Serve) -> None:
+    told = "the result is incomplete: the events since 2023-11-14 22:15:00 UTC have not all arrived"
+    now = [START + 100.0]
+    script = serve(answer((0, "a")), answer((0, "a"), (1, "b"), (120, "c"), (121, "d")))
+    with following(script, query="from t", limit=4, clock=lambda: now[0]) as (follow, _):
+        found = follow.rows()
+        next(found)
+        assert follow.broken is None
+        next(found)
+        assert str(follow.broken) == told
+        now[0] += QUIET
+        assert follow.broken is None
+        next(found)
+        now[0] -= QUIET
+        assert follow.broken is None
+    with following(script, query="from t", limit=2, clock=lambda: now[0]) as (follow, _):
+        assert len(texts(follow)) == 2
+        assert follow.broken is None

@@ -161,7 +161,7 @@ _svcctl_place() {
         words=(--table --time-field --time-format --time-zone --format --types --replace --strict --tables --id --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl service load --format' | 'svcctl service load -f' | 'svcctl service load --output-format')
-        words=(csv tsv ndjson json parquet access log syslog)
+        words=(csv tsv ndjson json parquet access log syslog logfmt)
         ;;
     'svcctl service compact -')
         words=(--tables --keep --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)

@@ -136,6 +136,11 @@ _LOOKS_SYSLOG = rf"<\d{{1,3}}>1 \S+ |(?:<\d{{1,3}}>)?{_OLD_TIME} \S+ |{_PRECISE_
 """Programs write precise times too, so there a host (in lower case) and a tag must follow."""
 
 
+_PAIR = r'[^\s="]+=(?:"(?:[^"\\]|\\.)*"|[^\s"]*)'
+_LOGFMT = rf"{_PAIR}(?:\s+{_PAIR})+\s*$"
+"""A line of nothing but key=value, two of them at least, where a value with blanks is in quotes."""
+
+
 def _begins(text: str) -> Looks:
     return lambda line: line.startswith(text)
 
@@ -159,6 +164,7 @@ FILE_KINDS: Mapping[str, FileKind] = {
         FileKind("access", (), _matches(ACCESS), ACCESS),
         FileKind("log", (), looks_log, LogTime().pattern, LogTime().continuation),
         FileKind("syslog", (), _matches(_LOOKS_SYSLOG), SYSLOG, "[ \\t]"),
+        FileKind("logfmt", (), _matches(_LOGFMT)),
     )
 }
 """By name; more specific kinds come later."""

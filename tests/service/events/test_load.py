@@ -426,6 +426,7 @@ ENTRIES: dict[str, st.SearchStrategy[str]] = {
     "log": st.builds("{}{}".format, st.sampled_from(["2026-01-02 03:04:05 ", "2026-13-02 03:04:05 "]), TEXTS),
     "access": st.builds('h - - [{}] "GET {}" 200 -'.format, st.sampled_from(["02/Jan/2026:03:04:05 +0000", ""]), TEXTS),
     "syslog": st.builds("{} host {}".format, st.sampled_from(["Feb  2 03:04:05", "Feb 31 03:04:05", "<1>1"]), TEXTS),
+    "logfmt": st.builds('time={} s="{}" n={}'.format, TIMES, TEXTS, TEXTS),
 }
 INTERNAL = re.compile(r"DuckDB|Error:|LINE \d|Exception|FROM |SELECT|CAST")
 
@@ -476,6 +477,27 @@ def test_a_few_values_that_make_text_of_numbers_are_told(
     result = load(engine, file, "t")
     assert (result.columns[1].type, result.notes) == (Type.STR, () if note is None else (note,))
     assert load(engine, file, "t").notes == ()  # the table has it so already
+
+
+def test_lines_of_key_and_value_get_a_column_for_each_key(engine: DuckDBEngine, tmp_path: Path) -> None:
+    text = (
+        'level=info ts=2026-01-02T10:00:00Z msg="it began" status=200 dur=1 code=007\n'
+        'level=warn ts=2026-01-02T10:00:01Z msg="a \\"b\\" c=d\\n" status= user="" dur=2.5\n'
+        "goroutine 1 [running]:\n"
+        "level=error ts=2026-01-02T10:00:02Z msg=boom status=500 Level=x level=again\n"
+    )
+    result = load(engine, written(tmp_path, "app.log", text), "t")
+    assert [(column.name, str(column.type)) for column in result.columns] == [
+        *(("eventdate", "timestamp"), ("level", "str"), ("msg", "str"), ("status", "int8"), ("dur", "float8")),
+        *(("code", "str"), ("user", "str"), ("Level_1", "str")),
+    ]
+    at = [datetime(2026, 1, 2, 10, 0, second) for second in range(3)]
+    assert rows(engine, "t") == [
+        (at[0], "info", "it began", 200, 1.0, "007", None, None),
+        (at[1], "warn", 'a "b" c=d\n', None, 2.5, None, "", None),
+        (at[2], "error", "boom", 500, None, None, None, "x"),
+    ]
+    assert (result.skipped, result.first_skipped) == (1, "line 3: 'goroutine 1 [running]:' is not a line of key=value")
 
 
 @pytest.mark.parametrize(
@@ -765,7 +787,7 @@ def test_the_time_of_a_log_line_may_be_that_of_c_and_brackets_may_hold_more(
         ("[INFO] [{}] up", "[INFO] up"),
         ("[I {} main] up", "[I main] up"),
         ("[I {}] up", "[I] up"),
-        ('time="{}" level=info', "level=info"),
+        ('time="{}" INFO up', "INFO up"),
         ("level=info ts={} n=1", "level=info n=1"),
         ("(12) ({}) up", "(12) up"),
         ("7:M {named} * up", "7:M * up"),
@@ -1117,7 +1139,7 @@ def test_dates_with_the_name_of_the_month_behind_a_line_that_tells_the_separator
             "a,b\n1,2\n",
             {"format": "yaml"},
             "unknown format 'yaml'",
-            "formats are csv, tsv, ndjson, json, parquet, access, log, syslog",
+            "formats are csv, tsv, ndjson, json, parquet, access, log, syslog, logfmt",
         ),
         ("a,b\n1,2\n", {"format": "ndjson"}, "a.csv has no line that is a JSON object", None),
         (

@@ -390,6 +390,7 @@ _A = {
     "access": "a line of an access log",
     "log": "a line with a time",
     "syslog": "a line of syslog",
+    "logfmt": "a line of key=value",
 }
 """What an entry of a format is."""
 

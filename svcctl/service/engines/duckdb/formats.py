@@ -97,10 +97,14 @@ class Odd:
 
 
 def _separated(file: Source, pattern: str) -> str:
-    """A reader of csv: the first row names the columns, and a pass over the file finds their types."""
-    names = file.names
+    """A reader of csv: the first row names the columns."""
+    return _typed(file, file.names, "lines")
+
+
+def _typed(file: Source, names: Sequence[str], table: str) -> str:
+    """A reader of a table of text: a pass over the file finds the types of its columns."""
     tests = [f"count(*) FILTER ({test.format(quote(name))})" for name in names for test in _TESTS]
-    found = iter(file.row(f"SELECT {', '.join(tests)} FROM lines"))
+    found = iter(file.row(f"SELECT {', '.join(tests)} FROM {table}"))
     typed, texts = [], {}
     for name in names:
         values = next(found)
@@ -113,9 +117,10 @@ def _separated(file: Source, pattern: str) -> str:
             texts[name] = values, fitting, commas
         typed.append(f"{quote(name)}::{type_} AS {quote(name)}")
     if file.separator != ",":
-        file.commas.update(_with_commas(file, {name: values for name, (values, _, commas) in texts.items() if commas}))
-    file.odd.update(_odd(file, {name: found for name, found in texts.items() if name not in file.commas}))
-    return f"SELECT {', '.join(typed)}, {quote(LINE)} FROM lines"
+        with_commas = {name: values for name, (values, _, commas) in texts.items() if commas}
+        file.commas.update(_with_commas(file, table, with_commas))
+    file.odd.update(_odd(file, table, {name: found for name, found in texts.items() if name not in file.commas}))
+    return f"SELECT {', '.join(typed)}, {quote(LINE)} FROM {table}"
 
 
 def _is_few(odd: int, values: int) -> bool:
@@ -123,7 +128,7 @@ def _is_few(odd: int, values: int) -> bool:
     return values > 2 and odd <= max(1, values // 10)
 
 
-def _with_commas(file: Source, texts: Mapping[str, int]) -> dict[str, Odd]:
+def _with_commas(file: Source, table: str, texts: Mapping[str, int]) -> dict[str, Odd]:
     """The columns whose values, so many, all are numbers with a decimal comma or none, and the first that has one.
 
     One of them at least has a comma that cannot separate thousands.
@@ -133,7 +138,7 @@ def _with_commas(file: Source, texts: Mapping[str, int]) -> dict[str, Odd]:
     line = quote(LINE)
     sure = f"{_DECIMAL_COMMA} AND {_NO_THOUSANDS}"
     test = f"count(*) FILTER ({_WITH_COMMAS}), arg_min({{0}}, {line}) FILTER ({sure}), min({line}) FILTER ({sure})"
-    row = iter(file.row(f"SELECT {', '.join(test.format(quote(name)) for name in texts)} FROM lines"))
+    row = iter(file.row(f"SELECT {', '.join(test.format(quote(name)) for name in texts)} FROM {table}"))
     found = zip(texts.items(), zip(row, row, row, strict=True), strict=True)
     return {
         name: Odd(value, f"line {number}", count, False, True)
@@ -142,7 +147,7 @@ def _with_commas(file: Source, texts: Mapping[str, int]) -> dict[str, Odd]:
     }
 
 
-def _odd(file: Source, texts: Mapping[str, tuple[int, Mapping[str, int], int]]) -> dict[str, Odd]:
+def _odd(file: Source, table: str, texts: Mapping[str, tuple[int, Mapping[str, int], int]]) -> dict[str, Odd]:
     """The values that make text of columns of csv, each with so many values, numbers and numbers with a decimal comma.
 
     One pass over the file finds them all.
@@ -163,11 +168,41 @@ def _odd(file: Source, texts: Mapping[str, tuple[int, Mapping[str, int], int]]) 
         for name, test, *_ in tests
         for function in (f"arg_min({quote(name)}, {line})", f"min({line})")
     )
-    row = iter(file.row(f"SELECT {', '.join(firsts)} FROM lines"))
+    row = iter(file.row(f"SELECT {', '.join(firsts)} FROM {table}"))
     for (name, _, count, whole, decimal_comma), (value, number) in zip(tests, zip(row, row, strict=True), strict=True):
         if value is not None:
             found[name] = Odd(value, f"line {number}", count, whole, decimal_comma)
     return found
+
+
+_PAIR = r'(?:^|\s)([^\s="]+)=("(?:[^"\\]|\\.)*"|[^\s"]*)'
+_VALUE = (
+    "CASE WHEN {0}[1] <> '\"' THEN nullif({0}, '') WHEN contains({0}, '\\') "
+    "THEN coalesce(TRY({0} ->> '$'), {0}[2:-2]) ELSE {0}[2:-2] END"
+)
+"""A value without its quotes, which are those of JSON."""
+
+
+def _logfmt(file: Source, pattern: str) -> str:
+    """A reader of lines of key=value, where a value with blanks is in quotes: a column for each key."""
+    lists = (f"regexp_extract_all(line, {literal(_PAIR)}, {at}) AS {part}" for at, part in ((1, "keys"), (2, "texts")))
+    pairs = f"(SELECT number, {', '.join(lists)} FROM lines)"
+    keys = [
+        str(key)
+        for (key,) in file.query(
+            f"SELECT key FROM (SELECT number, unnest(keys) AS key, generate_subscripts(keys, 1) AS place FROM {pairs}) "
+            f"GROUP BY key ORDER BY min(number), arg_min(place, number) LIMIT {MOST_FIELDS + 1}"
+        ).fetchall()
+    ]
+    if len(keys) > MOST_FIELDS:
+        raise UsageError(f"{file.name} has more than {MOST_FIELDS} fields")
+    if not keys:
+        raise UsageError(f"{file.name} has no line of key=value")
+    names = distinct(keys)
+    found = zip(keys, map(quote, names), strict=True)
+    cells = ", ".join(f"texts[list_position(keys, {literal(key)})] AS {name}" for key, name in found)
+    values = ", ".join(f"{_VALUE.format(name)} AS {name}" for name in map(quote, names))
+    return _typed(file, names, f"(SELECT {values}, number AS {quote(LINE)} FROM (SELECT number, {cells} FROM {pairs}))")
 
 
 _NUMBERS = ("UBIGINT", "BIGINT", "DOUBLE")
@@ -379,5 +414,6 @@ READERS: Mapping[str, Callable[[Source, str], str]] = {
     "access": _access,
     "log": _log,
     "syslog": _syslog,
+    "logfmt": _logfmt,
 }
 """By name of a FileKind, the SELECT that reads such a file."""

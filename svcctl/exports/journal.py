@@ -92,10 +92,12 @@ class Journal:
         if found.about.key != self._export.about.key:
             if not found.entries and not found.merged:
                 return  # that export never had anything
-            name = self._storage.address(self._export.manifest)
+            target = self._storage.address(self._export.target.text)
+            other_service = found.about.service != self._export.about.service
+            begins = "give the profile of that service with -p" if other_service else "give --force to begin anew"
             raise UsageError(
-                f"{name} belongs to another export: {difference(found.about, self._export.about)}",
-                hint="write to another path, or give --force to begin anew",
+                f"{target} belongs to another export: {difference(found.about, self._export.about)}",
+                hint=f"write to another path, or {begins}",
             )
         self._adopt(found)
 

@@ -83,6 +83,10 @@ def _value(name: str, value: str | None) -> str:
     return f" ({value})" if name in ("format", "service") else f" ({option} {value})"
 
 
+class Damaged(UsageError):
+    """The manifest is not what was written."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A window that was fetched, checked and stored whole.
@@ -170,7 +174,7 @@ class Manifest:
             claimed = tuple((int(start), int(end)) for start, end in document["claimed"])
             return cls(about, document["head"], entries, merged, claimed, document.get("target", ""))
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise UsageError(
+            raise Damaged(
                 f"manifest {path} is damaged",
                 hint="export all of it again with --force, and with --from and --to instead of --state",
             ) from None

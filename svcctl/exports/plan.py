@@ -233,10 +233,13 @@ def _start(asked: Asked, state: State | None, about: About, begun: About | None)
             raise UsageError("an export needs the start of its range", hint="give it with --from")
         return asked.start
     if (state.key, state.target) != (about.key, asked.target):
+        same = f"the same export, which 'svcctl export status {asked.state}' shows"
+        if begun is not None and begun.service != about.service:
+            same = "the profile of that service with -p"
+        path = " and another path" if begun is not None and state.target == asked.target else ""
         raise UsageError(
             f"the state belongs to an export with {_other(state, about, begun)}",
-            hint=f"give the same export, which 'svcctl export status {asked.state}' shows, or another "
-            f"name to --state{_elsewhere(state, about, begun)}",
+            hint=f"give {same}, or another name to --state{path}, with --from {moment(state.until)}",
         )
     if state.directory not in ("", directory_of(asked.target)):
         raise UsageError(
@@ -244,12 +247,6 @@ def _start(asked: Asked, state: State | None, about: About, begun: About | None)
             hint=f"run it in {state.directory}, or give another name to --state",
         )
     return state.until
-
-
-def _elsewhere(state: State, about: About, begun: About | None) -> str:
-    """What a new state needs besides a name: a start, and a path unless the given one is another already."""
-    start = f", with --from {moment(state.until)}"
-    return start if state.key == about.key else f" and another path{start}" if begun else ""
 
 
 def _other(state: State, about: About, begun: About | None) -> str:

@@ -13,7 +13,7 @@ from svcctl.errors import IncompleteResult, NotFound, SvcctlError, UsageError
 from svcctl.exports.again import all_refetched
 from svcctl.exports.export import folder_of
 from svcctl.exports.journal import sizes_of
-from svcctl.exports.manifest import Entry, Manifest, stored
+from svcctl.exports.manifest import Damaged, Entry, Manifest, stored
 from svcctl.exports.plan import KEPT
 from svcctl.exports.state import State, States, directory_of
 from svcctl.exports.windows import Target, Window
@@ -167,13 +167,22 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
     given = target
     if state is not None and state.directory not in ("", directory_of(target)):
         storage, given = Local(Path(state.directory)), state.place
-    manifest = stored(storage, folder_of(Target(path)))
+    try:
+        manifest = stored(storage, folder_of(Target(path)))
+    except Damaged as error:
+        error.hint = error.hint if state is None else all_refetched(Target(state.target), state)
+        raise
     if manifest is None and state is not None:
         raise _emptied(name, state)
-    if manifest is None and (one := _one_file(target, states)) is not None:
+    if manifest is None and (one := _one_file(target, states, environment)) is not None:
         return one
     if manifest is None and (state_named := name.rstrip("/")) != name and state_named in states.names():
         return find(state_named, states, environment)  # a shell completes to a folder of the same name
+    if manifest is None and (there := _undescribed(target)):
+        raise NotFound(
+            f"no manifest of an export describes {there}: whether it is whole cannot be told",
+            hint="the command of its export with --force exports it again",
+        )
     if manifest is None:
         known = ", ".join(states.names())
         raise NotFound(
@@ -192,20 +201,34 @@ def _emptied(name: str, state: State) -> SvcctlError:
         return NotFound(f"{writes}, where nothing is exported", hint=hint)
     if state.since == state.until:
         return NotFound(f"{writes}, where nothing is exported yet", hint="run the export again")
-    return IncompleteResult(
-        f"{writes}, where all files are gone, or the folder that describes them: {folder_of(Target(state.target))}",
-        hint=all_refetched(Target(state.target), state),
-    )
+    target = Target(state.target)
+    there = [] if "://" in state.target else target.paths_like(state.directory)
+    gone = f"where all files are gone, and the folder that describes them: {folder_of(target)}"
+    if there or "://" in state.target:
+        gone = f"where the folder that describes its files is gone: {folder_of(target)}"
+    return IncompleteResult(f"{writes}, {gone}", hint=all_refetched(target, state))
 
 
-def _one_file(path: str, states: States) -> Found | None:
+def _undescribed(target: str) -> str:
+    """The local file of a path, or the first of a pattern, that is there without a manifest; empty if there is none."""
+    if "://" in target or Path(target).is_dir():
+        return ""
+    return next(iter(Target(target).paths_like("")), "")
+
+
+def _one_file(path: str, states: States, environment: Mapping[str, str]) -> Found | None:
     """A local file that an export wrote among others, as if it were an export by itself; it may be gone."""
     if "://" in path or Path(path).is_dir():
         return None
     wanted = Path(directory_of(path), path)
+    damaged: list[Damaged] = []
     for described in (found for folder in wanted.parents for found in folder.glob(".*.export/manifest.json")):
         with suppress(SvcctlError):  # what is wrong with another export is no concern of this one
-            manifest = stored(Local(), f"{described.parent}/")
+            try:
+                manifest = stored(Local(), f"{described.parent}/")
+            except Damaged as error:
+                damaged.append(error)
+                continue
             if manifest is not None and (entry := _entry_of(manifest, str(wanted))) is not None:
                 state = _state_at(described.parent, states)
                 given = _pattern(described.parent.parent, manifest.target, path)
@@ -215,6 +238,21 @@ def _one_file(path: str, states: States) -> Found | None:
                 claimed = ((entry.start, entry.end),)
                 manifest = replace(manifest, entries=alone, merged=(), claimed=claimed)
                 return Found(path, Local(), manifest, state, given, named)
+    if damaged and wanted.is_file():
+        raise damaged[0]
+    return _of_state(wanted, states, environment)
+
+
+def _of_state(wanted: Path, states: States, environment: Mapping[str, str]) -> Found | None:
+    """The export of the state whose pattern has the name of a file that no manifest describes, if there is one."""
+    for name in states.names():
+        with suppress(UsageError):  # what is wrong with another state is no concern of this export
+            state = states.load(name)
+            if state is None or "://" in state.target:
+                continue
+            like = Target(state.target).paths_like(state.directory)
+            if wanted in (Path(state.directory, one).absolute() for one in like):
+                return find(name, states, environment)
     return None
 
 

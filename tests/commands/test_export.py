@@ -822,7 +822,7 @@ def test_a_state_whose_files_are_all_gone_says_how_to_fetch_them_again(moved: Mo
     shutil.rmtree(out)
     told = (
         7,
-        f"svcctl: error: the state 'timed' writes to '{target}', where all files are gone, or the folder that "
+        f"svcctl: error: the state 'timed' writes to '{target}', where all files are gone, and the folder that "
         f"describes them: {folder_of(Target(target))}\n"
         "hint: fetch them again with the same command, without --state and with "
         "--from 2024-01-31T00:00:00Z --to 2024-01-31T03:00:00Z --force\n",
@@ -841,6 +841,63 @@ def test_a_state_whose_files_are_all_gone_says_how_to_fetch_them_again(moved: Mo
     given = ("--from", "2024-01-31T00:00:00Z", "--to", "2024-01-31T03:00:00Z")
     assert moved("export", QUERY, *given, "--force", "-o", target)[0] == 0
     assert moved("export", "verify", "timed") == (0, "svcctl: 3 files, 998 bytes: all as they were exported\n")
+
+
+def test_a_file_that_no_manifest_describes_is_told_from_one_that_no_export_wrote(moved: Moved) -> None:
+    moved.now = START + 3 * 3600
+    assert hourly(moved)[0] == 0
+    out = moved.shell.home / "out"
+    file, (folder,) = f"{out}/2024-01-31T01.csv", out.glob(".*.export")
+    (folder / "manifest.json").write_text("{}")
+    again = "--from 2024-01-31T00:00:00Z --to 2024-01-31T02:00:00Z --force"
+    damaged = f"svcctl: error: manifest {folder}/manifest.json is damaged\nhint: "
+    with_state = "fetch them again with the same command, without --state and with"
+    assert moved("export", "verify", "timed") == (2, f"{damaged}{with_state} {again}\n")
+    assert moved("export", "verify", file)[1].startswith(damaged)
+    shutil.rmtree(folder)
+    target = f"{out}/{{start:%FT%H}}.csv"
+    assert moved("export", "verify", file) == (
+        7,
+        f"svcctl: error: the state 'timed' writes to '{target}', where the folder that describes its files is gone: "
+        f"{folder}/\nhint: {with_state} {again}\n",
+    )
+    assert moved("export", "rm", "timed", "--yes")[0] == 0
+    assert (
+        moved("export", "verify", file)
+        == moved("export", "status", file)
+        == (
+            4,
+            f"svcctl: error: no manifest of an export describes {file}: whether it is whole cannot be told\n"
+            "hint: the command of its export with --force exports it again\n",
+        )
+    )
+    assert moved("export", "verify", target)[1].startswith(
+        f"svcctl: error: no manifest of an export describes {out}/2024-01-31T00.csv: "
+    )
+
+
+def test_another_service_or_path_of_an_export_is_told_with_what_to_give(moved: Moved) -> None:
+    moved.now = START + 3 * 3600
+    assert hourly(moved)[0] == 0
+    target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
+    service = moved.shell.environment["SVCCTL_BASE_URL"]
+    moved.shell.variables["SVCCTL_BASE_URL"] = "http://127.0.0.1:9"
+    assert hourly(moved) == (
+        2,
+        f"svcctl: error: the state belongs to an export with another service ({service})\n"
+        "hint: give the profile of that service with -p, or another name to --state and another path, with "
+        "--from 2024-01-31T02:00:00Z\n",
+    )
+    assert moved("export", QUERY, "--from", "2024-01-31", "--to", "1h", "-o", target) == (
+        2,
+        f"svcctl: error: {target} belongs to another export: another service ({service})\n"
+        "hint: write to another path, or give the profile of that service with -p\n",
+    )
+    moved.shell.variables["SVCCTL_BASE_URL"] = service
+    assert moved("export", QUERY, "--state", "timed", "-o", f"{target}.gz")[1].splitlines()[1] == (
+        "hint: give the same export, which 'svcctl export status timed' shows, or another name to --state, with "
+        "--from 2024-01-31T02:00:00Z"
+    )
 
 
 def test_files_of_runs_that_overlap_are_told(moved: Moved) -> None:

@@ -204,8 +204,7 @@ def test_the_manifest_of_another_export_is_refused(exports: Exports) -> None:
     with pytest.raises(UsageError) as caught:
         exports("all.csv", query="from exported.events where ok", window=300)
     assert caught.value.message == (
-        f"{exports.folder}/.all.csv.export/manifest.json belongs to another export: another query and another window "
-        "(--window 10m)"
+        f"{exports.folder}/all.csv belongs to another export: another query and another window (--window 10m)"
     )
 
 

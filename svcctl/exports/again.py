@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 from svcctl.api.outline import one_line
 from svcctl.errors import UsageError
 from svcctl.exports.formats import format_of
+from svcctl.exports.manifest import Damaged, stored
 from svcctl.exports.moments import moment
 from svcctl.exports.windows import Target, Window, cut
 
 if TYPE_CHECKING:
-    from svcctl.exports.manifest import About
+    from svcctl.exports.manifest import About, Manifest
     from svcctl.exports.state import State
     from svcctl.exports.status import Found
+    from svcctl.storage import Storage
 
 MOST = 3
 """Ranges that a hint names."""
@@ -43,6 +45,16 @@ def repair(found: Found, lost: Sequence[Window], profile: str | None) -> str:
     else:
         ranges = list(_spans(past, found.manifest.claimed))
     return _asked("fetch what is missing", ranges, command) if ranges else RUN_AGAIN
+
+
+def stored_by(state: State | None, storage: Storage, folder: str) -> Manifest | None:
+    """The manifest of a state's export; where it is damaged, the error says what fetches its files again."""
+    try:
+        return stored(storage, folder)
+    except Damaged as error:
+        if state is not None and state.since != state.until:
+            error.hint = all_refetched(Target(state.target), state)
+        raise
 
 
 def all_refetched(pattern: Target, state: State) -> str:

@@ -14,6 +14,7 @@ from svcctl.api.outline import one_line, outline
 from svcctl.api.query import QueryRequest
 from svcctl.api.typed_dates import named_zone
 from svcctl.errors import SvcctlError, UsageError
+from svcctl.exports.again import stored_by
 from svcctl.exports.export import Export, folder_of
 from svcctl.exports.formats import format_of
 from svcctl.exports.manifest import About, difference, stored
@@ -197,8 +198,8 @@ def plan(
 
 
 def forgets(export: Export, state: State) -> bool:
-    """Whether the manifest of the runs that made a state is gone."""
-    return state.since != state.until and export.storage.size(export.manifest) is None
+    """Whether the manifest of the runs that made a state is gone; Damaged when it is damaged."""
+    return state.since != state.until and stored_by(state, export.storage, export.folder) is None
 
 
 def _clock(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from svcctl.errors import IncompleteResult, NotFound, SvcctlError, UsageError
-from svcctl.exports.again import all_refetched
+from svcctl.exports.again import all_refetched, stored_by
 from svcctl.exports.export import folder_of
 from svcctl.exports.journal import sizes_of
 from svcctl.exports.manifest import Damaged, Entry, Manifest, stored
@@ -167,11 +167,7 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
     given = target
     if state is not None and state.directory not in ("", directory_of(target)):
         storage, given = Local(Path(state.directory)), state.place
-    try:
-        manifest = stored(storage, folder_of(Target(path)))
-    except Damaged as error:
-        error.hint = error.hint if state is None else all_refetched(Target(state.target), state)
-        raise
+    manifest = stored_by(state, storage, folder_of(Target(path)))
     if manifest is None and state is not None:
         raise _emptied(name, state)
     if manifest is None and (one := _one_file(target, states, environment)) is not None:

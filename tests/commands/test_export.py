@@ -678,8 +678,10 @@ def test_force_with_a_state_is_refused_where_the_manifest_is_damaged(moved: Move
     refused = (
         2,
         f"svcctl: error: manifest {manifest} is damaged\n"
-        "hint: export all of it again with --force, and with --from and --to instead of --state\n",
+        "hint: fetch them again with the same command, without --state and with "
+        "--from 2024-01-31T00:00:00Z --to 2024-01-31T02:00:00Z --force\n",
     )
+    assert moved("export", "verify", "timed") == refused
     assert hourly(moved) == hourly(moved, "--force") == hourly(moved, "--force", "--dry-run") == refused
     target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
     given = ("--from", "2024-01-31", "--to", "2024-01-31T02:00:00Z", "-o", target, "--force")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import shlex
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
@@ -177,13 +178,14 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
     if manifest is None and (there := _undescribed(target)):
         raise NotFound(
             f"no manifest of an export describes {there}: whether it is whole cannot be told",
-            hint="the command of its export with --force exports it again",
+            hint="if an export wrote it, its command with --force exports it again",
         )
     if manifest is None:
-        known = ", ".join(states.names())
+        known, inside = ", ".join(states.names()), ", ".join(_exports_in(target))
         raise NotFound(
             f"no export goes to '{target}', and no state has that name",
-            hint="give the path as it was given to -o" + (f"; the states are: {known}" if known else ""),
+            hint=(f"exports to this folder are: {inside}" if inside else "give the path as it was given to -o")
+            + (f"; the states are: {known}" if known else ""),
         )
     return Found(target, storage, manifest, state, given)
 
@@ -203,6 +205,16 @@ def _emptied(name: str, state: State) -> SvcctlError:
     if there or "://" in state.target:
         gone = f"where the folder that describes its files is gone: {folder_of(target)}"
     return IncompleteResult(f"{writes}, {gone}", hint=all_refetched(target, state))
+
+
+def _exports_in(folder: str) -> Iterator[str]:
+    """The targets of the exports to a local folder, as a shell reads them."""
+    found = [] if "://" in folder or not folder else sorted(Path(folder).glob(".*.export/manifest.json"))
+    for path in found:
+        with suppress(SvcctlError):
+            manifest = stored(Local(), f"{path.parent}/")
+            if manifest is not None and manifest.target:
+                yield shlex.quote(_pattern(path.parent.parent, manifest.target, folder))
 
 
 def _undescribed(target: str) -> str:

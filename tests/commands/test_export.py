@@ -870,7 +870,7 @@ def test_a_file_that_no_manifest_describes_is_told_from_one_that_no_export_wrote
         == (
             4,
             f"svcctl: error: no manifest of an export describes {file}: whether it is whole cannot be told\n"
-            "hint: the command of its export with --force exports it again\n",
+            "hint: if an export wrote it, its command with --force exports it again\n",
         )
     )
     assert moved("export", "verify", target)[1].startswith(
@@ -1364,6 +1364,19 @@ def test_what_never_ran_has_no_status(home: Shell) -> None:
         "svcctl: error: no export goes to 'nothing', and no state has that name\n"
         "hint: give the path as it was given to -o\n",
     )
+
+
+def test_the_exports_to_a_folder_are_named_by_what_they_were_given(home: Shell) -> None:
+    for target in ("out/{start:%H}.csv", "out/day.csv"):
+        (home.home / "out").mkdir(exist_ok=True)
+        assert home("export", QUERY, *HOURS, "-o", target).returncode == 0
+    for folder, prefix in (("out", "out"), ("out/", "out"), (f"{home.home}/out", f"{home.home}/out")):
+        done = home("export", "verify", folder)
+        assert (done.returncode, done.stderr) == (
+            4,
+            f"svcctl: error: no export goes to '{folder}', and no state has that name\n"
+            f"hint: exports to this folder are: '{prefix}/{{start:%H}}.csv', {prefix}/day.csv\n",
+        )
 
 
 def test_ctrl_c_leaves_no_file_and_the_next_run_completes_it(proxied: tuple[Shell, FaultyProxy]) -> None:

@@ -175,3 +175,22 @@ def known_kind(ending: str, first_lines: Sequence[str]) -> FileKind | None:
     endings = [kind for kind in FILE_KINDS.values() if ending.lower() in kind.endings]
     alike = [kind for kind in endings or FILE_KINDS.values() if first_lines and kind.looks(first_lines[0])]
     return alike[-1] if alike else endings[0] if endings else None
+
+
+OTHERS: Mapping[str, tuple[str, str]] = {
+    "squid": (
+        r"\d{9,10}\.\d{3} +\d+ \S+ [A-Z_]+/\d{3} \d+ [A-Z]",
+        """awk -v OFS='\\t' 'BEGIN {print "time","ms","client","code","bytes","method","uri","user","peer","type"} """
+        """{$1=$1; print}' FILE | svcctl service load - -f tsv -t …""",
+    ),
+    "auditd": (
+        r"(?:node=\S+ )?type=\w+ msg=audit\(\d+\.\d+:\d+\):",
+        r"sed -E 's/msg=audit\(([0-9.]+):([0-9]+)\):/time=\1 id=\2/' FILE | svcctl service load - -t …",
+    ),
+}
+"""By the program that writes them, logs that are not read as they are: how a line begins, and the remedy."""
+
+
+def other_log(line: str) -> tuple[str, str] | None:
+    """The program that writes a log which is not read as it is, by a line of it, and what makes it readable."""
+    return next(((name, how) for name, (begin, how) in OTHERS.items() if re.match(begin, line)), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import subprocess
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, time
 from functools import partial
@@ -827,6 +828,30 @@ def test_a_log_may_have_two_blanks_between_date_and_time_and_no_text_behind_it(
         (datetime(2026, 1, 31, 10), "Start-Date: Install: a:amd64 (1, 2)"),
         (datetime(2026, 1, 31, 10, 0, 1), "End-Date: "),
     ]
+
+
+OTHER_LOGS = {
+    "squid": "1769853600.123    100 10.0.0.1 TCP_MISS/200 1234 GET http://a/ - DIRECT/1.2.3.4 text/html\n",
+    "auditd": 'type=CWD msg=audit(1769853600.123:456): cwd="/root"\n',
+}
+AFTERWARDS = {
+    "squid": (100, "10.0.0.1", "TCP_MISS/200", 1234, "GET", "http://a/", "-", "DIRECT/1.2.3.4", "text/html"),
+    "auditd": ("CWD", 456, "/root"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_LOGS)
+def test_a_known_log_that_is_not_read_is_refused_with_what_makes_it_readable(
+    engine: DuckDBEngine, tmp_path: Path, name: str
+) -> None:
+    path = written(tmp_path, "a.log", OTHER_LOGS[name])
+    with pytest.raises(UsageError, match=f"^a\\.log is a log of {name}, which is not read as it is$") as caught:
+        load(engine, path, "t")
+    command, _, loading = (caught.value.hint or "").partition(" | svcctl service load - ")
+    text = subprocess.run(["sh", "-c", command.replace("FILE", str(path))], capture_output=True, check=True).stdout
+    format = "tsv" if loading.startswith("-f tsv") else None
+    load(engine, written(tmp_path, "b", text), "t", format=format)
+    assert rows(engine, "t") == [(datetime(2026, 1, 31, 10, 0, 0, 123_000), *AFTERWARDS[name])]
 
 
 def test_a_comment_that_names_a_time_begins_no_log_unless_it_is_one(engine: DuckDBEngine, tmp_path: Path) -> None:

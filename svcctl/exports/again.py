@@ -27,6 +27,8 @@ RUN_AGAIN = "run the export again: it fetches only what is missing"
 
 def repair(found: Found, lost: Sequence[Window], profile: str | None) -> str:
     """What fetches the lost ranges again: by itself, the next run of a state fetches none that it has moved past."""
+    if found.is_running:
+        return "a run of this export is going on: verify it again when that has ended"
     past = list(dict.fromkeys(one for one in lost if found.state is None or found.is_past(one)))
     if not past:
         return RUN_AGAIN

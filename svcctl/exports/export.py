@@ -31,6 +31,11 @@ def folder_of(target: Target) -> str:
     return f"{target.folder}.{plain}.export/"
 
 
+def lock_of(target: Target) -> str:
+    """What a run writes until it ends, which keeps other runs out where the storage has locks."""
+    return f"{folder_of(target)}run"
+
+
 @dataclass(frozen=True, slots=True)
 class Export:
     """What is exported, and where to. `request` asks for the whole range, which `windows` cover.

@@ -21,7 +21,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 
 from svcctl.errors import CredentialsError, IncompleteResult, Locked, SvcctlError, Unavailable, UsageError
-from svcctl.exports.export import Export, Summary
+from svcctl.exports.export import Export, Summary, lock_of
 from svcctl.exports.fetch import Fetched, Stopped, Task
 from svcctl.exports.formats import Part
 from svcctl.exports.journal import Journal
@@ -82,7 +82,7 @@ class Run:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Keep other runs of this export out, as far as the storage has locks: local files do."""
-        folder, lock_name = self._export.folder, f"{self._export.folder}run"
+        folder, lock_name = self._export.folder, lock_of(self._export.target)
         try:
             lock = self._storage.create(lock_name, overwrite=True)
         except Locked:

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from svcctl.errors import IncompleteResult, NotFound, SvcctlError, UsageError
 from svcctl.exports.again import all_refetched, stored_by
-from svcctl.exports.export import folder_of
+from svcctl.exports.export import folder_of, lock_of
 from svcctl.exports.journal import sizes_of
 from svcctl.exports.manifest import Damaged, Entry, Manifest, stored
 from svcctl.exports.plan import KEPT
 from svcctl.exports.state import State, States, directory_of
 from svcctl.exports.windows import Target, Window
+from svcctl.files import PART_SUFFIX, is_locked
 from svcctl.storage import Storage
 from svcctl.storage.local import Local
 from svcctl.storage.targets import open_target
@@ -48,6 +49,13 @@ class Found:
     @property
     def pattern(self) -> Target:
         return Target(self.target, self.manifest.about.zone)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a run of this export has not ended, as far as local files tell."""
+        if not self.given or "://" in self.given:
+            return False
+        return is_locked(Path(f"{lock_of(Target(self.given))}{PART_SUFFIX}"))
 
     @property
     def published(self) -> Collection[Entry]:

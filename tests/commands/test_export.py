@@ -1241,10 +1241,14 @@ def test_a_first_run_that_goes_on_or_was_killed_has_a_status(proxied: tuple[Shel
             assert time.monotonic() < deadline
             time.sleep(0.01)
         assert "next run from,2024-01-31T00:00:00Z" in shell("export", "status", "first").stdout
+        hint = "hint: a run of this export is going on: verify it again when that has ended"
+        assert shell("export", "verify", "first").stderr.splitlines()[-1] == hint
     finally:
         process.kill()
         process.communicate()
     assert "next run from,2024-01-31T00:00:00Z" in shell("export", "status", "first").stdout
+    hint = "hint: run the export again: it fetches only what is missing"
+    assert shell("export", "verify", "first").stderr.splitlines()[-1] == hint
 
 
 def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:

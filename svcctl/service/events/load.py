@@ -316,7 +316,13 @@ class _Rows:
         if read := [name for name in read if self._types[name] is Type.FLOAT8]:
             self.notes.setdefault("commas", _read_commas(file, read))
         for name, odd in file.odd.items():
-            if name == time or self._types[name] is not Type.STR or name in self._wishes.types or odd.value.isdigit():
+            if name == time or name in self._wishes.types:
+                continue
+            if odd.decimal_comma and odd.whole and self._types[name] is Type.FLOAT8:
+                keep = f"--types {shlex.quote(f'{name}={Type.STR}')} keeps the text"
+                said = f"{shown(odd.value)} of {name} in {odd.place} is {float(odd.value):.15g}"
+                self.notes.setdefault("dots", f"{said}; if dots separate thousands there, {keep}")
+            if self._types[name] is not Type.STR or odd.value.isdigit():
                 continue
             place = f"{file.given.name}, {odd.place}" if len(self._files) > 1 else odd.place
             if odd.decimal_comma:

@@ -540,6 +540,7 @@ def test_decimal_commas_are_read_where_no_comma_separates_cells(
     result = load(engine, file, "t")
     assert result.notes == (
         "decimal commas were read in sum, kg: '1.234,50' in line 2 is 1234.5; --types sum=str keeps the text",
+        "'1.234' of n in line 2 is 1.234; if dots separate thousands there, --types n=str keeps the text",
     )
     assert rows(engine, "t") == [
         (datetime(2026, 1, 1), 1234.5, 2.0, 1.234),
@@ -549,11 +550,13 @@ def test_decimal_commas_are_read_where_no_comma_separates_cells(
     epochs = written(tmp_path, "b.csv", f"time{separator}n\n1767225600,5{separator}1\n")
     load(engine, epochs, "epochs")
     assert rows(engine, "epochs") == [(datetime(2026, 1, 1, 0, 0, 0, 500_000), 1)]
-    kept = load(engine, file, "kept", types={"sum": "str", "kg": "str"})
-    assert ([row[1:3] for row in rows(engine, "kept")], kept.notes) == (
-        [("1.234,50", "2,000"), ("-99,90", "0,125"), ("7", None)],
+    kept = load(engine, file, "kept", types=dict.fromkeys(("sum", "kg", "n"), "str"))
+    assert ([row[1:] for row in rows(engine, "kept")], kept.notes) == (
+        [("1.234,50", "2,000", "1.234"), ("-99,90", "0,125", "2.345"), ("7", None, "3.456")],
         (),
     )
+    fractions = written(tmp_path, "c.csv", f"time{separator}a{separator}b\n2026-01-01{separator}1,5{separator}1.25\n")
+    assert len(load(engine, fractions, "fractions").notes) == 1
 
 
 def test_a_value_that_makes_text_of_numbers_in_json_is_told(engine: DuckDBEngine, tmp_path: Path) -> None:

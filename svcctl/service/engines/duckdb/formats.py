@@ -77,6 +77,8 @@ _WITH_COMMAS = (
     r"strlen({0}) < 40 AND regexp_full_match({0}, '-?(0|[1-9]\d{{0,14}}|[1-9]\d{{0,2}}(\.\d{{3}}){{1,4}})(,\d+)?')"
 )
 """A number where the comma is decimal: dots separate thousands."""
+_MAY_BE_WHOLE = r"regexp_full_match({0}, '-?(0|[1-9]\d{{0,2}}(\.\d{{3}})*)')"
+"""A whole number, if dots separate thousands."""
 _NO_THOUSANDS = r"NOT regexp_full_match({0}, '-?[1-9]\d{{0,2}},\d{{3}}')"
 """Of numbers with one comma, those in which the comma cannot separate thousands."""
 _TESTS = ("{0} IS NOT NULL", *_TEXT_TYPES.values(), _DECIMAL_COMMA)
@@ -86,7 +88,8 @@ _TESTS = ("{0} IS NOT NULL", *_TEXT_TYPES.values(), _DECIMAL_COMMA)
 class Odd:
     """The first value of the few that make text of a column of numbers, and its place; `whole` are all the others.
 
-    Or the first number with a decimal comma, where all or nearly all values are numbers with one or none.
+    Or the first number with a decimal comma, where all or nearly all values are numbers with one or none; or, of whole
+    ones, the first with a dot, which may separate thousands.
     """
 
     value: str
@@ -104,6 +107,7 @@ def _separated(file: Source, pattern: str) -> str:
 def _typed(file: Source, names: Sequence[str], table: str) -> str:
     """A reader of a table of text: a pass over the file finds the types of its columns."""
     tests = [f"count(*) FILTER ({test.format(quote(name))})" for name in names for test in _TESTS]
+    fractions = {}
     found = iter(file.row(f"SELECT {', '.join(tests)} FROM {table}"))
     typed, texts = [], {}
     for name in names:
@@ -115,10 +119,13 @@ def _typed(file: Source, names: Sequence[str], table: str) -> str:
         type_ = next((type_ for type_, count in fitting.items() if count == values > 0), "VARCHAR")
         if type_ == "VARCHAR":
             texts[name] = values, fitting, commas
+        elif type_ == "DOUBLE":
+            fractions[name] = values
         typed.append(f"{quote(name)}::{type_} AS {quote(name)}")
     if file.separator != ",":
         with_commas = {name: values for name, (values, _, commas) in texts.items() if commas}
         file.commas.update(_with_commas(file, table, with_commas))
+        file.odd.update(_with_dots(file, table, fractions if file.commas else {}))
     file.odd.update(_odd(file, table, {name: found for name, found in texts.items() if name not in file.commas}))
     return f"SELECT {', '.join(typed)}, {quote(LINE)} FROM {table}"
 
@@ -142,6 +149,23 @@ def _with_commas(file: Source, table: str, texts: Mapping[str, int]) -> dict[str
     found = zip(texts.items(), zip(row, row, row, strict=True), strict=True)
     return {
         name: Odd(value, f"line {number}", count, False, True)
+        for (name, values), (count, value, number) in found
+        if count == values and value is not None
+    }
+
+
+def _with_dots(file: Source, table: str, fractions: Mapping[str, int]) -> dict[str, Odd]:
+    """Of columns of numbers, so many, those whose dots may all separate thousands, each with the first that has one."""
+    if not fractions:
+        return {}
+    test = (
+        rf"count(*) FILTER ({_MAY_BE_WHOLE}), arg_min({{0}}, {quote(LINE)}) FILTER (contains({{0}}, '.')), "
+        f"min({quote(LINE)}) FILTER (contains({{0}}, '.'))"
+    )
+    row = iter(file.row(f"SELECT {', '.join(test.format(quote(name)) for name in fractions)} FROM {table}"))
+    found = zip(fractions.items(), zip(row, row, row, strict=True), strict=True)
+    return {
+        name: Odd(value, f"line {number}", count, True, True)
         for (name, values), (count, value, number) in found
         if count == values and value is not None
     }

@@ -1,13 +1,12 @@
-"""How files that an export has lost are fetched again: a command for each range, and nothing that is there."""
+"""The commands that fetch ranges of an export again, one for each, and the ranges of what has no manifest any more."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from svcctl.api.outline import one_line
 from svcctl.errors import UsageError
 from svcctl.exports.formats import format_of
 from svcctl.exports.manifest import Damaged, stored
@@ -17,36 +16,10 @@ from svcctl.exports.windows import Target, Window, cut
 if TYPE_CHECKING:
     from svcctl.exports.manifest import About, Manifest
     from svcctl.exports.state import State
-    from svcctl.exports.status import Found
     from svcctl.storage import Storage
 
 MOST = 3
 """Ranges that a hint names."""
-RUN_AGAIN = "run the export again: it fetches only what is missing"
-
-
-def repair(found: Found, lost: Sequence[Window], profile: str | None) -> str:
-    """What fetches the lost ranges again: by itself, the next run of a state fetches none that it has moved past."""
-    if found.is_running:
-        return "a run of this export is going on: verify it again when that has ended"
-    past = list(dict.fromkeys(one for one in lost if found.state is None or found.is_past(one)))
-    if not past:
-        return RUN_AGAIN
-    command = _command(found.manifest.about, found.given, profile)
-    if forgotten := found.forgotten():  # files of these names may be there
-        return refetched(forgotten, found.pattern, found.manifest.about.window, found.strangers(), command)
-    if found.named is not None:
-        ranges = past
-    elif found.pattern.is_one_file:
-        if past == [entry.window for entry in found.manifest.merged]:
-            return _asked("fetch the whole file again", past, command)
-        ranges = [Window(start, end) for start, end in found.manifest.claimed]
-    elif found.per_run:  # each file has a range of its own, and a run that left none is not known
-        files = {found.named_by(entry) for entry in found.published}
-        ranges = [window for window in past if window in files]
-    else:
-        ranges = list(_spans(past, found.manifest.claimed))
-    return _asked("fetch what is missing", ranges, command) if ranges else RUN_AGAIN
 
 
 def stored_by(state: State | None, storage: Storage, folder: str) -> Manifest | None:
@@ -89,10 +62,10 @@ def refetched(
             ]
         else:
             first = "move the files of this range to another folder; then "
-    return _asked(f"{first}fetch them again", runs, command, " --force")
+    return asked(f"{first}fetch them again", runs, command, " --force")
 
 
-def _asked(what: str, ranges: Sequence[Window], command: Sequence[str], more: str = "") -> str:
+def asked(what: str, ranges: Sequence[Window], command: Sequence[str], more: str = "") -> str:
     """What a command does for ranges, one after the other; without a command, it is the one that a person has."""
     options = [f"--from {moment(one.start)} --to {moment(one.end)}{more}" for one in ranges]
     part = f"{what}, the first {MOST} of {len(options)} files," if len(options) > MOST else what
@@ -101,7 +74,7 @@ def _asked(what: str, ranges: Sequence[Window], command: Sequence[str], more: st
     return f"{part} with: {' && '.join(f'{shlex.join(command)} {given}' for given in options[:MOST])}"
 
 
-def _command(about: About, target: str, profile: str | None) -> list[str]:
+def command_of(about: About, target: str, profile: str | None) -> list[str]:
     """The command of an export but its range; empty when nobody knows where it went."""
     if not target:
         return []
@@ -114,12 +87,4 @@ def _command(about: About, target: str, profile: str | None) -> list[str]:
         format_of(target, None)
     except UsageError:  # the ending does not say it
         options += ["--format", format.partition(".")[0]]
-    return ["svcctl", *(["-p", profile] if profile else []), "export", one_line(query), *options, "-o", target]
-
-
-def _spans(lost: Sequence[Window], claimed: Sequence[tuple[int, int]]) -> Iterator[Window]:
-    """A range for all that is lost of each range that was exported: what is there in between is not fetched again."""
-    for start, end in claimed:
-        inside = [one for one in lost if start <= one.start < end]
-        if inside:
-            yield Window(min(one.start for one in inside), max(one.end for one in inside))
+    return ["svcctl", *(["-p", profile] if profile else []), "export", query, *options, "-o", target]

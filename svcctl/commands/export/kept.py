@@ -122,7 +122,7 @@ def verify(ctx: typer.Context, name: NameArg = None) -> None:
 
 def _verified(svc: Context, name: str) -> str:
     """What is as it was exported; IncompleteResult when not all of it is."""
-    from svcctl.exports.again import repair
+    from svcctl.exports.repair import repair
     from svcctl.exports.status import damage
     from svcctl.exports.windows import Window
 

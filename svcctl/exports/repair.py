@@ -1,0 +1,43 @@
+"""How files that an export has lost are fetched again, and nothing that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from svcctl.exports.again import asked, command_of, refetched
+from svcctl.exports.status import Found
+from svcctl.exports.windows import Window
+
+RUN_AGAIN = "run the export again: it fetches only what is missing"
+
+
+def repair(found: Found, lost: Sequence[Window], profile: str | None) -> str:
+    """What fetches the lost ranges again: by itself, the next run of a state fetches none that it has moved past."""
+    if found.is_running:
+        return "a run of this export is going on: verify it again when that has ended"
+    past = list(dict.fromkeys(one for one in lost if found.state is None or found.is_past(one)))
+    if not past:
+        return RUN_AGAIN
+    command = command_of(found.manifest.about, found.given, profile)
+    if forgotten := found.forgotten():  # files of these names may be there
+        return refetched(forgotten, found.pattern, found.manifest.about.window, found.strangers(), command)
+    if found.named is not None:
+        ranges = past
+    elif found.pattern.is_one_file:
+        if past == [entry.window for entry in found.manifest.merged]:
+            return asked("fetch the whole file again", past, command)
+        ranges = [Window(start, end) for start, end in found.manifest.claimed]
+    elif found.per_run:  # each file has a range of its own, and a run that left none is not known
+        files = {found.named_by(entry) for entry in found.published}
+        ranges = [window for window in past if window in files]
+    else:
+        ranges = list(_spans(past, found.manifest.claimed))
+    return asked("fetch what is missing", ranges, command) if ranges else RUN_AGAIN
+
+
+def _spans(lost: Sequence[Window], claimed: Sequence[tuple[int, int]]) -> Iterator[Window]:
+    """A range for all that is lost of each range that was exported: what is there in between is not fetched again."""
+    for start, end in claimed:
+        inside = [one for one in lost if start <= one.start < end]
+        if inside:
+            yield Window(min(one.start for one in inside), max(one.end for one in inside))

@@ -6,9 +6,10 @@ Commands that take a query share this, so all of them take it in the same ways.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from svcctl.api.outline import shares
 from svcctl.errors import ServiceError, UsageError
 from svcctl.inputs.text import STDIN, name
 from svcctl.inputs.text import read as read_text
@@ -58,6 +59,13 @@ def given(text: str | None, file: Path | None, query_id: str | None, var: Sequen
     if text is not None or file is not None:
         raise UsageError("--query-id runs a saved query unchanged", hint="leave out the text and --file")
     return None
+
+
+def slips(text: str) -> Iterator[str]:
+    """What is valid in a query and hardly ever meant: a percentage that is written as a share of 1."""
+    for share in shares(text):
+        percent = f"{float(share) * 100:g}"
+        yield f"percentile(…, {share}) is the {share}th percentile; p{percent} is percentile(…, {percent})"
 
 
 def fill(text: str, assignments: Sequence[str]) -> str:

@@ -133,11 +133,12 @@ def test_a_pattern_makes_a_file_a_window(home: Shell) -> None:
 
 
 def test_a_dry_run_prints_the_windows_and_leaves_nothing(home: Shell) -> None:
-    query = "from timed.events group every 2h select count()"
+    query = "from timed.events group every 2h select percentile(n, 0.5)"
     done = home("export", query, *HOURS, "-o", "{start:%H}.csv", "--window", "3h", "--dry-run")
     assert (done.returncode, done.stdout, done.stderr) == (
         0,
         "from,to,file\n2024-01-31T00:00:00Z,2024-01-31T06:00:00Z,00.csv\n",
+        "svcctl: percentile(…, 0.5) is the 0.5th percentile; p50 is percentile(…, 50)\n"
         "svcctl: windows are 6h long: the query's periods do not divide 3h\n",
     )
     assert [path.name for path in home.home.iterdir()] == []

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from svcctl.api.dates import Range
-from svcctl.api.outline import outline, shares
+from svcctl.api.outline import outline
 from svcctl.context import Context
 from svcctl.errors import UsageError
-from svcctl.inputs import dates
+from svcctl.inputs import dates, query_text
 from svcctl.terminal.formats import AUTO, FORMATS, Format, check_file, find_format, of_file
 from svcctl.terminal.selection import Selection
 from svcctl.terminal.tables import Span, Style
@@ -110,7 +110,7 @@ def job(svc: Context, request: QueryRequest, options: DateOptions) -> QueryReque
     ends = dates.choose(request.from_, request.to, options.format, options.zone, now=svc.now(), written=True)
     _say(svc, ends)
     _say_end(svc, request, ends, "the job waits for events")
-    _say_shares(svc, request)
+    _say_slips(svc, request)
     return replace(
         request,
         mode="csv" if options.format or options.zone else "json",
@@ -152,7 +152,7 @@ def question(
     if says:
         _say(svc, chosen)
         _say_end(svc, request, chosen, "waiting for events")
-        _say_shares(svc, request)
+        _say_slips(svc, request)
     clauses = outline(request.query or "").clauses
     if says and selection.sort and clauses and clauses[-1].keyword in ("limit", "offset"):
         svc.diagnostics.note(f"the query's {clauses[-1].keyword} cuts rows before --sort; --top N cuts them after it")
@@ -180,13 +180,9 @@ def _say_end(svc: Context, request: QueryRequest, chosen: dates.Dates, waits: st
             svc.diagnostics.note(text)
 
 
-def _say_shares(svc: Context, request: QueryRequest) -> None:
-    """Say that a percentage is written as a share: hardly anybody wants the percentile of 0.95 %."""
-    for share in shares(request.query or ""):
-        percent = f"{float(share) * 100:g}"
-        svc.diagnostics.note(
-            f"percentile(…, {share}) is the {share}th percentile; p{percent} is percentile(…, {percent})"
-        )
+def _say_slips(svc: Context, request: QueryRequest) -> None:
+    for text in query_text.slips(request.query or ""):
+        svc.diagnostics.note(text)
 
 
 def _span(asked: Range, every: int | None, now: datetime) -> Span | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from svcctl.exports.again import asked, command_of, refetched
@@ -11,14 +12,18 @@ from svcctl.exports.windows import Window
 RUN_AGAIN = "run the export again: it fetches only what is missing"
 
 
-def repair(found: Found, lost: Sequence[Window], profile: str | None) -> str:
-    """What fetches the lost ranges again: by itself, the next run of a state fetches none that it has moved past."""
+def repair(found: Found, lost: Sequence[Window], name: str, profile: str | None) -> str:
+    """What fetches the lost ranges again: by itself, the next run of a state fetches none that it has moved past.
+
+    The export was found by its `name`, which may be that of its state.
+    """
     if found.is_running:
         return "a run of this export is going on: verify it again when that has ended"
     past = list(dict.fromkeys(one for one in lost if found.state is None or found.is_past(one)))
-    if not past:
-        return RUN_AGAIN
     command = command_of(found.manifest.about, found.given, profile)
+    if not past:
+        known = found.state is not None and found.named is None and name != found.target == found.given
+        return f"{RUN_AGAIN}: {shlex.join([*command, '--state', name])}" if known else RUN_AGAIN
     if forgotten := found.forgotten():  # files of these names may be there
         return refetched(forgotten, found.pattern, found.manifest.about.window, found.strangers(), command)
     if found.named is not None:

@@ -1248,8 +1248,14 @@ def test_a_first_run_that_goes_on_or_was_killed_has_a_status(proxied: tuple[Shel
         process.kill()
         process.communicate()
     assert "next run from,2024-01-31T00:00:00Z" in shell("export", "status", "first").stdout
-    hint = "hint: run the export again: it fetches only what is missing"
-    assert shell("export", "verify", "first").stderr.splitlines()[-1] == hint
+    proxy.choose = broken()
+    verified = shell("export", "verify", "first")
+    assert verified.stderr.splitlines()[-1] == (
+        "hint: run the export again: it fetches only what is missing: "
+        f"svcctl export '{QUERY}' -o '{{start:%FT%H}}.csv' --state first"
+    )
+    assert shell(*pasted(verified.stderr), "--to", "6h").returncode == 0
+    assert shell("export", "verify", "first").returncode == 0
 
 
 def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:

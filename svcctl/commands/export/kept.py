@@ -133,7 +133,7 @@ def _verified(svc: Context, name: str) -> str:
         lost.append(window)
     _tell_doubtful(svc, found)
     if lost:
-        hint = repair(found, lost, svc.flags.profile)
+        hint = repair(found, lost, name, svc.flags.profile)
         raise IncompleteResult(f"the export to {found.target} is not whole", hint=hint)
     files = found.files()
     counted = "1 file" if len(files) == 1 else f"{len(files)} files"

@@ -337,7 +337,9 @@ def _as(context: Context, value: Value, to: Type) -> Sql:
 def _compare(left: Value, operator: str, right: Value, at: tree.Expr) -> Sql:
     if operator == "~":
         if left.type is not Type.STR or right.type not in (Special.REGEX, Special.GLOB):
-            raise QueryError(f'~ takes a str and re("…"), not {left.type} and {right.type}', at.at)
+            hint = f're("{right.written}") is a pattern; -> "{right.written}" finds a part' if right.written else None
+            hint = "str(…) converts to a string" if left.type is not Type.STR else hint
+            raise QueryError(f'~ takes a str and re("…"), not {left.type} and {right.type}', at.at, hint=hint)
         return matches(left.sql, str(right.written))
     if operator in ("->", "->>"):
         if left.type is not Type.STR or right.type is not Type.STR:
@@ -354,7 +356,8 @@ def _compare(left: Value, operator: str, right: Value, at: tree.Expr) -> Sql:
 
 def _check_comparable(left: Value, right: Value, at: tree.Expr) -> None:
     if isinstance(left.type, Special) or isinstance(right.type, Special):
-        raise QueryError(f"cannot compare {left.type} with {right.type}", at.at)
+        hint = "a pattern is behind ~" if right.type in (Special.REGEX, Special.GLOB) else None
+        raise QueryError(f"cannot compare {left.type} with {right.type}", at.at, hint=hint)
     if common(left.type, right.type) is None:
         text, other = (left, right) if left.type is Type.STR else (right, left)
         hint = None

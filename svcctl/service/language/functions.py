@@ -196,6 +196,9 @@ def _peek(context: Context, text: Sql, pattern: str, group: int = 0) -> Sql:
 
 DATE_FORMAT = "yyyy-MM-dd HH:mm:ss.SSS"
 DATE_PARTS = " ".join(part.value for part in DatePart)
+DATE_TEXT = r"\d{4}-\d\d-\d\d([ T]\d\d(:\d\d(:\d\d(\.\d{1,3})?)?)?)?Z?"
+_REST = "yyyy-MM-dd 00:00:00.000"
+"""What a shorter date lacks; without its day it stays unreadable."""
 _DATE_PIECE = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+|'")
 
 
@@ -221,8 +224,32 @@ def _format(context: Context, value: Sql, pattern: str = DATE_FORMAT) -> Sql:
     return context.dialect.format_date(value, _date_pattern(pattern))
 
 
-def _parse(context: Context, text: Sql, pattern: str = DATE_FORMAT) -> Sql:
-    return context.dialect.parse_date(text, _date_pattern(pattern))
+def _parse(context: Context, text: Sql, pattern: str | None = None) -> Sql:
+    """By a pattern, or as a date that may end with any of its parts: then the rest is filled up with zeros.
+
+    Refused for a literal that never fits: the query would compare with null and have no rows.
+    """
+    parts = _date_pattern(pattern or DATE_FORMAT)
+    if isinstance(text, exp.Literal):
+        text = string(_fitting(text.name.strip(), parts, pattern))
+    elif pattern is None:
+        spaced = exp.Replace(this=exp.Trim(this=text), expression=string("T"), replacement=string(" "))
+        one, other = context.copies(exp.Replace(this=spaced, expression=string("Z"), replacement=string("")), 2)
+        start = exp.Add(this=exp.Length(this=other), expression=number(1))
+        text = exp.DPipe(this=one, expression=exp.Substring(this=string(_REST), start=start))
+    return context.dialect.parse_date(text, parts)
+
+
+def _fitting(text: str, parts: DatePattern, pattern: str | None) -> str:
+    """A literal as its pattern reads it."""
+    pieces = (rf"\d{{1,{len(part.value)}}}" if isinstance(part, DatePart) else re.escape(part) for part in parts)
+    if not re.fullmatch("".join(pieces) if pattern else DATE_TEXT, text, re.ASCII):
+        hint = None if pattern else 'other dates need their pattern: parsedate("31/01/2024", "dd/MM/yyyy")'
+        raise Refused(f"'{text}' is not a date as {pattern or DATE_FORMAT}", argument=0, hint=hint)
+    if pattern is not None:
+        return text
+    text = text.replace("T", " ").removesuffix("Z")
+    return text + _REST[len(text) :]
 
 
 def _midnight(days_ago: int) -> Build:
@@ -628,7 +655,8 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "parsedate",
             _one("str, text? -> timestamp", _parse),
-            "the time in a text, by a pattern as in formatdate; null if the text does not fit",
+            "the time in a text, by a pattern as in formatdate, or 2024-01-31 with or without a time; null if the text "
+            "does not fit",
             'parsedate("31/01/2024", "dd/MM/yyyy")',
             datetime(2024, 1, 31),
         ),

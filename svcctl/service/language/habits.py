@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from svcctl.api.suggest import nearest
-from svcctl.service.language.functions import FUNCTIONS
+from svcctl.service.language.functions import DATE_TEXT, FUNCTIONS
 
 NEAR = 300
 """Characters before and after an error that are looked at: the patterns stay cheap however long the query is."""
@@ -188,6 +188,10 @@ HABITS = (
     ),
     _row(r"\bin\s+(\d+(?:\.\d+){3}(?:/\d+)?)", lambda network: f"write <- {network}"),
     _row(_IN + r"[(\[]([^()\[\]]*)[)\]]", lambda operand, word, options: _in(operand, word[3:].strip(), options)),
+    _row(
+        r"([\w.`]+)\s+in\s*\{?\s*(?P<at>(-?\d+)\s*\.\.\s*(-?\d+))",
+        lambda name, _, low, high: f"write {low} <= {name} <= {high}",
+    ),
     _row(_IN + r"[(\[]", "the values are in braces: in {1, 2}"),
     _row(
         r"(\S{1,60})\s+(?P<at>not)\s+in\s*\{([^{}]*)\}",
@@ -253,6 +257,10 @@ HABITS = (
         lambda _, period: f"write group every {period}",
     ),
     _row(r"([\w.`]+)\s*(?:[<>]=?|!?=)\s*(?P<at>(\d{1,9})([smhdw]))\b", _unit),
+    _row(
+        r"([\w.`]+)\s*=\s*[\"']?(?P<at>([1-5])xx)\b",
+        lambda name, _, digit: f"write {digit}00 <= {name} < {int(digit) + 1}00",
+    ),
     _row(r"(?<![\w.])(?<!every - )(\d{1,9})([smhdw])\b", _length),
     _row(r"\b(?:re|nameglob)\s*\(\s*(?P<at>[^\s\"'`()][^\"'`()\n]{0,80})\)", _quoted),
     _row(
@@ -304,7 +312,7 @@ def blanked(text: str) -> str:
 
 _NETWORK = re.compile(r"\d+(?:\.\d+){3}(?:/\d+)?", re.ASCII)
 _ADDRESS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII)
-_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_DATE = re.compile(DATE_TEXT, re.ASCII)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
 _PERIODS = {"second": "s", "minute": "m", "hour": "h", "day": "d"}
 
@@ -318,8 +326,8 @@ def comparison_answer(text: str, other: str) -> str | None:
     """What to write instead of a literal string that is compared with a value of another type, by the type's name."""
     if other == "ip4":
         return f"an address is written without quotes: {text}" if _ADDRESS.fullmatch(text) else None
-    if other == "timestamp" and _DATE.match(text):
-        return f'--from and --to choose the dates; here write parsedate("{text[:10]}", "yyyy-MM-dd")'
+    if other == "timestamp" and _DATE.fullmatch(text):
+        return f'--from and --to choose the dates; here write parsedate("{text}")'
     if other in ("int4", "int8", "float8") and _NUMBER.fullmatch(text):
         return f"a number is written without quotes: {text}; int(…) makes one of a text"
     return None

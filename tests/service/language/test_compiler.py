@@ -108,9 +108,15 @@ RESULTS: dict[str, list[tuple[Any, ...]]] = {
     "group select first(user ~ re('n')) as a, last(not user -> 'n') as b, last(user = 'ann' and ok) as c": [
         (True, False, False)
     ],
-    "select parsedate('infinity') as a, parsedate(' -Infinity') as b, parsedate('epoch', 'yyyy') as c limit 1": [
-        (None, None, None)
+    "select parsedate('infinity' + '') as a, parsedate(' -Infinity' + '') as b, parsedate('epoch' + '', 'yyyy') as c "
+    "limit 1": [(None, None, None)],
+    "select str(parsedate('2024-01-31')) as a, str(parsedate(replaceall(user, user, '2024-01-31 10:20'))) as b, "
+    "str(parsedate(' 2024-01-31T10:20:30Z')) as c, "
+    "str(parsedate(replaceall(user, user, '2024-01-31T10:20:30.4Z '))) as d limit 1": [
+        ("2024-01-31 00:00:00.000", "2024-01-31 10:20:00.000", "2024-01-31 10:20:30.000", "2024-01-31 10:20:30.400")
     ],
+    "select parsedate(replaceall(user, user, '2024')) as a, parsedate(replaceall(user, user, '2024-01-3 ')) as b, "
+    "parsedate(user) as c limit 1": [(None, None, None)],
     "select str(timestamp(-99999999999999)) as a, str(timestamp(-62170000000000)) as b limit 1": [
         ("-1199-02-15 14:13:20.001", "-1-11-29 19:33:20.000")
     ],
@@ -235,7 +241,7 @@ ERRORS = {
     "from web.data where ip in {'10.0.0.1'}": "line 1, column 28: cannot compare ip4 with str"
     " (an address is written without quotes: 10.0.0.1)",
     "from web.data where eventdate >= 2024-01-31": "line 1, column 31: cannot compare timestamp with int8"
-    ' (--from and --to choose the dates; here write parsedate("2024-01-31", "yyyy-MM-dd"))',
+    ' (--from and --to choose the dates; here write parsedate("2024-01-31"))',
     "from web.data where eventdate > 5": "line 1, column 31: cannot compare timestamp with int4"
     " (timestamp(…) converts milliseconds to a timestamp)",
     "from web.data group by user select count": "line 1, column 36: no column 'count' (the function is count())",
@@ -243,7 +249,18 @@ ERRORS = {
     "from web.data where status = '500'": "line 1, column 28: cannot compare int4 with str"
     " (a number is written without quotes: 500; int(…) makes one of a text)",
     "from web.data where eventdate > '2024-01-01'": "line 1, column 31: cannot compare timestamp with str"
-    ' (--from and --to choose the dates; here write parsedate("2024-01-01", "yyyy-MM-dd"))',
+    ' (--from and --to choose the dates; here write parsedate("2024-01-01"))',
+    "from web.data where eventdate > '2024-01-01 10:00'": "line 1, column 31: cannot compare timestamp with str"
+    ' (--from and --to choose the dates; here write parsedate("2024-01-01 10:00"))',
+    "from web.data where eventdate > parsedate('31/01/2024')": "line 1, column 43: '31/01/2024' is not a date as "
+    'yyyy-MM-dd HH:mm:ss.SSS (other dates need their pattern: parsedate("31/01/2024", "dd/MM/yyyy"))',
+    "from web.data where eventdate > parsedate('31/01/2024 10:00', 'dd/MM/yyyy')": "line 1, column 43: "
+    "'31/01/2024 10:00' is not a date as dd/MM/yyyy",
+    "from web.data where user ~ 'ann'": 'line 1, column 26: ~ takes a str and re("…"), not str and str'
+    ' (re("ann") is a pattern; -> "ann" finds a part)',
+    "from web.data where status ~ re('^5')": 'line 1, column 28: ~ takes a str and re("…"), not int4 and regex'
+    " (str(…) converts to a string)",
+    "from web.data where user = re('^a')": "line 1, column 26: cannot compare str with regex (a pattern is behind ~)",
     "from web.data where user < null": "line 1, column 26: cannot compare str with null",
     "from web.data where user in {'a', null}": "line 1, column 35: nothing equals null (use isnull(…))",
     "from web.data where status": "line 1, column 21: a condition must be a bool, not int4",

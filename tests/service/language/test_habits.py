@@ -56,6 +56,8 @@ ANSWERS = {
     "from t where a ILIKE 'cart'": ("ILIKE", 'write eqic(a, "cart")'),
     'from t where a ilike "Cart%"': ("ilike", 'write startswith(lower(a), "cart")'),
     'from t where a not ilike "%C_rt%"': ("not", 'write not (lower(a) ~ nameglob("*c?rt*"))'),
+    "from t where a = 5xx": ("5xx", "write 500 <= a < 600"),
+    "from t where a in {500..599}": ("500.", "write 500 <= a <= 599"),
     'from t where a matches "^x"': ("matches", 'write a ~ re("^x")'),
     "from t where a not rlike 'x'": ("not", "write not (a ~ re('x'))"),
     "from t count": ("count", "write group select count()"),

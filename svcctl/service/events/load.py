@@ -36,7 +36,7 @@ from svcctl.service.engines.duckdb.lines import shown
 from svcctl.service.engines.duckdb.packed import ENDINGS
 from svcctl.service.engines.duckdb.separated import NOT_UTF8
 from svcctl.service.engines.duckdb.text import LINE, UNCLEAR
-from svcctl.service.events.readers import FILE_KINDS, FileKind, LogTime, known_kind, log_time, looks_log, other_log
+from svcctl.service.events.readers import FILE_KINDS, FileKind, LogTime, known_kind, log_time, looks_log, unread
 from svcctl.service.language.printer import name_text
 from svcctl.service.language.types import Column, Type
 
@@ -494,12 +494,12 @@ def _given(source: Source, format: str | None, spec: str | None) -> GivenFile | 
 
 
 def _kind(source: Source, name: str | None, lines: Sequence[str]) -> FileKind:
+    if name in (None, "json", "ndjson") and (other := unread(lines[0])):
+        raise UsageError(f"{source.name} is {other[0]}, which is not read as it is", hint=other[1])
     if name is not None:
         if name not in FILE_KINDS:
             raise UsageError(f"unknown format '{name}'", hint=f"formats are {', '.join(FILE_KINDS)}")
         return FILE_KINDS[name]
-    if other := other_log(lines[0]):
-        raise UsageError(f"{source.name} is a log of {other[0]}, which is not read as it is", hint=other[1])
     path = source.path
     kind = known_kind(path.with_suffix("").suffix if path.suffix in ENDINGS else path.suffix, lines)
     if kind is None:

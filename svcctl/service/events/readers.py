@@ -178,19 +178,25 @@ def known_kind(ending: str, first_lines: Sequence[str]) -> FileKind | None:
 
 
 OTHERS: Mapping[str, tuple[str, str]] = {
-    "squid": (
+    "a log of squid": (
         r"\d{9,10}\.\d{3} +\d+ \S+ [A-Z_]+/\d{3} \d+ [A-Z]",
         """awk -v OFS='\\t' 'BEGIN {print "time","ms","client","code","bytes","method","uri","user","peer","type"} """
         """{$1=$1; print}' FILE | svcctl service load - -f tsv -t …""",
     ),
-    "auditd": (
+    "a log of auditd": (
         r"(?:node=\S+ )?type=\w+ msg=audit\(\d+\.\d+:\d+\):",
         r"sed -E 's/msg=audit\(([0-9.]+):([0-9]+)\):/time=\1 id=\2/' FILE | svcctl service load - -t …",
     ),
+    "the answer of a query as one document": (
+        r'\s*\{\s*"(success"\s*:\s*(true|false)\b.*"object"\s*:\s*(\[|\{\s*"m")|m"\s*:\s*\{.*"(metadata|d)"\s*:)',
+        "write the answer with -f ndjson, which can be loaded",
+    ),
+    "a document of XML": (r"\s*<\?xml\b", "write or convert it as csv or ndjson"),
+    "a spreadsheet or another packed folder": (r"PK\x03\x04", "save it as csv, or unpack it"),
 }
-"""By the program that writes them, logs that are not read as they are: how a line begins, and the remedy."""
+"""By what they are, files that are not read as they are: how a line begins, and the remedy."""
 
 
-def other_log(line: str) -> tuple[str, str] | None:
-    """The program that writes a log which is not read as it is, by a line of it, and what makes it readable."""
-    return next(((name, how) for name, (begin, how) in OTHERS.items() if re.match(begin, line)), None)
+def unread(line: str) -> tuple[str, str] | None:
+    """What a file is that is not read as it is, by its first line, and what makes it readable."""
+    return next(((what, how) for what, (begin, how) in OTHERS.items() if re.match(begin, line)), None)

@@ -857,6 +857,26 @@ def test_a_known_log_that_is_not_read_is_refused_with_what_makes_it_readable(
     assert rows(engine, "t") == [(datetime(2026, 1, 31, 10, 0, 0, 123_000), *AFTERWARDS[name])]
 
 
+ANSWER = "the answer of a query as one document"
+UNREAD = {
+    "a.json": (b'{"success":true,"msg":"","status":0,"cid":"1","object":[\n{"eventdate":0,"n":1}\n]}\n', ANSWER),
+    "b.ndjson": (b'{"m":{"n":{"type":"int4","index":0}},"metadata":[{"name":"n"}],"d":[[1]]}\n', ANSWER),
+    "c.xml": (b'<?xml version="1.0" encoding="UTF-8"?>\n<events>\n</events>\n', "a document of XML"),
+    "d.xlsx": (b"PK\x03\x04\x14\x00\x08\n", "a spreadsheet or another packed folder"),
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_an_answer_that_is_one_document_is_refused_whole(engine: DuckDBEngine, tmp_path: Path, name: str) -> None:
+    content, what = UNREAD[name]
+    (tmp_path / name).write_bytes(content)
+    for format in (None, "json") if what == ANSWER else (None,):
+        with pytest.raises(UsageError) as caught:
+            load(engine, tmp_path / name, "t", format=format)
+        assert str(caught.value) == f"{name} is {what}, which is not read as it is"
+    assert "t" not in engine.tables()
+
+
 def test_a_comment_that_names_a_time_begins_no_log_unless_it_is_one(engine: DuckDBEngine, tmp_path: Path) -> None:
     path = written(tmp_path, "slow", "# Time: 2026-01-31 10:00:00\n# Time: 2026-01-31 10:00:01\nSELECT 1;\n")
     with pytest.raises(UsageError, match=r"^the format of slow is not clear$"):

@@ -233,19 +233,20 @@ def _start(asked: Asked, state: State | None, about: About, begun: About | None)
         if asked.start is None:
             raise UsageError("an export needs the start of its range", hint="give it with --from")
         return asked.start
-    if (state.key, state.target) != (about.key, asked.target):
+    is_there = state.is_of(asked.target)
+    if state.key == about.key and state.target == asked.target and not is_there:
+        raise UsageError(
+            f"the state belongs to the export to {state.place}",
+            hint=f"run it in {state.directory}, or give another name to --state",
+        )
+    if state.key != about.key or not is_there:
         same = f"the same export, which 'svcctl export status {asked.state}' shows"
         if begun is not None and begun.service != about.service:
             same = "the profile of that service with -p"
-        path = " and another path" if begun is not None and state.target == asked.target else ""
+        path = " and another path" if begun is not None and is_there else ""
         raise UsageError(
             f"the state belongs to an export with {_other(state, about, begun)}",
             hint=f"give {same}, or another name to --state{path}, with --from {moment(state.until)}",
-        )
-    if state.directory not in ("", directory_of(asked.target)):
-        raise UsageError(
-            f"the state belongs to the export to {Path(state.directory, state.target)}",
-            hint=f"run it in {state.directory}, or give another name to --state",
         )
     return state.until
 

@@ -45,6 +45,17 @@ class State:
         """The target, wherever one asks."""
         return str(Path(self.directory, self.target)) if self.directory else self.target
 
+    def is_of(self, target: str) -> bool:
+        """Whether the export goes to a target, however its path is spelled."""
+        if target == self.target:
+            return self.directory in ("", directory_of(target))
+        known = self.directory or not directory_of(self.target)
+        return bool(known) and "://" not in self.target + target and _absolute(self.place) == _absolute(target)
+
+
+def _absolute(path: str) -> str:
+    return os.path.normpath(Path(directory_of(path), path))
+
 
 class Damaged(UsageError):
     """The file of a state is not what was written."""
@@ -112,7 +123,7 @@ class States:
         for name in self.names():
             with suppress(UsageError):  # what is wrong with another state is no concern of this export
                 state = self.load(name)
-                if state is not None and state.target == target and state.directory in ("", directory_of(target)):
+                if state is not None and state.is_of(target):
                     return state
         return None
 

@@ -1208,6 +1208,25 @@ def test_a_state_belongs_to_a_directory_and_is_found_from_another_one(
     assert moved(*command)[0] == 0
 
 
+def test_a_state_knows_its_target_in_every_spelling(moved: Moved, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = moved.shell.home / "q"
+    folder.mkdir()
+    monkeypatch.chdir(moved.shell.home)
+    spellings = ("q/{start:%FT%H}.csv", f"{folder}/{{start:%FT%H}}.csv", "./q/../q/{start:%FT%H}.csv")
+    for hours, target in enumerate(spellings, 3):
+        moved.now = START + hours * 3600
+        assert moved("export", QUERY, "--from", "2024-01-31", "--window", "1h", "--state", "s", "-o", target)[0] == 0
+    monkeypatch.chdir(folder)
+    moved.now += 3600
+    assert moved("export", QUERY, "--state", "s", "--window", "1h", "-o", "{start:%FT%H}.csv")[0] == 0
+    assert sorted(path.name for path in folder.glob("*.csv")) == [f"2024-01-31T0{hour}.csv" for hour in range(5)]
+    assert moved("export", "verify", "s")[0] == moved("export", "verify", "../q/{start:%FT%H}.csv")[0] == 0
+    monkeypatch.chdir(moved.shell.home)
+    assert moved("export", QUERY, "--state", "s", "--window", "1h", "-o", "{start:%FT%H}.csv")[1].startswith(
+        f"svcctl: error: the state belongs to the export to {folder}/{{start:%FT%H}}.csv\n"
+    )
+
+
 def test_an_export_is_the_same_from_every_directory(moved: Moved, monkeypatch: pytest.MonkeyPatch) -> None:
     moved.now = START + 7 * 3600
     folder = moved.shell.home / "q"

@@ -169,7 +169,7 @@ class Storage(Protocol):
 def exists(address: str, held: object = None) -> UsageError:
     """The error of every storage when a name is taken, with what the file holds if that is known."""
     what = "" if held is None else f" and holds {held}"
-    return UsageError(f"{address} already exists{what}", hint="choose another name, or overwrite it with --force")
+    return UsageError(f"{address} already exists{what}", hint="move it away, or overwrite it with --force")
 
 
 def absent(address: str) -> UsageError:

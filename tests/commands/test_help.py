@@ -217,6 +217,12 @@ def loaded(shell: Shell) -> dict[str, str]:
     return {}
 
 
+def settled(shell: Shell) -> dict[str, str]:
+    for name, role in (("bob", "ADMIN"), ("eve", "OWNER")):
+        shell("service", "accounts", "user", f"{name}@acme.example", "acme@demo", "--role", role)
+    return {}
+
+
 BEFORE = {
     "svcctl export rm": exported,
     "svcctl export status": exported,
@@ -225,6 +231,7 @@ BEFORE = {
     "svcctl role create": lambda shell: {"SVCCTL_PROFILE": "local-reseller"},
     "svcctl role export": readers,
     "svcctl role update": readers,
+    "svcctl service accounts rm": settled,
     "svcctl service compact": loaded,
 }
 """What must be there before the examples of a page, and in their environment."""

@@ -219,8 +219,8 @@ def rm(ctx: typer.Context, kind: RemovableKindArg, name: KindNameArg, yes: YesOp
     """Delete a key, reseller, plan, policy, application or user
 
     \b
-    svcctl service accounts rm users ann@acme.example
-    svcctl service accounts rm users acme@demo/ann@acme.example
+    svcctl service accounts rm users ann@acme.example --yes
+    svcctl service accounts rm users acme@demo/bob@acme.example --yes
     """
     svc: Context = ctx.obj
     kind = PLURALS.get(kind, kind)

@@ -111,11 +111,19 @@ class Format:
 
 def _table(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note) -> Iterator[str]:
     cuts = tables.Cuts()
-    try:
-        yield from tables.table(columns, rows, style, cuts)
-    finally:  # a query that is followed ends with Ctrl-C
+
+    def tell_columns() -> None:
         if cuts.columns:
             note(f"left out columns that do not fit: {', '.join(cuts.columns)} (--format vertical shows them)")
+            cuts.columns = []
+
+    try:
+        for line in tables.table(columns, rows, style, cuts):
+            if not style.sample:  # these rows may never end
+                tell_columns()
+            yield line
+    finally:  # a query that is followed ends with Ctrl-C
+        tell_columns()
         if cuts.cells:
             cells = "1 cell was" if cuts.cells == 1 else f"{cuts.cells} cells were"
             note(f"{cells} cut to fit (--format vertical or csv shows them whole)")

@@ -116,7 +116,7 @@ function __svcctl_place --no-scope-shadowing
         case 'svcctl service copy --to' 'svcctl service copy --until' 'svcctl service copy --end' 'svcctl service copy --latest'
         set words folder '' file ''
         case 'svcctl service accounts 0'
-        set words list 'List keys, resellers, plans, domains or users' key 'Create an API key and print its secret and token' reseller 'Create a reseller, or change its preference' plan 'Create a reseller'\''s price plan, or replace it' policy 'Create a policy, or change whether it is generic' application 'Create an application, or change whether it is generic' user 'Add a user to a domain, or change the user'\''s role' status 'Set the status of a domain' rm 'Delete a key, reseller, plan, policy, application or user'
+        set words list 'List keys, resellers, plans, policies, applications, domain…' key 'Create an API key and print its secret and token' reseller 'Create a reseller, or change its preference' plan 'Create a reseller'\''s price plan, or replace it' policy 'Create a policy, or change whether it is generic' application 'Create an application, or change whether it is generic' user 'Add a user to a domain, or change the user'\''s role' status 'Set the status of a domain' rm 'Delete a key, reseller, plan, policy, application or user'
         case 'svcctl service accounts list 0'
         set words keys '' resellers '' plans '' policies '' applications '' domains '' users ''
         case 'svcctl service accounts key -'

@@ -94,9 +94,9 @@ def list_(
     top: TopOpt = None,
     no_header: NoHeaderOpt = False,
 ) -> None:
-    """List keys, resellers, plans, domains or users
+    """List keys, resellers, plans, policies, applications, domains or users
 
-    Policies and applications, too. Secrets are not shown.
+    Secrets are not shown.
     """
     svc: Context = ctx.obj
     found = _kind(kind)

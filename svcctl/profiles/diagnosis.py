@@ -121,6 +121,8 @@ class Subject:
 def run(subject: Subject) -> Iterator[Result]:
     """Run the steps in order; those after the first failure are skipped."""
     for name, step in STEPS.items():
+        if not _applies(name, subject):
+            continue
         if subject.failure is not None:
             yield Result(name, SKIPPED, "not tried")
             continue
@@ -130,11 +132,20 @@ def run(subject: Subject) -> Iterator[Result]:
             subject.failure = error
             yield Result(name, FAILED, error.message, error.hint or "", error)
         else:
-            if found is not None:
-                yield Result(name, found.outcome, found.text, found.next)
+            yield Result(name, found.outcome, found.text, found.next)
 
 
-# The steps; one that returns None does not apply to this profile
+def _applies(step: str, subject: Subject) -> bool:
+    """Whether the profile has a step; one that cannot be read may have any."""
+    if step not in WITH_A_SOCKET:
+        return True
+    try:
+        return WITH_A_SOCKET[step] == (subject.profile.socket is not None)
+    except SvcctlError:
+        return True
+
+
+# The steps
 
 
 def _file(subject: Subject) -> Found:
@@ -165,10 +176,8 @@ def _settings(subject: Subject) -> Found:
     return Found(f"{profile.method}: {sources}")
 
 
-def _socket(subject: Subject) -> Found | None:
+def _socket(subject: Subject) -> Found:
     path = subject.profile.socket
-    if path is None:
-        return None
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(subject.patience)
         try:
@@ -183,9 +192,7 @@ def _socket(subject: Subject) -> Found | None:
     return Found(f"{path} answers")
 
 
-def _name(subject: Subject) -> Found | None:
-    if subject.profile.socket:
-        return None
+def _name(subject: Subject) -> Found:
     host, port, via = _next_hop(subject)
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -197,9 +204,7 @@ def _name(subject: Subject) -> Found | None:
     return Found(f"{host}{via} is {', '.join(dict.fromkeys(str(row[4][0]) for row in found))}")
 
 
-def _connection(subject: Subject) -> Found | None:
-    if subject.profile.socket:
-        return None
+def _connection(subject: Subject) -> Found:
     host, port, via = _next_hop(subject)
     started = time.monotonic()
     try:
@@ -217,9 +222,7 @@ def _connection(subject: Subject) -> Found | None:
     return Found(f"port {port} after {1000 * (time.monotonic() - started):.0f} ms")
 
 
-def _tls(subject: Subject) -> Found | None:
-    if subject.profile.socket:
-        return None
+def _tls(subject: Subject) -> Found:
     host, port, secure = subject.where
     if not secure:
         return Found("none: plain http to this machine")
@@ -300,7 +303,7 @@ def _permission(name: str, yes: str, no: str) -> Callable[[Subject], Found]:
     return step
 
 
-STEPS: Mapping[str, Callable[[Subject], Found | None]] = {
+STEPS: Mapping[str, Callable[[Subject], Found]] = {
     "file": _file,
     "profile": _profile,
     "settings": _settings,
@@ -316,6 +319,8 @@ STEPS: Mapping[str, Callable[[Subject], Found | None]] = {
     "domains": _permission("domains", "allowed", "only 'svcctl domain' needs this right"),
 }
 """The diagnosis, in order."""
+WITH_A_SOCKET = {"socket": True, "name": False, "connection": False, "TLS": False}
+"""Whether profiles with a socket have a step; the others have it otherwise. Steps that all have are not here."""
 
 CREDENTIAL_HINTS = {
     "signature": "set the key and secret again: 'svcctl profile set NAME api_key=… api_secret=-'; "

@@ -168,6 +168,8 @@ def test_what_a_profile_lacks_is_named(shell: Shell) -> None:
     assert stderr.endswith(
         "hint: set it with 'svcctl profile set prod api_secret_file=…' or the environment variable SVCCTL_API_SECRET\n"
     )
+    skipped = ["name", "connection", "TLS", "answer", "clock", "credentials", "queries", "jobs", "domains"]
+    assert [step for step, (result, _) in steps.items() if result == "-"] == skipped
 
 
 def test_settings_are_listed_with_their_sources(shell: Shell) -> None:
@@ -246,6 +248,9 @@ def test_a_service_that_is_out_of_order_is_reported(shell: Shell) -> None:
 def test_the_local_service_is_looked_at_and_not_started(shell: Shell) -> None:
     code, steps, stderr = check(shell)
     assert (code, steps["socket"][0]) == (6, "failed")
+    assert [*steps] == [
+        *("file", "profile", "settings", "socket", "answer", "clock", "credentials", "queries", "jobs", "domains")
+    ]
     assert stderr.endswith("hint: start the service with 'svcctl service start', or run a query\n")
     assert not (shell.home / "data" / "service.sock").exists()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -47,15 +48,16 @@ class Setting:
         """The fields of a profile that can give it: a secret may also be in a file, or be printed by a command."""
         return (self.name, f"{self.name}_file", f"{self.name}_command") if self.secret else (self.name,)
 
-    def value_of(self, text: str, source: str) -> Any:
-        """The value of a text; ProfileError names its source when it cannot be used."""
+    def value_of(self, text: str, source: str | None) -> Any:
+        """The value of a text; ProfileError names its source, if that says more, when it cannot be used."""
         try:
             return self.parse(text)
         except ValueError as error:
             shown = mask(text) if self.secret else text
-            raise ProfileError(f"{self.name} '{shown}' ({source}) cannot be used: {error}") from None
+            where = f" ({source})" if source else ""
+            raise ProfileError(f"{self.name} '{shown}'{where} cannot be used: {error}") from None
 
-    def new_value_of(self, text: str, source: str) -> Any:
+    def new_value_of(self, text: str, source: str | None = None) -> Any:
         """The value of a text that is to be stored; ProfileError when it cannot be used."""
         value = self.value_of(text, source)
         try:
@@ -65,9 +67,13 @@ class Setting:
         return value
 
 
+_HOST = re.compile(r"[\w.-]+(:\d+)?(/.*)?")
+
+
 def _url(text: str) -> str:
     if not text.startswith(("http://", "https://")):
-        raise ValueError("it must begin with https:// or http://")
+        example = f", as in https://{text}" if _HOST.fullmatch(text) else ""
+        raise ValueError(f"it must begin with https:// or http://{example}")
     return text.rstrip("/")
 
 

@@ -275,7 +275,7 @@ def _change(fields: dict[str, Any], key: str, text: str) -> None:
                 for field_ in setting.fields:
                     fields.pop(field_, None)
         setting = SETTINGS.get(key, Setting(key, ""))
-        target[inner or key] = setting.new_value_of(text, f"{key}={text}" if not setting.secret else key)
+        target[inner or key] = setting.new_value_of(text)
     else:
         target.pop(inner or key, None)
         if inner and not target:

@@ -89,7 +89,12 @@ def test_a_file_becomes_a_profile(text: str, source: str, shell: Shell) -> None:
         ("{", "f contains no fields of a profile\nhint: write YAML, JSON or NAME=VALUE lines"),
         (
             "base_url: ftp://x\n",
-            "base_url 'ftp://x' (base_url=ftp://x) cannot be used: it must begin with https:// or http://",
+            "base_url 'ftp://x' cannot be used: it must begin with https:// or http://",
+        ),
+        (
+            "base_url: events.example.com:8443\n",
+            "base_url 'events.example.com:8443' cannot be used: it must begin with https:// or http://, "
+            "as in https://events.example.com:8443",
         ),
     ],
 )
@@ -269,7 +274,7 @@ def test_a_person_is_asked_for_what_is_missing_and_secrets_are_not_seen(shell: S
     terminal.type(f"clear; {COMMAND} profile set prod", "Enter")
     terminal.wait_for("base_url (https://…):")
     terminal.type("events.example.com", "Enter")
-    terminal.wait_for("svcctl: that cannot be used: it must begin with https:// or http://")
+    terminal.wait_for("svcctl: that cannot be used: it must begin with https:// or http://, as in")
     terminal.type("https://events.example.com", "Enter")
     terminal.wait_for("auth (signature, token or jwt; default signature):")
     terminal.type("Enter")

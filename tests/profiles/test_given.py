@@ -57,7 +57,7 @@ def test_a_person_types_what_a_connection_needs() -> None:
         "api_secret (API secret) (hidden)",
     ]
     assert person.notes == [
-        "that cannot be used: it must begin with https:// or http://",
+        "that cannot be used: it must begin with https:// or http://, as in https://api.example.com",
         "base_url is needed: it is where requests go (Ctrl-C to stop)",
     ]
 

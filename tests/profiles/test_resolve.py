@@ -71,7 +71,7 @@ def test_the_environment_alone_is_enough(store: ProfileStore) -> None:
 @pytest.mark.parametrize(
     ("field", "text", "reason"),
     [
-        ("base_url", "api.example.com", "it must begin with https:// or http://"),
+        ("base_url", "api.example.com", "it must begin with https:// or http://, as in https://api.example.com"),
         ("auth", "basic", "it must be one of signature, token, jwt"),
         ("timeout", "0", "it must be more than 0 and at most 86400 seconds"),
         ("retries", "-1", "it is not a whole number"),

@@ -249,10 +249,10 @@ def sync_directory(directory: Path) -> None:
         os.close(handle)
 
 
-def lock(path: Path, busy: str, *, patience: float = 0.0) -> int:
+def lock(path: Path, busy: str, *, hint: str | None = None, patience: float = 0.0) -> int:
     """Lock a file, made with mode 0600 if needed, until the returned descriptor is closed or the process ends.
 
-    Raises Locked with the message `busy` when another process still holds the lock after `patience` seconds.
+    Raises Locked with the message `busy` and the hint when another process still holds it after `patience` seconds.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + patience
@@ -263,7 +263,7 @@ def lock(path: Path, busy: str, *, patience: float = 0.0) -> int:
         except BlockingIOError:
             if time.monotonic() >= deadline:
                 os.close(handle)
-                raise Locked(busy) from None
+                raise Locked(busy, hint=hint) from None
         time.sleep(0.01)
 
 

@@ -191,7 +191,8 @@ def hold_lock(files: Files) -> int:
     files.make()
     # `running` holds the lock for an instant to look at it.
     with files.within():
-        handle = lock(files.lock, f"the local service is already running in {files.directory}", patience=0.2)
+        busy = f"the local service is already running in {files.directory}"
+        handle = lock(files.lock, busy, hint="stop it with: svcctl service stop", patience=0.2)
         os.ftruncate(handle, 0)
         os.pwrite(handle, str(os.getpid()).encode(), 0)
     return handle

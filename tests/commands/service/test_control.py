@@ -169,9 +169,12 @@ def test_serve_listens_on_tcp_until_it_is_told_to_stop(shell: Shell) -> None:
     line = next(line for line in process.stderr if b"listening" in line).decode()
     address = line.strip().partition(" INFO listening on ")[2]
     second = shell("service", "serve", "--listen", "127.0.0.1:0")
-    assert (second.returncode, second.stderr.split("\n")[-2]) == (
+    assert (second.returncode, second.stderr.splitlines()[-2:]) == (
         9,
-        f"svcctl: error: the local service is already running in {shell.home}/data",
+        [
+            f"svcctl: error: the local service is already running in {shell.home}/data",
+            "hint: stop it with: svcctl service stop",
+        ],
     )
     found = settings(shell)
     assert (found["address"], found["pid"], found["log"]) == (address, str(process.pid), "stderr")

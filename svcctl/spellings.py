@@ -145,6 +145,9 @@ _LISTED = {
     "roles": "role list DOMAIN",
     "profiles": "profile list",
 }
+_SERVICE_LOGS = (
+    "service status (its line 'log' names the log file), or for requests: svcctl query 'from service.access' --from 1h"
+)
 COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("search", "select", "sql", "run", "grep", "from"), "query 'from …' --from 1h"),
     **dict.fromkeys(("tail", "follow"), "query 'from …' --from now --follow"),
@@ -171,7 +174,7 @@ COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("man", "topics", "docs", "manual"), "help"),
     **{f"job {word}": "query 'from …' --from 1h --dest TYPE" for word in ("create", "new", "add", "run", "launch")},
     **{f"job {word}": "query 'from …' --from 1h --dest TYPE" for word in ("submit", "make", "set")},
-    **{f"service {word}": "query 'from service.access' --from 1h" for word in ("logs", "log", "tail")},
+    **{f"service {word}": _SERVICE_LOGS for word in ("logs", "log", "tail")},
     **{f"service {word}": "service load FILE --table NAME" for word in ("add", "create")},
     **{f"profile {word}": "profile edit" for word in ("copy", "cp", "clone", "rename", "mv", "move")},
     **dict.fromkeys(("export jobs", "export states", "export all"), "export status"),

@@ -32,6 +32,11 @@ SEE = "see 'svcctl query --help'"
         ("job kill x y", "no such command 'kill'\nhint: use: svcctl job stop x y"),
         ("job resume x", "no such command 'resume'\nhint: use: svcctl job start x"),
         ("job logs x", "no such command 'logs'\nhint: use: svcctl job show x"),
+        (
+            "service tail",
+            "no such command 'tail'\nhint: use: svcctl service status (its line 'log' names the log file), "
+            "or for requests: svcctl query 'from service.access' --from 1h",
+        ),
         ("job new", "no such command 'new'\nhint: use: svcctl query 'from …' --from 1h --dest TYPE"),
         ("domain remove acme", "no such command 'remove'\nhint: use: svcctl domain rm acme"),
         ("-p prod domain delete acme", "no such command 'delete'\nhint: use: svcctl --profile prod domain rm acme"),

@@ -121,10 +121,13 @@ def format_of(path: str, name: str | None) -> tuple[Format, str]:
         raise UsageError(f"{path} would hold {name}, not {by_ending}", hint="leave out --format, or change the ending")
     chosen = FORMATS.get(name or by_ending)
     if chosen is None:
-        endings = ", ".join(f".{one}" for one in FORMATS)
+        plain, alone = (
+            [f".{row.name}" for row in FORMATS.values() if row.compressible is one] for one in (True, False)
+        )
         raise UsageError(
             f"the ending of '{path}' is not that of an export format",
-            hint=f"endings are {endings}; another one needs --format",
+            hint=f"endings are {', '.join(plain)}, each with {' or '.join(COMPRESSIONS)}, and {', '.join(alone)}; "
+            "another one needs --format",
         )
     if compression and not chosen.compressible:
         raise UsageError(f"{chosen.name} compresses by itself", hint=f"leave out {compression}")

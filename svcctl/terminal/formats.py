@@ -351,11 +351,12 @@ def of_file(path: Path) -> Format | None:
     )
 
 
-def check_file(path: Path, chosen: Format, note: Note, *, given: bool) -> None:
+def check_file(name: Path | str, chosen: Format, note: Note, *, given: bool) -> None:
     """Say when a file's name means another format than it will hold, or none and none was `given`.
 
     UsageError when it would be compressed twice.
     """
+    path = Path(name)
     if chosen.compresses and path.suffix in COMPRESSIONS:
         raise UsageError(f"{chosen.name} compresses by itself", hint=f"leave out {path.suffix}")
     ending = _ending(path)
@@ -364,9 +365,9 @@ def check_file(path: Path, chosen: Format, note: Note, *, given: bool) -> None:
     meant = next((row for row in FORMATS.values() if ending in row.endings), None)
     same = meant in (None, chosen) or (meant is not None and meant.raw and meant.mode == chosen.mode)
     if not same or ending in UNWRITTEN:
-        note(f"{path} holds {chosen.name}, not {ending}")
+        note(f"{name} holds {chosen.name}, not {ending}")
     elif meant is None and not given and ending not in ("", "txt"):
-        note(f"{path} holds {chosen.name}: its ending names no format")
+        note(f"{name} holds {chosen.name}: its ending names no format")
 
 
 def _ending(path: Path) -> str:

@@ -260,12 +260,15 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
     """The export over the range that is asked for: from where the state ends, if it has one."""
     from svcctl.exports.formats import format_of
     from svcctl.exports.plan import forgets, plan
+    from svcctl.terminal.formats import FORMATS, check_file
 
     if state is None and from_ is None:
         raise UsageError(
             "the range has no start", hint="give it with --from" + ", on the first run at least" * asked.incremental
         )
-    writes_dates = format_of(asked.target, asked.format)[0].heading  # the interface takes a date format in csv and tsv
+    format = format_of(asked.target, asked.format)[0]
+    check_file(asked.target, FORMATS[format.name], svc.diagnostics.note, given=True)
+    writes_dates = format.heading  # the interface takes a date format in csv and tsv
     now = svc.now()
     if state is not None and now.timestamp() < state.until:
         now = datetime.fromtimestamp(state.until, UTC)  # a clock that went back has no windows to export

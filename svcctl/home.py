@@ -1,8 +1,12 @@
-"""Where svcctl keeps files of its own: the platform's directories, which most environments place below HOME."""
+"""Where svcctl keeps files of its own: the platform's directories, which most environments place below HOME.
+
+Also what a path looks like in which the shell has not put HOME.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +19,23 @@ def expanded(path: Path | str, variable: str | None = None) -> Path:
         return Path(path).expanduser()
     except RuntimeError:
         raise _unknown(variable, str(path)) from None
+
+
+_UNEXPANDED = re.compile(r"^~[^/]*(?=/)|\$([A-Za-z_]\w*|\{[A-Za-z_]\w*\})(?=[^/]*/)")
+
+
+def unexpanded(path: Path | str) -> UsageError | None:
+    """The error for a path in a folder that is missing because quotes kept the shell from replacing `~` or `$NAME`."""
+    text = str(path)
+    found = _UNEXPANDED.search(text)
+    if found is None or os.path.lexists(text[: text.index("/", found.end())]):
+        return None
+    if found.start() or found[0][0] == "$":
+        what, quotes, instead = f"has {found[0]} in it", "single quotes", f'"{text}"'
+    else:
+        begin = '"$HOME/' if found[0] == "~" else f'{found[0]}/"'
+        what, quotes, instead = "begins with ~", "quotes", f'{begin}{text[found.end() + 1 :]}"'
+    return UsageError(f"{text} {what}, which the shell replaces outside {quotes} only", hint=f"write {instead}")
 
 
 def directory(kind: Literal["config", "data", "state", "cache"], variable: str | None = None) -> Path:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from svcctl import files
+from svcctl import files, home
 from svcctl.api.outline import one_line, outline
 from svcctl.api.query import QueryRequest
 from svcctl.api.typed_dates import named_zone
@@ -66,15 +66,13 @@ def check_target(target: str) -> None:
         raise UsageError("--output is empty", hint="name a file, as in -o events.csv")
     if target == "-" or files.descriptor(Path(target)) is not None:
         raise UsageError("an export is written to files", hint="to print rows: svcctl query")
+    if "://" not in target and (error := home.unexpanded(target)) is not None:
+        raise error
     named = Target(target)
     named.check_dates()
     if "://" in target:
         return
     path = Path(named.path(Window(0, 0)) if named.is_one_file else target)
-    if target.startswith("~"):
-        raise UsageError(
-            f"{target} begins with ~, which the shell replaces outside quotes only", hint=_no_tilde(target)
-        )
     if target.endswith("/"):
         raise UsageError(f"{target} ends with / and names no file", hint=f"name one in it, as in -o {target}events.csv")
     if path.is_dir():
@@ -82,10 +80,6 @@ def check_target(target: str) -> None:
     folder = files.followed(path).parent
     if named.is_one_file and not folder.exists():
         raise UsageError(f"the directory {folder} does not exist", hint=f"make it with: mkdir -p {folder}")
-
-
-def _no_tilde(target: str) -> str:
-    return f'write "$HOME/{target[2:]}"' if target.startswith("~/") else f"write ./{target} for a file of this name"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO
 
-from svcctl import encoding
+from svcctl import encoding, home
 from svcctl.errors import UsageError, reason
 
 STDIN = "-"
@@ -91,4 +91,4 @@ def name(source: Path | str) -> str:
 
 
 def _unreadable(source: Path | str, what: str, error: Exception) -> UsageError:
-    return UsageError(f"{what} cannot be read from {name(source)}: {reason(error)}")
+    return home.unexpanded(source) or UsageError(f"{what} cannot be read from {name(source)}: {reason(error)}")

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
-from svcctl import files
+from svcctl import files, home
 from svcctl.compression import COMPRESSIONS, Compressed, Damaged, check
 from svcctl.errors import IncompleteResult, ReaderClosed, UsageError, reason
 from svcctl.terminal import screen, tables
@@ -162,6 +162,8 @@ def _opened(path: Path, opening: Callable[[], T]) -> T:
     try:
         return opening()
     except OSError as error:
+        if (slip := home.unexpanded(path)) is not None:
+            raise slip from None
         folder = files.followed(path).parent
         hint = None if folder.exists() else f"make the directory: mkdir -p {folder}"
         raise UsageError(f"file {path} cannot be written: {reason(error)}", hint=hint) from None

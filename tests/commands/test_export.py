@@ -1322,6 +1322,11 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
             'hint: write "$HOME/all.csv"\n',
         ),
         (
+            ("export", QUERY, *HOURS, "-o", "out/${NO_NAME}/{start:%H}.csv"),
+            "svcctl: error: out/${NO_NAME}/{start:%H}.csv has ${NO_NAME} in it, which the shell replaces outside "
+            'single quotes only\nhint: write "out/${NO_NAME}/{start:%H}.csv"\n',
+        ),
+        (
             ("export", QUERY, *HOURS, "-o", "new/%Y/%m/%d.csv"),
             "svcctl: error: 'new/%Y/%m/%d.csv' has %Y/%m/%d outside of braces, where no date is filled in\n"
             "hint: write {start:%Y/%m/%d} for a file per window, {from:%Y/%m/%d} for a file per run; %% is a percent "
@@ -1335,7 +1340,7 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
         (
             ("export", QUERY, *HOURS, "-o", "all.json"),
             "svcctl: error: the ending of 'all.json' is not that of an export format\n"
-            "hint: endings are .csv, .tsv, .ndjson, .parquet; another one needs --format\n",
+            "hint: endings are .csv, .tsv, .ndjson, each with .gz or .zst, and .parquet; another one needs --format\n",
         ),
         (
             ("export", QUERY, *HOURS, "-o", "nowhere/all.csv"),
@@ -1358,6 +1363,11 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
             "svcctl: error: the metrics file nowhere/a.prom cannot be written: no such directory, or no permission\n",
         ),
         (
+            ("export", QUERY, *HOURS, "-o", "all.csv", "--metrics", "$NO_NAME/a.prom"),
+            "svcctl: error: $NO_NAME/a.prom has $NO_NAME in it, which the shell replaces outside single quotes only\n"
+            'hint: write "$NO_NAME/a.prom"\n',
+        ),
+        (
             ("export", QUERY, *HOURS, "-o", "all.csv", "--window", "1x"),
             "svcctl: error: '1x' is not a valid length\nhint: write it as 30s, 5m, 1h or 1d\n",
         ),
@@ -1374,6 +1384,12 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
 def test_impossible_exports_are_refused_with_a_hint(home: Shell, arguments: tuple[str, ...], told: str) -> None:
     done = home(*arguments)
     assert (done.returncode, done.stderr, left(home.home)) == (2, told, [])
+
+
+@pytest.mark.parametrize(("name", "ending"), [("all.csv.bz2", "bz2"), ("{from:%H}.json", "json")])
+def test_a_name_that_means_another_format_is_told_as_a_query_does(home: Shell, name: str, ending: str) -> None:
+    done = home("export", QUERY, *HOURS, "-o", name, "-f", "csv")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (0, f"svcctl: {name} holds csv, not {ending}")
 
 
 def test_a_mistake_in_the_query_is_shown_once_and_not_as_that_of_a_window(home: Shell) -> None:

@@ -32,6 +32,12 @@ def test_what_cannot_be_read_is_named_with_the_reason(tmp_path: Path, monkeypatc
     with pytest.raises(UsageError) as caught:
         text.read(tmp_path / "none", "the query")
     assert caught.value.message == f"the query cannot be read from {tmp_path}/none: No such file or directory"
+    with pytest.raises(UsageError) as caught:
+        text.read(Path("${NO_NAME}/q"), "the query")
+    assert (caught.value.message, caught.value.hint) == (
+        "${NO_NAME}/q has ${NO_NAME} in it, which the shell replaces outside single quotes only",
+        'write "${NO_NAME}/q"',
+    )
     type_in(monkeypatch, b"\xff")
     with pytest.raises(UsageError) as caught:
         text.read("-", "roles")

@@ -85,6 +85,20 @@ def test_a_link_to_a_folder_that_is_missing_names_it(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "message", "hint"),
+    [
+        ("~/a.csv", "begins with ~, which the shell replaces outside quotes only", '"$HOME/a.csv"'),
+        ("~anna/b/a.csv", "begins with ~, which the shell replaces outside quotes only", '~anna/"b/a.csv"'),
+        ("$HOME/a.csv", "has $HOME in it, which the shell replaces outside single quotes only", '"$HOME/a.csv"'),
+    ],
+)
+def test_a_name_that_quotes_kept_from_the_shell_is_told(name: str, message: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught, open_file(Path(name), force=False):
+        pass
+    assert (caught.value.message, caught.value.hint) == (f"{name} {message}", f"write {hint}")
+
+
 def test_a_file_made_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     target = tmp_path / "rows.csv"
     with pytest.raises(UsageError) as caught, open_file(target, force=False) as sink:

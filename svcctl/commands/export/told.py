@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from svcctl import home
 from svcctl.context import Context
 from svcctl.errors import IncompleteResult, Locked, SvcctlError, UsageError
 from svcctl.exports.moments import ends, moment
@@ -140,7 +141,9 @@ def measured(svc: Context, path: Path | None, name: str) -> Iterator[dict[str, f
     from svcctl.exports import metrics
 
     if path is not None and not metrics.is_writable(path):
-        raise UsageError(f"the metrics file {path} cannot be written: no such directory, or no permission")
+        raise home.unexpanded(path) or UsageError(
+            f"the metrics file {path} cannot be written: no such directory, or no permission"
+        )
     figures = dict.fromkeys(metrics.METRICS, 0.0)  # an alert about a series that is not there would never fire
     started = svc.clock()
 

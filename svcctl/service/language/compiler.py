@@ -228,6 +228,8 @@ class _Rows:
 
     def _own(self, item: tree.Item) -> Value:
         """The value of an item. Another value cannot be called eventdate, because rows are ordered by that."""
+        if not item.name:
+            self.scope.check_name(item.expr)
         value = self.scope.value(item.expr)
         if value.type in (Special.REGEX, Special.GLOB):
             raise QueryError(f"a {value.type} cannot be the value of a column", item.expr.at)

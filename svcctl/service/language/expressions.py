@@ -202,7 +202,20 @@ class Scope:
                 left = _calculate(self.context, left, operator, right, operand)
         return left
 
+    def check_name(self, *exprs: tree.Expr) -> None:
+        """QueryError for a text that names a column, as other languages write names, where no column is.
+
+        Nobody compares constants, or groups by one.
+        """
+        if any(isinstance(node, tree.Column) for expr in exprs for node, _ in tree.walk(expr)):
+            return
+        for expr in exprs:
+            if isinstance(expr, tree.Literal) and expr.type is Type.STR and expr.value in self.columns:
+                hint = f"a name is not in quotes: {name_text(str(expr.value))}"
+                raise QueryError(f"'{expr.value}' is a text here, not the column", expr.at, hint=hint)
+
     def _comparison(self, expr: tree.Comparison) -> Value:
+        self.check_name(expr.first, *(operand for _, operand in expr.rest))
         left = self.value(expr.first)
         conditions = []
         for index, (operator, operand) in enumerate(expr.rest):
@@ -217,6 +230,7 @@ class Scope:
         return Value(joined(exp.And, conditions), Type.BOOL)
 
     def _membership(self, expr: tree.Membership) -> Value:
+        self.check_name(expr.operand)
         value = self.value(expr.operand)
         options = [self._compared(option) for option in expr.options]
         for option, node in zip(options, expr.options, strict=True):

@@ -88,8 +88,11 @@ def _is_clause(word: str) -> bool:
     return word in _CLAUSES or nearest(word, _CLAUSES) is not None
 
 
-def _named(name: str) -> str | None:
-    return None if _is_clause(name) else f"write as {name}"
+def _named(column: str, name: str) -> str | None:
+    if _is_clause(name):
+        return None
+    one = f", or `{column} {name}` if that is one column" if column.isidentifier() else ""
+    return f"write as {name}{one}"
 
 
 def _grouped(period: str | None, comma: str, key: str) -> str | None:
@@ -264,7 +267,7 @@ HABITS = (
     _row(r"(?<![\w.])(?<!every - )(\d{1,9})([smhdw])\b", _length),
     _row(r"\b(?:re|nameglob)\s*\(\s*(?P<at>[^\s\"'`()][^\"'`()\n]{0,80})\)", _quoted),
     _row(
-        rf"(?:\bselect|,)\s*(?!(?:{'|'.join(_CLAUSES)})\b)(?:\w+\([^()]{{0,80}}\)|[\w.`]{{1,80}})\s+(?P<at>[a-z_]\w*)\b"
+        rf"(?:\bselect|,)\s*(?!(?:{'|'.join(_CLAUSES)})\b)(\w+\([^()]{{0,80}}\)|[\w.`]{{1,80}})\s+(?P<at>[a-z_]\w*)\b"
         r"(?!\s*\()",
         _named,
     ),

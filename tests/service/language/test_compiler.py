@@ -103,6 +103,7 @@ RESULTS: dict[str, list[tuple[Any, ...]]] = {
     "select (status - 1) * 2 as a, (status + 1) % 5 as b, -(status - 1) * 3 as c limit 1": [(398, 1, -597)],
     "select (1 - status) * 2 * (2 - status) as d, status - (status - 1) as e limit 1": [(78804, 1)],
     'select user + "!" + null as a, 1 + null as b, null as c limit 1': [(None, None, None)],
+    "where user = 'user' or 'ann' = 'ann' select 'user' as kind limit 1": [("user",)],
     "select status + 1 as s where s > 400 select s * 2 as t": [(810,), (1002,), (810,)],
     "select peek(user, re('(n)([^(]?)'), 2) as a, peek(user, re('(n)([^(]?)'), 3) as b limit 1": [("n", None)],
     "group select first(user ~ re('n')) as a, last(not user -> 'n') as b, last(user = 'ann' and ok) as c": [
@@ -261,6 +262,16 @@ ERRORS = {
     "from web.data where status ~ re('^5')": 'line 1, column 28: ~ takes a str and re("…"), not int4 and regex'
     " (str(…) converts to a string)",
     "from web.data where user = re('^a')": "line 1, column 26: cannot compare str with regex (a pattern is behind ~)",
+    "from web.data where 'user' = 'ann'": "line 1, column 21: 'user' is a text here, not the column"
+    " (a name is not in quotes: user)",
+    "from web.data select user as `Full Name` where 'Full Name' ~ re('a')": "line 1, column 48: 'Full Name' is a text "
+    "here, not the column (a name is not in quotes: `Full Name`)",
+    "from web.data where 'user' in {'ann'}": "line 1, column 21: 'user' is a text here, not the column"
+    " (a name is not in quotes: user)",
+    "from web.data group by 'user' select count()": "line 1, column 24: 'user' is a text here, not the column"
+    " (a name is not in quotes: user)",
+    "from web.data select 'user'": "line 1, column 22: 'user' is a text here, not the column"
+    " (a name is not in quotes: user)",
     "from web.data where user < null": "line 1, column 26: cannot compare str with null",
     "from web.data where user in {'a', null}": "line 1, column 35: nothing equals null (use isnull(…))",
     "from web.data where status": "line 1, column 21: a condition must be a bool, not int4",

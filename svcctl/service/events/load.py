@@ -309,7 +309,15 @@ class _Rows:
             self.notes.setdefault("zone", f"the zone {zones[0]}, which names several, was not read; give --time-zone")
 
     def _note_types(self, file: EventFile, time: str, skipped: Skipped) -> None:
-        """Note the columns that a few values make text, which are missing from sums, and numbers that do not fit."""
+        """Note the columns that a few values make text, which are missing from sums, and numbers that do not fit.
+
+        And those of times, which are text unless they are asked for.
+        """
+        dated = [name for name in file.times(None) if name != time and name not in self._wishes.types]
+        if dated := [name for name in dated if self._types[name] is Type.STR]:
+            wish = shlex.quote(",".join(f"{name}={Type.TIMESTAMP}" for name in dated))
+            are, them = ("is", "it") if len(dated) == 1 else ("are", "them")
+            self.notes.setdefault("times", f"{_some(dated)} {are} text; --types {wish} makes times of {them}")
         if skipped.types is not None and skipped.types.rpartition("=")[0] not in self._wishes.types:
             self.notes.setdefault("types", f"--types {shlex.quote(skipped.types)} keeps such values")
         read = [name for name in file.commas if name != time and name not in self._wishes.types]

@@ -192,7 +192,6 @@ OTHERS: Mapping[str, tuple[str, str]] = {
         "write the answer with -f ndjson, which can be loaded",
     ),
     "a document of XML": (r"\s*<\?xml\b", "write or convert it as csv or ndjson"),
-    "a spreadsheet or another packed folder": (r"PK\x03\x04", "save it as csv, or unpack it"),
 }
 """By what they are, files that are not read as they are: how a line begins, and the remedy."""
 

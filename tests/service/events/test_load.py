@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import io
 import json
+import lzma
 import re
 import subprocess
+import tarfile
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, time
 from functools import partial
@@ -862,7 +866,6 @@ UNREAD = {
     "a.json": (b'{"success":true,"msg":"","status":0,"cid":"1","object":[\n{"eventdate":0,"n":1}\n]}\n', ANSWER),
     "b.ndjson": (b'{"m":{"n":{"type":"int4","index":0}},"metadata":[{"name":"n"}],"d":[[1]]}\n', ANSWER),
     "c.xml": (b'<?xml version="1.0" encoding="UTF-8"?>\n<events>\n</events>\n', "a document of XML"),
-    "d.xlsx": (b"PK\x03\x04\x14\x00\x08\n", "a spreadsheet or another packed folder"),
 }
 
 
@@ -875,6 +878,34 @@ def test_an_answer_that_is_one_document_is_refused_whole(engine: DuckDBEngine, t
             load(engine, tmp_path / name, "t", format=format)
         assert str(caught.value) == f"{name} is {what}, which is not read as it is"
     assert "t" not in engine.tables()
+
+
+def _tar(text: bytes) -> bytes:
+    with tarfile.open(fileobj=(packed := io.BytesIO()), mode="w:gz") as archive:
+        entry = tarfile.TarInfo("access.log")
+        entry.size = len(text)
+        archive.addfile(entry, io.BytesIO(text))
+    return packed.getvalue()
+
+
+PACKED: dict[str, tuple[Callable[[bytes], bytes], str, str]] = {
+    "a.log.bz2": (bz2.compress, "packed with bzip2", "unpack it: bzcat FILE | svcctl service load - -t …"),
+    "a.log.xz": (lzma.compress, "packed with xz", "unpack it: xzcat FILE | svcctl service load - -t …"),
+    "a.tgz": (_tar, "a tar archive", "unpack it with 'tar -xf FILE', and load the files in it"),
+    "a.xlsx": (lambda _: b"PK\x03\x04\x14\n", "a spreadsheet or another zip archive", "save it as csv, or unpack it"),
+}
+
+
+@pytest.mark.parametrize("name", PACKED)
+@pytest.mark.parametrize("format", [None, "log"])
+def test_a_file_that_is_packed_otherwise_is_refused_with_what_unpacks_it(
+    engine: DuckDBEngine, tmp_path: Path, name: str, format: str | None
+) -> None:
+    pack, what, hint = PACKED[name]
+    (tmp_path / name).write_bytes(pack(b"2026-01-31 10:00:00 a\n"))
+    with pytest.raises(UsageError) as caught:
+        load(engine, tmp_path / name, "t", format=format)
+    assert (str(caught.value), caught.value.hint) == (f"{name} is {what}, which is not read as it is", hint)
 
 
 def test_a_comment_that_names_a_time_begins_no_log_unless_it_is_one(engine: DuckDBEngine, tmp_path: Path) -> None:
@@ -1054,14 +1085,18 @@ def test_a_name_of_a_column_may_be_written_as_a_number_a_date_or_a_truth_value(
     assert rows(engine, "t") == [(datetime(2026, 1, 1), 1, 2, 3, 4, 5, 6)]
 
 
+def will_be_text(name: str) -> str:
+    return f"{name} is text; --types {name}=timestamp makes times of it"
+
+
 @pytest.mark.parametrize(
     ("header", "chosen", "notes"),
     [
-        ("ts,time,n", "time", ["dates were read from the column time, not from ts"]),
-        ("Date,created,n", "Date", ["dates were read from the column Date, not from created"]),
+        ("ts,time,n", "time", ["dates were read from the column time, not from ts", will_be_text("ts")]),
+        ("Date,created", "Date", ["dates were read from the column Date, not from created", will_be_text("created")]),
         ("created,n,m", "created", ["dates were read from the column created"]),
         ("time,n", "time", []),
-        ("eventdate,time,n", "eventdate", []),
+        ("eventdate,time,n", "eventdate", [will_be_text("time")]),
     ],
 )
 def test_the_time_is_found_by_name_or_because_only_one_column_is_a_time(
@@ -1073,7 +1108,8 @@ def test_the_time_is_found_by_name_or_because_only_one_column_is_a_time(
     )
     assert list(load(engine, path, "t").notes) == notes
     assert rows(engine, "t")[0][0] == datetime.fromisoformat(times[chosen])
-    assert load(engine, path, "named", time_field=chosen).notes == ()
+    others = [note for note in notes if "--types" in note]
+    assert list(load(engine, path, "named", time_field=chosen).notes) == others
 
 
 def test_the_journal_and_csv_with_dots_in_its_dates_have_a_time(engine: DuckDBEngine, tmp_path: Path) -> None:

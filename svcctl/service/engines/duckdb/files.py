@@ -35,7 +35,7 @@ from svcctl.service.engines.duckdb.fields import (
 )
 from svcctl.service.engines.duckdb.formats import READERS, Odd, json_elements
 from svcctl.service.engines.duckdb.lines import LeftOut, shown
-from svcctl.service.engines.duckdb.packed import codec, opened, require_whole, require_whole_pages, widest_rows
+from svcctl.service.engines.duckdb.packed import codec, opened, require_read, require_whole, require_whole_pages, widest_rows
 from svcctl.service.engines.duckdb.statement import first_line
 from svcctl.service.engines.duckdb.text import LINE, UNCLEAR, literal, quote
 from svcctl.service.language.types import Type
@@ -139,9 +139,13 @@ def readable(given: GivenFile) -> Iterator[None]:
 
 
 def first_lines(path: Path) -> list[str]:
-    """Up to five lines from the beginning of a file, packed or not, without blank ones. UsageError if it is UTF-16."""
+    """Up to five lines from the beginning of a file, packed or not, without blank ones.
+
+    UsageError if it is UTF-16, or packed in another way.
+    """
     with opened(path) as file:
         head = file.read(1 << 16)
+    require_read(path, head)
     if encoding := _wide(head):
         raise UsageError(
             f"{path} is text in {encoding.upper()}, not in UTF-8",

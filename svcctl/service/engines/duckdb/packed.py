@@ -21,6 +21,13 @@ CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 """By the bytes that a packed file begins with, the name that Arrow and DuckDB have for its codec."""
 ENDINGS = (".gz", ".zst")
 BLOCK = 1 << 20
+_UNREAD = (
+    (0, b"BZh", "packed with bzip2", "unpack it: bzcat FILE | svcctl service load - -t …"),
+    (0, b"\xfd7zXZ\x00", "packed with xz", "unpack it: xzcat FILE | svcctl service load - -t …"),
+    (0, b"PK\x03\x04", "a spreadsheet or another zip archive", "save it as csv, or unpack it"),
+    (257, b"ustar", "a tar archive", "unpack it with 'tar -xf FILE', and load the files in it"),
+)
+"""Files that are not read as they are: the bytes at a place that tell them, what they are, and the remedy."""
 
 
 def codec(path: Path) -> str | None:
@@ -50,6 +57,13 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
             if error.errno is not None:
                 raise UsageError(f"cannot read {path}: {error.strerror}") from None
             raise _damaged(path, str(error)) from None
+
+
+def require_read(path: Path, head: bytes) -> None:
+    """UsageError for a file that is packed in a way which is not read, by its unpacked beginning."""
+    for place, magic, what, remedy in _UNREAD:
+        if head.startswith(magic, place):
+            raise UsageError(f"{path} is {what}, which is not read as it is", hint=remedy)
 
 
 def require_whole(path: Path) -> None:

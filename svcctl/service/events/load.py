@@ -111,6 +111,8 @@ def load(
     UsageError when a file, its format, its time or its columns cannot be used, or there are no events.
     """
     check_table_name(table)
+    if table not in engine.tables():
+        _check_plain(table)
     if load_id is not None and engine.has_load(table, load_id):
         return None
     try:
@@ -120,6 +122,15 @@ def load(
             return _load(engine, sources, table, wishes, go_on, load_id)
     except AlreadyLoaded:
         return None
+
+
+def _check_plain(table: str) -> None:
+    """UsageError when queries could name a table in back quotes only."""
+    for part in table.split("."):
+        if name_text(part) != part:
+            why = "begins with a digit" if part[0].isdigit() else "is a word of the query language"
+            plain = table.replace(part, f"t{part}" if part[0].isdigit() else f"{part}_")
+            raise UsageError(f"'{table}' cannot name a table: {part} {why}", hint=f"use another name, such as {plain}")
 
 
 def _load(
@@ -298,7 +309,9 @@ class _Rows:
             self.notes["text"] = _CONVERT
 
     def _note_unread(self, file: EventFile, time: str, zones: Sequence[str]) -> None:
-        """Note what nobody reads of the lines of a file, and zones that mean several."""
+        """Note what nobody reads of the lines of a file, numbers that are none, and zones that mean several."""
+        if names := sorted(file.infinite):
+            self.notes.setdefault("infinite", f"NaN and infinite values of {_some(names)} were read as null")
         if file.given.rest:
             self.notes.setdefault("rest", _left_out(file.given))
         if file.given.kind != "log":

@@ -18,7 +18,7 @@ from svcctl.errors import UsageError
 from svcctl.terminal.charts.bars import bars
 from svcctl.terminal.charts.lines import lines
 from svcctl.terminal.charts.rows import Chart, choose
-from svcctl.terminal.tables import Style, TableColumn
+from svcctl.terminal.tables import NUMERIC, Style, TableColumn
 
 MAX_ROWS = 5000
 """More points than this cannot be read, and leaving some out would make the chart wrong."""
@@ -32,9 +32,11 @@ def draw(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: S
     """
     kept = list(islice(rows, MAX_ROWS + 1))
     if len(kept) > MAX_ROWS:
+        measure = next((column.name for column in reversed(columns) if column.type in NUMERIC), None)
+        largest = f", or draw the largest with --sort {measure}:desc --top 20" if measure else ""
         raise UsageError(
             f"more than {MAX_ROWS} rows cannot be charted",
-            hint="group by fewer columns or by longer periods, or use --limit",
+            hint=f"group by fewer columns or by longer periods{largest}",
         )
     chosen = choose(columns, kept, style)
     if not kept:

@@ -323,6 +323,14 @@ def test_numbers_that_int8_cannot_hold_are_kept_as_text(engine: DuckDBEngine, tm
     assert load(engine, path, "n", types={"h": "str"}, replace=True).skipped == 0
 
 
+def test_numbers_of_parquet_that_are_none_become_null(engine: DuckDBEngine, tmp_path: Path) -> None:
+    days = pa.array([datetime(2026, 1, day) for day in range(1, 5)])
+    floats = {"x y": pa.array([1.5, float("nan"), float("-inf"), None]), "z": pa.array([1.0, 2.0, 3.0, 4.0])}
+    pq.write_table(pa.table({"time": days, **floats}), tmp_path / "a.parquet")
+    assert load(engine, tmp_path / "a.parquet", "t").notes == ("NaN and infinite values of x y were read as null",)
+    assert [row[1:] for row in rows(engine, "t")] == [(1.5, 1.0), (None, 2.0), (None, 3.0), (None, 4.0)]
+
+
 def test_a_value_that_does_not_fit_the_table_leads_to_a_type_that_holds_it(
     engine: DuckDBEngine, tmp_path: Path
 ) -> None:
@@ -878,6 +886,25 @@ def test_an_answer_that_is_one_document_is_refused_whole(engine: DuckDBEngine, t
             load(engine, tmp_path / name, "t", format=format)
         assert str(caught.value) == f"{name} is {what}, which is not read as it is"
     assert "t" not in engine.tables()
+
+
+@pytest.mark.parametrize(
+    ("name", "why", "other"),
+    [
+        ("nightly.group", "group is a word of the query language", "nightly.group_"),
+        ("2026.orders", "2026 begins with a digit", "t2026.orders"),
+    ],
+)
+def test_a_name_that_a_query_cannot_read_is_refused_for_a_new_table(
+    engine: DuckDBEngine, tmp_path: Path, name: str, why: str, other: str
+) -> None:
+    path = written(tmp_path, "a.csv", CSV)
+    with pytest.raises(UsageError) as caught:
+        load(engine, path, name)
+    assert str(caught.value) == f"'{name}' cannot name a table: {why}"
+    assert caught.value.hint == f"use another name, such as {other}"
+    engine.create(name, CSV_COLUMNS)
+    assert load(engine, path, name).rows == 3
 
 
 def _tar(text: bytes) -> bytes:

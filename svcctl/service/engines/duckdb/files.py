@@ -10,7 +10,7 @@ import glob
 import re
 import shutil
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -35,7 +35,14 @@ from svcctl.service.engines.duckdb.fields import (
 )
 from svcctl.service.engines.duckdb.formats import READERS, Odd, json_elements
 from svcctl.service.engines.duckdb.lines import LeftOut, shown
-from svcctl.service.engines.duckdb.packed import codec, opened, require_read, require_whole, require_whole_pages, widest_rows
+from svcctl.service.engines.duckdb.packed import (
+    codec,
+    opened,
+    require_read,
+    require_whole,
+    require_whole_pages,
+    widest_rows,
+)
 from svcctl.service.engines.duckdb.statement import first_line
 from svcctl.service.engines.duckdb.text import LINE, UNCLEAR, literal, quote
 from svcctl.service.language.types import Type
@@ -201,6 +208,11 @@ class EventFile:
     def commas(self) -> Mapping[str, Odd]:
         """The columns whose numbers have decimal commas, each with the first of them."""
         return self._source.commas
+
+    @property
+    def infinite(self) -> Iterable[str]:
+        """The columns with values that are NaN or infinite, and become null."""
+        return self._source.infinite
 
     @property
     def blank(self) -> set[str]:
@@ -431,6 +443,8 @@ class _Source:
         """The columns without a value, of csv and JSON."""
         self.commas: dict[str, Odd] = {}
         """The columns of csv whose numbers have decimal commas, each with the first of them."""
+        self.infinite: set[str] = set()
+        """The columns of parquet with values that are NaN or infinite."""
         self._widest = widest_rows(contents) if given.kind == "parquet" else 1
         """Bytes of a row, on average of those that were read together or, of parquet, are stored together."""
         self._most = ROWS_OF_KNOWN_WIDTH if given.kind == "parquet" else ROWS_PER_BATCH

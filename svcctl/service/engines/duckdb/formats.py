@@ -58,6 +58,8 @@ class Source(Protocol):
     def blank(self) -> set[str]: ...
     @property
     def commas(self) -> dict[str, Odd]: ...
+    @property
+    def infinite(self) -> set[str]: ...
     def query(self, sql: str) -> duckdb.DuckDBPyRelation: ...
     def row(self, sql: str) -> tuple[Any, ...]: ...
 
@@ -331,16 +333,26 @@ _MAX_INT8 = (1 << 63) - 1
 
 
 def _parquet(file: Source, pattern: str) -> str:
-    """A reader of parquet: a column with a number that int8 cannot hold is text, as in csv."""
+    """A reader of parquet: a column with a number that int8 cannot hold is text, as in csv.
+
+    What is no number among floats, or infinite, is null: it would make every sum of it null.
+    """
     select = f"SELECT * FROM read_parquet({file.literal})"
     found = file.query(select)
-    wide = [quote(name) for name, type_ in zip(found.columns, found.types, strict=True) if type_ == "UBIGINT"]
-    if not wide:
+    types = dict(zip(found.columns, map(str, found.types), strict=True))
+    wide = {name: f"max({quote(name)}) > {_MAX_INT8}" for name, type_ in types.items() if type_ == "UBIGINT"}
+    floats = {name: f"bool_or(NOT isfinite({quote(name)}))" for name in types if types[name] in ("FLOAT", "DOUBLE")}
+    if not wide and not floats:
         return select
-    tests = (f"max({name}) > {_MAX_INT8}" for name in wide)
-    are_text = file.row(f"SELECT {', '.join(tests)} FROM ({select})")
-    texts = [f"{name}::VARCHAR AS {name}" for name, is_text in zip(wide, are_text, strict=True) if is_text]
-    return f"SELECT * REPLACE ({', '.join(texts)}) FROM read_parquet({file.literal})" if texts else select
+    tests = wide | floats
+    held = file.row(f"SELECT {', '.join(tests.values())} FROM ({select})")
+    found_in = [name for name, is_there in zip(tests, held, strict=True) if is_there]
+    file.infinite.update(name for name in found_in if name in floats)
+    changed = ", ".join(
+        f"{f'CASE WHEN isfinite({name}) THEN {name} END' if given in floats else f'{name}::VARCHAR'} AS {name}"
+        for given, name in zip(found_in, map(quote, found_in), strict=True)
+    )
+    return f"SELECT * REPLACE ({changed}) FROM read_parquet({file.literal})" if changed else select
 
 
 def _access(file: Source, pattern: str) -> str:

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from svcctl import profiles
-from svcctl.errors import Declined, ProfileError, Unavailable
+from svcctl.errors import Declined, ProfileError, SvcctlError, Unavailable
 from svcctl.terminal import pager
 from svcctl.terminal.diagnostics import Diagnostics, has_glyphs, wants_color
 from svcctl.terminal.formats import AUTO, Format, find_format
@@ -96,6 +96,16 @@ class Context:
         for text in profiles.mistyped(self.environment):
             self.diagnostics.note(text)
         return resolved
+
+    def profiles_at(self, base_url: str) -> list[str | None]:
+        """The profiles whose service this is, for -p; only the one in effect if it is, None where nothing names it."""
+        # What is wrong with a profile, or with their file, is no concern of a hint.
+        with suppress(SvcctlError):
+            if self.profile.base_url == base_url:
+                return [self.flags.profile]
+        with suppress(SvcctlError):
+            return [*self.store.before().at(base_url)]
+        return []
 
     @cached_property
     def output(self) -> Output:

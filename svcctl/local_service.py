@@ -26,7 +26,7 @@ from pathlib import Path
 from svcctl import extras, home
 from svcctl.errors import SvcctlError, Unavailable, UsageError, reason
 from svcctl.files import is_locked, lock, write
-from svcctl.profiles.settings import BUILT_IN
+from svcctl.profiles.settings import BUILT_IN, LOCAL_URL
 from svcctl.service_settings import located
 
 START_SECONDS = 120.0
@@ -139,7 +139,7 @@ def profile_fields(files: Files, name: str) -> dict[str, str]:
             credentials = _read_credentials(files)[name]
         except FileNotFoundError:
             credentials = _make_credentials(files)[name]
-        return {"base_url": "http://localhost", "socket": str(files.socket), "auth": "signature", **credentials}
+        return {"base_url": LOCAL_URL, "socket": str(files.socket), "auth": "signature", **credentials}
 
 
 def _read_credentials(files: Files) -> dict[str, dict[str, str]]:

@@ -18,6 +18,20 @@ if TYPE_CHECKING:
     from svcctl.exports.state import State
     from svcctl.storage import Storage
 
+
+class OfAnotherService(UsageError):
+    """A run that is refused since files or a state are those of another service.
+
+    The hint has THAT_PROFILE, in place of which the name of the profile may stand.
+    """
+
+    def __init__(self, message: str, *, hint: str, service: str) -> None:
+        super().__init__(message, hint=hint)
+        self.service = service
+
+
+THAT_PROFILE = "the profile of that service with -p"
+
 MOST = 3
 """Ranges that a hint names."""
 

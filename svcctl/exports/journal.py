@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from svcctl.errors import IncompleteResult, SvcctlError, UsageError
+from svcctl.exports.again import THAT_PROFILE, OfAnotherService
 from svcctl.exports.claims import claimed_by, covered, widened
 from svcctl.exports.manifest import Entry, Manifest, difference, joined, stored
 from svcctl.storage import exists
@@ -93,12 +94,11 @@ class Journal:
             if not found.entries and not found.merged:
                 return  # that export never had anything
             target = self._storage.address(self._export.target.text)
-            other_service = found.about.service != self._export.about.service
-            begins = "give the profile of that service with -p" if other_service else "give --force to begin anew"
-            raise UsageError(
-                f"{target} belongs to another export: {difference(found.about, self._export.about)}",
-                hint=f"write to another path, or {begins}",
-            )
+            message = f"{target} belongs to another export: {difference(found.about, self._export.about)}"
+            other = "write to another path, or"
+            if (service := found.about.service) != self._export.about.service:
+                raise OfAnotherService(message, hint=f"{other} give {THAT_PROFILE}", service=service)
+            raise UsageError(message, hint=f"{other} give --force to begin anew")
         self._adopt(found)
 
     def _adopt(self, found: Manifest) -> None:

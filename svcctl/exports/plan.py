@@ -14,7 +14,7 @@ from svcctl.api.outline import one_line, outline
 from svcctl.api.query import QueryRequest
 from svcctl.api.typed_dates import named_zone
 from svcctl.errors import SvcctlError, UsageError
-from svcctl.exports.again import stored_by
+from svcctl.exports.again import THAT_PROFILE, OfAnotherService, stored_by
 from svcctl.exports.export import Export, folder_of
 from svcctl.exports.formats import format_of
 from svcctl.exports.manifest import About, difference, stored
@@ -234,14 +234,13 @@ def _start(asked: Asked, state: State | None, about: About, begun: About | None)
             hint=f"run it in {state.directory}, or give another name to --state",
         )
     if state.key != about.key or not is_there:
-        same = f"the same export, which 'svcctl export status {asked.state}' shows"
-        if begun is not None and begun.service != about.service:
-            same = "the profile of that service with -p"
+        message = f"the state belongs to an export with {_other(state, about, begun)}"
         path = " and another path" if begun is not None and is_there else ""
-        raise UsageError(
-            f"the state belongs to an export with {_other(state, about, begun)}",
-            hint=f"give {same}, or another name to --state{path}, with --from {moment(state.until)}",
-        )
+        other = f"or another name to --state{path}, with --from {moment(state.until)}"
+        if begun is not None and begun.service != about.service:
+            raise OfAnotherService(message, hint=f"give {THAT_PROFILE}, {other}", service=begun.service)
+        same = f"the same export, which 'svcctl export status {asked.state}' shows"
+        raise UsageError(message, hint=f"give {same}, {other}")
     return state.until
 
 

@@ -15,6 +15,8 @@ from svcctl.profiles.secrets import mask
 
 LOCAL = "local"
 """The built-in profile of the local service."""
+LOCAL_URL = "http://localhost"
+"""Its base URL: requests go to its socket."""
 
 BUILT_IN = (LOCAL, "local-reseller")
 """The built-in profiles; the second has a reseller's credentials at the local service, to try domains with."""

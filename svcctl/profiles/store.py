@@ -16,6 +16,8 @@ from svcctl.files import lock, write
 from svcctl.profiles.settings import (
     BUILT_IN,
     CONFIG_ENVIRONMENT,
+    LOCAL,
+    LOCAL_URL,
     MAPPINGS,
     SETTINGS,
     Setting,
@@ -57,6 +59,11 @@ class Document:
         if name not in self.profiles:
             raise self.unknown(name)
         return self.profiles[name]
+
+    def at(self, base_url: str) -> list[str]:
+        """The profiles of a service, one of the built-in ones at most."""
+        stored = [name for name, fields in self.profiles.items() if str(fields.get("base_url")).rstrip("/") == base_url]
+        return [*stored, *([LOCAL] if base_url == LOCAL_URL else [])]
 
     def changed_since(self, before: Document) -> Iterator[tuple[str, str, str]]:
         """Profile, setting and text of each value that differs from the one before."""

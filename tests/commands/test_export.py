@@ -30,6 +30,7 @@ from svcctl.exports.manifest import Manifest
 from svcctl.exports.moments import moment
 from svcctl.exports.state import States, default_states
 from svcctl.exports.windows import Target
+from svcctl.profiles import default_store
 from svcctl.terminal.diagnostics import Diagnostics
 
 START = 1_706_659_200
@@ -896,7 +897,35 @@ def test_another_service_or_path_of_an_export_is_told_with_what_to_give(moved: M
         f"svcctl: error: {target} belongs to another export: another service ({service})\n"
         "hint: write to another path, or give the profile of that service with -p\n",
     )
+    (moved.shell.home / "out" / "2024-01-31T01.csv").unlink()
+    lost = (
+        f"svcctl: error: {moved.shell.home}/out/2024-01-31T01.csv is missing\n"
+        f"svcctl: error: the export to {target} is not whole\n"
+    )
+    fetch = (
+        f"fetch what is missing with: svcctl export '{QUERY}' -o '{target}' "
+        "--from 2024-01-31T01:00:00Z --to 2024-01-31T02:00:00Z\n"
+    )
+    assert moved("export", "verify", "timed") == (7, f"{lost}hint: with a profile of {service}, {fetch}")
+    moved.shell.variables["SVCCTL_CONFIG"] = f"{moved.shell.home}/config.yaml"
+    store = default_store(moved.shell.environment, None)
+    store.set("prod", {"base_url": f"{service}/", "token": "t"})
+    named = f"{lost}hint: {fetch}".replace("svcctl export", "svcctl -p prod export")
+    assert moved("-q", "export", "verify", "timed") == moved("-q", "export", "verify") == (7, named)
+    assert moved("export", "verify", "timed", "-p", "local") == moved("export", "verify", "timed", "-p", "prod")
+    assert hourly(moved)[1].splitlines()[1] == (
+        "hint: give -p prod, or another name to --state and another path, with --from 2024-01-31T02:00:00Z"
+    )
+    store.set("stage", {"base_url": service, "token": "t"})
+    assert moved("export", "verify", "timed") == (
+        7,
+        f"{lost}hint: with a profile of {service} (prod or stage), {fetch}",
+    )
+    assert moved("export", QUERY, "--from", "2024-01-31", "--to", "1h", "-o", target)[1].splitlines()[1] == (
+        "hint: write to another path, or give -p prod or -p stage"
+    )
     moved.shell.variables["SVCCTL_BASE_URL"] = service
+    assert moved("export", "verify", "timed") == (7, f"{lost}hint: {fetch}")
     assert moved("export", QUERY, "--state", "timed", "-o", f"{target}.gz")[1].splitlines()[1] == (
         "hint: give the same export, which 'svcctl export status timed' shows, or another name to --state, with "
         "--from 2024-01-31T02:00:00Z"

@@ -133,7 +133,12 @@ def _verified(svc: Context, name: str) -> str:
         lost.append(window)
     _tell_doubtful(svc, found)
     if lost:
-        hint = repair(found, lost, name, svc.flags.profile)
+        service = found.manifest.about.service
+        profiles = svc.profiles_at(service)
+        hint = repair(found, lost, name, profiles[0] if len(profiles) == 1 else None)
+        if len(profiles) != 1 and "svcctl export" in hint:
+            names = f" ({' or '.join(map(str, profiles))})" if profiles else ""
+            hint = f"with a profile of {service}{names}, {hint}"
         raise IncompleteResult(f"the export to {found.target} is not whole", hint=hint)
     files = found.files()
     counted = "1 file" if len(files) == 1 else f"{len(files)} files"

@@ -99,6 +99,7 @@ def export(
     svc: Context = ctx.obj
     svc.diagnostics.structured = log_format == "json"
     svc.closing.push(query_text.explains(var or []))
+    svc.closing.push(told.names_profiles(svc))
     target = target.replace("\\%", "%")  # as in a crontab
     with told.measured(svc, None if dry_run else metrics, state or target) as figures:
         states = default_states(svc.environment)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +22,19 @@ if TYPE_CHECKING:
     from svcctl.exports.windows import Window
 
 RESUMES = "the same command again fetches only what is missing"
+
+
+def names_profiles(svc: Context) -> Callable[[object, BaseException | None, object], None]:
+    """The exit of a block that names the profile in the hint of a run that is refused for its service."""
+    from svcctl.exports.again import THAT_PROFILE, OfAnotherService
+
+    def name(kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OfAnotherService) and (profiles := svc.profiles_at(error.service)):
+            error.hint = str(error.hint).replace(
+                THAT_PROFILE, " or ".join(f"-p {shlex.quote(str(each))}" for each in profiles)
+            )
+
+    return name
 
 
 def print_windows(svc: Context, export: Export) -> None:

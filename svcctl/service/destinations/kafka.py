@@ -56,6 +56,9 @@ MODES = {"json": OBJECT, "array": ARRAY}
 
 _MOMENT = re.compile(r" \(after \d+ms in state \w+\)")
 _NO_CONNECTION = re.compile(r"(?:\w+://)?([^/]+)/\S+: (?:Connect to \S+ failed|Failed to resolve '[^']*'): (.*)")
+_NOT_KAFKA = re.compile(r"(?:\w+://)?([^/]+)/\S+: Receive failed: Invalid response size")
+"""The library takes the first four bytes of any answer, such as those of a web server, for its length."""
+CHECK = "check the port, and security.protocol if it wants TLS"
 _UNREACHED = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._RESOLVE)
 
 
@@ -118,7 +121,13 @@ class Kafka(Destination):
 
     def _partitions(self, consumer: Consumer) -> int:
         """The number of partitions of the topic. The first request, which soon shows whether anybody answers."""
-        topic = consumer.list_topics(self._topic, timeout=FIRST_WAIT).topics[self._topic]
+        try:
+            topic = consumer.list_topics(self._topic, timeout=FIRST_WAIT).topics[self._topic]
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._TRANSPORT:
+                raise
+            servers = self._client["bootstrap.servers"]
+            raise _Unanswered(f"no Kafka answers at {servers} within {FIRST_WAIT:g} s: {CHECK}") from None
         if topic.error is not None:
             raise KafkaException(topic.error)
         return len(topic.partitions)
@@ -173,6 +182,8 @@ class Kafka(Destination):
         text = _MOMENT.sub("", error.str())
         if (found := _NO_CONNECTION.match(text)) is not None:
             self._unreachable[found[1]] = found[2]
+        elif (found := _NOT_KAFKA.match(text)) is not None:
+            self._trouble = f"{found[1]} answers, but not as Kafka: {CHECK}"
         elif error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._trouble = text
 

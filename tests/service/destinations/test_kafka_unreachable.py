@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Thread
+
 import pytest
 from peers.processes import free_port
 
@@ -19,4 +24,62 @@ def test_brokers_that_nobody_runs_are_named_with_the_reason(monkeypatch: pytest.
     destination.close()
     assert caught.value.message == (
         f"kafka: no connection to {closed}: Connection refused; nowhere.invalid:9092: Name or service not known"
+    )
+
+
+def hangs_up(connection: socket.socket) -> None:
+    """Read a request, and close."""
+    connection.recv(1000)
+
+
+def sends_a_page(connection: socket.socket) -> None:
+    """What a web server answers to a request that is not one of HTTP."""
+    connection.recv(1000)
+    connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+
+@contextmanager
+def listening(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """The address of a server that answers each connection, and closes it."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            while True:
+                connection, _ = server.accept()
+                with connection, suppress(OSError):  # the client may hang up first
+                    if connection.getpeername() == stops:
+                        return
+                    answer(connection)
+
+        last = socket.socket()
+        last.bind(("127.0.0.1", 0))
+        stops = last.getsockname()
+        thread = Thread(target=serve)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            with last:
+                last.connect(server.getsockname())
+                thread.join()
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (sends_a_page, "{} answers, but not as Kafka"),
+        (hangs_up, "no Kafka answers at {} within 1 s"),
+    ],
+)
+def test_a_port_that_is_not_kafkas_is_told(
+    answer: Callable[[socket.socket], None], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka, "FIRST_WAIT", 1.0)
+    with listening(answer) as address:
+        destination = kinds.destination("kafka", "job", {"topic": "t", "bootstrap.servers": address})
+        with pytest.raises(Unavailable) as caught:
+            destination.open(0, {}, b"")
+        destination.close()
+    assert caught.value.message == (
+        f"kafka: {told.format(address)}: check the port, and security.protocol if it wants TLS"
     )

@@ -370,7 +370,7 @@ _svcctl() {
         if [[ $cur =~ ^(.*from[[:space:]]+)([^[:space:]]*)$ ]]; then
             words=() prefix=${BASH_REMATCH[1]} cur=${BASH_REMATCH[2]} kind=tables
         elif [[ $cur =~ $columns ]]; then
-            words=() prefix=${BASH_REMATCH[1]} of=${BASH_REMATCH[2]} cur=${BASH_REMATCH[6]} kind=language
+            words=() prefix=${BASH_REMATCH[1]} of=${BASH_REMATCH[1]} cur=${BASH_REMATCH[6]} kind=language
         elif [[ $cur =~ $clause ]]; then
             words=(where select group) prefix=${BASH_REMATCH[1]} cur=${BASH_REMATCH[2]}
         fi

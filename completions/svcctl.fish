@@ -292,7 +292,7 @@ function __svcctl
                 set follows ' ' '  '
             else if set -l found (string match -r -- '^(.*from\s+([\w.]+)\s(?:.*\s)?(?:where|select|by)\s(?:.*[\s,(])?)\w*$' $typed)
                 set before $found[2]
-                set of $found[3]
+                set of $found[2]
                 set words
                 set kind language
                 set follows '' ,

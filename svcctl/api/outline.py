@@ -116,7 +116,22 @@ def answer(text: str) -> tuple[str, ...]:
 
     A select after a group has the keys before its own columns, unless it names one of them.
     """
+    return _answer(list(_split(text)))
+
+
+def visible(text: str) -> tuple[str, ...]:
+    """The columns that the last clause of a query can name, as of `answer`.
+
+    A select after a group can name the keys, and in aggregates what was there before the group.
+    """
     clauses = list(_split(text))
+    names = _answer(clauses[:-1])
+    if [keyword for keyword, _ in clauses[-2:]] == ["group", "select"]:
+        names += _answer(clauses[:-2])
+    return tuple(dict.fromkeys(names))
+
+
+def _answer(clauses: list[tuple[str, list[tuple[str, str]]]]) -> tuple[str, ...]:
     if clauses and clauses[0][0] == "select":  # it belongs after the last group
         at = max((index for index, (keyword, _) in enumerate(clauses) if keyword == "group"), default=len(clauses) - 1)
         clauses.insert(at, clauses.pop(0))

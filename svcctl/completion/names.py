@@ -103,19 +103,31 @@ def _columns(svc: Context, of: str) -> Pairs:
         return [] if listing is None else [(name, "") for name in listing.names]
     from svcctl.api import outline
 
+    return _named(svc, of, outline.answer)
+
+
+def _named(svc: Context, of: str, names: Callable[[str], Iterable[str]]) -> Pairs:
+    """The columns of a table, or those that a query names."""
+    from svcctl.api import outline
+
     named: Iterable[str] = (outline.ALL,)
     if len(of.split()) > 1:
         text = _unquoted(of)
-        of, named = outline.outline(text).table, outline.answer(text)
+        of, named = outline.outline(text).table, names(text)
     stored = dict(_cached(svc, KINDS["tables"], "")).get(of, "") if outline.ALL in named else ""
     columns = (column for name in named for column in (stored.split(", ") if name == outline.ALL else [name]))
     return [(column, "") for column in dict.fromkeys(columns) if column]
 
 
 def _language(svc: Context, of: str) -> Pairs:
-    """What can stand in a clause of a query: the columns of its table, and the words of the language."""
+    """What can stand in the last clause of a query: the columns it can name, and the words of the language.
+
+    Given a table alone, its columns.
+    """
+    from svcctl.api import outline
+
     functions = [(name, "function") for name in pages.functions()]
-    return [*_columns(svc, of), *functions, *((word, "keyword") for word in pages.LANGUAGE)]
+    return [*_named(svc, of, outline.visible), *functions, *((word, "keyword") for word in pages.LANGUAGE)]
 
 
 def _unquoted(text: str) -> str:

@@ -9,7 +9,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from system.test_example_queries import EXAMPLES
 
-from svcctl.api.outline import Clause, Outline, answer, one_line, outline, shares
+from svcctl.api.outline import Clause, Outline, answer, one_line, outline, shares, visible
 from svcctl.service.language import QueryError, parse, tree
 from svcctl.service.language.page import EXAMPLES as PAGE_EXAMPLES
 
@@ -279,3 +279,18 @@ from t  // c
 )
 def test_percentages_that_are_written_as_shares_are_found(text: str, found: list[str]) -> None:
     assert list(shares(text)) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("from t where ", ("*",)),
+        ("from t group by user select count() as n where ", ("user", "n")),
+        ("from t select user as who where wh", ("who",)),
+        ("from t select user, a group by ", ("user", "a")),
+        ("from t group every 1h by user select max(", ("eventdate", "user", "*")),
+        ("from t select user, a group by user select ", ("user", "a")),
+    ],
+)
+def test_the_columns_that_the_last_clause_can_name(text: str, names: tuple[str, ...]) -> None:
+    assert visible(text) == names

@@ -220,6 +220,11 @@ def test_the_columns_of_a_query_are_those_of_its_answer(service: Shell, typed: s
     assert (done.stdout, done.stderr) == ("".join(f"{column}\t\n" for column in columns), "")
 
 
+def test_the_columns_of_a_clause_are_those_that_it_can_name(shell: Shell) -> None:
+    done = shell("complete", "language", "from t group by user select count() as n where ")
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()][:2] == ["user", "n"]
+
+
 def test_words_of_the_language_are_those_of_its_page(shell: Shell) -> None:
     offered = [line.split("\t") for line in shell("complete", "language", "t").stdout.splitlines()]
     assert [name for name, meaning in offered if meaning == "function"] == list(FUNCTIONS)

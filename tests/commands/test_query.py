@@ -220,6 +220,17 @@ def test_a_share_for_a_percentage_is_noted_in_pipes_and_of_jobs_too(service: She
     assert service("-q", *query).stderr == ""
 
 
+def test_periods_that_do_not_begin_with_the_days_of_the_zone_are_noted_in_pipes_too(service: Shell) -> None:
+    query = ("query", "from sample group every 1d select count() as n", *DAY, "--time-zone", "GMT+2")
+    done = service(*query)
+    assert (done.stdout, done.stderr) == (
+        "eventdate,n\n2024-01-31 02:00:00.000,4\n",
+        "svcctl: 'group every' counts in UTC: a period begins at 02:00 GMT+2; for days there: "
+        'group by formatdate(timestamp(epoch(eventdate) + 7200000), "yyyy-MM-dd") as day\n',
+    )
+    assert service("-q", *query).stderr == ""
+
+
 def test_a_person_whose_range_has_no_rows_is_told_when_the_events_of_the_table_are(service: Shell) -> None:
     seen = on_terminal(service, "query", "from sample select n", "--from", "2024-01-01", "--to", "1d", NO_COLOR="1")
     assert (seen.code, seen.text.splitlines()[-1]) == (

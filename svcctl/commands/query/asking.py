@@ -157,7 +157,7 @@ def question(
     if says and selection.sort and clauses and clauses[-1].keyword in ("limit", "offset"):
         svc.diagnostics.note(f"the query's {clauses[-1].keyword} cuts rows before --sort; --top N cuts them after it")
     every = next((clause.every for clause in clauses if clause.every), None)
-    if says and every and svc.diagnostics.is_terminal and (text := dates.shifted(chosen, every)):
+    if says and every and (text := dates.shifted(chosen, every)):
         svc.diagnostics.note(text)
     request = replace(request, mode=format.mode_of(selection), from_=chosen.from_, to=chosen.to)
     if written:

@@ -17,7 +17,7 @@ from svcctl.errors import SvcctlError, UsageError
 from svcctl.exports.again import THAT_PROFILE, OfAnotherService, stored_by
 from svcctl.exports.export import Export, folder_of
 from svcctl.exports.formats import format_of
-from svcctl.exports.manifest import About, difference, stored
+from svcctl.exports.manifest import About, Manifest, difference, stored
 from svcctl.exports.moments import moment
 from svcctl.exports.state import State, directory_of
 from svcctl.exports.windows import Target, Window, around, common_length, cut, length_text
@@ -120,6 +120,8 @@ def plan(
 
     UsageError when the export cannot be as it was asked for: its query, target, format, or a state of another export.
     """
+    if state is not None and _has_only_a_start(state, environment):  # a mistake in the first run can be corrected
+        asked, state = replace(asked, start=state.until), None
     length = check_window(asked.query, asked.window)
     if length != asked.window:
         note(f"windows are {length_text(length)} long: the query's periods do not divide {length_text(asked.window)}")
@@ -191,6 +193,15 @@ def plan(
     return export, State(about.key, asked.target, whole.end, length, directory_of(asked.target), since)
 
 
+def _has_only_a_start(state: State, environment: Mapping[str, str]) -> bool:
+    """Whether the runs that made a state have exported nothing."""
+    with suppress(SvcctlError):  # the run says what is wrong
+        if state.since == state.until:
+            found = _manifest(state, environment)
+            return found is None or not (found.entries or found.merged)
+    return False
+
+
 def forgets(export: Export, state: State) -> bool:
     """Whether the manifest of the runs that made a state is gone; Damaged when it is damaged."""
     return state.since != state.until and stored_by(state, export.storage, export.folder) is None
@@ -255,9 +266,14 @@ def _other(state: State, about: About, begun: About | None) -> str:
 
 def _begun(state: State, environment: Mapping[str, str]) -> About | None:
     """The export that a state is of, if its manifest is there."""
-    try:
-        storage, path = open_target(state.target, environment)
-        found = stored(storage, folder_of(Target(path)))
-    except SvcctlError:
-        return None  # this run is refused for its state, whatever else is wrong
-    return None if found is None or found.about.key != state.key else found.about
+    with suppress(SvcctlError):  # this run is refused for its state, whatever else is wrong
+        found = _manifest(state, environment)
+        return None if found is None else found.about
+    return None
+
+
+def _manifest(state: State, environment: Mapping[str, str]) -> Manifest | None:
+    """What the runs that made a state have exported, if its manifest is there."""
+    storage, path = open_target(state.place, environment)
+    found = stored(storage, folder_of(Target(path)))
+    return None if found is None or found.about.key != state.key else found

@@ -14,7 +14,7 @@ from svcctl.errors import IncompleteResult, NotFound, SvcctlError, UsageError
 from svcctl.exports.again import all_refetched, stored_by
 from svcctl.exports.export import folder_of, lock_of
 from svcctl.exports.journal import sizes_of
-from svcctl.exports.manifest import Damaged, Entry, Manifest, stored
+from svcctl.exports.manifest import About, Damaged, Entry, Manifest, stored
 from svcctl.exports.plan import KEPT
 from svcctl.exports.state import State, States, directory_of
 from svcctl.exports.windows import Target, Window
@@ -178,7 +178,9 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
         storage, given = Local(Path(state.directory)), state.place
     manifest = stored_by(state, storage, folder_of(Target(path)))
     if manifest is None and state is not None:
-        raise _emptied(name, state)
+        if state.since != state.until:
+            raise _emptied(name, state)
+        manifest = Manifest(About("", "", state.window, ""))  # nobody knows more of an export that has nothing yet
     if manifest is None and (one := _one_file(target, states, environment)) is not None:
         return one
     if manifest is None and (state_named := name.rstrip("/")) != name and state_named in states.names():
@@ -205,8 +207,6 @@ def _emptied(name: str, state: State) -> SvcctlError:
     if not state.directory and directory_of(state.target):
         hint = "its path is relative: ask in the directory in which its export runs"
         return NotFound(f"{writes}, where nothing is exported", hint=hint)
-    if state.since == state.until:
-        return NotFound(f"{writes}, where nothing is exported yet", hint="run the export again")
     target = Target(state.target)
     there = [] if "://" in state.target else target.paths_like(state.directory)
     gone = f"where all files are gone, and the folder that describes them: {folder_of(target)}"

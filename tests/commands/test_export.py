@@ -521,7 +521,9 @@ def hourly(moved: Moved, *more: str) -> tuple[int, str]:
 def test_runs_of_a_state_export_each_window_once_when_it_is_old_enough(moved: Moved) -> None:
     out = moved.shell.home / "out"
     moved.now = START + 3600 + 599
-    assert hourly(moved) == (0, "svcctl: nothing to export yet: no window has ended since 2024-01-31T00:00:00Z\n")
+    left_out = "ended less than 10m ago; --lag leaves it for the next run"
+    window = "2024-01-31T00:00:00Z to 2024-01-31T01:00:00Z"
+    assert hourly(moved) == (0, f"svcctl: nothing to export yet: the window {window} {left_out}\n")
     moved.now = START + 3600 + 600
     assert hourly(moved) == (0, "svcctl: rows=12 bytes=326 windows=1 retries=0 seconds=…\n")
     nothing = (0, "svcctl: nothing to export yet: no window has ended since 2024-01-31T01:00:00Z\n")
@@ -539,6 +541,50 @@ def test_runs_of_a_state_export_each_window_once_when_it_is_old_enough(moved: Mo
         if "," in line
     ]
     assert numbers == [*range(EVENTS)]
+
+
+def test_a_first_run_that_exports_nothing_fixes_where_the_state_starts(
+    moved: Moved, proxied: tuple[Shell, FaultyProxy], tmp_path: Path
+) -> None:
+    figures = tmp_path / "a.prom"
+    target = f"{tmp_path}/out/{{start:%FT%H}}.csv"
+    began = "2024-01-31T00:00:00Z"
+    held = (
+        f"svcctl: the state 's' starts where its first run did, at {began}, not at --from; "
+        "to begin elsewhere: svcctl export rm s\n"
+    )
+    left_out = "ended less than 10m ago; --lag leaves it for the next run\n"
+
+    def nightly(query: str = QUERY) -> tuple[int, str]:
+        command = ("--from", "1h", "--window", "1h", "--state", "s", "-o", target)
+        return moved("export", query, *command, "--retries", "0", "--workers", "1", "--metrics", str(figures))
+
+    moved.now = START + 3600  # the window has just ended
+    window = f"svcctl: nothing to export yet: the window {began} to 2024-01-31T01:00:00Z {left_out}"
+    assert nightly() == (0, window)
+    assert moved.shell("export", "status", "s").stdout.splitlines() == [
+        "what,value",
+        f"target,{target}",
+        "window,1h",
+        "windows,0",
+        "rows,0",
+        "bytes,0",
+        "missing,0",
+        f"next run from,{began}",
+    ]
+    assert moved("export", "verify") == (0, "svcctl: s: nothing is exported yet\n")
+    moved.now += 3600
+    code, told = nightly("from timed.nothing")  # a mistake in the first runs can be corrected
+    assert (code, told.startswith(f"{held}svcctl: error: ")) == (1, True)
+    assert f'until_seconds{{export="s"}} {START}\n' in figures.read_text()
+    proxied[1].choose = broken(0)
+    code, told = nightly()
+    assert (code, told.startswith(f"{held}svcctl: error: window ")) == (6, True)
+    proxied[1].choose = broken()
+    assert nightly() == (0, f"{held}svcctl: rows=12 bytes=326 windows=1 retries=0 seconds=…\n")
+    moved.now += 3600
+    assert nightly() == (0, "svcctl: rows=12 bytes=336 windows=1 retries=0 seconds=…\n")
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.csv")) == ["2024-01-31T00.csv", "2024-01-31T01.csv"]
 
 
 @pytest.mark.parametrize("lag", ["0", "0s"])

@@ -25,6 +25,7 @@ NameArg = Annotated[
     typer.Argument(metavar="[NAME|PATH]", help="A state, or PATH as given to -o (default: all states)."),
     Completes(EXPORTS),
 ]
+NOTHING = "nothing is exported yet"
 StateArg = Annotated[str, typer.Argument(metavar="STATE", help="Name of a state."), Completes("states")]
 
 
@@ -45,7 +46,9 @@ def status(ctx: typer.Context, name: NameArg = None, format: FormatOpt = None) -
     found = _found(svc, name)
     holdings = found.holdings()
     svc.output.records(STATUS, _rows(found, *holdings), svc.format(format, lists=True))
-    if found.state is not None:
+    if not found.manifest.claimed:
+        svc.diagnostics.note(NOTHING)
+    elif found.state is not None:
         _tell_due(svc, found.state.until, found.manifest.about)
     _tell_doubtful(svc, found)
     if holdings[1] or found.forgotten():
@@ -140,6 +143,8 @@ def _verified(svc: Context, name: str) -> str:
             names = f" ({' or '.join(map(str, profiles))})" if profiles else ""
             hint = f"with a profile of {service}{names}, {hint}"
         raise IncompleteResult(f"the export to {found.target} is not whole", hint=hint)
+    if not found.manifest.claimed:
+        return NOTHING
     files = found.files()
     counted = "1 file" if len(files) == 1 else f"{len(files)} files"
     return f"{counted}, {sum(entry.bytes for entry in files)} bytes: all as they were exported"
@@ -170,7 +175,7 @@ def _rows(found: Found, there: Sequence[Entry], lost: Sequence[tuple[str, Entry]
     manifest, gaps = found.manifest, found.gaps()
     length, zone = manifest.about.window, manifest.about.zone
     yield ["target", found.target]
-    yield from map(list, manifest.about.named.items())
+    yield from ([what, value] for what, value in manifest.about.named.items() if value)
     for start, end in manifest.claimed:
         yield ["range", f"{moment(start)} to {moment(end)}"]
     yield ["windows", sum(entry.window.count(length, zone) for entry in there)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,6 +37,7 @@ from svcctl.commands.export.options import (
 )
 from svcctl.context import Context, Flags
 from svcctl.errors import IncompleteResult, Interrupted, ProfileError, SvcctlError, Terminated, Unavailable, UsageError
+from svcctl.exports.moments import moment
 from svcctl.inputs import dates, query_text
 from svcctl.options import (
     DateFormatOpt,
@@ -128,13 +129,15 @@ def export(
         with nullcontext() if state is None else states.locked(state):
             found = None if state is None else states.load(state)
             planned, after = _planned(svc, asked, found, from_, to)
-            figures["until_seconds"] = planned.whole.start
+            figures["until_seconds"] = start = planned.whole.start
+            # The next run starts here, too, whatever becomes of this one: its own --from is that of a later day.
+            if state is not None and found != (begun := replace(after, until=start)):
+                states.save(state, begun)
             if not planned.windows:
-                told.tell_nothing(svc, planned)
                 figures["success"] = 1.0
                 return
             with (
-                _moving(svc, states, state, found, after, planned) as moving,
+                _moving(svc, states, state, after, start) as moving,
                 time_limit(max_time, lambda: _late(max_time)),
             ):
                 if force and scheduler is None:  # a mistake must not cost what is there
@@ -189,14 +192,9 @@ class _Moving:
 
 
 @contextmanager
-def _moving(
-    svc: Context, states: States, name: str | None, found: State | None, after: State, planned: Export
-) -> Iterator[_Moving]:
+def _moving(svc: Context, states: States, name: str | None, after: State, start: int) -> Iterator[_Moving]:
     """Move the state of a run to where it comes, however it ends; and say that it can be resumed."""
-    start = planned.whole.start
     moving = _Moving(start)
-    if name is not None and found is None:  # a first run that is killed has a status, and is resumed as it began
-        states.save(name, replace(after, until=start))
     try:
         yield moving
     except KeyboardInterrupt:
@@ -213,18 +211,6 @@ def _moving(
     finally:
         if name is not None and moving.reached > start:
             states.save(name, replace(after, until=moving.reached))
-        elif name is not None and found is None and not _has_begun(planned):
-            states.remove(name)  # a first run that came to nothing may be given another start
-
-
-def _has_begun(export: Export) -> bool:
-    """Whether runs of this export have left anything."""
-    from svcctl.exports.manifest import stored
-
-    with suppress(SvcctlError):  # the run says what is wrong
-        found = stored(export.storage, export.folder)
-        return found is not None and found.about.key == export.about.key
-    return False
 
 
 def _late(seconds: float | None) -> SvcctlError:
@@ -276,6 +262,7 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
     zone = asked.time_zone or svc.profile.time_zone
     if state is not None:
         _refuse_an_end_before(state.until, to, now, zone)
+        _tell_start(svc, asked, state, from_, now, zone)
     chosen = dates.choose(
         from_ if state is None else state.until,
         to,
@@ -308,7 +295,21 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
     if state is not None and forgets(export, state):
         which = f"'svcctl export verify {asked.state}' tells of which files"
         svc.diagnostics.warning(f"the manifest of earlier runs is gone: {which}")
+    if not export.windows:
+        told.tell_nothing(svc, export, asked.end, math.floor(now.timestamp()), asked.settled)
     return export, after
+
+
+def _tell_start(svc: Context, asked: Asked, state: State, from_: Any, now: datetime, zone: str | None) -> None:
+    """Say that --from is not where this run starts, as long as the state has not moved: it may be a correction."""
+    if from_ is None or state.since != state.until:
+        return
+    given = dates.choose(from_, None, None, zone, now=now, written=False).range.start
+    if int(given.timestamp()) != state.until:
+        svc.diagnostics.note(
+            f"the state '{asked.state}' starts where its first run did, at {moment(state.until)}, not at --from; "
+            f"to begin elsewhere: svcctl export rm {asked.state}"
+        )
 
 
 def _refuse_an_end_before(start: int, to: Any, now: datetime, zone: str | None) -> None:
@@ -344,9 +345,7 @@ def _rehearse(svc: Context, export: Export, *, asks: bool) -> None:
     from svcctl.exports.fetch import check
     from svcctl.exports.journal import Journal
 
-    if not export.windows:
-        told.tell_nothing(svc, export)
-    else:
+    if export.windows:
         Journal(export).check()
         if asks:
             check(export.request, export.format, svc.client)

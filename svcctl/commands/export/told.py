@@ -46,8 +46,19 @@ def print_windows(svc: Context, export: Export) -> None:
     svc.output.records(WINDOWS, rows, svc.format(None, lists=True))
 
 
-def tell_nothing(svc: Context, export: Export) -> None:
-    svc.diagnostics.note(f"nothing to export yet: no window has ended since {moment(export.whole.start)}")
+def tell_nothing(svc: Context, export: Export, end: int, now: int, settled: int | None) -> None:
+    """Say why a run up to `end` has no window: none has ended, or none before the moment that the lag leaves."""
+    from svcctl.exports.windows import around, length_text
+
+    start = export.whole.start
+    until = around(start, export.about.window, export.target.zone).end
+    why = f"no window has ended since {moment(start)}"
+    if settled is not None and settled < until <= min(end, now):
+        lag = length_text(now - settled)
+        why = (
+            f"the window {moment(start)} to {moment(until)} ended less than {lag} ago; --lag leaves it for the next run"
+        )
+    svc.diagnostics.note(f"nothing to export yet: {why}")
 
 
 def tell_due(svc: Context, export: Export, settled: int) -> None:

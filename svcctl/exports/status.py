@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import shlex
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -155,6 +155,11 @@ class Found:
         ]
         gone = [entry for _, entry in lost]
         return [entry for entry in entries if entry not in gone], lost
+
+    def missing(self, lost: Sequence[tuple[str, Entry]]) -> int:
+        """The number of windows that were not exported, or are in files that `holdings` tells as lost."""
+        length, zone = self.manifest.about.window, self.manifest.about.zone
+        return sum(window.count(length, zone) for window in [*self.gaps(), *(entry.window for _, entry in lost)])
 
     def files(self) -> list[Entry]:
         """The files that should be there: those of windows and of runs, and the parts of a run that has not ended.

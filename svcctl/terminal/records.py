@@ -294,7 +294,7 @@ COLUMNS: Listing[Sequence[Any]] = Listing(
 
 RANGE = rows("as", "from", "to")
 STATUS = rows("what", "value")
-STATES = rows("name", "target", "until")
+STATES = rows("name", "target", "until", "missing", missing="int8")
 
 
 def _fact_lines(row: Sequence[Any], width: int) -> str:

@@ -28,7 +28,7 @@ from svcctl.context import Context
 from svcctl.exports.export import folder_of
 from svcctl.exports.manifest import Manifest
 from svcctl.exports.moments import moment
-from svcctl.exports.state import States, default_states
+from svcctl.exports.state import State, States, default_states
 from svcctl.exports.windows import Target
 from svcctl.profiles import default_store
 from svcctl.terminal.diagnostics import Diagnostics
@@ -1077,15 +1077,35 @@ def test_files_of_runs_whose_manifest_was_lost_come_back_as_they_were(moved: Mov
 
 
 def test_states_are_listed_and_removed_and_their_files_stay(moved: Moved) -> None:
-    assert moved.shell("export", "status").stdout == "name,target,until\n"
+    assert moved.shell("export", "status").stdout == "name,target,until,missing\n"
     moved.now = START + 3 * 3600
     assert hourly(moved)[0] == 0
     given = ("--from", "2024-01-31", "--to", "1h", "--state", "other", "-o", "other/{start:%FT%H}.csv")
     assert moved.shell("export", QUERY, *given).returncode == 0
-    assert moved.shell("export", "status").stdout == (
-        "name,target,until\n"
-        f"other,{moved.shell.home}/other/{{start:%FT%H}}.csv,2024-01-31T01:00:00Z\n"
-        f"timed,{moved.shell.home}/out/{{start:%FT%H}}.csv,2024-01-31T02:00:00Z\n"
+    listed = (
+        "name,target,until,missing\n"
+        f"other,{moved.shell.home}/other/{{start:%FT%H}}.csv,2024-01-31T01:00:00Z,0\n"
+        f"timed,{moved.shell.home}/out/{{start:%FT%H}}.csv,2024-01-31T02:00:00Z,0\n"
+    )
+    assert moved.shell("export", "status").stdout == listed
+    (moved.shell.home / "out" / "2024-01-31T01.csv").unlink()
+    far = State("key", "s3://bucket/{start:%H}.csv", START, 3600)
+    new = State("key", f"{moved.shell.home}/new/{{start:%H}}.csv", START, 3600, since=START)
+    default_states(moved.shell.environment).save("far", far)
+    default_states(moved.shell.environment).save("new", new)
+    manifest = next((moved.shell.home / "other").glob(".*.export/manifest.json"))
+    manifest.write_text("{}")
+    shown = moved.shell("export", "status")
+    assert shown.stdout == (
+        "name,target,until,missing\n"
+        "far,s3://bucket/{start:%H}.csv,2024-01-31T00:00:00Z,\n"
+        f"new,{moved.shell.home}/new/{{start:%H}}.csv,2024-01-31T00:00:00Z,0\n"
+        f"other,{moved.shell.home}/other/{{start:%FT%H}}.csv,2024-01-31T01:00:00Z,\n"
+        f"timed,{moved.shell.home}/out/{{start:%FT%H}}.csv,2024-01-31T02:00:00Z,1\n"
+    )
+    assert (shown.returncode, shown.stderr) == (
+        0,
+        f"svcctl: manifest {manifest.relative_to(moved.shell.home)} is damaged\n",
     )
     lost = f"the state 'other' of {moved.shell.home}/other/{{start:%FT%H}}.csv, up to 2024-01-31T01:00:00Z"
     assert moved("export", "rm", "other") == (
@@ -1095,7 +1115,7 @@ def test_states_are_listed_and_removed_and_their_files_stay(moved: Moved) -> Non
     assert moved("export", "rm", "other", "--yes") == (0, f"svcctl: removed {lost}; its files stay\n")
     assert moved("export", "rm", "other", "--yes") == (
         4,
-        "svcctl: error: no export state 'other'\nhint: states are: timed\n",
+        "svcctl: error: no export state 'other'\nhint: states are: far, new, timed\n",
     )
     assert (moved.shell.home / "other" / "2024-01-31T00.csv").is_file()
     file = default_states(moved.shell.environment).path("timed")

@@ -11,13 +11,14 @@ import typer
 
 from svcctl.completion.words import EXPORTS, Completes
 from svcctl.context import Context
-from svcctl.errors import IncompleteResult
+from svcctl.errors import IncompleteResult, NotFound, SvcctlError
 from svcctl.exports.moments import moment
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.terminal.records import STATES, STATUS, counted
 
 if TYPE_CHECKING:
     from svcctl.exports.manifest import About, Entry
+    from svcctl.exports.state import State
     from svcctl.exports.status import Found
 
 NameArg = Annotated[
@@ -32,7 +33,8 @@ StateArg = Annotated[str, typer.Argument(metavar="STATE", help="Name of a state.
 def status(ctx: typer.Context, name: NameArg = None, format: FormatOpt = None) -> None:
     """Show what an export has, what is missing, and where the next run starts; 'verify' finds all damage
 
-    Without a name, lists the states: where each exports to, and up to when it has.
+    Without a name, lists the states: where each exports to, up to when it has, and how many windows are missing.
+    In s3:// and hdfs:// only 'status NAME' looks.
 
     \b
     svcctl export status
@@ -61,14 +63,26 @@ def _list(svc: Context, format: str | None) -> None:
 
     states = default_states(svc.environment)
 
-    def row(name: str) -> list[str]:
+    def row(name: str) -> list[Any]:
         state = states.need(name)
-        return [name, state.place, moment(state.until)]
+        return [name, state.place, moment(state.until), None if "://" in state.target else _missing(svc, name, state)]
 
     names = states.names()
     svc.output.records(STATES, svc.diagnostics.each(names, row), svc.format(format, lists=True))
     if not names:
         svc.diagnostics.done("no states")
+
+
+def _missing(svc: Context, name: str, state: State) -> int | None:
+    """How many windows of a state are missing; a note says why nobody can tell."""
+    try:
+        found = _found(svc, name)
+        return found.missing(found.holdings()[1])
+    except SvcctlError as error:
+        if isinstance(error, NotFound) and state.since == state.until:
+            return 0  # its first window has not ended yet
+        svc.diagnostics.note(error.message)
+        return None
 
 
 def rm(ctx: typer.Context, name: StateArg, yes: YesOpt = False) -> None:
@@ -181,7 +195,7 @@ def _rows(found: Found, there: Sequence[Entry], lost: Sequence[tuple[str, Entry]
     yield ["windows", sum(entry.window.count(length, zone) for entry in there)]
     yield ["rows", sum(entry.rows for entry in there)]
     yield ["bytes", sum(entry.bytes for entry in there)]
-    yield ["missing", sum(window.count(length, zone) for window in [*gaps, *(entry.window for _, entry in lost)])]
+    yield ["missing", found.missing(lost)]
     for gap in gaps:
         yield ["gap", f"{moment(gap.start)} to {moment(gap.end)}"]
     for gap in found.forgotten():

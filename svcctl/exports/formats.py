@@ -126,8 +126,8 @@ def format_of(path: str, name: str | None) -> tuple[Format, str]:
         )
         raise UsageError(
             f"the ending of '{path}' is not that of an export format",
-            hint=f"endings are {', '.join(plain)}, each with {' or '.join(COMPRESSIONS)}, and {', '.join(alone)}; "
-            "another one needs --format",
+            hint=f"endings are {', '.join(plain)} or .jsonl, each with {' or '.join(COMPRESSIONS)}, "
+            f"and {', '.join(alone)}; another one needs --format",
         )
     if compression and not chosen.compressible:
         raise UsageError(f"{chosen.name} compresses by itself", hint=f"leave out {compression}")

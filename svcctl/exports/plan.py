@@ -56,9 +56,9 @@ def _periods(query: str) -> list[int]:
     return periods
 
 
-def check_target(target: str) -> None:
+def check_target(target: str, *, incremental: bool) -> None:
     """UsageError for a target that cannot be a file, that has dates which are not filled in, or that is one file in a
-    folder which does not exist.
+    folder which does not exist; and for one that the runs of a state cannot share.
 
     The folders of a pattern are made, since it names them; a folder that is missing elsewhere is a slip.
     """
@@ -70,6 +70,17 @@ def check_target(target: str) -> None:
         raise error
     named = Target(target)
     named.check_dates()
+    if incremental and named.is_one_file:
+        raise UsageError(
+            f"every run of a state needs a file of its own, and all runs would write {target}",
+            hint="name a file for each window, out/{start:%Y%m%dT%H}.csv, or for each run, out/{from:%Y%m%dT%H}.csv",
+        )
+    if incremental and named.ends_with_run:
+        # A run that is killed before its state moves is made again, with a later end and so under another name.
+        raise UsageError(
+            f"{target} names the end of a run, which differs when a run of a state is repeated",
+            hint="name its start instead, as in out/{from:%Y%m%dT%H}.csv",
+        )
     if "://" in target:
         return
     path = Path(named.path(Window(0, 0)) if named.is_one_file else target)
@@ -130,17 +141,6 @@ def plan(
         raise UsageError(f"--date-format and --time-zone go with csv and tsv, not with {format.name}")
     storage, name = open_target(asked.target, environment)
     target = Target(name)
-    if asked.incremental and not (target.per_window or target.per_run):
-        raise UsageError(
-            f"every run of a state needs a file of its own, and all runs would write {asked.target}",
-            hint="name a file for each window, out/{start:%Y%m%dT%H}.csv, or for each run, out/{from:%Y%m%dT%H}.csv",
-        )
-    if asked.incremental and target.ends_with_run:
-        # A run that is killed before its state moves is made again, with a later end and so under another name.
-        raise UsageError(
-            f"{asked.target} names the end of a run, which differs when a run of a state is repeated",
-            hint="name its start instead, as in out/{from:%Y%m%dT%H}.csv",
-        )
     options = {"date_format": asked.date_format, "time_zone": asked.time_zone, "most": asked.most}
     about = About(
         one_line(asked.query),
@@ -258,7 +258,7 @@ def _start(asked: Asked, state: State | None, about: About, begun: About | None)
 def _other(state: State, about: About, begun: About | None) -> str:
     """What differs from the export that the state is of, as its manifest describes it."""
     if state.key == about.key:
-        return f"another target ({state.target})"
+        return f"another target ({state.given})"
     if begun is None:
         return "another query, format, window or service, or other options"
     return difference(begun, about)

@@ -45,6 +45,11 @@ class State:
         """The target, wherever one asks."""
         return str(Path(self.directory, self.target)) if self.directory else self.target
 
+    @property
+    def given(self) -> str:
+        """The target as its command has it in this directory."""
+        return self.target if self.directory in ("", directory_of(self.target)) else self.place
+
     def is_of(self, target: str) -> bool:
         """Whether the export goes to a target, however its path is spelled."""
         if target == self.target:

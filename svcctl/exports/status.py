@@ -51,6 +51,11 @@ class Found:
         return Target(self.target, self.manifest.about.zone)
 
     @property
+    def place(self) -> str:
+        """The target as it is known in this directory."""
+        return self.target if self.named is not None else self.given or self.target
+
+    @property
     def is_running(self) -> bool:
         """Whether a run of this export has not ended, as far as local files tell."""
         if not self.given or "://" in self.given:
@@ -116,7 +121,7 @@ class Found:
             return []
         known = {posixpath.normpath(entry.path) for entry in described}
         there = self.pattern.paths_like("" if self.state is None else self.state.directory)
-        return [path for path in there if posixpath.normpath(path) not in known]
+        return [self.storage.address(path) for path in there if posixpath.normpath(path) not in known]
 
     def overlapping(self) -> list[Window]:
         """The ranges that more than one file of a pattern has: their events are there more than once."""
@@ -178,9 +183,9 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
     state = states.load(name) if name in states.names() else states.that_writes(name)
     target = name if state is None else state.target
     storage, path = open_target(target, environment)
-    given = target
-    if state is not None and state.directory not in ("", directory_of(target)):
-        storage, given = Local(Path(state.directory)), state.place
+    given = target if state is None else state.given
+    if state is not None and given != target:
+        storage = Local(Path(state.directory))
     manifest = stored_by(state, storage, folder_of(Target(path)))
     if manifest is None and state is not None:
         if state.since != state.until:
@@ -208,15 +213,16 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
 def _emptied(name: str, state: State) -> SvcctlError:
     """The error where a state has no manifest: its folder is gone, alone or with the files that it describes."""
     known = "a state" if name == state.target else f"the state '{name}'"
-    writes = f"{known} writes to '{state.target}'"
+    writes = f"{known} writes to '{state.given}'"
     if not state.directory and directory_of(state.target):
         hint = "its path is relative: ask in the directory in which its export runs"
         return NotFound(f"{writes}, where nothing is exported", hint=hint)
     target = Target(state.target)
     there = [] if "://" in state.target else target.paths_like(state.directory)
-    gone = f"where all files are gone, and the folder that describes them: {folder_of(target)}"
+    folder = folder_of(Target(state.given))
+    gone = f"where all files are gone, and the folder that describes them: {folder}"
     if there or "://" in state.target:
-        gone = f"where the folder that describes its files is gone: {folder_of(target)}"
+        gone = f"where the folder that describes its files is gone: {folder}"
     return IncompleteResult(f"{writes}, {gone}", hint=all_refetched(target, state))
 
 

@@ -795,9 +795,9 @@ def test_a_second_run_of_a_state_ends_at_once(moved: Moved) -> None:
 
 
 def test_a_state_refuses_a_path_that_all_runs_would_share(moved: Moved) -> None:
-    assert moved("export", QUERY, "--from", "2024-01-31", "--state", "timed", "-o", "all.csv") == (
+    assert moved("export", QUERY, "--from", "2024-01-31", "--state", "timed", "-o", "nowhere/all.csv") == (
         2,
-        "svcctl: error: every run of a state needs a file of its own, and all runs would write all.csv\n"
+        "svcctl: error: every run of a state needs a file of its own, and all runs would write nowhere/all.csv\n"
         "hint: name a file for each window, out/{start:%Y%m%dT%H}.csv, or for each run, out/{from:%Y%m%dT%H}.csv\n",
     )
 
@@ -957,7 +957,8 @@ def test_another_service_or_path_of_an_export_is_told_with_what_to_give(moved: M
     store = default_store(moved.shell.environment, None)
     store.set("prod", {"base_url": f"{service}/", "token": "t"})
     named = f"{lost}hint: {fetch}".replace("svcctl export", "svcctl -p prod export")
-    assert moved("-q", "export", "verify", "timed") == moved("-q", "export", "verify") == (7, named)
+    assert moved("-q", "export", "verify", "timed") == (7, named)
+    assert moved("-q", "export", "verify") == (7, named.replace("the export to", "timed: the export to"))
     assert moved("export", "verify", "timed", "-p", "local") == moved("export", "verify", "timed", "-p", "prod")
     assert hourly(moved)[1].splitlines()[1] == (
         "hint: give -p prod, or another name to --state and another path, with --from 2024-01-31T02:00:00Z"
@@ -1142,7 +1143,7 @@ def test_verify_without_a_name_verifies_the_exports_of_all_states(moved: Moved, 
         [
             whole[0],
             f"svcctl: error: {tmp_path}/b/2024-01-31T00.csv is missing",
-            f"svcctl: error: the export to {targets['b']} is not whole",
+            f"svcctl: error: b: the export to {targets['b']} is not whole",
             hinted(targets["b"], "--from 2024-01-31T00:00:00Z --to 2024-01-31T01:00:00Z").rstrip(),
             whole[2],
         ],
@@ -1289,6 +1290,24 @@ def test_a_state_belongs_to_a_directory_and_is_found_from_another_one(
         f"hint: run it in {one}, or give another name to --state\n",
     )
     assert moved("export", "verify", "there") == (0, "svcctl: 2 files, 662 bytes: all as they were exported\n")
+    (one / "2024-01-31T00.csv").rename(one / "2024-01-30T00.csv")
+    assert moved("export", "verify", "there") == (
+        7,
+        f"svcctl: error: {one}/2024-01-31T00.csv is missing\n"
+        "svcctl: 1 file of this pattern is not in its manifest, and not verified: "
+        f"{one}/2024-01-30T00.csv\n"
+        f"svcctl: error: the export to {one}/{{start:%FT%H}}.csv is not whole\n"
+        f"{hinted(f'{one}/{{start:%FT%H}}.csv', '--from 2024-01-31T00:00:00Z --to 2024-01-31T01:00:00Z')}",
+    )
+    assert f"target,{one}/{{start:%FT%H}}.csv\n" in moved.shell("export", "status", "there").stdout
+    (one / "2024-01-30T00.csv").rename(one / "2024-01-31T00.csv")
+    hidden = folder_of(Target(f"{one}/{{start:%FT%H}}.csv"))
+    shutil.move(hidden, one / "hidden")
+    assert moved("export", "verify", "there")[1].startswith(
+        f"svcctl: error: the state 'there' writes to '{one}/{{start:%FT%H}}.csv', "
+        f"where the folder that describes its files is gone: {hidden}\n"
+    )
+    shutil.move(one / "hidden", hidden)
     path = States(moved.shell.home / "states").path("there")
     document = json.loads(path.read_text())
     del document["directory"]  # as an earlier version wrote it
@@ -1435,7 +1454,8 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
         (
             ("export", QUERY, *HOURS, "-o", "all.json"),
             "svcctl: error: the ending of 'all.json' is not that of an export format\n"
-            "hint: endings are .csv, .tsv, .ndjson, each with .gz or .zst, and .parquet; another one needs --format\n",
+            "hint: endings are .csv, .tsv, .ndjson or .jsonl, each with .gz or .zst, and .parquet; "
+            "another one needs --format\n",
         ),
         (
             ("export", QUERY, *HOURS, "-o", "nowhere/all.csv"),

@@ -9,7 +9,7 @@ import pytest
 
 from svcctl.errors import UsageError
 from svcctl.exports.manifest import About, Manifest
-from svcctl.exports.plan import Asked, check_window, plan
+from svcctl.exports.plan import Asked, check_target, check_window, plan
 from svcctl.exports.state import State
 
 ASKED = Asked("from auth.all", "all.csv", 0, 7200, 3600, "https://events.example.com")
@@ -55,9 +55,9 @@ def test_a_query_that_cannot_be_cut_is_refused(query: str, message: str) -> None
 )
 def test_a_target_that_runs_of_a_state_cannot_share_is_refused(target: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        plan(replace(ASKED, target=target, state="timed"), None, {}, lambda note: None)
+        check_target(target, incremental=True)
     assert caught.value.message == message
-    assert len(plan(replace(ASKED, target=target), None, {}, lambda note: None)[0].windows) == 2
+    check_target(target, incremental=False)
 
 
 @pytest.mark.parametrize("there", [True, False])

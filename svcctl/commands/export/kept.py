@@ -131,14 +131,14 @@ def verify(ctx: typer.Context, name: NameArg = None) -> None:
     from svcctl.exports.state import default_states
 
     names = default_states(svc.environment).names()
-    for text in svc.diagnostics.each(names, lambda name: f"{name}: {_verified(svc, name)}"):
+    for text in svc.diagnostics.each(names, lambda name: _verified(svc, name, f"{name}: ")):
         svc.diagnostics.note(text)
     if not names:
         svc.diagnostics.done("no states")
 
 
-def _verified(svc: Context, name: str) -> str:
-    """What is as it was exported; IncompleteResult when not all of it is."""
+def _verified(svc: Context, name: str, label: str = "") -> str:
+    """What is as it was exported, behind a label; IncompleteResult when not all of it is."""
     from svcctl.exports.repair import repair
     from svcctl.exports.status import damage
     from svcctl.exports.windows import Window
@@ -148,7 +148,7 @@ def _verified(svc: Context, name: str) -> str:
     for text, window in damage(found):
         svc.diagnostics.report(IncompleteResult(text))
         lost.append(window)
-    _tell_doubtful(svc, found)
+    _tell_doubtful(svc, found, label)
     if lost:
         service = found.manifest.about.service
         profiles = svc.profiles_at(service)
@@ -156,23 +156,25 @@ def _verified(svc: Context, name: str) -> str:
         if len(profiles) != 1 and "svcctl export" in hint:
             names = f" ({' or '.join(map(str, profiles))})" if profiles else ""
             hint = f"with a profile of {service}{names}, {hint}"
-        raise IncompleteResult(f"the export to {found.target} is not whole", hint=hint)
+        raise IncompleteResult(f"{label}the export to {found.place} is not whole", hint=hint)
     if not found.manifest.claimed:
-        return NOTHING
+        return f"{label}{NOTHING}"
     files = found.files()
     counted = "1 file" if len(files) == 1 else f"{len(files)} files"
-    return f"{counted}, {sum(entry.bytes for entry in files)} bytes: all as they were exported"
+    return f"{label}{counted}, {sum(entry.bytes for entry in files)} bytes: all as they were exported"
 
 
-def _tell_doubtful(svc: Context, found: Found) -> None:
+def _tell_doubtful(svc: Context, found: Found, label: str = "") -> None:
     if overlapping := found.overlapping():
         more = f" and {len(overlapping) - 1} more" if len(overlapping) > 1 else ""
         first = f"{moment(overlapping[0].start)} to {moment(overlapping[0].end)}"
-        svc.diagnostics.note(f"files overlap, so these events are there, and counted, more than once: {first}{more}")
+        svc.diagnostics.note(
+            f"{label}files overlap, so these events are there, and counted, more than once: {first}{more}"
+        )
     if strangers := found.strangers():
         are = "is" if len(strangers) == 1 else "are"
         svc.diagnostics.note(
-            f"{counted(len(strangers), 'file')} of this pattern {are} not in its manifest, and not verified: "
+            f"{label}{counted(len(strangers), 'file')} of this pattern {are} not in its manifest, and not verified: "
             f"{', '.join(strangers[:3])}{', …' * (len(strangers) > 3)}"
         )
 
@@ -188,7 +190,7 @@ def _rows(found: Found, there: Sequence[Entry], lost: Sequence[tuple[str, Entry]
     """The status of an export, as rows of what and value."""
     manifest, gaps = found.manifest, found.gaps()
     length, zone = manifest.about.window, manifest.about.zone
-    yield ["target", found.target]
+    yield ["target", found.place]
     yield from ([what, value] for what, value in manifest.about.named.items() if value)
     for start, end in manifest.claimed:
         yield ["range", f"{moment(start)} to {moment(end)}"]

@@ -110,7 +110,7 @@ def export(
         asked = _asked(
             svc,
             query_text.fill(query_text.read(text, file), var or []),
-            _target(target, everywhere=scheduler is not None),
+            _target(target, everywhere=scheduler is not None, incremental=state is not None),
             window,
             lag or (LAG if state is not None else None),
             format=format,
@@ -150,11 +150,11 @@ def export(
             told.tell_gaps(svc, summary)
 
 
-def _target(text: str, *, everywhere: bool) -> str:
+def _target(text: str, *, everywhere: bool, incremental: bool) -> str:
     """The path as it is used; that of a cluster's workers, which have directories of their own, is absolute."""
     from svcctl.exports.plan import check_target
 
-    check_target(text)
+    check_target(text, incremental=incremental)
     return str(Path(text).absolute()) if everywhere and "://" not in text else text
 
 

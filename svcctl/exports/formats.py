@@ -46,6 +46,10 @@ class Format:
     compressible: bool = True
     """Whether .gz and .zst may follow the format's own ending; parquet compresses inside."""
 
+    def columns(self, head: str) -> str:
+        """The columns of a head on one line, with their types where it has them."""
+        return head.strip() if self.heading or not head else ", ".join(" ".join(one) for one in json.loads(head))
+
 
 def _lines(*, heading: bool) -> Callable[[QueryResponse, Sink, bool], str]:
     """Parts of the service's own bytes, the first block of which is the heading in csv and tsv."""

@@ -34,12 +34,21 @@ FEW = 8
 
 
 class Journal:
-    """The entries of an export as a run changes them. `clock` is monotonic, in seconds."""
+    """The entries of an export as a run changes them. `clock` is monotonic, in seconds.
 
-    def __init__(self, export: Export, clock: Callable[[], float] = time.monotonic) -> None:
+    `changed` is called with the columns of earlier runs and those of this one, where these are others.
+    """
+
+    def __init__(
+        self,
+        export: Export,
+        clock: Callable[[], float] = time.monotonic,
+        changed: Callable[[str, str], None] = lambda before, now: None,
+    ) -> None:
         self._export = export
         self._storage = export.storage
         self._clock = clock
+        self._changed = changed
         self.head: str | None = None
         self.entries: dict[Window, Entry] = {}
         self.held: dict[Window, Fetched] = {}
@@ -276,8 +285,9 @@ class Journal:
         """Note a window that is there now. IncompleteResult when its columns are not those of the others of its run."""
         if self.head != fetched.head:
             if any(self.has(self.piece(window)) for window in others):
+                columns = self._export.format.columns(fetched.head)
                 raise IncompleteResult(
-                    f"the columns are not those of the other windows: {fetched.head.strip()}",
+                    f"the columns are not those of the other windows: {columns}",
                     hint="export the ranges before and after the change by themselves",
                 )
             # Earlier runs had other columns. Files of windows have their own heading, but parts share one.
@@ -286,6 +296,8 @@ class Journal:
                 files = [*self._merged.values()]
                 whole = self._export.whole
                 self._claimed = joined([(whole.start, whole.end), *((file.start, file.end) for file in files)])
+            if self.head is not None and not self._export.target.is_one_file:
+                self._changed(*map(self._export.format.columns, (self.head, fetched.head)))
             self.head = fetched.head
         window = fetched.entry.window
         self._joined[window.start] = window

@@ -128,9 +128,15 @@ class Workers:
 
 
 def perform(
-    export: Export, workers: Workers, going: Going, fetched: Callable[[Entry], None], *, keep_going: bool
+    export: Export,
+    workers: Workers,
+    going: Going,
+    fetched: Callable[[Entry], None],
+    changed: Callable[[str, str], None],
+    *,
+    keep_going: bool,
 ) -> Summary:
-    """Run an export; `fetched` is called with each window that is fetched."""
+    """Run an export; `fetched` is called with each window that is fetched, `changed` is the Journal's."""
     stopping = threading.Event()
 
     def take(done: int, of: int, entry: Entry | None) -> None:
@@ -141,4 +147,4 @@ def perform(
         going.take(done, of)
 
     with workers.working(export, going.progress, stopping) as (executor, count, work):
-        return Run(export, work, executor, count, stopping, keep_going=keep_going, done=take)()
+        return Run(export, work, executor, count, stopping, keep_going=keep_going, done=take, changed=changed)()

@@ -43,7 +43,8 @@ class Run:
     """One run. `fetch` is called by `executor`'s workers; `stopping` tells those of this process to end.
 
     With `keep_going` a window that fails is left out and listed in the summary; otherwise its error ends the run.
-    `done` is called with the windows that are through, of how many, and the entry of the last one unless it failed.
+    `done` is called with the windows that are through, of how many, and the entry of the last one unless it failed;
+    `changed` is the Journal's.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Run:
         *,
         keep_going: bool = False,
         done: Callable[[int, int, Entry | None], None] = lambda windows, of, entry: None,
+        changed: Callable[[str, str], None] = lambda before, now: None,
     ) -> None:
         self._export = export
         self._storage = export.storage
@@ -66,7 +68,7 @@ class Run:
         self._keep_going = keep_going
         self._done = done
         self._tasks: dict[Window, Task] = {}
-        self._journal = Journal(export)
+        self._journal = Journal(export, changed=changed)
         self._fetched = 0
         self._idle = False
         self._failed: dict[Window, SvcctlError] = {}

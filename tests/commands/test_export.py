@@ -834,6 +834,37 @@ def test_a_state_with_another_path_says_where_one_of_another_name_starts(moved: 
     )
 
 
+@pytest.mark.parametrize(
+    ("ending", "before", "now"),
+    [
+        ("csv", "eventdate,n", "eventdate,n,m"),
+        ("parquet", "eventdate timestamp, n int8", "eventdate timestamp, n str, m int8"),
+    ],
+)
+def test_columns_that_are_not_those_of_earlier_runs_are_told_once(
+    moved: Moved, events: Shell, tmp_path: Path, ending: str, before: str, now: str
+) -> None:
+    table = f"changing.{ending}"
+    file, old = tmp_path / "a.csv", f"eventdate,n\n{START},1\n"
+
+    def load(text: str) -> None:
+        file.write_text(text)
+        events("service", "drop", table, "--yes")
+        assert events("service", "load", str(file), "--table", table).returncode == 0
+
+    def hourly() -> tuple[int, str]:
+        moved.now += 3600
+        target = f"{tmp_path}/{{start:%FT%H}}.{ending}"
+        command = ("--from", "2024-01-31", "--state", "s", "--lag", "0", "-o", target)
+        return moved("-q", "export", f"from {table}", *command)
+
+    load(old)
+    assert hourly() == hourly() == (0, "")
+    load(f"eventdate,n,m\n{START},x,2\n")
+    assert hourly() == (0, f"svcctl: the columns are not those of earlier runs any more: {now} (before: {before})\n")
+    assert hourly() == (0, "")
+
+
 def test_status_shows_the_options_that_a_run_of_a_state_has_to_repeat(moved: Moved) -> None:
     moved.now = START + 3 * 3600
     given = ("--time-zone", "Europe/Madrid", "--date-format", "iso", "--limit-per-window", "500")

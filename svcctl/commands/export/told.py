@@ -84,10 +84,13 @@ def report(svc: Context, export: Export, workers: Workers, figures: dict[str, fl
         figures["bytes"] += entry.bytes
         svc.diagnostics.event("window", **ends(entry.window), **{name: getattr(entry, name) for name in _TOLD})
 
+    def changed(before: str, now: str) -> None:
+        svc.diagnostics.warning(f"the columns are not those of earlier runs any more: {now} (before: {before})")
+
     svc.diagnostics.event("start", **ends(export.whole), windows=len(export.windows))
     try:
         with svc.diagnostics.working(going.line):
-            summary = perform(export, workers, going, told, keep_going=keep_going)
+            summary = perform(export, workers, going, told, changed, keep_going=keep_going)
     finally:
         figures |= {
             "retries": going.progress.retries,

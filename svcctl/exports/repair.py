@@ -22,7 +22,7 @@ def repair(found: Found, lost: Sequence[Window], name: str, profile: str | None)
     past = list(dict.fromkeys(one for one in lost if found.state is None or found.is_past(one)))
     command = command_of(found.manifest.about, found.given, profile)
     if not past:
-        known = found.state is not None and found.named is None and name != found.target == found.given
+        known = found.manifest.about.query and found.named is None and name != found.target == found.given
         return f"{RUN_AGAIN}: {shlex.join([*command, '--state', name])}" if known else RUN_AGAIN
     if forgotten := found.forgotten():  # files of these names may be there
         return refetched(forgotten, found.pattern, found.manifest.about.window, found.strangers(), command)

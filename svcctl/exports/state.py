@@ -30,7 +30,7 @@ class State:
     """`until` is the epoch second at which the next run starts; `key` is that of the export, `target` where it goes.
 
     `directory` is the one in which a relative target is, `since` the start of the first run; states of earlier versions
-    do not have them.
+    do not have them. `due` is the end of the last run, as long as none has exported anything.
     """
 
     key: str
@@ -39,6 +39,7 @@ class State:
     window: int
     directory: str = ""
     since: int | None = None
+    due: int | None = None
 
     @property
     def place(self) -> str:
@@ -143,7 +144,7 @@ class States:
         """Replace the state of a name, on the disk before this returns."""
         path = self.path(name)
         known = {name: value for name, value in asdict(state).items() if value not in ("", None)}
-        document = {"version": VERSION, **known}  # earlier versions know neither directory nor since
+        document = {"version": VERSION, **known}  # earlier versions do not know all of it
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             files.write(path, (json.dumps(document) + "\n").encode())

@@ -190,7 +190,8 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
     if manifest is None and state is not None:
         if state.since != state.until:
             raise _emptied(name, state)
-        manifest = Manifest(About("", "", state.window, ""))  # nobody knows more of an export that has nothing yet
+        claimed = () if state.due is None else ((state.until, state.due),)
+        manifest = Manifest(About("", "", state.window, ""), claimed=claimed)  # nobody knows more of it yet
     if manifest is None and (one := _one_file(target, states, environment)) is not None:
         return one
     if manifest is None and (state_named := name.rstrip("/")) != name and state_named in states.names():

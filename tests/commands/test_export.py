@@ -587,6 +587,43 @@ def test_a_first_run_that_exports_nothing_fixes_where_the_state_starts(
     assert sorted(path.name for path in (tmp_path / "out").glob("*.csv")) == ["2024-01-31T00.csv", "2024-01-31T01.csv"]
 
 
+def test_a_first_run_that_failed_leaves_windows_that_are_missing(
+    moved: Moved, proxied: tuple[Shell, FaultyProxy], tmp_path: Path
+) -> None:
+    target = f"{tmp_path}/out/{{start:%FT%H}}.csv"
+    ends = "2024-01-31T00:00:00Z to 2024-01-31T03:00:00Z"
+    moved.now = START + 3 * 3600 + 1800
+    assert moved("export", "from timed.nothing", "--from", "2024-01-31", "--state", "s", "-o", target)[0] == 1
+    proxied[1].choose = broken(0, 1, 2)
+    for _ in range(2):
+        assert moved.shell("export", "status", "s").stdout.splitlines() == [
+            "what,value",
+            f"target,{target}",
+            "window,1h",
+            f"range,{ends}",
+            "windows,0",
+            "rows,0",
+            "bytes,0",
+            "missing,3",
+            f"gap,{ends}",
+            "next run from,2024-01-31T00:00:00Z",
+        ]
+        assert moved.shell("export", "status").stdout == (
+            f"name,target,until,missing\ns,{target},2024-01-31T00:00:00Z,3\n"
+        )
+        assert moved("export", "verify") == (
+            7,
+            "svcctl: error: 2024-01-31 00:00:00 to 2024-01-31 03:00:00 UTC is not exported yet\n"
+            f"svcctl: error: s: the export to {target} is not whole\n"
+            "hint: run the export again: it fetches only what is missing\n",
+        )
+        again = ("export", QUERY, "--from", "2024-01-31", "--state", "s", "-o", target)
+        assert moved(*again, "--retries", "0", "--workers", "1")[0] == 6
+    proxied[1].choose = broken()
+    assert moved(*again)[0] == 0
+    assert moved("export", "verify") == (0, "svcctl: s: 3 files, 998 bytes: all as they were exported\n")
+
+
 @pytest.mark.parametrize("lag", ["0", "0s"])
 def test_without_a_lag_a_window_is_exported_as_it_ends(moved: Moved, lag: str) -> None:
     moved.now = START + 3600

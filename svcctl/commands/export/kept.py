@@ -11,14 +11,13 @@ import typer
 
 from svcctl.completion.words import EXPORTS, Completes
 from svcctl.context import Context
-from svcctl.errors import IncompleteResult, NotFound, SvcctlError
+from svcctl.errors import IncompleteResult, SvcctlError
 from svcctl.exports.moments import moment
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.terminal.records import STATES, STATUS, counted
 
 if TYPE_CHECKING:
     from svcctl.exports.manifest import About, Entry
-    from svcctl.exports.state import State
     from svcctl.exports.status import Found
 
 NameArg = Annotated[
@@ -65,7 +64,7 @@ def _list(svc: Context, format: str | None) -> None:
 
     def row(name: str) -> list[Any]:
         state = states.need(name)
-        return [name, state.place, moment(state.until), None if "://" in state.target else _missing(svc, name, state)]
+        return [name, state.place, moment(state.until), None if "://" in state.target else _missing(svc, name)]
 
     names = states.names()
     svc.output.records(STATES, svc.diagnostics.each(names, row), svc.format(format, lists=True))
@@ -73,14 +72,12 @@ def _list(svc: Context, format: str | None) -> None:
         svc.diagnostics.done("no states")
 
 
-def _missing(svc: Context, name: str, state: State) -> int | None:
+def _missing(svc: Context, name: str) -> int | None:
     """How many windows of a state are missing; a note says why nobody can tell."""
     try:
         found = _found(svc, name)
         return found.missing(found.holdings()[1])
     except SvcctlError as error:
-        if isinstance(error, NotFound) and state.since == state.until:
-            return 0  # its first window has not ended yet
         svc.diagnostics.note(error.message)
         return None
 

@@ -131,7 +131,8 @@ def export(
             planned, after = _planned(svc, asked, found, from_, to)
             figures["until_seconds"] = start = planned.whole.start
             # The next run starts here, too, whatever becomes of this one: its own --from is that of a later day.
-            if state is not None and found != (begun := replace(after, until=start)):
+            due = after.until if after.since == start < after.until else None
+            if state is not None and found != (begun := replace(after, until=start, due=due)):
                 states.save(state, begun)
             if not planned.windows:
                 figures["success"] = 1.0

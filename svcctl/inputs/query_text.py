@@ -21,6 +21,8 @@ _FILE = re.compile(r"@?([\w./~-]{1,200})")
 _WHOLE, _NUMBER = re.compile(r"-?\d+"), re.compile(r"-?\d+\.\d+")
 _OF_TEXT = re.compile(r"\bstr\b")
 """What a service calls the type of a text, where it does not fit."""
+_OF_NETWORK = re.compile(r"\btakes a network\b")
+_ADDRESS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII)
 _QUOTED_VARIABLE = re.compile(rf"""(["']){_VARIABLE.pattern}\1""")
 
 
@@ -94,29 +96,34 @@ def fill(text: str, assignments: Sequence[str]) -> str:
 
 
 def explains(assignments: Sequence[str]) -> Callable[[object, BaseException | None, object], None]:
-    """The exit of a block that gives a refused query a hint, where a number was filled in: it is a text there."""
+    """The exit of a block that gives a refused query a hint, where a value was filled in that is no text elsewhere."""
     literals = {
-        _quoted(value): f"{'int' if whole else 'float8'}({{{{{key}}}}})"
+        _quoted(value): _converted(key, value)
         for key, _, value in (assignment.partition("=") for assignment in assignments)
-        if (whole := _WHOLE.fullmatch(value)) or _NUMBER.fullmatch(value)
     }
 
     def explain(kind: object, error: BaseException | None, trace: object) -> None:
-        if (
-            not isinstance(error, ServiceError)
-            or error.place is None
-            or error.hint
-            or not _OF_TEXT.search(error.message)
-        ):
+        if not isinstance(error, ServiceError) or error.place is None or error.hint:
             return
         lines = (error.query or "").split("\n")[error.place.line - 1 : error.place.line]
         found = [(line.find(literal), literal) for line in lines for literal in literals]
         near = [(abs(at + 1 - error.place.column), literal) for at, literal in found if at >= 0]
-        if near:
-            literal = min(near)[1]
-            error.hint = f"--var fills in a text, {literal}: write {literals[literal]} for a number"
+        literal = min(near)[1] if near else ""
+        if literal and (f"unexpected '{literal}'" in error.message or _OF_NETWORK.search(error.message)):
+            error.hint = f"--var fills in a text, {literal}; names, networks and limits cannot be filled in"
+        elif literal and literals[literal] and _OF_TEXT.search(error.message):
+            error.hint = f"--var fills in a text, {literal}: write {literals[literal]}"
 
     return explain
+
+
+def _converted(key: str, value: str) -> str:
+    """What makes a number or an address of a value that is one; empty for others."""
+    if _ADDRESS.fullmatch(value):
+        return f"ip4({{{{{key}}}}}) for an address"
+    if _WHOLE.fullmatch(value):
+        return f"int({{{{{key}}}}}) for a number"
+    return f"float8({{{{{key}}}}}) for a number" if _NUMBER.fullmatch(value) else ""
 
 
 def _quoted(value: str) -> str:

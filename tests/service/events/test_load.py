@@ -1139,6 +1139,17 @@ def test_the_time_is_found_by_name_or_because_only_one_column_is_a_time(
     assert list(load(engine, path, "named", time_field=chosen).notes) == others
 
 
+def test_versions_are_no_times(engine: DuckDBEngine, tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", "host,release,seen\nw1,5.10.1,2026-11-22 10:00\nw2,6.1.0,never\n")
+    with pytest.raises(UsageError) as caught:
+        load(engine, path, "t")
+    assert caught.value.hint == (
+        "name it with --time-field: host, release, seen; if none has it, add a column of times"
+    )
+    whole = written(tmp_path, "b.csv", "host,release,seen\nw1,5.10.1,2026-11-22 10:00\n")
+    assert load(engine, whole, "t").notes == ("dates were read from the column seen",)
+
+
 def test_the_journal_and_csv_with_dots_in_its_dates_have_a_time(engine: DuckDBEngine, tmp_path: Path) -> None:
     journal = {"__REALTIME_TIMESTAMP": "1769853600250000", "__MONOTONIC_TIMESTAMP": "12", "MESSAGE": "up"}
     load(engine, written(tmp_path, "a.json", json.dumps(journal)), "journal")

@@ -226,7 +226,8 @@ class EventFile:
         """
         zone = self._source.zone
         if spec is None:
-            found = self._texts((Type.STR,), lambda given: text_as_time(given.stored, zone))
+            # Versions such as 5.10.1 read like days of the first years.
+            found = self._texts((Type.STR,), lambda given: text_as_time(given.stored, zone), "max({}) >= '1970-01-01'")
         else:
             found = self._texts((Type.STR, Type.INT4, Type.INT8), lambda given: as_time(given, zone, spec))
         if spec is None or not found:
@@ -237,13 +238,19 @@ class EventFile:
         """The columns of text in which every value begins with a date with slashes, by their first rows."""
         return self._texts((Type.STR,), lambda given: f"nullif(regexp_matches({slashed(given)}, '^{_SLASHED}'), false)")
 
-    def _texts(self, types: Sequence[Type], test: Callable[[Field], str]) -> list[str]:
-        """The columns of these types for which the first rows that have a value give another one by a test."""
+    def _texts(self, types: Sequence[Type], test: Callable[[Field], str], all_: str = "true") -> list[str]:
+        """The columns of these types for which the first rows that have a value give another one by a test.
+
+        `all_` is a condition of all these other values.
+        """
         names = [name for name, type_ in self.columns.items() if type_ in types]
         if not names:
             return []
         fields = map(self._fields.__getitem__, names)
-        tests = (f"count({one.stored}) > 0 AND count({one.stored}) = count({test(one)})" for one in fields)
+        tests = (
+            f"count({one.stored}) > 0 AND count({one.stored}) = count({test(one)}) AND {all_.format(test(one))}"
+            for one in fields
+        )
         found = self._source.row(f"SELECT {', '.join(tests)} FROM ({self._select} LIMIT {LOOKED_AT})")
         return [name for name, has_passed in zip(names, found, strict=True) if has_passed]
 

@@ -128,7 +128,7 @@ function __svcctl_place --no-scope-shadowing
         case 'svcctl service accounts policy -' 'svcctl service accounts application -'
         set words --generic 'Include it in every domain, whatever its plan' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print only errors, and notes on lines that a load skips' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl service accounts user -'
-        set words --role 'OWNER makes the user an ADMIN and the owner' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print only errors, and notes on lines that a load skips' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
+        set words --role 'OWNER makes the user an ADMIN and the owner (default: the u…' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print only errors, and notes on lines that a load skips' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl service accounts status 1'
         set words Active '' Disabled '' Pending ''
         case 'svcctl service accounts rm 0'

@@ -6,10 +6,12 @@ import json
 import os
 import pty
 import select
+import shlex
 from typing import Any
 
 import pytest
 from support.clients import without_cid
+from support.pseudo_terminal import on_terminal
 
 RESELLER = {"SVCCTL_PROFILE": "local-reseller"}
 ROLE = """\
@@ -113,6 +115,20 @@ def test_the_local_profile_administrates_its_domain_and_is_no_reseller(service: 
         "svcctl -p local-reseller domain … (code 120)\n"
         "hint: 'svcctl profile check local' shows what these credentials may do\n",
     )
+
+
+def test_the_line_that_is_shown_with_a_key_makes_a_profile_that_works(service: Any) -> None:
+    shown = on_terminal(service, "service", "accounts", "key", "--domain", "local", NO_COLOR="1").text.splitlines()
+    secret = next(line.split()[1] for line in shown if line.startswith("api_secret"))
+    begin, _, rest = shown[-1].partition("svcctl profile set NAME ")
+    assert begin == "svcctl: to use it: "
+    settings, _, end = rest.partition(", which asks for the secret")
+    assert end == ""
+    path = service.home / "secret"
+    path.write_text(secret)
+    path.chmod(0o600)
+    assert service("profile", "set", "mine", *shlex.split(settings), f"api_secret_file={path}").returncode == 0
+    assert service("-p", "mine", "query", "from auth.all limit 1", "--from", "1d").returncode == 0
 
 
 def test_keys_made_beside_the_running_service_work_until_their_domain_is_disabled(service: Any) -> None:

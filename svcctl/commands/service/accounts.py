@@ -19,6 +19,7 @@ from svcctl.completion.words import Completes
 from svcctl.context import Context
 from svcctl.errors import UsageError
 from svcctl.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt
+from svcctl.profiles.settings import LOCAL_URL
 from svcctl.terminal import records
 from svcctl.terminal.records import Listing
 from svcctl.terminal.selection import selected
@@ -76,8 +77,10 @@ ApplicationsOpt = Annotated[
 ]
 GenericOpt = Annotated[bool, typer.Option("--generic", help="Include it in every domain, whatever its plan.")]
 RoleOpt = Annotated[
-    str,
-    typer.Option("--role", metavar="ROLE", help="OWNER makes the user an ADMIN and the owner."),
+    str | None,
+    typer.Option(
+        "--role", metavar="ROLE", help="OWNER makes the user an ADMIN and the owner (default: the user's, or USER)."
+    ),
     Completes(words=("OWNER", "ADMIN", "USER")),
 ]
 
@@ -123,6 +126,11 @@ def key(
     with _among("domains", domain, store) if reseller is None else _among("resellers", reseller, store):
         made = accounts.issue(store, domain=domain, reseller=reseller, administrator=admin)
     svc.output.records(records.KEY, [made], svc.format(format, lists=True))
+    if svc.diagnostics.is_terminal:
+        socket = f"base_url={LOCAL_URL} socket={shlex.quote(str(svc.files.socket))}"
+        svc.diagnostics.note(
+            f"to use it: svcctl profile set NAME {socket} api_key={made.api_key}, which asks for the secret"
+        )
 
 
 @app.command()
@@ -182,7 +190,7 @@ def application(ctx: typer.Context, name: NameArg, generic: GenericOpt = False) 
 
 
 @app.command()
-def user(ctx: typer.Context, email: EmailArg, domain: DomainArg, role: RoleOpt = "USER") -> None:
+def user(ctx: typer.Context, email: EmailArg, domain: DomainArg, role: RoleOpt = None) -> None:
     """Add a user to a domain, or change the user's role
 
     The first user of a domain must be its OWNER. A new OWNER takes the place of the one before, who stays ADMIN.
@@ -192,9 +200,9 @@ def user(ctx: typer.Context, email: EmailArg, domain: DomainArg, role: RoleOpt =
     from svcctl.service.provisioning import domains
 
     with _among("domains", domain, store):
-        former = domains.assign(store, domain, email, role)
+        given, former = domains.assign(store, domain, email, role)
     owned = f"; the owner was {former}, who stays ADMIN" if former else ""
-    svc.diagnostics.note(f"{email} has the role {role} in {domain}{owned}")
+    svc.diagnostics.note(f"{email} has the role {given} in {domain}{owned}")
 
 
 @app.command()

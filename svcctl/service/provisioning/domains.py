@@ -244,24 +244,28 @@ def set_status(store: Store, name: str, status: DomainStatus) -> None:
         _change(connection, find(connection, name), status=str(status))
 
 
-def assign(store: Store, name: str, email: str, role: str) -> str | None:
-    """Add a user to a domain, or change the user's role there; returns whom the user replaces as the owner.
+def assign(store: Store, name: str, email: str, role: str | None) -> tuple[str, str | None]:
+    """Add a user to a domain, or change the user's role there; returns the role and whom it replaces as the owner.
 
+    Without a role the user keeps the one that is there, and a new user becomes USER.
     OWNER sets the role ADMIN and marks the user as the owner, in place of the former one. NotFound when there is no
     such role; UsageError when the email is none, the first user of a domain is not its owner, or the owner would become
     a user without another owner.
     """
-    owner = role == OWNER
     if not _EMAIL.fullmatch(email):
         raise UsageError(f"'{email}' is not an email address", hint="write it as in ann@acme.example")
     with store.transaction() as connection:
         domain = find(connection, name)
         custom = connection.scalars(select(schema.roles.c.name).where(schema.roles.c.domain == domain.id))
         known = [OWNER, ADMIN, USER, *sorted(custom)]
+        members = _members(connection, domain.id)
+        if role is None:
+            kept = (OWNER if member.owner else member.role for member in members if member.email == email)
+            role = next(kept, None) or USER
+        owner = role == OWNER
         if role not in known:
             hint = did_you_mean(role, known) or f"roles are: {', '.join(known)}"
             raise NotFound(f"{name} has no role '{role}'", hint=hint)
-        members = _members(connection, domain.id)
         if not owner and not members:
             raise UsageError(f"the first user of {name} must be its owner", hint=f"assign one with --role {OWNER}")
         if not owner and any(member.owner and member.email == email for member in members):
@@ -271,7 +275,7 @@ def assign(store: Store, name: str, email: str, role: str) -> str | None:
         if not is_there(connection, schema.users.c.email == email):
             connection.execute(insert(schema.users).values(email=email))
         put(connection, schema.members, domain=domain.id, user=email, role=ADMIN if owner else role, owner=owner)
-    return next((one.email for one in members if owner and one.owner and one.email != email), None)
+    return role, next((one.email for one in members if owner and one.owner and one.email != email), None)
 
 
 def leaving(store: Store, name: str) -> list[tuple[StoredDomain, Member]]:

@@ -89,7 +89,8 @@ def test_users_and_states_are_the_providers_to_set(reseller: Any, machine: Any) 
             "ann@acme.example has the role OWNER in acme@demo",
         ),
         (("user", "bob@acme.example", "acme@demo"), "bob@acme.example has the role USER in acme@demo"),
-        (("user", "bob@acme.example", "acme"), "bob@acme.example has the role USER in acme"),
+        (("user", "bob@acme.example", "acme", "--role", "ADMIN"), "bob@acme.example has the role ADMIN in acme"),
+        (("user", "bob@acme.example", "acme"), "bob@acme.example has the role ADMIN in acme"),
         (
             ("user", "bob@acme.example", "acme", "--role", "OWNER"),
             "bob@acme.example has the role OWNER in acme; the owner was ann@acme.example, who stays ADMIN",

@@ -187,6 +187,10 @@ class _Rows:
         if clause.every is None and not clause.by and not calls:
             hint = "name columns to group by, or select an aggregate such as count()"
             raise QueryError("the group computes nothing", clause.at, hint=hint)
+        if self.aggregates is None:
+            for call in aggregates_in(tuple(item.expr for item in clause.by), {*self.columns, *self.gone}):
+                hint = "aggregates follow in a select: group by user select count()"
+                raise QueryError(f"{call.name} is an aggregate, which cannot be a key", call.at, hint=hint)
         keys: dict[str, Value] = {}
         if clause.every is not None:
             if self.time is None:

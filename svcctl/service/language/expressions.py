@@ -90,7 +90,8 @@ class Scope:
         """SQL for an expression that must be a bool."""
         value = self.value(expr)
         if value.type not in (Type.BOOL, Special.NULL):
-            raise QueryError(f"a condition must be a bool, not {value.type}", expr.at)
+            hint = 'compare it with a column; for several values: user in {"a", "b"}' if value.written else None
+            raise QueryError(f"a condition must be a bool, not {value.type}", expr.at, hint=hint)
         return value.sql
 
     def value(self, expr: tree.Expr) -> Value:

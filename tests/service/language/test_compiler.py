@@ -272,6 +272,10 @@ ERRORS = {
     " (a name is not in quotes: user)",
     "from web.data select 'user'": "line 1, column 22: 'user' is a text here, not the column"
     " (a name is not in quotes: user)",
+    "from web.data where user = 'a' or 'b'": "line 1, column 35: a condition must be a bool, not str"
+    ' (compare it with a column; for several values: user in {"a", "b"})',
+    "from web.data group by user, count()": "line 1, column 30: count is an aggregate, which cannot be a key"
+    " (aggregates follow in a select: group by user select count())",
     "from web.data where user < null": "line 1, column 26: cannot compare str with null",
     "from web.data where user in {'a', null}": "line 1, column 35: nothing equals null (use isnull(…))",
     "from web.data where status": "line 1, column 21: a condition must be a bool, not int4",

@@ -630,6 +630,25 @@ def test_without_a_lag_a_window_is_exported_as_it_ends(moved: Moved, lag: str) -
     assert hourly(moved, "--lag", lag) == (0, "svcctl: rows=12 bytes=326 windows=1 retries=0 seconds=…\n")
 
 
+def test_a_lag_without_a_state_says_what_it_leaves_out(moved: Moved, tmp_path: Path) -> None:
+    moved.now = START + 3 * 3600 + 1800
+    command = ("export", QUERY, "--from", "2024-01-31", "--lag", "10m")
+    written = "svcctl: rows=24 bytes=650 windows=1 retries=0 seconds=…\n"
+    assert moved(*command, "--window", "2h", "-o", f"{tmp_path}/a.csv") == (
+        0,
+        "svcctl: left out 2024-01-31T02:00:00Z to 2024-01-31T03:30:00Z: a window that has not ended, "
+        f"or ended less than --lag ago\n{written}",
+    )
+    moved.now -= 1500
+    assert moved(*command, "-o", f"{tmp_path}/b.csv") == (
+        0,
+        "svcctl: left out 2024-01-31T02:00:00Z to 2024-01-31T03:05:00Z: windows that have not ended, "
+        f"or ended less than --lag ago\n{written.replace('windows=1', 'windows=2')}",
+    )
+    assert moved("-q", *command, "-o", f"{tmp_path}/c.csv") == (0, "")
+    assert moved(*command, "--to", "2h", "-o", f"{tmp_path}/d.csv")[1] == written.replace("windows=1", "windows=2")
+
+
 def test_the_state_moves_to_the_first_gap(moved: Moved, proxied: tuple[Shell, FaultyProxy]) -> None:
     moved.now = START + 5 * 3600
     proxied[1].choose = broken(2)

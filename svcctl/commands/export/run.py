@@ -298,6 +298,8 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
         svc.diagnostics.warning(f"the manifest of earlier runs is gone: {which}")
     if not export.windows:
         told.tell_nothing(svc, export, asked.end, math.floor(now.timestamp()), asked.settled)
+    elif not asked.incremental and export.whole.end < asked.end:
+        told.tell_left_out(svc, export, asked.end)
     return export, after
 
 

@@ -61,6 +61,18 @@ def tell_nothing(svc: Context, export: Export, end: int, now: int, settled: int 
     svc.diagnostics.note(f"nothing to export yet: {why}")
 
 
+def tell_left_out(svc: Context, export: Export, end: int) -> None:
+    """Say which end of the range the lag leaves out, where no next run fetches it."""
+    from svcctl.exports.windows import Window
+
+    left = Window(export.whole.end, end)
+    one = left.count(export.about.window, export.target.zone) == 1
+    which = "a window that has" if one else "windows that have"
+    svc.diagnostics.note(
+        f"left out {moment(left.start)} to {moment(left.end)}: {which} not ended, or ended less than --lag ago"
+    )
+
+
 def tell_due(svc: Context, export: Export, settled: int) -> None:
     """Say that as many windows as a run exports are left: where each run ends a length after its start, it stays so."""
     from svcctl.exports.windows import ended

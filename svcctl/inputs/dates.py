@@ -13,8 +13,8 @@ from svcctl.errors import UsageError
 _DAY = 86_400
 _STEP = 14 * _DAY
 """Seconds; no zone keeps an offset for less than a few weeks."""
-_LONG_AGO = 10**8
-"""Epoch seconds, in 1973: a smaller number is most likely a length without its unit."""
+_LONG_AGO = 10**6
+"""Epoch seconds, in January 1970: a smaller number is most likely a length without its unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +36,14 @@ class Dates:
     """Whether the ends are where anybody expects them: `to` does not count from `from`, all dates follow the zone."""
     note: str | None = None
     """What the user should know of the zone."""
+    slip: str | None = None
+    """What the user should know of a start without its unit."""
 
     def notes(self, *, terminal: bool) -> Iterator[str]:
         """What to say of the dates; a person at a terminal is told a range that is not plain."""
         if terminal and not self.plain:
             yield self.summary
-        if terminal and isinstance(self.from_, int) and 0 < self.from_ < _LONG_AGO:
-            yield f"--from {self.from_} is {self.range.start:%Y-%m-%d %H:%M:%S} UTC; write {self.from_}m for minutes"
-        if self.note is not None:
-            yield self.note
+        yield from filter(None, (self.slip, self.note))
 
     @property
     def label(self) -> str:
@@ -80,6 +79,9 @@ def choose(
     operator = operator_of(to, EVERY)
     plain = (operator is None or operator.plain) and not (time_zone and isinstance(from_, int))
     by_zone = bool(time_zone) and (depends_on_zone(from_) or depends_on_zone(to))
+    slip = None
+    if isinstance(from_, int) and 0 < from_ < _LONG_AGO:
+        slip = f"--from {from_} is {resolved.start:%Y-%m-%d %H:%M:%S} UTC; write {from_}m for minutes"
     fixed = (not written and (to is None or by_zone)) or (by_zone and not is_fixed(zone))
     if fixed or _is_typed(from_):
         from_ = int(resolved.start.timestamp())
@@ -87,7 +89,7 @@ def choose(
         to = int(resolved.end.timestamp())
     sent = time_zone and offset_name(time_zone, resolved.start.timestamp())
     note = _change(time_zone, resolved, now) if time_zone and written and not is_fixed(zone) else None
-    return Dates(resolved, from_, to, date_format, sent, zone, time_zone or "", plain, note)
+    return Dates(resolved, from_, to, date_format, sent, zone, time_zone or "", plain, note, slip)
 
 
 def shifted(chosen: Dates, every: int) -> str | None:

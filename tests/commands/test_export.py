@@ -133,6 +133,12 @@ def test_a_pattern_makes_a_file_a_window(home: Shell) -> None:
     assert text == home("query", QUERY, "--from", "2024-01-31T03:00:00Z", "--to", "3h", "-f", "csv").stdout
 
 
+def test_a_start_without_its_unit_is_told(home: Shell) -> None:
+    done = home("export", QUERY, "--from", "30", "--to", "1h", "--dry-run", "-o", "x.csv")
+    told = "svcctl: --from 30 is 1970-01-01 00:00:30 UTC; write 30m for minutes\n"
+    assert (done.returncode, done.stderr) == (0, told)
+
+
 def test_a_dry_run_prints_the_windows_and_leaves_nothing(home: Shell) -> None:
     query = "from timed.events group every 2h select percentile(n, 0.5)"
     done = home("export", query, *HOURS, "-o", "{start:%H}.csv", "--window", "3h", "--dry-run")

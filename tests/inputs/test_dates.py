@@ -85,8 +85,10 @@ def test_two_lengths_that_end_in_the_future_are_answered_with_the_range_between_
 
 def test_a_small_number_is_most_likely_a_length_without_its_unit() -> None:
     notes = choose(90, "now", None, None, now=NOW, written=True).notes
-    assert list(notes(terminal=True)) == ["--from 90 is 1970-01-01 00:01:30 UTC; write 90m for minutes"]
-    assert list(notes(terminal=False)) == []
+    told = ["--from 90 is 1970-01-01 00:01:30 UTC; write 90m for minutes"]
+    assert list(notes(terminal=True)) == list(notes(terminal=False)) == told
+    day_in_1972 = 63_072_000
+    assert list(choose(day_in_1972, "now", None, None, now=NOW, written=True).notes(terminal=True)) == []
 
 
 def test_the_service_gets_one_offset_and_a_note_tells_when_the_clocks_change_within_the_range() -> None:

@@ -274,6 +274,8 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
     )
     if (svc.diagnostics.is_terminal and not chosen.plain) or _looks_back(to):
         svc.diagnostics.note(chosen.summary)
+    if state is None and chosen.slip is not None:
+        svc.diagnostics.note(chosen.slip)
     for slip in query_text.slips(asked.query):
         svc.diagnostics.note(slip)
     start, end = chosen.range.start, chosen.range.end

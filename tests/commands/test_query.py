@@ -331,7 +331,7 @@ def test_usage_errors_say_what_and_what_to_do(service: Shell, arguments: list[st
         (
             "from sample where name = 5",
             "svcctl: error: line 1, column 24: cannot compare str with int4 "
-            "(str(…) converts to a string, int(…) to a number) (CODE)\n"
+            "(str(…) converts to a string, float8(…) to a number) (CODE)\n"
             "  from sample where name = 5\n"
             "                         ^\n",
         ),

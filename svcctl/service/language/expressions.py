@@ -67,8 +67,8 @@ _CONVERSIONS = {
     (Type.TIMESTAMP, Type.INT4): "timestamp(…) converts milliseconds to a timestamp",
     (Type.TIMESTAMP, Type.INT8): "timestamp(…) converts milliseconds to a timestamp",
     (Type.STR, Type.IP4): "ip4(…) converts a string to an address",
-    (Type.STR, Type.INT4): "str(…) converts to a string, int(…) to a number",
-    (Type.STR, Type.INT8): "str(…) converts to a string, int8(…) to a number",
+    (Type.STR, Type.INT4): "str(…) converts to a string, float8(…) to a number",
+    (Type.STR, Type.INT8): "str(…) converts to a string, float8(…) to a number",
     (Type.STR, Type.FLOAT8): "str(…) converts to a string, float8(…) to a number",
 }
 

@@ -230,7 +230,7 @@ ERRORS = {
     "from web.data group by user select bytes": "line 1, column 36: no column 'bytes'"
     " (after group there are only its keys and aggregates; first(…) keeps a value)",
     "from web.data where user = 1": "line 1, column 26: cannot compare str with int4"
-    " (str(…) converts to a string, int(…) to a number)",
+    " (str(…) converts to a string, float8(…) to a number)",
     "from web.data where ip = '10.0.0.1'": "line 1, column 24: cannot compare ip4 with str"
     " (an address is written without quotes: 10.0.0.1)",
     "from web.data where ip = user": "line 1, column 24: cannot compare ip4 with str"

@@ -142,34 +142,27 @@ def _with_commas(file: Source, table: str, texts: Mapping[str, int]) -> dict[str
 
     One of them at least has a comma that cannot separate thousands.
     """
-    if not texts:
-        return {}
-    line = quote(LINE)
-    sure = f"{_DECIMAL_COMMA} AND {_NO_THOUSANDS}"
-    test = f"count(*) FILTER ({_WITH_COMMAS}), arg_min({{0}}, {line}) FILTER ({sure}), min({line}) FILTER ({sure})"
-    row = iter(file.row(f"SELECT {', '.join(test.format(quote(name)) for name in texts)} FROM {table}"))
-    found = zip(texts.items(), zip(row, row, row, strict=True), strict=True)
-    return {
-        name: Odd(value, f"line {number}", count, False, True)
-        for (name, values), (count, value, number) in found
-        if count == values and value is not None
-    }
+    found = _all_are(file, table, texts, _WITH_COMMAS, f"{_DECIMAL_COMMA} AND {_NO_THOUSANDS}")
+    return {name: Odd(value, place, texts[name], False, True) for name, (value, place) in found.items()}
 
 
 def _with_dots(file: Source, table: str, fractions: Mapping[str, int]) -> dict[str, Odd]:
     """Of columns of numbers, so many, those whose dots may all separate thousands, each with the first that has one."""
-    if not fractions:
+    found = _all_are(file, table, fractions, _MAY_BE_WHOLE, "contains({0}, '.')")
+    return {name: Odd(value, place, fractions[name], True, True) for name, (value, place) in found.items()}
+
+
+def _all_are(file: Source, table: str, values: Mapping[str, int], every: str, mark: str) -> dict[str, tuple[str, str]]:
+    """The columns whose values, so many, all pass the test `every`, and the first one that passes `mark`: its place."""
+    if not values:
         return {}
-    test = (
-        rf"count(*) FILTER ({_MAY_BE_WHOLE}), arg_min({{0}}, {quote(LINE)}) FILTER (contains({{0}}, '.')), "
-        f"min({quote(LINE)}) FILTER (contains({{0}}, '.'))"
-    )
-    row = iter(file.row(f"SELECT {', '.join(test.format(quote(name)) for name in fractions)} FROM {table}"))
-    found = zip(fractions.items(), zip(row, row, row, strict=True), strict=True)
+    line = quote(LINE)
+    test = f"count(*) FILTER ({every}), arg_min({{0}}, {line}) FILTER ({mark}), min({line}) FILTER ({mark})"
+    row = iter(file.row(f"SELECT {', '.join(test.format(quote(name)) for name in values)} FROM {table}"))
     return {
-        name: Odd(value, f"line {number}", count, True, True)
-        for (name, values), (count, value, number) in found
-        if count == values and value is not None
+        name: (first, f"line {number}")
+        for name, (count, first, number) in zip(values, zip(row, row, row, strict=True), strict=True)
+        if count == values[name] and first is not None
     }
 
 

@@ -95,11 +95,20 @@ def explained(error: typer.TyperException) -> UsageError:
         hints.insert(0, f"use: {context.parent.command_path} show {words}")
     if message.startswith("missing ") and (parameter := getattr(error, "param", None)) is not None:
         typed = context.meta.get(spellings.WORDS) or ("-",)
-        if context.command_path == "svcctl range" and not typed[0].startswith("-"):
-            hints.insert(0, f"write --from {shlex.quote(typed[0])}")
-        else:
-            hints.insert(0, _missing(parameter, context))
+        asked = _range_of(typed) if context.command_path == "svcctl range" else None
+        hints.insert(0, asked or _missing(parameter, context))
     return UsageError(message, hint="; ".join(hints))
+
+
+def _range_of(words: Sequence[str]) -> str | None:
+    """The options for one or two dates that were typed without them; None for other words."""
+    from svcctl.api.typed_dates import is_date
+
+    if len(words) > 2 or not all(map(is_date, words)):
+        return None
+    return "write " + " ".join(
+        f"{name} {shlex.quote(word)}" for name, word in zip(("--from", "--to"), words, strict=False)
+    )
 
 
 def check_dates(words: Sequence[str], options: Iterable[Any]) -> None:

@@ -26,6 +26,8 @@ SEE = "see 'svcctl query --help'"
     [
         # Commands of other tools, and the one to type
         ("range yesterday", "missing --from\nhint: write --from yesterday; see 'svcctl range --help'"),
+        ("range 2ad today", "missing --from\nhint: write --from 2ad --to today; see 'svcctl range --help'"),
+        ("range monday", "missing --from\nhint: add --from DATE, such as --from 1h; see 'svcctl range --help'"),
         ("service tables", "no such command 'tables'\nhint: use: svcctl tables"),
         ("job status x", "no such command 'status'\nhint: use: svcctl job show x"),
         ("job delete x", "no such command 'delete'\nhint: use: svcctl job rm x"),

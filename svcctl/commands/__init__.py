@@ -32,6 +32,6 @@ def page_of(noun: str, command: Callable[..., object]) -> str:
     return f"{NOUNS[noun]}\n\n{cleandoc(command.__doc__ or '')}"
 
 
-def verbs_of(noun: str) -> App:
-    """The app of a noun to which its module adds verbs."""
-    return App(help=NOUNS[noun], no_args_is_help=True)
+def verbs_of(noun: str, *paragraphs: str) -> App:
+    """The app of a noun to which its module adds verbs; its help page has what the noun is for, then the paragraphs."""
+    return App(help="\n\n".join((NOUNS[noun], *paragraphs)), no_args_is_help=True)

@@ -71,7 +71,7 @@ Change = Callable[[str, Callable[[str], None]], Job]
 LAST_LOOK = 5.0
 """Seconds behind --max-time in which the service may still say how the jobs are; then the command ends regardless."""
 
-_app = verbs_of("job")
+_app = verbs_of("job", "FAILING is a running job with an error. Programs get 'status' RUNNING and 'failing' true.")
 
 
 def register(app: typer.Typer) -> None:
@@ -93,9 +93,10 @@ def list_(
 ) -> None:
     """List jobs
 
-    A table has the beginning of each ID, which every command takes. It shows jobs with an error first, and a running
-    one of them as FAILING. The lag is the time since lastDatetime, up to which the job has read events. Formats for
-    programs have whole IDs, the fields of the interface, and whether the job is failing.
+    A table has the beginning of each ID, which every command takes, and jobs with an error first. FAILING is a running
+    job with an error. The lag is the time since lastDatetime, up to which the job has read events.
+
+    Programs get whole IDs and the fields of the interface; a FAILING job has 'status' RUNNING and 'failing' true.
 
     \b
     svcctl job list --status RUNNING --ids | svcctl job stop -
@@ -131,6 +132,8 @@ def list_(
 @_app.command()
 def show(ctx: typer.Context, ids: IdsArg, format: FormatOpt = None, columns: ColumnsOpt = None) -> None:
     """Show all that the service returns about jobs
+
+    FAILING is a running job with an error. Programs get 'status' RUNNING and 'failing' true.
 
     In json one job that is named is an object, and several are a list.
 

@@ -67,12 +67,14 @@ def _profiles(svc: Context, of: str) -> Pairs:
 
 def _jobs(svc: Context, of: str) -> Pairs:
     """The IDs of jobs, then their own names, which commands take too unless several jobs have one."""
+    from svcctl.api import job_states
+
     jobs = svc.connect().jobs()
-    ids = [(job.id, " ".join(filter(None, (job.status, job.friendly_name or job.type)))) for job in jobs]
+    ids = [(job.id, " ".join(filter(None, (job_states.shown(job), job.friendly_name or job.type)))) for job in jobs]
     named: dict[str, str] = {}
     for job in jobs:
         if name := job.friendly_name:
-            named[name] = "several jobs, give the ID of one" if name in named else f"{job.status} {job.id}"
+            named[name] = "several jobs, give the ID of one" if name in named else f"{job_states.shown(job)} {job.id}"
     return [*ids, *named.items()]
 
 
@@ -169,7 +171,7 @@ def _states(svc: Context, of: str) -> Pairs:
 KINDS = {
     "profiles": Kind(_profiles),
     "jobs": Kind(_jobs, 5),
-    "running": Kind(_jobs, 5, lambda meaning: meaning.startswith(("RUNNING", "RECONNECTING", "CREATED"))),
+    "running": Kind(_jobs, 5, lambda meaning: meaning.startswith(("RUNNING", "FAILING", "RECONNECTING", "CREATED"))),
     "stopped": Kind(_jobs, 5, lambda meaning: meaning.startswith(("STOPPED", "PAUSED"))),
     "tables": Kind(_tables, 60),
     "loaded": Kind(_loaded, 5),

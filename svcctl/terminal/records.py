@@ -162,7 +162,7 @@ _LAG_IN_WORDS = replace(_LAG, shown=lambda seen: None if seen.lag is None else i
 _REASON = replace(_ERROR, least=28)
 
 JOBS = Listing[Watched](
-    (_ID, _STATUS, _TYPE, _NAME, _GENERATED, _SENT, _LAST, _ERROR, _QUERY, _IS_FAILING),
+    (_ID, _STATUS, _IS_FAILING, _TYPE, _NAME, _GENERATED, _SENT, _LAST, _ERROR, _QUERY),
     people=(_SHORT_ID, _STATE, _NAME, _LAG_IN_WORDS, _REASON, _SENT, _TYPE, _LAST, _QUERY),
 )
 JOB = replace(
@@ -174,7 +174,7 @@ JOB = replace(
 """A job with all that the service returned about it."""
 LAUNCHED = Listing[Job]((*_attributes("id", "status", "type"), Field("friendlyName", attrgetter("friendly_name"))))
 WATCHED = Listing[Watched](
-    (_ID, _STATUS, _SENT, _RATE, _LAG, _ERROR, _TYPE, _NAME, _GENERATED, _IS_FAILING),
+    (_ID, _STATUS, _IS_FAILING, _SENT, _RATE, _LAG, _ERROR, _TYPE, _NAME, _GENERATED),
     people=(_SHORT_ID, _STATE, _NAME, _LAG_IN_WORDS, _REASON, _SENT, _RATE, _TYPE, _GENERATED),
 )
 

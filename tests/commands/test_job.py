@@ -52,9 +52,9 @@ def test_a_script_waits_for_a_job_and_removes_it(jobs: Shell) -> None:
     done = jobs("job", "wait", job_id, "--timeout", "30", "-f", "csv")
     assert done.returncode == 0, done.stderr
     assert done.stdout.split("\n") == [
-        "id,status,type,friendlyName,eventGenerated,eventsSent,lastDatetime,error,query,failing",
-        f"{job_id},COMPLETED,donothing,{jobs.ndjson('job', 'show', job_id)[0]['friendlyName']},4,4,"
-        "1706745600000,[],from sample,false",
+        "id,status,failing,type,friendlyName,eventGenerated,eventsSent,lastDatetime,error,query",
+        f"{job_id},COMPLETED,false,donothing,{jobs.ndjson('job', 'show', job_id)[0]['friendlyName']},4,4,"
+        "1706745600000,[],from sample",
         "",
     ]
     assert jobs("job", "rm", "--yes", job_id).returncode == 0
@@ -436,7 +436,7 @@ def test_fields_may_be_absent_and_statuses_unknown(
     done = scripted("list", "-f", "csv", status=200, body=body)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        "id,status,type,friendlyName,eventGenerated,eventsSent,lastDatetime,error,query,failing\n"
-        "A,RECONNECTING,,,,,,[],,false\n"
-        "B,STOPPED,,,,,0,[],,false\n"
+        "id,status,failing,type,friendlyName,eventGenerated,eventsSent,lastDatetime,error,query\n"
+        "A,RECONNECTING,false,,,,,,[],\n"
+        "B,STOPPED,false,,,,,0,[],\n"
     )

@@ -168,8 +168,8 @@ def test_a_list_is_narrowed_and_sorted(job: Reseller, options: list[str], ids: l
         ),
         (
             ("--sort", "name"),
-            "no column 'name'\nhint: did you mean 'friendlyName'? columns are: id, status, type, friendlyName, "
-            "eventGenerated, eventsSent, lastDatetime, error, query, failing, lag\n",
+            "no column 'name'\nhint: did you mean 'friendlyName'? columns are: id, status, failing, type, "
+            "friendlyName, eventGenerated, eventsSent, lastDatetime, error, query, lag\n",
         ),
         (
             ("--columns", "id"),

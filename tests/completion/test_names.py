@@ -106,6 +106,14 @@ def test_a_name_that_several_jobs_have_comes_once_and_is_none_of_the_running_one
     assert asking(shell, jobs)("complete", "running").stdout == ids
 
 
+def test_a_running_job_with_an_error_is_failing_and_one_of_the_running_ones(shell: Shell, jobs: Jobs) -> None:
+    failing = {"id": "3f2a0000-0000-4000-8000-000000000001", "status": "RUNNING", "error": ["no broker answers"]}
+    jobs.answer = 200, json.dumps({"status": 0, "object": [failing | {"friendlyName": "nightly"}]}).encode()
+    jobs.free.set()
+    told = f"{failing['id']}\tFAILING nightly\nnightly\tFAILING {failing['id']}\n"
+    assert answered(asking(shell, jobs), "running") == told
+
+
 def test_one_answer_serves_all_kinds_of_jobs_for_a_while(shell: Shell, jobs: Jobs) -> None:
     jobs.free.set()
     run = asking(shell, jobs)

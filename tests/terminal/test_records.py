@@ -36,10 +36,10 @@ def test_nothing_of_a_finding_about_a_role_is_cut() -> None:
 def test_programs_get_a_jobs_fields_as_they_are_and_people_get_dates_and_words() -> None:
     columns, data = listed(JOBS, [WATCHED_JOB], shown=False)
     assert [column.name for column in columns] == [
-        *("id", "status", "type", "friendlyName", "eventGenerated", "eventsSent", "lastDatetime", "error"),
-        *("query", "failing"),
+        *("id", "status", "failing", "type", "friendlyName", "eventGenerated", "eventsSent", "lastDatetime", "error"),
+        "query",
     ]
-    assert data == [["3f2a-1", "RUNNING", "kafka", "copy", 5, 4, 1_706_659_200_000, ["lost", "late"], "from a", True]]
+    assert data == [["3f2a-1", "RUNNING", True, "kafka", "copy", 5, 4, 1_706_659_200_000, ["lost", "late"], "from a"]]
     columns, data = listed(JOBS, [WATCHED_JOB], shown=True)
     assert [column.name for column in columns] == [
         *("id", "status", "friendlyName", "lag", "error", "eventsSent", "type", "lastDatetime", "query")
@@ -65,7 +65,7 @@ def test_a_job_that_is_shown_has_its_whole_id_and_what_only_this_service_returns
         "query": "from a",
         "unknown": 1,
     }
-    assert [column.name for column in listed(JOB, [WATCHED_JOB], shown=False)[0]][-2:] == ["failing", "unknown"]
+    assert [column.name for column in listed(JOB, [WATCHED_JOB], shown=False)[0]][-2:] == ["query", "unknown"]
 
 
 def test_people_who_watch_read_words_and_programs_numbers() -> None:
@@ -73,7 +73,7 @@ def test_people_who_watch_read_words_and_programs_numbers() -> None:
         ["3f2a", "FAILING", "copy", "12m 13s", "lost; late", 4, 1.5, "kafka", 5]
     ]
     assert listed(WATCHED, [WATCHED_JOB], shown=False)[1] == [
-        ["3f2a-1", "RUNNING", 4, 1.5, 733.2, ["lost", "late"], "kafka", "copy", 5, True]
+        ["3f2a-1", "RUNNING", True, 4, 1.5, 733.2, ["lost", "late"], "kafka", "copy", 5]
     ]
 
 

@@ -156,7 +156,7 @@ function __svcctl_place --no-scope-shadowing
         case '* --date-format' '* --dateformat'
         set words default '' sql '' iso ''
         case '* --time-zone' '* --tz' '* --timezone'
-        set words GMT-12 '' GMT-11 '' GMT-10 '' GMT-9 '' GMT-8 '' GMT-7 '' GMT-6 '' GMT-5 '' GMT-4 '' GMT-3 '' GMT-2 '' GMT-1 '' 'GMT+0' '' 'GMT+1' '' 'GMT+2' '' 'GMT+3' '' 'GMT+4' '' 'GMT+5' '' 'GMT+6' '' 'GMT+7' '' 'GMT+8' '' 'GMT+9' '' 'GMT+10' '' 'GMT+11' '' 'GMT+12' '' 'GMT+13' '' 'GMT+14' ''
+        set words GMT-12 '' GMT-11 '' GMT-10 '' GMT-9 '' GMT-8 '' GMT-7 '' GMT-6 '' GMT-5 '' GMT-4 '' GMT-3 '' GMT-2 '' GMT-1 '' 'GMT+0' '' 'GMT+1' '' 'GMT+2' '' 'GMT+3' '' 'GMT+4' '' 'GMT+5' '' 'GMT+6' '' 'GMT+7' '' 'GMT+8' '' 'GMT+9' '' 'GMT+10' '' 'GMT+11' '' 'GMT+12' '' 'GMT+13' '' 'GMT+14' ''; set kind zones
         case '* --dest' '* --destination' '* --type'
         set words kafka '' s3 '' hdfs '' donothing ''
         case '* --dest-param'

@@ -63,7 +63,7 @@ TimeZoneOpt = Annotated[
         metavar="ZONE",
         help="Time zone for relative dates and for printed times: GMT+2, Europe/Berlin or local.",
     ),
-    Completes(words=words.time_zones),
+    Completes("zones", words=words.time_zones),
 ]
 QueryTextArg = Annotated[
     str | None,

@@ -1,4 +1,6 @@
-"""The names that change (profiles, jobs, tables, domains): completion scripts get them from `svcctl complete KIND`.
+"""The names that change (profiles, jobs, tables, domains), and those too many for a script: zones.
+
+Completion scripts get them from `svcctl complete KIND`.
 
 The names of a service are cached in a file for some seconds, so that the next press of Tab sends no request. A child
 process sends the request: the prompt waits for it for a moment, and the child keeps running to fill the cache. Errors
@@ -168,6 +170,13 @@ def _states(svc: Context, of: str) -> Pairs:
     return [(name, "") for name in default_states(svc.environment).names()]
 
 
+def _zones(svc: Context, of: str) -> Pairs:
+    """The zones that have names. Those of GMT are in the scripts as the interface writes them: Etc/GMT+2 is GMT-2."""
+    from zoneinfo import available_timezones
+
+    return [(name, "") for name in sorted(available_timezones()) if "GMT" not in name]
+
+
 KINDS = {
     "profiles": Kind(_profiles),
     "jobs": Kind(_jobs, 5),
@@ -182,6 +191,7 @@ KINDS = {
     "domains": Kind(_domains, 30),
     "states": Kind(_states),
     "exports": Kind(_states),
+    "zones": Kind(_zones),
 }
 
 

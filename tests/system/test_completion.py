@@ -168,6 +168,13 @@ def test_profiles_are_completed_by_name(prompt: Prompt) -> None:
     assert set(prompt.calls()) == {"complete profiles"}
 
 
+def test_time_zones_are_completed_by_their_names(prompt: Prompt) -> None:
+    prompt.completed("svcctl query --time-zone Europe/Berl", "svcctl query --time-zone Europe/Berlin")
+    prompt.completed("svcctl service load --time-zone=America/New_", "svcctl service load --time-zone=America/New_York")
+    prompt.completed("svcctl range --time-zone GMT+1 --from tod", "svcctl range --time-zone GMT+1 --from today")
+    assert prompt.calls() == ["complete zones"] * 2
+
+
 def test_a_service_that_cannot_be_reached_completes_nothing_and_prints_nothing(prompt: Prompt) -> None:
     # The host of the profile does not exist, and the local service is not running.
     for typed in ("svcctl -p prod job stop 3", "svcctl query 'from au", "svcctl -p nobody domain show a"):

@@ -52,7 +52,7 @@ LoadZoneOpt = Annotated[
         metavar="ZONE",
         help="Time zone of dates that have none, such as GMT+2 or Europe/Berlin (default: UTC).",
     ),
-    Completes(words=words.time_zones),
+    Completes("zones", words=words.time_zones),
 ]
 LoadFormatOpt = Annotated[
     str | None,

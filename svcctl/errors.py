@@ -13,7 +13,7 @@
     ├── EmptyResult             no rows, where the caller asked for that to be a failure
     └── Locked                  another run holds the lock
 
-Two exceptions are not errors and are defined beside the tree: Declined and ReaderClosed.
+Three exceptions are not errors and are defined beside the tree: Declined, ReaderClosed and its kind PagerLeft.
 
 `svcctl.terminal.diagnostics` maps each class to its exit code; this tree knows nothing of processes, so that the client
 can be used as a library.
@@ -153,3 +153,7 @@ class Declined(Exception):
 
 class ReaderClosed(Exception):
     """Whoever read stdout has closed it, as `head` does: there is nobody left to write for."""
+
+
+class PagerLeft(ReaderClosed):
+    """The person who read in a pager has seen enough."""

@@ -36,7 +36,7 @@ class ExitCode:
 
 
 EXIT_CODES = (
-    ExitCode(0, "done (also with zero rows)"),
+    ExitCode(0, "done (also with zero rows)", (errors.PagerLeft,)),
     ExitCode(
         1, "the service refused, or a job that 'job wait' waits for fails", (errors.ServiceError, errors.SvcctlError)
     ),

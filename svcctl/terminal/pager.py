@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from svcctl.errors import ReaderClosed
+from svcctl.errors import PagerLeft
 
 if TYPE_CHECKING:
     import subprocess
@@ -69,7 +69,7 @@ class Paged(io.RawIOBase):
         return True
 
     def write(self, data: Any, /) -> int:
-        """Write all of it. ReaderClosed when the pager was left."""
+        """Write all of it. PagerLeft when the pager was left."""
         block = bytes(data)
         with self._lock:
             if self._direct:
@@ -132,7 +132,7 @@ class Paged(io.RawIOBase):
         except BrokenPipeError:
             self._close()
             if not self._broken():
-                raise ReaderClosed from None
+                raise PagerLeft from None
             self._print_again()
 
     def _keep(self, block: bytes) -> None:

@@ -45,6 +45,7 @@ def report(error: BaseException) -> tuple[int, str]:
         (errors.Terminated(), 143, "svcctl: ended by SIGTERM\n"),
         (errors.Declined(), 130, "svcctl: nothing was done\n"),
         (errors.ReaderClosed(), 141, ""),
+        (errors.PagerLeft(), 0, ""),
         (Reported(5), 5, ""),
         (
             ZeroDivisionError("x"),

@@ -11,7 +11,7 @@ import pytest
 from support.pseudo_terminal import on_terminal
 from support.shells import Shell
 
-from svcctl.errors import ReaderClosed
+from svcctl.errors import PagerLeft
 from svcctl.terminal.pager import Paged, command
 
 SCREEN = int(os.environ.get("LINES", "24"))
@@ -77,8 +77,14 @@ def test_a_pager_that_does_not_work_is_no_failure(pager: str) -> None:
 
 
 def test_a_pager_that_is_left_closes_the_pipe() -> None:
-    with pytest.raises(ReaderClosed):
+    with pytest.raises(PagerLeft):
         shown("head -n 1 > /dev/null", 100_000)
+
+
+def test_leaving_the_pager_on_purpose_is_no_failure(service: Shell) -> None:
+    long = ("query", "from auth.all", "--from", "30d", "-f", "csv")
+    left = on_terminal(service, *long, SVCCTL_PAGER="head -n 1", LINES="10")
+    assert (left.code, left.text) == (0, "eventdate,user,srcIp,method,result,reason\n")
 
 
 @pytest.mark.parametrize("command", [["help", "functions"], ["-v", "query", "--help"]])

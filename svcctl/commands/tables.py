@@ -46,7 +46,7 @@ def tables(
 ) -> None:
     """Without NAME: each table with its number of events, the dates of the first and the last one, and about how
     large it is: small tables take a block of 256 KiB on the disk, some time after their load. Only the local service
-    has such a list.
+    has such a list. Dates in csv, tsv and JSON are ISO 8601 in UTC: 2026-01-31T10:00:00.000Z.
 
     With NAME: the columns of that table, their types, and a value of each. Of another service they are read from the
     answer to a query, over the last day unless --from names another start.

@@ -1,6 +1,7 @@
 """How models are listed: one column list for each, with what people see where that differs from the data.
 
-Programs get the interface's fields as they are (csv, JSON). People get dates, words and short texts (table, vertical).
+Programs get the interface's fields as they are (csv, JSON), and dates of what the interface does not have in ISO 8601.
+People get dates, words and short texts (table, vertical).
 """
 
 from __future__ import annotations
@@ -253,6 +254,11 @@ def second(milliseconds: int | None) -> str | None:
     return None if milliseconds is None else format_moment(milliseconds, Style(), fraction=False)
 
 
+def _iso(milliseconds: int | None) -> str | None:
+    """A time in UTC for programs: `2026-01-31T10:00:00.000Z`."""
+    return None if milliseconds is None else format_moment(milliseconds, Style(date_format="iso"))
+
+
 def in_bytes(size: int | None) -> str | None:
     """A size as people read it: `1.5 MB`."""
     if size is None:
@@ -272,8 +278,8 @@ TABLES: Listing[Any] = Listing(
     (
         Field("name", attrgetter("name"), "id"),
         Field("events", attrgetter("events"), "int8"),
-        Field("from", attrgetter("oldest"), "int8", shown=lambda table: second(table.oldest), shown_type="id"),
-        Field("to", attrgetter("newest"), "int8", shown=lambda table: second(table.newest), shown_type="id"),
+        Field("from", lambda table: _iso(table.oldest), shown=lambda table: second(table.oldest), shown_type="id"),
+        Field("to", lambda table: _iso(table.newest), shown=lambda table: second(table.newest), shown_type="id"),
         Field("size", attrgetter("bytes"), "int8", shown=lambda table: in_bytes(table.bytes), shown_type="id"),
     )
 )
@@ -283,7 +289,7 @@ COLUMNS: Listing[Sequence[Any]] = Listing(
         Field("type", itemgetter(1), "id"),
         Field(
             "example",
-            itemgetter(2),
+            lambda row: _iso(row[2]) if row[1] == "timestamp" and isinstance(row[2], int) else row[2],
             shown=lambda row: None if row[2] is None else format_cell(row[2], row[1], Style()),
         ),
     )
@@ -308,7 +314,7 @@ SERVICE: Listing[Sequence[Any]] = Listing(
         Field("address", itemgetter(0)),
         Field("socket", itemgetter(1)),
         Field("pid", itemgetter(2)),
-        Field("since", itemgetter(3), "int8", shown=lambda row: f"{second(row[3])} (UTC)"),
+        Field("since", lambda row: _iso(row[3]), shown=lambda row: f"{second(row[3])} (UTC)"),
         Field("version", itemgetter(4)),
         Field("size", itemgetter(5), "int8", shown=lambda row: in_bytes(row[5])),
         Field("data", lambda row: str(row[6])),

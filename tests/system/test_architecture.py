@@ -79,6 +79,7 @@ ALLOWED = {
         "exports.state",
         "files",
         "pages",
+        "api.job_states",
         "api.outline",
         "api.own_service",
         "context",

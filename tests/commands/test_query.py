@@ -109,6 +109,8 @@ def test_limit_and_skip_and_the_note_that_there_may_be_more(service: Shell) -> N
     assert done.stderr == ""
     done = service("-q", "query", "from sample select n", *DAY, "--limit", "1")
     assert done.stderr == ""
+    seen = on_terminal(service, "query", "from sample select n", *DAY, "--limit", "1", "-f", "csv")
+    assert seen.text == "n\n1\n"
 
 
 def test_dates_are_printed_in_the_format_and_zone_asked_for(service: Shell) -> None:

@@ -110,7 +110,7 @@ def test_limit_and_skip_and_the_note_that_there_may_be_more(service: Shell) -> N
     done = service("-q", "query", "from sample select n", *DAY, "--limit", "1")
     assert done.stderr == ""
     seen = on_terminal(service, "query", "from sample select n", *DAY, "--limit", "1", "-f", "csv")
-    assert seen.text == "n\n1\n"
+    assert seen.text == "svcctl: 2024-01-31 00:00 … 2024-02-01 00:00 UTC (1d)\nn\n1\n"
 
 
 def test_dates_are_printed_in_the_format_and_zone_asked_for(service: Shell) -> None:

@@ -202,9 +202,9 @@ def _has_only_a_start(state: State, environment: Mapping[str, str]) -> bool:
     return False
 
 
-def forgets(export: Export, state: State) -> bool:
-    """Whether the manifest of the runs that made a state is gone; Damaged when it is damaged."""
-    return state.since != state.until and stored_by(state, export.storage, export.folder) is None
+def earlier(export: Export, state: State) -> Manifest | None:
+    """What the runs that made a state have exported, None where their manifest is gone; Damaged when it is damaged."""
+    return stored_by(state, export.storage, export.folder)
 
 
 def _clock(

@@ -30,7 +30,8 @@ class State:
     """`until` is the epoch second at which the next run starts; `key` is that of the export, `target` where it goes.
 
     `directory` is the one in which a relative target is, `since` the start of the first run; states of earlier versions
-    do not have them. `due` is the end of the last run, as long as none has exported anything.
+    do not have them. `due` is the end of the last run, as long as none has exported anything. `gone` are ranges
+    whose files are gone, which a run has told.
     """
 
     key: str
@@ -40,6 +41,7 @@ class State:
     directory: str = ""
     since: int | None = None
     due: int | None = None
+    gone: tuple[tuple[int, int], ...] = ()
 
     @property
     def place(self) -> str:
@@ -112,6 +114,7 @@ class States:
             document = json.loads(path.read_text(encoding="utf-8"))
             if document.pop("version") > VERSION:
                 raise UsageError(f"state {path} was written by a newer svcctl", hint="install that one")
+            document["gone"] = tuple((start, end) for start, end in document.get("gone", ()))
             return State(**document)
         except FileNotFoundError:
             return None
@@ -143,7 +146,7 @@ class States:
     def save(self, name: str, state: State) -> None:
         """Replace the state of a name, on the disk before this returns."""
         path = self.path(name)
-        known = {name: value for name, value in asdict(state).items() if value not in ("", None)}
+        known = {name: value for name, value in asdict(state).items() if value not in ("", None, ())}
         document = {"version": VERSION, **known}  # earlier versions do not know all of it
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -730,6 +730,35 @@ def test_what_a_state_has_moved_past_comes_back_as_verify_says(
     assert moved.shell("export", "status", "timed").stdout.splitlines()[-1] == "next run from,2024-01-31T04:00:00Z"
 
 
+@pytest.mark.parametrize("name", ["start", "from"])
+def test_a_run_tells_once_which_files_of_earlier_windows_are_gone(moved: Moved, name: str) -> None:
+    out = moved.shell.home / "out"
+
+    def night(*hours: int, quiet: bool = False) -> str:
+        """What a run says after the files of these hours were removed, but for its last line."""
+        for hour in hours:
+            (out / f"2024-01-31T{hour:02}.csv").unlink()
+        moved.now += 3600
+        target = f"{out}/{{{name}:%FT%H}}.csv"
+        command = ("export", QUERY, "--from", "2024-01-31", "--state", "timed", "--lag", "0", "-o", target)
+        code, said = moved(*["-q"] * quiet, *command)
+        assert code == 0
+        return "" if quiet else said[: said.rindex("svcctl: rows=")]
+
+    see = "; see 'svcctl export verify timed'\n"
+    for _ in range(6):
+        assert night() == ""
+    assert night(2, quiet=True) == ""
+    assert night() == f"svcctl: 1 file of an earlier window is gone: {out}/2024-01-31T02.csv{see}"
+    assert night() == ""
+    assert night(0, 1, 4) == (f"svcctl: 3 files of earlier windows are gone (first: {out}/2024-01-31T00.csv){see}")
+    assert night(3) == ""  # files that were shipped are removed, the oldest first
+    assert night(5, 6, 8) == f"svcctl: 1 file of an earlier window is gone: {out}/2024-01-31T08.csv{see}"
+    (out / "2024-01-31T08.csv").touch()
+    assert night() == ""
+    assert night(8) == f"svcctl: 1 file of an earlier window is gone: {out}/2024-01-31T08.csv{see}"
+
+
 def test_force_forgets_nothing_of_the_runs_before(moved: Moved) -> None:
     moved.now = START + 3 * 3600
     target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"

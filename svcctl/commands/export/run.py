@@ -247,7 +247,7 @@ def _one_of(option: str, value: str, known: tuple[str, ...]) -> str:
 def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: Any) -> tuple[Export, State]:
     """The export over the range that is asked for: from where the state ends, if it has one."""
     from svcctl.exports.formats import format_of
-    from svcctl.exports.plan import forgets, plan
+    from svcctl.exports.plan import earlier, plan
     from svcctl.terminal.formats import FORMATS, check_file
 
     if state is None and from_ is None:
@@ -295,9 +295,9 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
         clock=chosen.zone_name,
     )
     export, after = plan(asked, state, svc.environment, svc.diagnostics.note)
-    if state is not None and forgets(export, state):
-        which = f"'svcctl export verify {asked.state}' tells of which files"
-        svc.diagnostics.warning(f"the manifest of earlier runs is gone: {which}")
+    if state is not None and state.since != state.until:
+        found = earlier(export, state)
+        after = replace(after, gone=told.tell_gone(svc, asked.state, export, found, state.gone))
     if not export.windows:
         told.tell_nothing(svc, export, asked.end, math.floor(now.timestamp()), asked.settled)
     elif not asked.incremental and export.whole.end < asked.end:

@@ -17,7 +17,8 @@ from svcctl.terminal.records import WINDOWS, counted
 
 if TYPE_CHECKING:
     from svcctl.exports.export import Export, Summary
-    from svcctl.exports.manifest import Entry
+    from svcctl.exports.gone import Ranges
+    from svcctl.exports.manifest import Entry, Manifest
     from svcctl.exports.perform import Workers
     from svcctl.exports.windows import Window
 
@@ -59,6 +60,29 @@ def tell_nothing(svc: Context, export: Export, end: int, now: int, settled: int 
             f"the window {moment(start)} to {moment(until)} ended less than {lag} ago; --lag leaves it for the next run"
         )
     svc.diagnostics.note(f"nothing to export yet: {why}")
+
+
+def tell_gone(svc: Context, name: str | None, export: Export, found: Manifest | None, known: Ranges) -> Ranges:
+    """Say which files of earlier runs are gone, or that nobody knows them any more; returns the ranges that are told.
+
+    `known` are those that earlier runs have told.
+    """
+    from svcctl.exports.gone import gone
+
+    if found is None:
+        which = f"'svcctl export verify {name}' tells of which files"
+        svc.diagnostics.warning(f"the manifest of earlier runs is gone: {which}")
+        return known
+    new, ranges = gone(export, found, known)
+    if new and svc.diagnostics.quiet:
+        return known
+    if new:
+        first = export.storage.address(new[0].path)
+        which = f"1 file of an earlier window is gone: {first}"
+        if len(new) > 1:
+            which = f"{len(new)} files of earlier windows are gone (first: {first})"
+        svc.diagnostics.note(f"{which}; see 'svcctl export verify {name}'")
+    return ranges
 
 
 def tell_left_out(svc: Context, export: Export, end: int) -> None:

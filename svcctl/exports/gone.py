@@ -1,0 +1,44 @@
+"""Files of earlier runs that are not there any more when a run of a state starts: each is told once.
+
+Whoever removes files that were shipped removes the oldest first. That is told the first time and not again; a file that
+is missing among others is always told.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from svcctl.exports.manifest import joined
+
+if TYPE_CHECKING:
+    from svcctl.exports.export import Export
+    from svcctl.exports.manifest import Entry, Manifest
+
+Ranges = tuple[tuple[int, int], ...]
+
+
+def gone(export: Export, manifest: Manifest, known: Ranges) -> tuple[Sequence[Entry], Ranges]:
+    """The local files of earlier runs that are gone and not told yet, and the ranges of all that are gone.
+
+    `known` are the ranges that were told. Files are only looked for, not read; on a server, that would take too long.
+    """
+    if export.distant:
+        return [], ()
+    described = manifest.entries.values() if export.target.per_window else manifest.merged
+    earlier = sorted((one for one in described if one.end <= export.whole.start), key=lambda one: one.start)
+    address = export.storage.address
+    lost = {one.window for one in earlier if one.path and not os.access(address(one.path), os.F_OK)}
+
+    def is_known(entry: Entry) -> bool:
+        at = bisect(known, entry.start, key=lambda one: one[0]) - 1
+        return at >= 0 and entry.end <= known[at][1]
+
+    oldest = 0
+    if lost and is_known(earlier[0]):
+        oldest = sum(1 for _ in takewhile(lambda one: one.window in lost, earlier))
+    new = [one for one in earlier[oldest:] if one.window in lost and not is_known(one)]
+    return new, joined((window.start, window.end) for window in lost)

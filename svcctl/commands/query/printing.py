@@ -61,7 +61,7 @@ def once(
         svc.diagnostics.note(f"no rows from {question.dates.label}{_elsewhere(svc, question)}")
     if svc.diagnostics.is_terminal:
         _note_file(svc, output, shown)
-    _note_limit(svc, question, rows)
+    _note_limit(svc, question, output, rows)
 
 
 def follow(
@@ -107,7 +107,7 @@ def follow(
         raise interrupted
     if following.broken is not None:
         raise following.broken
-    _note_limit(svc, question, following.row_count)
+    _note_limit(svc, question, output, following.row_count)
 
 
 def _print(svc: Context, question: Question, sink: Sink, max_time: float | None) -> int | None:
@@ -175,8 +175,10 @@ def _elsewhere(svc: Context, question: Question) -> str:
     return f"; the events of {name} are from {start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S}"
 
 
-def _note_limit(svc: Context, question: Question, rows: int | None) -> None:
-    if rows and rows == question.request.limit:
+def _note_limit(svc: Context, question: Question, output: Path | None, rows: int | None) -> None:
+    """Say that a file or a pipe may lack rows; who sees the rows on the terminal has just typed the limit."""
+    seen = svc.output.is_terminal and output in (None, Path("-"))
+    if rows and rows == question.request.limit and not seen:
         svc.diagnostics.note(f"stopped at the limit of {rows_text(rows)}: there may be more")
 
 

@@ -108,11 +108,38 @@ def test_a_number_that_is_not_drawn_is_told_with_what_draws_it() -> None:
     columns = [TIMES[0], *(TableColumn(name, "float8") for name in ("p95", "med", "most"))]
     rows = [(START, 9.0, 5.0, 10.0), (START + TEN, 8.0, 4.0, 10.0)]
     note = "not drawn: med, most (--columns eventdate,med draws med)"
-    assert (draw(columns, rows, Style()).notes, draw(columns, rows, FANCY).notes) == ([note], [note])
+    assert draw(columns, rows, Style()).notes == [note]
     users = [*USERS, TableColumn("bytes", "int8"), TableColumn("last", "timestamp")]
     assert draw(users, [("ana", 5, 7, START), ("bob", 8, 7, START)], FANCY).notes == [
         "not drawn: bytes (--columns user,bytes draws it)"
     ]
+
+
+def test_over_time_numbers_of_a_similar_size_are_drawn_together_and_others_named() -> None:
+    columns = [TIMES[0], *(TableColumn(name, "float8") for name in ("p95", "bytes", "none", "med"))]
+    rows = [(START, 8.0, 321.0, 0.0, 4.0), (START + TEN, 8.0, 5.0, 0.0, 0.0)]
+    chart = draw(columns, rows, Style(width=30, color=False, glyphs=False))
+    assert chart.lines == [
+        "p95, none, med by eventdate",
+        "A p95  B none  C med",
+        "10+",
+        "  |AaaaaaaaaaaaaaaaaaaaaaaaaaA",
+        "  |",
+        "  |",
+        " 5+ccccc",
+        "  |     cccccccc",
+        "  |             ccccccccc",
+        " 0+bbbbbbbbbbbbbbbbbbbbbbccccC",
+        "  ++------------+------------+",
+        "   14:30        14:35    14:40",
+        "   2018-10-08",
+    ]
+    assert chart.notes == ["not drawn: bytes (--columns eventdate,bytes draws it)"]
+    alone = draw(columns[:3], [row[:3] for row in rows], Style(width=30))
+    assert (alone.lines[0], alone.notes) == (
+        "p95 by eventdate",
+        ["not drawn: bytes (--columns eventdate,bytes draws it)"],
+    )
 
 
 def test_buckets_are_a_line_a_series_and_a_missing_bucket_is_a_gap() -> None:

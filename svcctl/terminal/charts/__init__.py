@@ -17,7 +17,7 @@ from typing import Any
 from svcctl.errors import UsageError
 from svcctl.terminal.charts.bars import bars
 from svcctl.terminal.charts.lines import lines
-from svcctl.terminal.charts.rows import Chart, choose
+from svcctl.terminal.charts.rows import Chart, choose, side_by_side
 from svcctl.terminal.tables import NUMERIC, Style, TableColumn
 
 MAX_ROWS = 5000
@@ -28,7 +28,8 @@ def draw(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: S
     """The chart of some rows: over time when their first column is a date, else one bar per row.
 
     The measure is the first number that is not needed to tell the rows apart, so a status code names a row and a count
-    measures it. UsageError when there is no such column, or when there are more than MAX_ROWS rows.
+    measures it. Over time, numbers of a similar size are lines of one chart where only the date names a row. UsageError
+    when there is no such column, or when there are more than MAX_ROWS rows.
     """
     kept = list(islice(rows, MAX_ROWS + 1))
     if len(kept) > MAX_ROWS:
@@ -42,4 +43,4 @@ def draw(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: S
     if not kept:
         return Chart([])
     on_screen = style.width is not None or style.color
-    return lines(chosen) if chosen.over_time and on_screen else bars(chosen)
+    return lines(side_by_side(chosen)) if chosen.over_time and on_screen else bars(chosen)

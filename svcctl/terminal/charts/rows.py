@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from svcctl.errors import UsageError
@@ -16,6 +16,8 @@ COLORS = (36, 35, 32, 31, 94, 33)
 """Escape codes of the series, in turn: colours that are seen on light and on dark grounds."""
 LARGEST = 1e305
 """Larger numbers would overflow the arithmetic."""
+SIMILAR = 40
+"""Numbers that are more times larger than the first ones would press these flat on the time axis, or lie there."""
 CUT_SHORT = "not a whole period: the range cuts it"
 
 
@@ -45,7 +47,7 @@ class Rows:
         return self.style.width or WIDTH
 
     def title(self) -> str:
-        names = ", ".join(heading(self.columns[at], self.style) for at in self.names)
+        names = ", ".join(heading(self.columns[at], self.style) for at in self.names if self.columns[at].name)
         title = f"{heading(self.columns[self.measure], self.style)} by {names}"
         return bold(fitted(title, self.style.width), self.style)
 
@@ -68,7 +70,7 @@ class Rows:
         known = (*self.names, self.measure)
         others = [column.name for at, column in enumerate(self.columns) if column.type in NUMERIC and at not in known]
         if others:
-            drawn = ",".join(self.columns[at].name for at in self.names)
+            drawn = ",".join(filter(None, (self.columns[at].name for at in self.names)))
             what = "it" if len(others) == 1 else others[0]
             notes.append(f"not drawn: {', '.join(others)} (--columns {drawn},{others[0]} draws {what})")
         return notes
@@ -104,6 +106,39 @@ def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style:
     raise UsageError(
         f"a chart needs a number and another column that names the rows; the columns are {there or 'none'}",
         hint="group by a column or a period, and select count() as n",
+    )
+
+
+def side_by_side(chart: Rows) -> Rows:
+    """The same rows with a series for each number of a similar size, where only the date names a row.
+
+    The column of the series' names has no name itself. The numbers that are left out stay columns, for the notes.
+    """
+    numbers = [at for at, column in enumerate(chart.columns) if column.type in NUMERIC]
+    if chart.names != (0,) or len(numbers) < 2:
+        return chart
+    sizes = {at: max((abs(number_of(row[at]) or 0) for row in chart.rows), default=0) for at in numbers}
+    first = sizes[chart.measure]
+    drawn = [at for at in numbers if not 0 < min(first, sizes[at]) * SIMILAR < max(first, sizes[at])]
+    if len(drawn) < 2:
+        return chart
+    left_out = [at for at in numbers if at not in drawn]
+    measure = ", ".join(chart.columns[at].name for at in drawn)
+    return replace(
+        chart,
+        columns=[
+            chart.columns[0],
+            TableColumn("", "str"),
+            TableColumn(measure, "float8"),
+            *(chart.columns[at] for at in left_out),
+        ],
+        rows=[
+            (row[0], chart.columns[at].name, row[at], *(row[other] for other in left_out))
+            for at in drawn
+            for row in chart.rows
+        ],
+        names=(0, 1),
+        measure=2,
     )
 
 

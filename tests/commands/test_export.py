@@ -388,6 +388,27 @@ def test_verify_names_what_is_damaged_or_missing(home: Shell) -> None:
     assert home("export", "verify", "{start:%H}.csv").returncode == 0
 
 
+def test_verify_names_a_few_of_many_lost_files_and_one_command_for_all(home: Shell) -> None:
+    target = "{start:%H%M}.csv"
+    assert home("export", QUERY, *HOURS, "--window", "30m", "-o", target).returncode == 0
+    for hour in range(6):
+        (home.home / f"{hour:02}00.csv").unlink()
+    lost = [f"svcctl: error: {hour:02}00.csv is missing\n" for hour in range(6)]
+    given = "--window 30m -o '{start:%H%M}.csv' --from 2024-01-31T00:00:00Z --to 2024-01-31T05:30:00Z"
+    end = (
+        f"svcctl: error: the export to {target} is not whole\n"
+        f"hint: fetch what is missing with: svcctl export '{QUERY}' {given}\n"
+    )
+    assert home("export", "verify", target).stderr == "".join([*lost, end])
+    (home.home / "0030.csv").write_text("eventdate,n\n")
+    lost.insert(1, "svcctl: error: 0030.csv is damaged\n")
+    more = f"svcctl: error: 2 more are missing or damaged; to see all: svcctl -v export verify '{target}'\n"
+    done = home("export", "verify", target)
+    assert (done.returncode, done.stderr) == (7, "".join([*lost[:5], more, end]))
+    assert home("-v", "export", "verify", target).stderr == "".join([*lost, end])
+    assert home(*pasted(done.stderr)).returncode == home("export", "verify", target).returncode == 0
+
+
 def test_an_export_with_options_comes_back_with_them(home: Shell) -> None:
     options = ["--window", "2h", "--date-format", "iso", "--time-zone", "GMT+1", "--limit-per-window", "50"]
     (home.home / "out 1").mkdir()

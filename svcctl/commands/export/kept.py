@@ -25,6 +25,8 @@ NameArg = Annotated[
     typer.Argument(metavar="[NAME|PATH]", help="A state, or PATH as given to -o (default: all states)."),
     Completes(EXPORTS),
 ]
+NAMED = 5
+"""Damaged and missing files that `verify` names; it counts the others."""
 NOTHING = "nothing is exported yet"
 StateArg = Annotated[str, typer.Argument(metavar="STATE", help="Name of a state."), Completes("states")]
 
@@ -142,9 +144,17 @@ def _verified(svc: Context, name: str, label: str = "") -> str:
 
     found = _found(svc, name)
     lost: list[Window] = []
+    more: list[str] = []
     for text, window in damage(found):
-        svc.diagnostics.report(IncompleteResult(text))
+        if len(lost) < NAMED or svc.diagnostics.verbose:
+            svc.diagnostics.report(IncompleteResult(text))
+        else:
+            more.append(text)
         lost.append(window)
+    if more:
+        every = f"to see all: svcctl -v export verify {shlex.quote(name)}"
+        text = more[0] if len(more) == 1 else f"{len(more)} more are missing or damaged; {every}"
+        svc.diagnostics.report(IncompleteResult(text))
     _tell_doubtful(svc, found, label)
     if lost:
         service = found.manifest.about.service

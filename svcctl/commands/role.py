@@ -51,7 +51,9 @@ ApplicationsOpt = Annotated[
 ResourceIdsOpt = Annotated[
     list[str] | None,
     typer.Option(
-        "--resource-ids", metavar="LABEL=N,N", help="Resource IDs; repeat for more; '*' for all, '' for none."
+        "--resource-ids",
+        metavar="LABEL=N,N",
+        help="Resource IDs; repeat for more; '*' for all, '' for none. The label comes back as 'ids'.",
     ),
 ]
 FinderOpt = Annotated[str | None, typer.Option("--finder-name", metavar="NAME", help="Default finder.")]
@@ -153,6 +155,7 @@ def create(
         with known_domain(svc.client, domain):
             svc.client.create_role(domain, one.role)
         svc.diagnostics.note(f"created {one.label} in {domain}")
+    _note_labels(svc, written)
 
 
 @_app.command()
@@ -197,6 +200,7 @@ def update(
         with known_role(svc.client, domain, target):
             svc.client.update_role(domain, target, wanted)
         svc.diagnostics.note(f"updated role '{target}' in {domain}")
+    _note_labels(svc, written)
 
 
 @_app.command()
@@ -272,7 +276,7 @@ def lint_(ctx: typer.Context, files: FilesArg, format: FormatOpt = None) -> None
       description: May look
       policies: [Search, Alerts]         names, or one, or '*' for all (quoted)
       applications: [explorer]           the same
-      resourceIds: {tables: [1, 2]}      integers by any label, or '*' for all
+      resourceIds: {ids: [1, 2]}         integers by any label, or '*' for all
       finderName: default
       defaultApplicationName: explorer   one of the applications
     """
@@ -308,6 +312,15 @@ def _ask_about_grants(
         with known_domain(svc.client, domain):
             look()
         svc.ask(" ".join([*grants, "Continue?"]))
+
+
+def _note_labels(svc: Context, written: Iterable[WrittenRole]) -> None:
+    """Say that the labels of resource IDs are lost, where they mean something to the user."""
+    labels = dict.fromkeys(label for one in written for label in one.role.resource_ids or {})
+    if lost := ", ".join(f"'{label}'" for label in labels if label not in ("*", "ids")):
+        svc.diagnostics.note(
+            f"a service keeps the integers of resourceIds without their labels: they come back as 'ids', not as {lost}"
+        )
 
 
 def _require(svc: Context, domain: str, roles: Iterable[str]) -> None:

@@ -66,6 +66,20 @@ def test_an_update_sends_what_is_given_and_no_name(reseller: Any, which: str) ->
         assert (done.code, done.sent) == (0, [("PUT", "/domain/acme/roles/R%2F1", body)])
 
 
+def test_labels_that_are_lost_are_told_when_they_are_given(reseller: Any) -> None:
+    given = ("--policies", "Search", "--resource-ids", "tables=1", "--resource-ids", "lookups=2")
+    lost = "a service keeps the integers of resourceIds without their labels: they come back as 'ids', not as"
+    for words, done in (
+        (("create", "acme", "--name", "R"), "created role 'R' in acme"),
+        (("update", "acme", "R"), "updated role 'R' in acme"),
+    ):
+        told = reseller("role", *words, *given, answer=accepting).stderr
+        assert told == f"svcctl: {done}\nsvcctl: {lost} 'tables', 'lookups'\n"
+    for none in ("ids=1", "*"):
+        told = reseller("role", "update", "acme", "R", "--resource-ids", none, "--yes", answer=accepting).stderr
+        assert told == "svcctl: updated role 'R' in acme\n"
+
+
 def test_an_update_may_rename_and_remove_the_default(reseller: Any) -> None:
     words = ("--name", "R2", "--default-application-name", "")
     done = reseller("role", "update", "acme", "R1", *words, answer=accepting)

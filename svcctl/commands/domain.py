@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -12,6 +13,7 @@ from svcctl.api.models import Domain
 from svcctl.commands import verbs_of
 from svcctl.completion.words import Completes
 from svcctl.context import Context
+from svcctl.errors import SvcctlError
 from svcctl.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt
 from svcctl.profiles import BUILT_IN
 from svcctl.terminal.records import DOMAINS
@@ -104,7 +106,7 @@ def enable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False) 
     svc: Context = ctx.obj
     with known_domain(svc.client, name), done_if(if_needed, already_so, svc.diagnostics.note):
         svc.client.enable_domain(name)
-        svc.diagnostics.note(f"domain {name} is enabled")
+        svc.diagnostics.note(f"domain {_full_name(svc, name)} is enabled")
 
 
 @_app.command()
@@ -116,7 +118,7 @@ def disable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False)
     svc: Context = ctx.obj
     with known_domain(svc.client, name), done_if(if_needed, already_so, svc.diagnostics.note):
         svc.client.disable_domain(name)
-        svc.diagnostics.note(f"domain {name} is disabled")
+        svc.diagnostics.note(f"domain {_full_name(svc, name)} is disabled")
 
 
 @_app.command()
@@ -134,6 +136,14 @@ def rm(ctx: typer.Context, name: DomainArg, yes: YesOpt = False, if_needed: IfNe
             svc.ask_word(f"Delete {lost}? (type its name)", domain.name, name)
         svc.client.delete_domain(domain.name)
         svc.diagnostics.note(f"deleted {lost}")
+
+
+def _full_name(svc: Context, name: str) -> str:
+    """The name with its @ part, as the service has it; as it was typed where the service does not say."""
+    if "@" not in name:
+        with suppress(SvcctlError):
+            return svc.client.domain(name).name
+    return name
 
 
 def _about(domain: Domain) -> str:

@@ -363,7 +363,7 @@ USERS: Listing[tuple[Any, Any]] = Listing(
     (
         Field("email", lambda found: found[1].email),
         Field("domain", lambda found: found[0].name),
-        Field("role", lambda found: found[1].role),
+        Field("role", lambda found: found[1].role, shown=lambda found: "OWNER" if found[1].owner else found[1].role),
         Field("owner", lambda found: found[1].owner),
     )
 )

@@ -63,7 +63,7 @@ def test_a_create_sends_the_interfaces_fields_and_nothing_more(
         (("list",), [("GET", "/domain", None)]),
         (("show", "a"), [("GET", "/domain/a", None)]),
         (("enable", "a@demo"), [("POST", "/domain/a@demo/enable", None)]),
-        (("disable", "a/b"), [("POST", "/domain/a%2Fb/disable", None)]),
+        (("disable", "a/b"), [("POST", "/domain/a%2Fb/disable", None), ("GET", "/domain/a%2Fb", None)]),
         (("rm", "a", "--yes"), [("GET", "/domain/a", None), ("DELETE", "/domain/a@demo", None)]),
     ],
 )
@@ -80,7 +80,8 @@ def test_paths_that_differ_come_from_the_profile(reseller: Any) -> None:
         answer=lambda request: httpx.Response(200),
         paths={"domain": "/provisioning/v1/domain"},
     )
-    assert (done.code, done.sent) == (0, [("POST", "/provisioning/v1/domain/a/enable", None)])
+    sent = [("POST", "/provisioning/v1/domain/a/enable", None), ("GET", "/provisioning/v1/domain/a", None)]
+    assert (done.code, done.sent, done.stderr) == (0, sent, "svcctl: domain a is enabled\n")
 
 
 REFUSALS = [
@@ -236,8 +237,8 @@ def test_a_deletion_says_what_it_knows_of_the_users(reseller: Any, extra: dict[s
 def test_each_change_says_what_it_did_also_in_the_log_of_a_job_unless_it_is_to_be_quiet(reseller: Any) -> None:
     changes = {
         ("domain", "create", "acme", "--plan", "full"): "nobody can use acme@demo until it has an owner",
-        ("domain", "disable", "acme"): "domain acme is disabled",
-        ("domain", "enable", "acme"): "domain acme is enabled",
+        ("domain", "disable", "acme"): "domain acme@demo is disabled",
+        ("domain", "enable", "acme"): "domain acme@demo is enabled",
         ("role", "create", "acme", "--name", "R", "--policies", "Search,Alerts"): "created role 'R' in acme",
         ("role", "update", "acme", "R", "--policies", "Search"): "updated role 'R' in acme",
         ("role", "rm", "acme", "R", "--yes"): "deleted role 'R' of acme",

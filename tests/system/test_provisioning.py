@@ -61,7 +61,7 @@ SESSION: list[tuple[str, int, str, str]] = [
         "",
         "svcctl: nothing to do: the roles of acme are already as in night-shift.yaml\n",
     ),
-    ("domain disable acme", 0, "", "svcctl: domain acme is disabled\n"),
+    ("domain disable acme", 0, "", "svcctl: domain acme@demo is disabled\n"),
     (
         "domain disable acme",
         5,
@@ -69,7 +69,7 @@ SESSION: list[tuple[str, int, str, str]] = [
         "svcctl: error: domain acme@demo is already disabled (code 117)\nhint: --if-needed allows that\n",
     ),
     ("domain disable acme --if-needed", 0, "", "svcctl: nothing to do: domain acme@demo is already disabled\n"),
-    ("domain enable acme", 0, "", "svcctl: domain acme is enabled\n"),
+    ("domain enable acme", 0, "", "svcctl: domain acme@demo is enabled\n"),
     (
         "domain rm acme --yes",
         0,

@@ -194,15 +194,17 @@ def user(ctx: typer.Context, email: EmailArg, domain: DomainArg, role: RoleOpt =
     """Add a user to a domain, or change the user's role
 
     The first user of a domain must be its OWNER. A new OWNER takes the place of the one before, who stays ADMIN.
+
+    Tables show the owner's role as OWNER; programs get the role ADMIN and owner true, as the interface has them.
     """
     svc: Context = ctx.obj
     store = open_state(svc)
     from svcctl.service.provisioning import domains
 
     with _among("domains", domain, store):
-        given, former = domains.assign(store, domain, email, role)
+        full, given, former = domains.assign(store, domain, email, role)
     owned = f"; the owner was {former}, who stays ADMIN" if former else ""
-    svc.diagnostics.note(f"{email} has the role {given} in {domain}{owned}")
+    svc.diagnostics.note(f"{email} has the role {given} in {full}{owned}")
 
 
 @app.command()
@@ -218,8 +220,8 @@ def status(ctx: typer.Context, domain: DomainArg, status: StatusArg) -> None:
     from svcctl.service.provisioning import domains
 
     with _among("domains", domain, store):
-        domains.set_status(store, domain, DomainStatus(status))
-    svc.diagnostics.note(f"domain {domain} is {status}")
+        full = domains.set_status(store, domain, DomainStatus(status))
+    svc.diagnostics.note(f"domain {full} is {status}")
 
 
 @app.command()

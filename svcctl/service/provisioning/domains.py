@@ -168,7 +168,9 @@ def check_access(connection: Connection, domain: StoredDomain) -> None:
     if domain.status is DomainStatus.PENDING:
         raise refused(Reason.PENDING, f"domain {domain.name} is pending and cannot be accessed")
     if domain.status is DomainStatus.DISABLED:
-        raise refused(Reason.DISABLED, f"domain {domain.name} is disabled and cannot be accessed")
+        enable = f"svcctl -p local-reseller domain enable {domain.name}"
+        hint = f"its reseller can enable it, on the local service with '{enable}'" if domain.reseller else None
+        raise refused(Reason.DISABLED, f"domain {domain.name} is disabled and cannot be accessed", hint=hint)
     if not is_there(connection, _MEMBERS.domain == domain.id, _MEMBERS.owner):
         raise refused(
             Reason.NO_OWNER,
@@ -238,14 +240,18 @@ def put_own(store: Store, name: str) -> None:
             _insert(connection, StoredDomain(0, name, None, None, None, None, DomainStatus.ACTIVE))
 
 
-def set_status(store: Store, name: str, status: DomainStatus) -> None:
-    """Set the state of a domain, whatever it is now. This is the only way into Pending and out of it."""
+def set_status(store: Store, name: str, status: DomainStatus) -> str:
+    """Set the state of a domain, whatever it is now; its full name. This is the only way into Pending and out of it."""
     with store.transaction() as connection:
-        _change(connection, find(connection, name), status=str(status))
+        domain = find(connection, name)
+        _change(connection, domain, status=str(status))
+    return domain.name
 
 
-def assign(store: Store, name: str, email: str, role: str | None) -> tuple[str, str | None]:
-    """Add a user to a domain, or change the user's role there; returns the role and whom it replaces as the owner.
+def assign(store: Store, name: str, email: str, role: str | None) -> tuple[str, str, str | None]:
+    """Add a user to a domain, or change the user's role there.
+
+    Returns the domain's full name, the role, and whom it replaces as the owner.
 
     Without a role the user keeps the one that is there, and a new user becomes USER.
     OWNER sets the role ADMIN and marks the user as the owner, in place of the former one. NotFound when there is no
@@ -275,7 +281,7 @@ def assign(store: Store, name: str, email: str, role: str | None) -> tuple[str, 
         if not is_there(connection, schema.users.c.email == email):
             connection.execute(insert(schema.users).values(email=email))
         put(connection, schema.members, domain=domain.id, user=email, role=ADMIN if owner else role, owner=owner)
-    return role, next((one.email for one in members if owner and one.owner and one.email != email), None)
+    return domain.name, role, next((one.email for one in members if owner and one.owner and one.email != email), None)
 
 
 def leaving(store: Store, name: str) -> list[tuple[StoredDomain, Member]]:

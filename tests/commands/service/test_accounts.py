@@ -89,14 +89,14 @@ def test_users_and_states_are_the_providers_to_set(reseller: Any, machine: Any) 
             "ann@acme.example has the role OWNER in acme@demo",
         ),
         (("user", "bob@acme.example", "acme@demo"), "bob@acme.example has the role USER in acme@demo"),
-        (("user", "bob@acme.example", "acme", "--role", "ADMIN"), "bob@acme.example has the role ADMIN in acme"),
-        (("user", "bob@acme.example", "acme"), "bob@acme.example has the role ADMIN in acme"),
+        (("user", "bob@acme.example", "acme", "--role", "ADMIN"), "bob@acme.example has the role ADMIN in acme@demo"),
+        (("user", "bob@acme.example", "acme"), "bob@acme.example has the role ADMIN in acme@demo"),
         (
             ("user", "bob@acme.example", "acme", "--role", "OWNER"),
-            "bob@acme.example has the role OWNER in acme; the owner was ann@acme.example, who stays ADMIN",
+            "bob@acme.example has the role OWNER in acme@demo; the owner was ann@acme.example, who stays ADMIN",
         ),
-        (("user", "bob@acme.example", "acme", "--role", "OWNER"), "bob@acme.example has the role OWNER in acme"),
-        (("status", "acme@demo", "Pending"), "domain acme@demo is Pending"),
+        (("user", "bob@acme.example", "acme", "--role", "OWNER"), "bob@acme.example has the role OWNER in acme@demo"),
+        (("status", "acme", "Pending"), "domain acme@demo is Pending"),
     ):
         done = accounts(reseller, *arguments)
         assert (done.code, done.stdout, done.stderr) == (0, "", f"svcctl: {said}\n")
@@ -107,6 +107,11 @@ def test_users_and_states_are_the_providers_to_set(reseller: Any, machine: Any) 
     assert listed(reseller, "users")[1:3] == [
         "ann@acme.example,acme@demo,ADMIN,false",
         "bob@acme.example,acme@demo,ADMIN,true",
+    ]
+    table = accounts(reseller, "list", "users", "-f", "table").stdout.splitlines()
+    assert [line.split() for line in table[2:4]] == [
+        ["ann@acme.example", "acme@demo", "ADMIN", "false"],
+        ["bob@acme.example", "acme@demo", "OWNER", "true"],
     ]
 
 

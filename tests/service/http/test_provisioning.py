@@ -179,7 +179,11 @@ def test_pending_disabled_and_ownerless_have_errors_of_their_own(ask: Ask, store
     )
     assert ask("reseller", "GET", "/domain/acme/roles") == (
         409,
-        error(127, "domain acme@demo is disabled and cannot be accessed"),
+        error(
+            127,
+            "domain acme@demo is disabled and cannot be accessed; its reseller can enable it, on "
+            "the local service with 'svcctl -p local-reseller domain enable acme@demo'",
+        ),
     )
     domains.set_status(store, "acme@demo", DomainStatus.PENDING)
     assert ask("reseller", "POST", "/domain/acme/enable") == (
@@ -242,7 +246,8 @@ def test_a_domain_that_cannot_be_accessed_answers_its_own_accounts_nothing(ask: 
             409,
             False,
             1,
-            "domain acme@demo is disabled and cannot be accessed",
+            "domain acme@demo is disabled and cannot be accessed; its reseller can enable it, on "
+            "the local service with 'svcctl -p local-reseller domain enable acme@demo'",
         )
     ask("reseller", "DELETE", "/domain/acme")
     status, answer = ask("admin", "GET", "/domain/acme/roles")

@@ -98,8 +98,8 @@ class Loaded:
     rows: int
     skipped: int
     first_skipped: str | None
-    oldest: int
-    newest: int
+    oldest: int | None
+    newest: int | None
     before: int
     empty: tuple[str, ...]
     notes: tuple[str, ...]
@@ -113,8 +113,8 @@ class Loaded:
             int(source["rows"]),
             int(source["skipped"]),
             source.get("first_skipped"),
-            int(source["oldest"]),
-            int(source["newest"]),
+            source["oldest"],
+            source["newest"],
             int(source["before"]),
             tuple(source["empty"]),
             tuple(map(str, source.get("notes") or ())),

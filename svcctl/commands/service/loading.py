@@ -174,6 +174,9 @@ def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
     note = svc.diagnostics.note
     for name in loaded.empty:
         note(f"{name} has no events")
+    if loaded.oldest is None or loaded.newest is None:
+        note(f"nothing was loaded into {loaded.table}")
+        return
     if loaded.before and replace:
         read = f", {_readers(loaded.jobs)}: jobs on it stop with an error" if loaded.jobs else ""
         note(f"replaced the {counted(loaded.before, 'event')} of {loaded.table}{read}")
@@ -189,23 +192,23 @@ def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
     for line in loaded.notes:
         note(line)
     if svc.diagnostics.is_terminal:
-        note(f"query them with: {_query(svc, loaded)}")
+        note(f"query them with: {_query(svc, loaded.table, loaded.oldest, loaded.newest)}")
 
 
-def _query(svc: Context, loaded: Loaded) -> str:
+def _query(svc: Context, table: str, first: int, last: int) -> str:
     """A command that finds the events that were loaded: over whole days, but for one that is not over.
 
     Who asks for the future would wait for it.
     """
     now = svc.now()
-    oldest = datetime.fromtimestamp(min(loaded.oldest // 1000, int(now.timestamp())), UTC)
-    after = datetime.fromtimestamp(min(loaded.newest // 1000, int(now.timestamp())) + 1, UTC)
+    oldest = datetime.fromtimestamp(min(first // 1000, int(now.timestamp())), UTC)
+    after = datetime.fromtimestamp(min(last // 1000, int(now.timestamp())) + 1, UTC)
     tomorrow = after.replace(hour=0, minute=0, second=0) + timedelta(days=1)
     to = (
         f" --to {tomorrow:%Y-%m-%d}" if tomorrow <= now else f" --to {after:%Y-%m-%dT%H:%M:%SZ}" if after <= now else ""
     )
     profile = "" if svc.profile.name == LOCAL else f"-p {LOCAL} "
-    return f"svcctl {profile}query 'from {loaded.table}' --from {oldest:%Y-%m-%d}{to}"
+    return f"svcctl {profile}query 'from {table}' --from {oldest:%Y-%m-%d}{to}"
 
 
 def drop(ctx: typer.Context, tables: TablesArg, yes: YesOpt = False) -> None:

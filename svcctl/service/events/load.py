@@ -32,6 +32,7 @@ from svcctl.service.engines.duckdb.fields import (
 )
 from svcctl.service.engines.duckdb.fields import UTC as UTC_ZONE
 from svcctl.service.engines.duckdb.files import EventFile, GivenFile, Skipped, first_lines, named, readable, reading
+from svcctl.service.engines.duckdb.formats import NoEvents
 from svcctl.service.engines.duckdb.lines import shown
 from svcctl.service.engines.duckdb.packed import ENDINGS
 from svcctl.service.engines.duckdb.separated import NOT_UTF8
@@ -108,7 +109,8 @@ def load(
     `go_on` is called while files are read, and before others see the events; once it raises an error, the load ends
     with that and changes nothing.
     When another load makes the table meanwhile, this one begins again and adds to it.
-    UsageError when a file, its format, its time or its columns cannot be used, or there are no events.
+    UsageError when a file, its format, its time or its columns cannot be used, or there are no events; but files that
+    are whole without any, such as a heading, load nothing and change nothing.
     """
     check_table_name(table)
     if table not in engine.tables():
@@ -146,16 +148,29 @@ def _load(
     made = not there or wishes.replace
     before = engine.events(table) if there else 0
     with reading(wishes.zone or UTC_ZONE, go_on) as reader:
-        files, empty = [], []
+        files, empty, whole = [], [], []
         for source in sources:
             given = _given(source, wishes.format, spec)
             if given is None:
                 empty.append(source.name)
                 continue
-            file = reader.open(given)
+            try:
+                file = reader.open(given)
+            except NoEvents:
+                whole.append(source.name)
+                continue
+            if file.is_empty:
+                _check_heading(file, spec)
+                for name in file.columns:
+                    _check_is_name(file, name, spec)
+                whole.append(source.name)
+                continue
             time = _time_field(file, wishes.time_field, spec)
             file.find_clock(time, spec)
             files.append((file, time))
+        if whole and not (files or empty or wishes.replace):
+            return LoadResult(table, (), 0, before=before, empty=tuple(whole))
+        empty += whole
         if spec is not None and (dated := [file for file, _ in files if file.is_dated]):
             raise UsageError(f"--time-format does not apply to {dated[0].given.name}: its format has its own")
         types = _types(files, wishes.types)

@@ -87,6 +87,23 @@ def test_a_load_says_what_it_added_and_what_was_there_and_replace_takes_its_plac
     assert rows(own, "from t") == ["2024-02-01 00:00:00.000\tx"]
 
 
+def test_files_that_are_whole_and_hold_nothing_load_nothing_and_are_no_failure(own: Own) -> None:
+    heading, array, one = own.file("none.csv", "created,n\n"), own.file("none.json", "[]\n"), own.file("a.csv", CSV)
+    done = loaded(own, heading, array)
+    assert (done.code, done.stderr) == (
+        0,
+        "svcctl: none.csv has no events\nsvcctl: none.json has no events\nsvcctl: nothing was loaded into t\n",
+    )
+    assert list(own.engine.tables()) == []
+    done = loaded(own, heading, one, array)
+    assert (done.code, done.stderr) == (
+        0,
+        "svcctl: none.csv has no events\nsvcctl: none.json has no events\n"
+        "svcctl: loaded 2 events into t, from 2024-01-31 10:00:00 to 2024-01-31 10:00:09 (UTC)\n",
+    )
+    assert loaded(own, heading).stderr.splitlines()[-1] == "svcctl: nothing was loaded into t"
+
+
 def test_several_files_are_loaded_together_or_not_at_all(own: Own) -> None:
     one, two = own.file("a.csv", CSV), own.file("b.ndjson", '{"time":"2024-02-01","n":2.5,"new":"x"}\n')
     empty = own.file("empty.log", "")
@@ -317,7 +334,11 @@ REFUSED: dict[str, tuple[list[str], int, str]] = {
     "a directory": (["."], 2, ". is a directory\nhint: name the files in it, such as ./*.log\n"),
     "no file": (["nosuch"], 2, "no file nosuch\n"),
     "a device without content": (["/dev/null"], 1, "no events in /dev/null; nothing was changed"),
-    "an empty array": (["empty.json"], 1, "no events in empty.json; nothing was changed"),
+    "an empty array in place of a table": (
+        ["empty.json", "-t", "there", "--replace"],
+        1,
+        "no events in empty.json; nothing was changed",
+    ),
     "an array that is cut": (["cut.json"], 1, "cannot read cut.json as json: Malformed JSON"),
     "a type that is none": (
         ["a.csv", "--types", "n=int"],

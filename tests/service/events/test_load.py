@@ -1255,8 +1255,13 @@ def test_dates_with_the_name_of_the_month_behind_a_line_that_tells_the_separator
             None,
         ),
         ("", {}, "no events in a.csv", "nothing was changed"),
-        ("a,b\n", {"time_field": "a"}, "no events in a.csv", "nothing was changed"),
-        ("a,b", {"time_field": "a"}, "no events in a.csv", "nothing was changed"),
+        ("a,b\n", {"replace": True}, "no events in a.csv", "nothing was changed"),
+        (
+            "web1,2026-01-01\n",
+            {},
+            "the first line of a.csv looks like data: '2026-01-01'; it must name the columns",
+            "put a line of names before it: (echo time,…; cat FILE) | svcctl service load - -t …",
+        ),
         (
             "a,b\n1,2\n",
             {"format": "yaml"},

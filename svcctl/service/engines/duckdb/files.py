@@ -296,6 +296,14 @@ class EventFile:
         found = [name for name, is_wrapper in zip(self._fields, are_wrappers, strict=True) if is_wrapper]
         return found[0] if found and count == 1 else None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is a heading without rows, or parquet without any: whole, and nothing to load."""
+        heading = self.given.kind in ("csv", "tsv") and len(first_lines(self.given.path)) == 1
+        return (heading or self.given.kind == "parquet") and not self._source.row(
+            f"SELECT count(*) FROM ({self._select} LIMIT 1)"
+        )[0]
+
     def first_line(self) -> int | None:
         """The line of the first row, of a file that is read line by line."""
         return self._source.row(f"SELECT {quote(LINE)} FROM ({self._select}) LIMIT 1")[0] if self._numbered else None

@@ -21,6 +21,11 @@ from svcctl.service.engines.duckdb.fields import UNREAD_ZONE, in_utc, iso_time, 
 from svcctl.service.engines.duckdb.packed import opened
 from svcctl.service.engines.duckdb.text import LINE, UNCLEAR, distinct, literal, quote
 
+
+class NoEvents(UsageError):
+    """A document that is whole and has nothing in it, such as an empty array."""
+
+
 HEAD = 1 << 16
 FIRST_LINES = 1000
 """Lines of an access log that tell whether it has the servers."""
@@ -269,7 +274,7 @@ def _objects(file: Source, lines: str, what: str) -> str:
             raise UsageError(f"{file.name} has more than {MOST_FIELDS} fields")
     if not found:
         if not file.row(f"SELECT count(*) FROM {lines}")[0]:
-            raise UsageError(f"no events in {file.name}", hint="nothing was changed")
+            raise NoEvents(f"no events in {file.name}", hint="nothing was changed")
         raise UsageError(f"{file.name} has no {what} that is a JSON object")
     plain = (*_NUMBERS, "BOOLEAN", "VARCHAR")
     types = {

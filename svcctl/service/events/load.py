@@ -147,6 +147,7 @@ def _load(
     there = table in engine.tables()
     made = not there or wishes.replace
     before = engine.events(table) if there else 0
+    stored = {} if made else {column.name: column.type for column in engine.table(table).columns}
     with reading(wishes.zone or UTC_ZONE, go_on) as reader:
         files, empty, whole = [], [], []
         for source in sources:
@@ -166,6 +167,10 @@ def _load(
                 whole.append(source.name)
                 continue
             time = _time_field(file, wishes.time_field, spec)
+            if given.kind == "logfmt" and wishes.format is None and _holds_lines(stored, file, time):
+                given = _given(source, "log", spec) or given
+                file = reader.open(given)
+                time = _time_field(file, wishes.time_field, spec)
             file.find_clock(time, spec)
             files.append((file, time))
         if whole and not (files or empty or wishes.replace):
@@ -175,7 +180,7 @@ def _load(
             raise UsageError(f"--time-format does not apply to {dated[0].given.name}: its format has its own")
         types = _types(files, wishes.types)
         if not made:
-            types = _fitting({column.name: column.type for column in engine.table(table).columns}, types, wishes, table)
+            types = _fitting(stored, types, wishes, table)
         rows = _Rows(files, empty, types, spec, wishes, go_on, made=made)
         rows.check()
         columns = tuple(Column(name, type_) for name, type_ in types.items())
@@ -572,9 +577,24 @@ def _fitting(stored: Mapping[str, Type], types: Mapping[str, Type], wishes: Wish
     if unknown := [name for name in types if name not in stored]:
         raise UsageError(
             f"table '{table}' has no column {', '.join(map(repr, unknown))}",
-            hint=f"it has {', '.join(stored)}; load into another table, or replace this one with --replace",
+            hint=f"it has {', '.join(stored)}; load into another table, or make this one anew with its events and the "
+            f"file: {_anew(stored, table)}",
         )
     return {name: stored[name] for name in types}
+
+
+def _anew(stored: Mapping[str, Type], table: str) -> str:
+    """The commands that make a table anew with the events that it has and those of a file with other columns."""
+    # Of all types only this one is not kept by parquet.
+    types = ",".join(f"{name}={type_}" for name, type_ in stored.items() if type_ is Type.IP4)
+    wished = f" --types {shlex.quote(types)}" if types else ""
+    query = f"svcctl -p local query 'from {table}' --from 1970-01-01 -f parquet -o {table}.parquet"
+    return f"{query} && svcctl service load {table}.parquet FILE -t {table} --replace{wished}"
+
+
+def _holds_lines(stored: Mapping[str, Type], file: EventFile, time: str) -> bool:
+    """Whether a table has the lines of a log as text, and no columns for the keys in the lines of this file."""
+    return set(stored) == {"eventdate", "message"} and not set(file.columns) <= {time, *stored}
 
 
 def _time_field(file: EventFile, wished: str | None, spec: str | None) -> str:

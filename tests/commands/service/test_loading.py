@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -102,6 +103,37 @@ def test_files_that_are_whole_and_hold_nothing_load_nothing_and_are_no_failure(o
         "svcctl: loaded 2 events into t, from 2024-01-31 10:00:00 to 2024-01-31 10:00:09 (UTC)\n",
     )
     assert loaded(own, heading).stderr.splitlines()[-1] == "svcctl: nothing was loaded into t"
+
+
+def test_lines_of_pairs_are_loaded_as_text_into_a_table_of_log_lines(own: Own) -> None:
+    assert loaded(own, own.file("a.log", "2024-01-31T10:00:00Z started\n")).code == 0
+    pairs = 'ts=2024-01-31T10:00:01Z level=info msg="a b"\n'
+    assert loaded(own, own.file("b.log", pairs)).code == 0
+    assert rows(own, "from t") == [
+        "2024-01-31 10:00:00.000\tstarted",
+        '2024-01-31 10:00:01.000\t"level=info msg=""a b"""',
+    ]
+    assert own("service", "load", own.file("c.log", pairs), "-t", "keys", "-q").code == 0
+    assert rows(own, "from keys") == ["2024-01-31 10:00:01.000\tinfo\ta b"]
+
+
+def test_the_commands_that_add_a_column_to_a_table_work(own: Own) -> None:
+    first, second = (
+        own.file("a.csv", "time,code,ip\n2024-01-31,007,10.0.0.1\n"),
+        own.file("b.csv", "time,new\n2024-02-01,x\n"),
+    )
+    assert loaded(own, first, "--types", "code=str,ip=ip4").code == 0
+    hint = loaded(own, second).stderr.splitlines()[-1].partition("the file: ")[2]
+    query, load = (shlex.split(one.replace("FILE", second))[1:] for one in hint.split(" && "))
+    assert own(*query[2:]).code == 0
+    assert own(*load).code == 0
+    assert [(column.name, column.type) for column in own.engine.table("t").columns] == [
+        ("eventdate", "timestamp"),
+        ("code", "str"),
+        ("ip", "ip4"),
+        ("new", "str"),
+    ]
+    assert rows(own, "from t") == ["2024-01-31 00:00:00.000\t007\t10.0.0.1\t", "2024-02-01 00:00:00.000\t\t\tx"]
 
 
 def test_several_files_are_loaded_together_or_not_at_all(own: Own) -> None:

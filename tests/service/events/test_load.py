@@ -1273,7 +1273,9 @@ def test_dates_with_the_name_of_the_month_behind_a_line_that_tells_the_separator
             "time,new\n2026-01-01,2\n",
             {"table": "there"},
             "table 'there' has no column 'new'",
-            "it has eventdate; load into another table, or replace this one with --replace",
+            "it has eventdate; load into another table, or make this one anew with its events and the file: "
+            "svcctl -p local query 'from there' --from 1970-01-01 -f parquet -o there.parquet && "
+            "svcctl service load there.parquet FILE -t there --replace",
         ),
         ("time\n2026-01-01\n", {"table": "no table"}, "'no table' cannot name a table", None),
     ],

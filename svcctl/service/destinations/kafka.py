@@ -56,9 +56,16 @@ MODES = {"json": OBJECT, "array": ARRAY}
 
 _MOMENT = re.compile(r" \(after \d+ms in state \w+\)")
 _NO_CONNECTION = re.compile(r"(?:\w+://)?([^/]+)/\S+: (?:Connect to \S+ failed|Failed to resolve '[^']*'): (.*)")
-_NOT_KAFKA = re.compile(r"(?:\w+://)?([^/]+)/\S+: Receive failed: Invalid response size")
-"""The library takes the first four bytes of any answer, such as those of a web server, for its length."""
 CHECK = "check the port, and security.protocol if it wants TLS"
+_TOLD = {
+    # The library takes the first four bytes of any answer, such as those of a web server, for its length.
+    "Receive failed: Invalid response size": f"answers, but not as Kafka: {CHECK}",
+    ".*(?:Disconnected|wrong version number).* in state SSL_HANDSHAKE": (
+        "answers, but not with TLS: check the port, and security.protocol if it wants no TLS"
+    ),
+    ".*certificate verify failed": "has a certificate that is not trusted: check ssl.ca.pem, and the host's name",
+}
+"""What is said of a broker instead of the library's words, by a pattern of these."""
 _UNREACHED = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._RESOLVE)
 
 
@@ -180,10 +187,11 @@ class Kafka(Destination):
     def _note(self, error: KafkaError) -> None:
         """The library reports the reason why an answer does not come here, and not in the exception."""
         text = _MOMENT.sub("", error.str())
+        told = ((re.match(rf"(?:\w+://)?([^/]+)/\S+: {raw}", error.str()), said) for raw, said in _TOLD.items())
         if (found := _NO_CONNECTION.match(text)) is not None:
             self._unreachable[found[1]] = found[2]
-        elif (found := _NOT_KAFKA.match(text)) is not None:
-            self._trouble = f"{found[1]} answers, but not as Kafka: {CHECK}"
+        elif (plain := next((f"{found[1]} {said}" for found, said in told if found), None)) is not None:
+            self._trouble = plain
         elif error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._trouble = text
 

@@ -64,22 +64,26 @@ def listening(answer: Callable[[socket.socket], None]) -> Iterator[str]:
                 thread.join()
 
 
+TLS = {"security.protocol": "SSL"}
+NO_TLS = "{} answers, but not with TLS: check the port, and security.protocol if it wants no TLS"
+
+
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "settings", "told"),
     [
-        (sends_a_page, "{} answers, but not as Kafka"),
-        (hangs_up, "no Kafka answers at {} within 1 s"),
+        (sends_a_page, {}, f"{{}} answers, but not as Kafka: {kafka.CHECK}"),
+        (hangs_up, {}, f"no Kafka answers at {{}} within 1 s: {kafka.CHECK}"),
+        (hangs_up, TLS, NO_TLS),
+        (sends_a_page, TLS, NO_TLS),
     ],
 )
-def test_a_port_that_is_not_kafkas_is_told(
-    answer: Callable[[socket.socket], None], told: str, monkeypatch: pytest.MonkeyPatch
+def test_a_port_that_is_not_kafkas_or_not_with_the_right_protocol_is_told(
+    answer: Callable[[socket.socket], None], settings: dict[str, str], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kafka, "FIRST_WAIT", 1.0)
     with listening(answer) as address:
-        destination = kinds.destination("kafka", "job", {"topic": "t", "bootstrap.servers": address})
+        destination = kinds.destination("kafka", "job", {"topic": "t", "bootstrap.servers": address, **settings})
         with pytest.raises(Unavailable) as caught:
             destination.open(0, {}, b"")
         destination.close()
-    assert caught.value.message == (
-        f"kafka: {told.format(address)}: check the port, and security.protocol if it wants TLS"
-    )
+    assert caught.value.message == f"kafka: {told.format(address)}"

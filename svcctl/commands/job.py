@@ -59,7 +59,7 @@ ForOpt = Annotated[
 ]
 WaitOpt = Annotated[float | None, max_time_option("Give up after 30s, 5m, ….", "--timeout")]
 KeepWaitingOpt = Annotated[
-    bool, typer.Option("--keep-waiting", help="Wait on while a job reports an error: it may recover.")
+    bool, typer.Option("--keep-waiting", help="Keep waiting while a job is FAILING: it may recover.")
 ]
 IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if it is already so.")]
 WatchOpt = Annotated[float | None, max_time_option("Stop after 30s, 5m, ….")]
@@ -196,11 +196,11 @@ def wait(
     keep_waiting: KeepWaitingOpt = False,
     format: FormatOpt = None,
 ) -> None:
-    """Wait until jobs reach a state without an error
+    """Wait until jobs are in a state, without an error
 
-    Fails as soon as a job reports an error, and when a job cannot reach the state by itself: a stopped job does not
-    complete. A running job may recover, for example when its broker is back: --keep-waiting prints the error and waits
-    on, and --max-time limits how long. A job of a query with --follow has no end and never completes.
+    Fails when a job reports an error, and when a job cannot reach the state by itself: a stopped job does not complete.
+    A FAILING job may recover, as when its broker is back: --keep-waiting prints the error and waits. A job launched
+    with --follow has no end and never completes.
 
     \b
     svcctl job wait "$id" && svcctl job rm --yes "$id"

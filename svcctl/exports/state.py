@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from svcctl import files, home
 from svcctl.errors import NotFound, UsageError
@@ -31,7 +32,8 @@ class State:
 
     `directory` is the one in which a relative target is, `since` the start of the first run; states of earlier versions
     do not have them. `due` is the end of the last run, as long as none has exported anything. `gone` are ranges
-    whose files are gone, which a run has told.
+    whose files are gone, which a run has told. `about` is that of the manifest, as long as there may be none. `failed`
+    is when the last run failed, and why; empty when it did not.
     """
 
     key: str
@@ -42,6 +44,8 @@ class State:
     since: int | None = None
     due: int | None = None
     gone: tuple[tuple[int, int], ...] = ()
+    about: Mapping[str, Any] | None = None
+    failed: str = ""
 
     @property
     def place(self) -> str:

@@ -191,7 +191,8 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
         if state.since != state.until:
             raise _emptied(name, state)
         claimed = () if state.due is None else ((state.until, state.due),)
-        manifest = Manifest(About("", "", state.window, ""), claimed=claimed)  # nobody knows more of it yet
+        about = About("", "", state.window, "") if state.about is None else About(**state.about)
+        manifest = Manifest(about, claimed=claimed)
     if manifest is None and (one := _one_file(target, states, environment)) is not None:
         return one
     if manifest is None and (state_named := name.rstrip("/")) != name and state_named in states.names():

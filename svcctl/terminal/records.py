@@ -300,7 +300,7 @@ COLUMNS: Listing[Sequence[Any]] = Listing(
 
 RANGE = rows("as", "from", "to")
 STATUS = rows("what", "value")
-STATES = rows("name", "target", "until", "missing", missing="int8")
+STATES = rows("name", "target", "until", "missing", "failed", missing="int8")
 
 
 def _fact_lines(row: Sequence[Any], width: int) -> str:

@@ -592,6 +592,9 @@ def test_a_first_run_that_exports_nothing_fixes_where_the_state_starts(
     assert moved.shell("export", "status", "s").stdout.splitlines() == [
         "what,value",
         f"target,{target}",
+        f"query,{QUERY}",
+        "format,csv",
+        f"service,{proxied[1].url}",
         "window,1h",
         "windows,0",
         "rows,0",
@@ -620,12 +623,28 @@ def test_a_first_run_that_failed_leaves_windows_that_are_missing(
     target = f"{tmp_path}/out/{{start:%FT%H}}.csv"
     ends = "2024-01-31T00:00:00Z to 2024-01-31T03:00:00Z"
     moved.now = START + 3 * 3600 + 1800
-    assert moved("export", "from timed.nothing", "--from", "2024-01-31", "--state", "s", "-o", target)[0] == 1
+
+    def nightly(query: str = QUERY) -> int:
+        command = ("export", query, "--from", "2024-01-31", "--state", "s", "-o", target)
+        return moved(*command, "--retries", "0", "--workers", "1")[0]
+
+    assert nightly("from timed.nothing") == 1
+    state = json.loads((moved.shell.home / "states" / "s.json").read_text())
+    nothing = state["failed"].partition(": ")[2]
+    assert nothing.startswith("line 1, column 6: no table 'timed.nothing' (tables are ")
     proxied[1].choose = broken(0, 1, 2)
-    for _ in range(2):
-        assert moved.shell("export", "status", "s").stdout.splitlines() == [
+    for query, why in (
+        ("from timed.nothing", nothing),
+        (QUERY, "window 2024-01-31 00:00:00 to 2024-01-31 01:00:00 UTC: the service answered HTTP 503: not now"),
+    ):
+        failed = f"2024-01-31T03:30:00Z: {why}"
+        shown = moved.shell("export", "status", "s").stdout.replace('"', "")
+        assert shown.splitlines() == [
             "what,value",
             f"target,{target}",
+            f"query,{query}",
+            "format,csv",
+            f"service,{proxied[1].url}",
             "window,1h",
             f"range,{ends}",
             "windows,0",
@@ -634,21 +653,50 @@ def test_a_first_run_that_failed_leaves_windows_that_are_missing(
             "missing,3",
             f"gap,{ends}",
             "next run from,2024-01-31T00:00:00Z",
+            f"last run failed,{failed}",
         ]
-        assert moved.shell("export", "status").stdout == (
-            f"name,target,until,missing\ns,{target},2024-01-31T00:00:00Z,3\n"
+        assert moved.shell("export", "status").stdout.replace('"', "") == (
+            f"name,target,until,missing,failed\ns,{target},2024-01-31T00:00:00Z,3,{failed}\n"
         )
-        assert moved("export", "verify") == (
+        command = shlex.join(["svcctl", "export", query, "-o", target, "--state", "s"])
+        assert moved("export", "verify", "s") == (
             7,
             "svcctl: error: 2024-01-31 00:00:00 to 2024-01-31 03:00:00 UTC is not exported yet\n"
-            f"svcctl: error: s: the export to {target} is not whole\n"
-            "hint: run the export again: it fetches only what is missing\n",
+            f"svcctl: error: the export to {target} is not whole\n"
+            f"hint: run the export again: it fetches only what is missing: {command}\n",
         )
-        again = ("export", QUERY, "--from", "2024-01-31", "--state", "s", "-o", target)
-        assert moved(*again, "--retries", "0", "--workers", "1")[0] == 6
+        assert nightly() == 6
     proxied[1].choose = broken()
-    assert moved(*again)[0] == 0
+    assert nightly() == 0
+    assert moved.shell("export", "status", "s").stdout.endswith("\nnext run from,2024-01-31T03:00:00Z\n")
     assert moved("export", "verify") == (0, "svcctl: s: 3 files, 998 bytes: all as they were exported\n")
+
+
+def test_the_missing_days_of_a_first_run_that_failed_are_those_of_the_zone(
+    moved: Moved, proxied: tuple[Shell, FaultyProxy]
+) -> None:
+    moved.now = START + 24 * 3600
+    proxied[1].choose = lambda body: "503"
+    target = f"{moved.shell.home}/{{start:%F}}.csv"
+    command = (
+        "--from",
+        "2024-01-28T23:00:00Z",
+        "--time-zone",
+        "Europe/Madrid",
+        "--window",
+        "1d",
+        "--state",
+        "s",
+        "-o",
+        target,
+    )
+    assert moved("export", QUERY, *command, "--retries", "0")[0] == 6
+    rows = moved.shell("export", "status", "s").stdout.splitlines()
+    assert rows[-4:-1] == [
+        "missing,3",
+        "gap,2024-01-28T23:00:00Z to 2024-01-31T23:00:00Z",
+        "next run from,2024-01-28T23:00:00Z",
+    ]
 
 
 @pytest.mark.parametrize("lag", ["0", "0s"])
@@ -683,7 +731,10 @@ def test_the_state_moves_to_the_first_gap(moved: Moved, proxied: tuple[Shell, Fa
     assert (code, told.splitlines()[0]) == (7, "svcctl: rows=36 bytes=998 windows=4 missing=1 retries=0 seconds=…")
     states = States(moved.shell.home / "states")
     assert states.need("timed").until == START + 2 * 3600
-    assert moved.shell("export", "status", "timed").stdout.splitlines()[-1] == "next run from,2024-01-31T02:00:00Z"
+    assert moved.shell("export", "status", "timed").stdout.splitlines()[-2:] == [
+        "next run from,2024-01-31T02:00:00Z",
+        "last run failed,2024-01-31T05:00:00Z: 1 window is missing of 4",
+    ]
     assert moved.shell("export", "status", "timed/").stdout == moved.shell("export", "status", "timed").stdout
     asked = proxied[1].asked.total()
     proxied[1].choose = lambda body: None
@@ -1221,15 +1272,15 @@ def test_files_of_runs_whose_manifest_was_lost_come_back_as_they_were(moved: Mov
 
 
 def test_states_are_listed_and_removed_and_their_files_stay(moved: Moved) -> None:
-    assert moved.shell("export", "status").stdout == "name,target,until,missing\n"
+    assert moved.shell("export", "status").stdout == "name,target,until,missing,failed\n"
     moved.now = START + 3 * 3600
     assert hourly(moved)[0] == 0
     given = ("--from", "2024-01-31", "--to", "1h", "--state", "other", "-o", "other/{start:%FT%H}.csv")
     assert moved.shell("export", QUERY, *given).returncode == 0
     listed = (
-        "name,target,until,missing\n"
-        f"other,{moved.shell.home}/other/{{start:%FT%H}}.csv,2024-01-31T01:00:00Z,0\n"
-        f"timed,{moved.shell.home}/out/{{start:%FT%H}}.csv,2024-01-31T02:00:00Z,0\n"
+        "name,target,until,missing,failed\n"
+        f"other,{moved.shell.home}/other/{{start:%FT%H}}.csv,2024-01-31T01:00:00Z,0,\n"
+        f"timed,{moved.shell.home}/out/{{start:%FT%H}}.csv,2024-01-31T02:00:00Z,0,\n"
     )
     assert moved.shell("export", "status").stdout == listed
     (moved.shell.home / "out" / "2024-01-31T01.csv").unlink()
@@ -1241,11 +1292,11 @@ def test_states_are_listed_and_removed_and_their_files_stay(moved: Moved) -> Non
     manifest.write_text("{}")
     shown = moved.shell("export", "status")
     assert shown.stdout == (
-        "name,target,until,missing\n"
-        "far,s3://bucket/{start:%H}.csv,2024-01-31T00:00:00Z,\n"
-        f"new,{moved.shell.home}/new/{{start:%H}}.csv,2024-01-31T00:00:00Z,0\n"
-        f"other,{moved.shell.home}/other/{{start:%FT%H}}.csv,2024-01-31T01:00:00Z,\n"
-        f"timed,{moved.shell.home}/out/{{start:%FT%H}}.csv,2024-01-31T02:00:00Z,1\n"
+        "name,target,until,missing,failed\n"
+        "far,s3://bucket/{start:%H}.csv,2024-01-31T00:00:00Z,,\n"
+        f"new,{moved.shell.home}/new/{{start:%H}}.csv,2024-01-31T00:00:00Z,0,\n"
+        f"other,{moved.shell.home}/other/{{start:%FT%H}}.csv,2024-01-31T01:00:00Z,,\n"
+        f"timed,{moved.shell.home}/out/{{start:%FT%H}}.csv,2024-01-31T02:00:00Z,1,\n"
     )
     assert (shown.returncode, shown.stderr) == (
         0,

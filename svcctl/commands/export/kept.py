@@ -34,7 +34,8 @@ StateArg = Annotated[str, typer.Argument(metavar="STATE", help="Name of a state.
 def status(ctx: typer.Context, name: NameArg = None, format: FormatOpt = None) -> None:
     """Show what an export has, what is missing, and where the next run starts; 'verify' finds all damage
 
-    Without a name, lists the states: where each exports to, up to when it has, and how many windows are missing.
+    Without a name, lists the states: where each exports to, up to when it has, how many windows are missing, and why
+    its last run failed.
     In s3:// and hdfs:// only 'status NAME' looks.
 
     \b
@@ -66,7 +67,8 @@ def _list(svc: Context, format: str | None) -> None:
 
     def row(name: str) -> list[Any]:
         state = states.need(name)
-        return [name, state.place, moment(state.until), None if "://" in state.target else _missing(svc, name)]
+        missing = None if "://" in state.target else _missing(svc, name)
+        return [name, state.place, moment(state.until), missing, state.failed or None]
 
     names = states.names()
     svc.output.records(STATES, svc.diagnostics.each(names, row), svc.format(format, lists=True))
@@ -213,3 +215,5 @@ def _rows(found: Found, there: Sequence[Entry], lost: Sequence[tuple[str, Entry]
         yield [what, found.storage.address(entry.path)]
     if found.state is not None:
         yield ["next run from", moment(found.state.until)]
+        if found.state.failed:
+            yield ["last run failed", found.state.failed]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,16 @@ from svcctl.commands.export.options import (
     WorkersOpt,
 )
 from svcctl.context import Context, Flags
-from svcctl.errors import IncompleteResult, Interrupted, ProfileError, SvcctlError, Terminated, Unavailable, UsageError
+from svcctl.errors import (
+    IncompleteResult,
+    Interrupted,
+    Locked,
+    ProfileError,
+    SvcctlError,
+    Terminated,
+    Unavailable,
+    UsageError,
+)
 from svcctl.exports.moments import moment
 from svcctl.inputs import dates, query_text
 from svcctl.options import (
@@ -126,13 +135,11 @@ def export(
             planned, _ = _planned(svc, asked, None if state is None else states.load(state), from_, to)
             _rehearse(svc, planned, asks=scheduler is None)
             return
-        with nullcontext() if state is None else states.locked(state):
+        with nullcontext() if state is None else _recorded(svc, states, state):
             found = None if state is None else states.load(state)
             planned, after = _planned(svc, asked, found, from_, to)
             figures["until_seconds"] = start = planned.whole.start
-            # The next run starts here, too, whatever becomes of this one: its own --from is that of a later day.
-            due = after.until if after.since == start < after.until else None
-            if state is not None and found != (begun := replace(after, until=start, due=due)):
+            if state is not None and found != (begun := _begun(found, after, planned)):
                 states.save(state, begun)
             if not planned.windows:
                 figures["success"] = 1.0
@@ -149,6 +156,33 @@ def export(
             if state is not None and asked.settled is not None and _counts_from_start(to):
                 told.tell_due(svc, planned, asked.settled)
             told.tell_gaps(svc, summary)
+
+
+def _begun(found: State | None, after: State, planned: Export) -> State:
+    """The state of a run that begins, before which it was `found`, and which leaves it as it is `after`."""
+    start = planned.whole.start
+    begun = replace(after, until=start, failed=found.failed if found is not None and planned.windows else "")
+    if after.since != start:
+        return begun
+    # The next run starts here, too, whatever becomes of this one: its own --from is that of a later day.
+    return replace(begun, due=after.until if start < after.until else None, about=asdict(planned.about))
+
+
+@contextmanager
+def _recorded(svc: Context, states: States, name: str) -> Iterator[None]:
+    """Hold the lock of a state, and note in it when the run failed, and why."""
+    with states.locked(name):
+        try:
+            yield
+        except Locked:
+            raise
+        except (SvcctlError, Terminated, KeyboardInterrupt) as error:
+            why = error.message if isinstance(error, SvcctlError) else "interrupted"
+            with suppress(SvcctlError):  # what failed first is raised
+                if (state := states.load(name)) is not None:
+                    said = " ".join(why.split())
+                    states.save(name, replace(state, failed=f"{moment(math.floor(svc.clock()))}: {said}"))
+            raise
 
 
 def _target(text: str, *, everywhere: bool, incremental: bool) -> str:

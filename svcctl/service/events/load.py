@@ -48,6 +48,11 @@ MOST_NOTED = 3
 _ODD = "odd "
 _DESCRIBE = "describe how it is written with --time-format, such as 'dd/MM/yyyy HH:mm:ss'"
 _PUT_TIME = 'put one before each: sed "s/^/$(date -u +%FT%TZ) /" FILE | svcctl service load - -t …'
+_MEMBERS = (
+    """jq -c 'reduce (to_entries[] | select(.value|type=="object")) as $o (.; del(.[$o.key]) + ($o.value | """
+    """with_entries(.key |= $o.key+"_"+.)))' FILE | svcctl service load - -t …"""
+)
+"""Makes of {"http": {"status": 200}} a member http_status; a further level takes a further jq."""
 _CONVERT = "convert the text to UTF-8: iconv -f latin1 -t utf-8 FILE | svcctl service load - -t …"
 
 
@@ -351,6 +356,9 @@ class _Rows:
             wish = shlex.quote(",".join(f"{name}={Type.TIMESTAMP}" for name in dated))
             are, them = ("is", "it") if len(dated) == 1 else ("are", "them")
             self.notes.setdefault("times", f"{_some(dated)} {are} text; --types {wish} makes times of {them}")
+        if inside := [name for name in file.objects if name != time and name not in self._wishes.types]:
+            are = "is" if len(inside) == 1 else "are"
+            self.notes.setdefault("objects", f"{_some(inside)} {are} JSON text; for columns of the members: {_MEMBERS}")
         if skipped.types is not None and skipped.types.rpartition("=")[0] not in self._wishes.types:
             self.notes.setdefault("types", f"--types {shlex.quote(skipped.types)} keeps such values")
         read = [name for name in file.commas if name != time and name not in self._wishes.types]

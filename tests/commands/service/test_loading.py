@@ -136,6 +136,17 @@ def test_the_commands_that_add_a_column_to_a_table_work(own: Own) -> None:
     assert rows(own, "from t") == ["2024-01-31 00:00:00.000\t007\t10.0.0.1\t", "2024-02-01 00:00:00.000\t\t\tx"]
 
 
+def test_objects_inside_events_are_told_with_what_makes_columns_of_their_members(own: Own) -> None:
+    nested = own.file("a.ndjson", '{"time":"2024-01-31","http":{"status":200},"list":[1]}\n')
+    note = loaded(own, nested).stderr.splitlines()[-1]
+    assert note == (
+        """svcctl: http is JSON text; for columns of the members: jq -c 'reduce (to_entries[] | select(.value|"""
+        """type=="object")) as $o (.; del(.[$o.key]) + ($o.value | with_entries(.key |= $o.key+"_"+.)))' FILE | """
+        """svcctl service load - -t …"""
+    )
+    assert rows(own, "from t select http, list") == ['"{""status"":200}"\t[1]']
+
+
 def test_several_files_are_loaded_together_or_not_at_all(own: Own) -> None:
     one, two = own.file("a.csv", CSV), own.file("b.ndjson", '{"time":"2024-02-01","n":2.5,"new":"x"}\n')
     empty = own.file("empty.log", "")

@@ -215,6 +215,11 @@ class EventFile:
         return self._source.infinite
 
     @property
+    def objects(self) -> Iterable[str]:
+        """The columns of JSON that have objects, as text."""
+        return self._source.objects
+
+    @property
     def blank(self) -> set[str]:
         """The columns without a value: of what type they are is not known."""
         return self._source.blank
@@ -458,6 +463,8 @@ class _Source:
         """The columns without a value, of csv and JSON."""
         self.commas: dict[str, Odd] = {}
         """The columns of csv whose numbers have decimal commas, each with the first of them."""
+        self.objects: list[str] = []
+        """The columns of JSON that have objects."""
         self.infinite: set[str] = set()
         """The columns of parquet with values that are NaN or infinite."""
         self._widest = widest_rows(contents) if given.kind == "parquet" else 1

@@ -64,6 +64,8 @@ class Source(Protocol):
     @property
     def commas(self) -> dict[str, Odd]: ...
     @property
+    def objects(self) -> list[str]: ...
+    @property
     def infinite(self) -> set[str]: ...
     def query(self, sql: str) -> duckdb.DuckDBPyRelation: ...
     def row(self, sql: str) -> tuple[Any, ...]: ...
@@ -261,9 +263,12 @@ def _objects(file: Source, lines: str, what: str) -> str:
     fractions: Counter[str] = Counter()
     others: Counter[str] = Counter()
     first: dict[str, int] = {}
+    objects: dict[str, None] = {}
     for shape, number, count in sorted(shapes, key=lambda each: each[1]):
         for name, type_ in json.loads(shape or "{}").items():
             found[name] = _merged(found.get(name, "NULL"), type_)
+            if isinstance(type_, dict):
+                objects[name] = None
             if type_ in _NUMBERS:
                 numbers[name] += count
                 fractions[name] += type_ == "DOUBLE"
@@ -281,6 +286,7 @@ def _objects(file: Source, lines: str, what: str) -> str:
         name: type_ if type_ in plain else "VARCHAR" if type_ == "NULL" else "JSON" for name, type_ in found.items()
     }
     columns = dict(zip(types, distinct(types), strict=True))
+    file.objects.extend(columns[name] for name in objects)
     file.blank.update(columns[name] for name, type_ in found.items() if type_ == "NULL")
     odd = {name: at for name, at in first.items() if _is_few(others[name], numbers[name] + others[name])}
     if odd:

@@ -33,7 +33,8 @@ class State:
     `directory` is the one in which a relative target is, `since` the start of the first run; states of earlier versions
     do not have them. `due` is the end of the last run, as long as none has exported anything. `gone` are ranges
     whose files are gone, which a run has told. `about` is that of the manifest, as long as there may be none. `failed`
-    is when the last run failed, and why; empty when it did not.
+    is when the last run failed, and why; empty when it did not. `begin` is --from of the first run, as long as none has
+    exported anything.
     """
 
     key: str
@@ -46,6 +47,7 @@ class State:
     gone: tuple[tuple[int, int], ...] = ()
     about: Mapping[str, Any] | None = None
     failed: str = ""
+    begin: str = ""
 
     @property
     def place(self) -> str:

@@ -139,7 +139,7 @@ def export(
             found = None if state is None else states.load(state)
             planned, after = _planned(svc, asked, found, from_, to)
             figures["until_seconds"] = start = planned.whole.start
-            if state is not None and found != (begun := _begun(found, after, planned)):
+            if state is not None and found != (begun := _begun(found, after, planned, from_)):
                 states.save(state, begun)
             if not planned.windows:
                 figures["success"] = 1.0
@@ -158,14 +158,16 @@ def export(
             told.tell_gaps(svc, summary)
 
 
-def _begun(found: State | None, after: State, planned: Export) -> State:
+def _begun(found: State | None, after: State, planned: Export, from_: Any) -> State:
     """The state of a run that begins, before which it was `found`, and which leaves it as it is `after`."""
     start = planned.whole.start
     begun = replace(after, until=start, failed=found.failed if found is not None and planned.windows else "")
     if after.since != start:
         return begun
     # The next run starts here, too, whatever becomes of this one: its own --from is that of a later day.
-    return replace(begun, due=after.until if start < after.until else None, about=asdict(planned.about))
+    begin = str(from_) if found is None else found.begin
+    due = after.until if start < after.until else None
+    return replace(begun, due=due, about=asdict(planned.about), begin=begin)
 
 
 @contextmanager
@@ -340,8 +342,11 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
 
 
 def _tell_start(svc: Context, asked: Asked, state: State, from_: Any, now: datetime, zone: str | None) -> None:
-    """Say that --from is not where this run starts, as long as the state has not moved: it may be a correction."""
-    if from_ is None or state.since != state.until:
+    """Say that --from is not where this run starts, as long as the state has not moved: it may be a correction.
+
+    The same --from as that of the first run is none: 1d means another moment on the next day.
+    """
+    if from_ is None or state.since != state.until or str(from_) == state.begin:
         return
     given = dates.choose(from_, None, None, zone, now=now, written=False).range.start
     if int(given.timestamp()) != state.until:

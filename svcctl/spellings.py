@@ -146,7 +146,8 @@ _LISTED = {
     "profiles": "profile list",
 }
 _SERVICE_LOGS = (
-    "service status (its line 'log' names the log file), or for requests: svcctl query 'from service.access' --from 1h"
+    "service status (its line 'log' names the log file), "
+    "or for requests: svcctl -p local query 'from service.access' --from 1h"
 )
 COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("search", "select", "sql", "run", "grep", "from"), "query 'from …' --from 1h"),

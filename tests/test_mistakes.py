@@ -37,7 +37,7 @@ SEE = "see 'svcctl query --help'"
         (
             "service tail",
             "no such command 'tail'\nhint: use: svcctl service status (its line 'log' names the log file), "
-            "or for requests: svcctl query 'from service.access' --from 1h",
+            "or for requests: svcctl -p local query 'from service.access' --from 1h",
         ),
         ("job new", "no such command 'new'\nhint: use: svcctl query 'from …' --from 1h --dest TYPE"),
         ("domain remove acme", "no such command 'remove'\nhint: use: svcctl domain rm acme"),

@@ -116,7 +116,12 @@ def answer(text: str) -> tuple[str, ...]:
 
     A select after a group has the keys before its own columns, unless it names one of them.
     """
-    return _answer(list(_split(text)))
+    return _answer(list(_split(text)))[0]
+
+
+def keys(text: str) -> tuple[str, ...]:
+    """The columns of a query's answer that are keys of its last group, as far as its text names them."""
+    return _answer(list(_split(text)))[1]
 
 
 def visible(text: str) -> tuple[str, ...]:
@@ -125,13 +130,14 @@ def visible(text: str) -> tuple[str, ...]:
     A select after a group can name the keys, and in aggregates what was there before the group.
     """
     clauses = list(_split(text))
-    names = _answer(clauses[:-1])
+    names, _ = _answer(clauses[:-1])
     if [keyword for keyword, _ in clauses[-2:]] == ["group", "select"]:
-        names += _answer(clauses[:-2])
+        names += _answer(clauses[:-2])[0]
     return tuple(dict.fromkeys(names))
 
 
-def _answer(clauses: list[tuple[str, list[tuple[str, str]]]]) -> tuple[str, ...]:
+def _answer(clauses: list[tuple[str, list[tuple[str, str]]]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns of the answer, and those of them that are keys."""
     if clauses and clauses[0][0] == "select":  # it belongs after the last group
         at = max((index for index, (keyword, _) in enumerate(clauses) if keyword == "group"), default=len(clauses) - 1)
         clauses.insert(at, clauses.pop(0))
@@ -150,7 +156,7 @@ def _answer(clauses: list[tuple[str, list[tuple[str, str]]]]) -> tuple[str, ...]
             before = [] if named else [name for name in columns if name in keys]
             columns = list(dict.fromkeys(name for name in (*before, *own) if name))
             keys = [name for name in keys if name in columns]
-    return tuple(dict.fromkeys(filter(None, columns)))
+    return tuple(dict.fromkeys(filter(None, columns))), tuple(dict.fromkeys(filter(None, keys)))
 
 
 def _items(tokens: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:

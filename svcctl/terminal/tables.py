@@ -68,6 +68,8 @@ class Style:
     """Whether lines, blocks and Braille of Unicode are shown."""
     span: Span | None = None
     """What a chart over time shows."""
+    keys: tuple[str, ...] = ()
+    """The columns that rows are grouped by, as far as they are known: a chart does not measure them."""
     zone: tzinfo | None = UTC
     """None means this machine's local time."""
     zone_label: str = ""

@@ -9,7 +9,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from system.test_example_queries import EXAMPLES
 
-from svcctl.api.outline import Clause, Outline, answer, one_line, outline, shares, visible
+from svcctl.api.outline import Clause, Outline, answer, keys, one_line, outline, shares, visible
 from svcctl.service.language import QueryError, parse, tree
 from svcctl.service.language.page import EXAMPLES as PAGE_EXAMPLES
 
@@ -76,6 +76,20 @@ def test_a_select_before_the_table_is_told_apart() -> None:
 )
 def test_the_columns_of_the_answer(text: str, columns: tuple[str, ...]) -> None:
     assert answer(text) == columns
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("from t select a", ()),
+        ("from t group every 5m by status, hour(eventdate) as h select count() as n", ("eventdate", "status", "h")),
+        ("from t group by a group by b select count()", ("b",)),
+        ("from t group by a, b select count() as n, b", ("b",)),
+        ("", ()),
+    ],
+)
+def test_the_keys_of_the_answer(text: str, found: tuple[str, ...]) -> None:
+    assert keys(text) == found
 
 
 @given(

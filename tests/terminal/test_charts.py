@@ -104,6 +104,14 @@ def test_the_first_number_that_is_no_part_of_a_rows_name_is_drawn(
     assert draw(made, rows, Style()).lines[0] == title
 
 
+def test_a_key_of_the_query_is_not_measured_even_if_the_rows_do_not_need_it() -> None:
+    columns = [TableColumn("user", "str"), TableColumn("hour", "int4"), TableColumn("n", "int8")]
+    chart = draw(columns, [("ana", 3, 7)], Style(keys=("user", "hour")))
+    assert (chart.lines[0], chart.notes) == ("n by user, hour", [])
+    only = draw(columns[:2], [("ana", 3)], Style(keys=("user", "hour")))
+    assert (only.lines[0], only.notes) == ("hour by user", [])
+
+
 def test_a_number_that_is_not_drawn_is_told_with_what_draws_it() -> None:
     columns = [TIMES[0], *(TableColumn(name, "float8") for name in ("p95", "med", "most"))]
     rows = [(START, 9.0, 5.0, 10.0), (START + TEN, 8.0, 4.0, 10.0)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from svcctl.api.dates import Range
-from svcctl.api.outline import outline
+from svcctl.api.outline import keys, outline
 from svcctl.context import Context
 from svcctl.errors import UsageError
 from svcctl.inputs import dates, query_text
@@ -167,6 +167,7 @@ def question(
         zone_label=chosen.zone_name or "UTC",
         date_format=chosen.date_format or "default",
         span=_span(chosen.range, every, svc.now()),
+        keys=keys(request.query or ""),
     )
     return Question(request, format, selection, style, chosen)
 

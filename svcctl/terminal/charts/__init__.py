@@ -27,9 +27,9 @@ MAX_ROWS = 5000
 def draw(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style) -> Chart:
     """The chart of some rows: over time when their first column is a date, else one bar per row.
 
-    The measure is the first number that is not needed to tell the rows apart, so a status code names a row and a count
-    measures it. Over time, numbers of a similar size are lines of one chart where only the date names a row. UsageError
-    when there is no such column, or when there are more than MAX_ROWS rows.
+    The measure is the first number that is no key of the query and not needed to tell the rows apart, so a status code
+    names a row and a count measures it. Over time, numbers of a similar size are lines of one chart where only the date
+    names a row. UsageError when there is no such column, or when there are more than MAX_ROWS rows.
     """
     kept = list(islice(rows, MAX_ROWS + 1))
     if len(kept) > MAX_ROWS:

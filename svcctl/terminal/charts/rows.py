@@ -90,6 +90,7 @@ class Rows:
 
 def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style: Style) -> Rows:
     numbers = [at for at, column in enumerate(columns) if column.type in NUMERIC]
+    numbers = [at for at in numbers if columns[at].name not in style.keys] or numbers
     texts = [at for at, column in enumerate(columns) if at not in numbers and (at == 0 or column.type != "timestamp")]
     choices = [
         Rows(columns, rows, tuple(sorted((*texts, *numbers[:index]))), measure, style)

@@ -42,7 +42,7 @@ class Export:
 
     `storage` holds the target, whose names are relative to it. `distant` says that reading an object back costs a
     transfer: then a rerun compares sizes where it would compare hashes. `most` is Task's. The manifest describes as
-    many windows or files of earlier runs as are `kept`, all if that is None.
+    many windows or files of earlier runs as are `kept`, all if that is None. `clock` is the zone that was asked for.
     """
 
     request: QueryRequest
@@ -58,6 +58,7 @@ class Export:
     retries: int = 4
     overwrite: bool = False
     kept: int | None = None
+    clock: str = ""
 
     @property
     def folder(self) -> str:

@@ -188,6 +188,7 @@ def plan(
         retries=asked.retries,
         overwrite=asked.overwrite,
         kept=KEPT if asked.incremental else None,
+        clock=asked.clock,
     )
     since = whole.start if state is None else state.since
     return export, State(about.key, asked.target, whole.end, length, directory_of(asked.target), since)

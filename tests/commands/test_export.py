@@ -96,8 +96,8 @@ def pasted(stderr: str) -> list[str]:
 
 
 def timeless(stderr: str) -> str:
-    """What is said, without the seconds and the files behind them."""
-    return re.sub(r"seconds=\d+\.\d( files?=.*)?", "seconds=…", stderr)
+    """What is said, without the seconds, and the range and files behind them."""
+    return re.sub(r"seconds=\d+\.\d from=\S+ to=\S+( files?=.*)?", "seconds=…", stderr)
 
 
 def test_a_range_becomes_one_file_and_a_line_says_what_it_holds(home: Shell) -> None:
@@ -119,7 +119,10 @@ def test_the_same_command_again_asks_for_nothing(proxied: tuple[Shell, FaultyPro
     ):
         proxy.asked.clear()
         done = shell("export", QUERY, *HOURS, "-o", target)
-        assert re.sub(r".* seconds=\d+\.\d", "", done.stderr) == f"{first}\n"
+        assert (
+            re.sub(r".* seconds=\d+\.\d from=2024-01-31T00:00:00Z to=2024-01-31T06:00:00Z", "", done.stderr)
+            == f"{first}\n"
+        )
         again = shell("export", QUERY, *HOURS, "-o", target)
         assert (again.returncode, again.stderr) == (0, f"svcctl: nothing to do: {there}\n")
         assert proxy.asked.total() == 6
@@ -293,6 +296,15 @@ def test_a_link_is_followed_and_stays_and_the_export_is_known_by_its_name(home: 
 
 
 BERLIN = ("--from", "2024-01-30T23:00:00Z", "--to", "2d", "--window", "1d", "--time-zone", "Europe/Berlin")
+
+
+def test_the_last_line_says_the_range_in_the_zone_that_is_asked_for(home: Shell) -> None:
+    for name, more, ends in (
+        ("a.csv", (), "from=2024-01-31T00:00:00Z to=2024-01-31T06:00:00Z"),
+        ("b.csv", ("--time-zone", "Europe/Madrid"), "from=2024-01-31T01:00:00+01:00 to=2024-01-31T07:00:00+01:00"),
+    ):
+        done = home("export", QUERY, "--from", "2024-01-31T00:00:00Z", "--to", "6h", *more, "-o", name)
+        assert re.sub(r".* seconds=\d+\.\d ", "", done.stderr.splitlines()[-1]) == ends
 
 
 def test_files_are_days_of_the_zone_that_is_given_and_may_be_written_as_in_a_crontab(home: Shell) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from svcctl import home
+from svcctl.api.typed_dates import named_zone
 from svcctl.context import Context
 from svcctl.errors import IncompleteResult, Locked, SvcctlError, UsageError
 from svcctl.exports.moments import ends, moment
@@ -159,7 +160,9 @@ def report(svc: Context, export: Export, workers: Workers, figures: dict[str, fl
         svc.diagnostics.note(f"nothing to do: {whole or f'{first} is already whole'}")
     else:
         files = {} if export.target.is_one_file else _files(summary.files)
-        svc.diagnostics.note(" ".join(f"{name}={value}" for name, value in (counts | files).items()))
+        zone = named_zone(export.clock or "GMT")
+        exported = {"from": moment(export.whole.start, zone), "to": moment(export.whole.end, zone)}
+        svc.diagnostics.note(" ".join(f"{name}={value}" for name, value in (counts | exported | files).items()))
     return summary
 
 

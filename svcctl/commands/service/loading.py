@@ -65,7 +65,7 @@ TypesOpt = Annotated[
         "--types", metavar="F=TYPE,...", help="Types of fields: str, int4, int8, float8, bool, ip4, timestamp."
     ),
 ]
-ReplaceOpt = Annotated[bool, typer.Option("--replace", help="Replace the events and columns of the table.")]
+ReplaceOpt = Annotated[bool, typer.Option("--replace", help="Drop the events and columns that the table has.")]
 StrictOpt = Annotated[bool, typer.Option("--strict", help="Load nothing if a line cannot be read.")]
 IntoOpt = Annotated[
     str | None,

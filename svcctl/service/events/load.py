@@ -152,7 +152,8 @@ def _load(
     there = table in engine.tables()
     made = not there or wishes.replace
     before = engine.events(table) if there else 0
-    stored = {} if made else {column.name: column.type for column in engine.table(table).columns}
+    held = {} if made else {column.name: column.type for column in engine.table(table).columns}
+    stored = _Stored(table, held, before, None if made else engine.newest(table))
     with reading(wishes.zone or UTC_ZONE, go_on) as reader:
         files, empty, whole = [], [], []
         for source in sources:
@@ -172,7 +173,7 @@ def _load(
                 whole.append(source.name)
                 continue
             time = _time_field(file, wishes.time_field, spec)
-            if given.kind == "logfmt" and wishes.format is None and _holds_lines(stored, file, time):
+            if given.kind == "logfmt" and wishes.format is None and _holds_lines(held, file, time):
                 given = _given(source, "log", spec) or given
                 file = reader.open(given)
                 time = _time_field(file, wishes.time_field, spec)
@@ -185,8 +186,8 @@ def _load(
             raise UsageError(f"--time-format does not apply to {dated[0].given.name}: its format has its own")
         types = _types(files, wishes.types)
         if not made:
-            types = _fitting(stored, types, wishes, table)
-        rows = _Rows(files, empty, types, spec, wishes, go_on, made=made)
+            types = _fitting(stored, types, wishes)
+        rows = _Rows(files, empty, types, spec, wishes, go_on, None if made else stored)
         rows.check()
         columns = tuple(Column(name, type_) for name, type_ in types.items())
         try:
@@ -203,6 +204,38 @@ def _load(
     return LoadResult(table, kept, added, rows.count, rows.first, oldest, newest, before, tuple(empty), rows.told())
 
 
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """The table that files are added to, and what makes it anew with all that it has."""
+
+    table: str
+    types: Mapping[str, Type]
+    events: int
+    newest: datetime | None
+
+    def retyped(self, name: str, type_: Type) -> str:
+        """What is to be done when a column has to be of another type."""
+        making = f"make {name} of this one {type_} and load again: "
+        return f"load into another table, or {self._anew(making, {**self.types, name: type_}, {name}, '', ' --strict')}"
+
+    def widened(self) -> str:
+        """What is to be done when files have further columns."""
+        making = "make this one anew with its events and the file: "
+        return f"load into another table, or {self._anew(making, self.types, set(), ' FILE', '')}"
+
+    def _anew(self, making: str, types: Mapping[str, Type], changed: set[str], file: str, strict: str) -> str:
+        """The commands that make the table anew with its events, unless some are of the future: a query has none."""
+        if self.newest is not None and self.newest >= datetime.now(UTC).replace(tzinfo=None):
+            held = f"{self.events} event{'s' * (self.events > 1)}"
+            return f"load all files of this one with --replace, which drops its {held}"
+        # Of all types only ip4 is not kept by parquet.
+        given = ",".join(f"{name}={type_}" for name, type_ in types.items() if type_ is Type.IP4 or name in changed)
+        wished = f" --types {shlex.quote(given)}" if given else ""
+        copy = f"{self.table}.parquet"
+        query = f"svcctl -p local query 'from {self.table}' --from 1970-01-01 -f parquet -o {copy}"
+        return f"{making}{query} && svcctl service load {copy}{file} -t {self.table} --replace{strict}{wished}"
+
+
 class _Rows:
     """The rows of files, one file after the other, without those that have no eventdate, which are counted."""
 
@@ -214,11 +247,10 @@ class _Rows:
         spec: str | None,
         wishes: Wishes,
         go_on: Callable[[], None],
-        *,
-        made: bool,
+        stored: _Stored | None,
     ) -> None:
         self._go_on = go_on
-        self._made = made
+        self._stored = stored
         self._files = files
         self._empty = empty
         self._types = types
@@ -327,7 +359,7 @@ class _Rows:
             self.first = skipped.first if len(self._files) == 1 else f"{file.given.name}, {skipped.first}"
         if EITHER in orders and DAY not in orders and "order" not in self.notes:
             self.notes["order"] = _day_first(file, time, orders[EITHER])
-        if self._made:
+        if self._stored is None:
             self._note_types(file, time, skipped)
         self._note_unread(file, time, list(zones))
         if NOT_UTF8 in (skipped.first or ""):
@@ -406,9 +438,11 @@ class _Rows:
     def _refused(self, file: EventFile, skipped: Skipped) -> UsageError:
         log = file.given.kind == "log"
         if skipped.types is not None:
-            types = f"--types {shlex.quote(skipped.types)}"
-            anew = f"load into another table, or replace this one with {types} --replace"
-            hint = f"read it as another type, such as with {types}" if self._made else anew
+            name, _, type_ = skipped.types.rpartition("=")
+            if self._stored is None:
+                hint = f"read it as another type, such as with --types {shlex.quote(skipped.types)}"
+            else:
+                hint = self._stored.retyped(name, Type(type_))
         elif not (skipped.first or "").endswith(" is not a line with a time" if log else " is not a time"):
             hint = "nothing was changed"
         elif self._wishes.time_format is not None:
@@ -574,30 +608,20 @@ def _types(files: Sequence[tuple[EventFile, str]], wished: Mapping[str, str]) ->
     return {"eventdate": Type.TIMESTAMP, **types}
 
 
-def _fitting(stored: Mapping[str, Type], types: Mapping[str, Type], wishes: Wishes, table: str) -> dict[str, Type]:
+def _fitting(stored: _Stored, types: Mapping[str, Type], wishes: Wishes) -> dict[str, Type]:
     """The types that a table has for the columns of files."""
     for name, word in wishes.types.items():
-        if name in stored and stored[name] != word:
+        if name in stored.types and stored.types[name] != word:
             raise UsageError(
-                f"column '{name}' of table '{table}' is {stored[name]} already, not {word}",
-                hint="load into another table, or replace this one with --replace",
+                f"column '{name}' of table '{stored.table}' is {stored.types[name]} already, not {word}",
+                hint=stored.retyped(name, Type(word)),
             )
-    if unknown := [name for name in types if name not in stored]:
+    if unknown := [name for name in types if name not in stored.types]:
         raise UsageError(
-            f"table '{table}' has no column {', '.join(map(repr, unknown))}",
-            hint=f"it has {', '.join(stored)}; load into another table, or make this one anew with its events and the "
-            f"file: {_anew(stored, table)}",
+            f"table '{stored.table}' has no column {', '.join(map(repr, unknown))}",
+            hint=f"it has {', '.join(stored.types)}; {stored.widened()}",
         )
-    return {name: stored[name] for name in types}
-
-
-def _anew(stored: Mapping[str, Type], table: str) -> str:
-    """The commands that make a table anew with the events that it has and those of a file with other columns."""
-    # Of all types only this one is not kept by parquet.
-    types = ",".join(f"{name}={type_}" for name, type_ in stored.items() if type_ is Type.IP4)
-    wished = f" --types {shlex.quote(types)}" if types else ""
-    query = f"svcctl -p local query 'from {table}' --from 1970-01-01 -f parquet -o {table}.parquet"
-    return f"{query} && svcctl service load {table}.parquet FILE -t {table} --replace{wished}"
+    return {name: stored.types[name] for name in types}
 
 
 def _holds_lines(stored: Mapping[str, Type], file: EventFile, time: str) -> bool:

@@ -136,6 +136,36 @@ def test_the_commands_that_add_a_column_to_a_table_work(own: Own) -> None:
     assert rows(own, "from t") == ["2024-01-31 00:00:00.000\t007\t10.0.0.1\t", "2024-02-01 00:00:00.000\t\t\tx"]
 
 
+def test_the_commands_that_change_the_type_of_a_column_keep_what_is_there(own: Own) -> None:
+    nights = (
+        own.file("1.csv", "time,amount,ip\n2024-01-31,5,10.0.0.1\n2024-01-31,7,10.0.0.2\n"),
+        own.file("2.ndjson", '{"time":"2024-02-01","amount":5.5}\n'),
+        own.file("3.log", "time=2024-02-02T00:00:00Z amount=x\n"),
+    )
+    assert loaded(own, nights[0], "--types", "ip=ip4").code == 0
+    for night, types in zip(nights[1:], ("amount=float8,ip=ip4", "amount=str,ip=ip4"), strict=True):
+        hint = loaded(own, night).stderr.splitlines()[-1]
+        said = f"make amount of this one {types[7:-7]} and load again: "
+        query = "svcctl -p local query 'from t' --from 1970-01-01 -f parquet -o t.parquet"
+        load = f"svcctl service load t.parquet -t t --replace --strict --types {types}"
+        assert hint == f"hint: load into another table, or {said}{query} && {load}"
+        for command in (shlex.split(query)[3:], shlex.split(load)[1:], ["service", "load", night, "-t", "t"]):
+            done = own(*command)
+            assert done.code == 0, done.stderr
+        (own.directory / "t.parquet").unlink()
+    assert rows(own, "from t") == [
+        "2024-01-31 00:00:00.000\t5.0\t10.0.0.1",
+        "2024-01-31 00:00:00.000\t7.0\t10.0.0.2",
+        "2024-02-01 00:00:00.000\t5.5\t",
+        "2024-02-02 00:00:00.000\tx\t",
+    ]
+    ahead = own.file("ahead.csv", "time,n\n2999-01-31,1\n")
+    assert loaded(own, ahead, table="ahead").code == 0
+    assert loaded(own, own.file("b.csv", "time,n\n2024-01-31,1.5\n"), table="ahead").stderr.splitlines()[-1] == (
+        "hint: load into another table, or load all files of this one with --replace, which drops its 1 event"
+    )
+
+
 def test_objects_inside_events_are_told_with_what_makes_columns_of_their_members(own: Own) -> None:
     nested = own.file("a.ndjson", '{"time":"2024-01-31","http":{"status":200},"list":[1]}\n')
     note = loaded(own, nested).stderr.splitlines()[-1]
@@ -397,14 +427,16 @@ REFUSED: dict[str, tuple[list[str], int, str]] = {
     "another type than the table's": (
         ["a.csv", "--types", "n=str", "-t", "there"],
         1,
-        "column 'n' of table 'there' is int8 already, not str; load into another table, or replace this one with "
-        "--replace",
+        "column 'n' of table 'there' is int8 already, not str; load into another table, or make n of this one str "
+        "and load again: svcctl -p local query 'from there' --from 1970-01-01 -f parquet -o there.parquet && "
+        "svcctl service load there.parquet -t there --replace --strict --types n=str",
     ),
     "a value that does not fit the table": (
         ["text.csv", "-t", "there"],
         1,
-        "text.csv could not be read: line 2: n 'hello' is not int8; load into another table, or replace this one with "
-        "--types n=str --replace",
+        "text.csv could not be read: line 2: n 'hello' is not int8; load into another table, or make n of this one str "
+        "and load again: svcctl -p local query 'from there' --from 1970-01-01 -f parquet -o there.parquet && "
+        "svcctl service load there.parquet -t there --replace --strict --types n=str",
     ),
     "another case": (
         ["a.csv", "-t", "There"],

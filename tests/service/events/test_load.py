@@ -339,7 +339,11 @@ def test_a_value_that_does_not_fit_the_table_leads_to_a_type_that_holds_it(
     with pytest.raises(UsageError) as caught:
         load(engine, path, "t")
     assert caught.value.message == "b.csv could not be read: line 2: n '1.5' is not int8"
-    assert caught.value.hint == "load into another table, or replace this one with --types n=float8 --replace"
+    assert caught.value.hint == (
+        "load into another table, or make n of this one float8 and load again: "
+        "svcctl -p local query 'from t' --from 1970-01-01 -f parquet -o t.parquet && "
+        "svcctl service load t.parquet -t t --replace --strict --types n=float8"
+    )
     load(engine, path, "t", types={"n": "float8"}, replace=True)
     with pytest.raises(UsageError) as caught:
         load(engine, path, "u", types={"n": "int8"})

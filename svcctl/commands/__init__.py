@@ -23,7 +23,7 @@ NOUNS = {
 }
 """What each noun is for, in the order of the root's help page, which needs none of the modules."""
 
-VERBS = {"export": ("status", "verify", "rm")}
+VERBS = {"export": ("status", "verify", "forget", "rm")}
 """The verbs of nouns that are a command by themselves: `export status` is the name of a command of its own."""
 
 

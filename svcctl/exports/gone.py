@@ -29,7 +29,8 @@ def gone(export: Export, manifest: Manifest, known: Ranges) -> tuple[Sequence[En
     if export.distant:
         return [], ()
     described = manifest.entries.values() if export.target.per_window else manifest.merged
-    earlier = sorted((one for one in described if one.end <= export.whole.start), key=lambda one: one.start)
+    missed = (one for one in described if one.end <= export.whole.start and not one.removed)
+    earlier = sorted(missed, key=lambda one: one.start)
     address = export.storage.address
     lost = {one.window for one in earlier if one.path and not os.access(address(one.path), os.F_OK)}
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from svcctl.errors import IncompleteResult, SvcctlError, UsageError
 from svcctl.exports.again import THAT_PROFILE, OfAnotherService
 from svcctl.exports.claims import claimed_by, covered, widened
-from svcctl.exports.manifest import Entry, Manifest, difference, joined, stored
+from svcctl.exports.manifest import Entry, Manifest, difference, joined, store, stored
 from svcctl.storage import exists
 
 if TYPE_CHECKING:
@@ -396,9 +396,7 @@ class Journal:
     def _write(self) -> None:
         target, merged = self._export.target, tuple(self._merged.values())
         manifest = Manifest(self._export.about, self.head, self.entries, merged, self._claimed, target.rest)
-        with self._storage.create(self._export.manifest, overwrite=True) as sink:
-            sink.write(manifest.to_text(target.folder).encode())
-            sink.complete()
+        store(self._storage, self._export.folder, manifest)
         moved, self._moved = self._moved, []
         self._storage.remove(*moved)
 

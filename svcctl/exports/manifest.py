@@ -106,10 +106,16 @@ class Entry:
     seconds: float
     attempts: int
     offset: int | None = None
+    removed: bool = False
+    """Whether the file may be gone: somebody has said that it was removed on purpose."""
 
     @property
     def window(self) -> Window:
         return Window(self.start, self.end)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name; earlier versions do not know all of them."""
+        return {name: value for name, value in asdict(self).items() if name != "removed" or value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +144,10 @@ class Manifest:
             "target": self.target,
             "about": asdict(self.about),
             "head": self.head,
-            "merged": [asdict(entry) for entry in self.merged],
+            "merged": [entry.to_dict() for entry in self.merged],
             "claimed": self.claimed,
         }
-        entries = ",\n".join(json.dumps(asdict(self.entries[window])) for window in sorted(self.entries))
+        entries = ",\n".join(json.dumps(self.entries[window].to_dict()) for window in sorted(self.entries))
         body = f'{json.dumps(members)[1:-1]}, "windows": [\n{entries}\n]}}\n'
         return f'{{"version": {VERSION}, "sha256": "{_sha256(body)}",\n{body}'
 
@@ -185,8 +191,20 @@ def stored(storage: Storage, folder: str) -> Manifest | None:
     name = f"{folder}manifest.json"
     if storage.size(name) is None:
         return None
-    directory = folder[: folder.rstrip("/").rfind("/") + 1]
-    return Manifest.from_text(b"".join(storage.read(name)).decode("utf-8", "replace"), storage.address(name), directory)
+    text = b"".join(storage.read(name)).decode("utf-8", "replace")
+    return Manifest.from_text(text, storage.address(name), _directory(folder))
+
+
+def _directory(folder: str) -> str:
+    """What the paths of all entries begin with: the directory in which the folder is."""
+    return folder[: folder.rstrip("/").rfind("/") + 1]
+
+
+def store(storage: Storage, folder: str, manifest: Manifest) -> None:
+    """Replace the manifest in an export's folder."""
+    with storage.create(f"{folder}manifest.json", overwrite=True) as sink:
+        sink.write(manifest.to_text(_directory(folder)).encode())
+        sink.complete()
 
 
 def joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

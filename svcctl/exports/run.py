@@ -21,7 +21,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 
 from svcctl.errors import CredentialsError, IncompleteResult, Locked, SvcctlError, Unavailable, UsageError
-from svcctl.exports.export import Export, Summary, lock_of
+from svcctl.exports.export import Export, Summary, folder_of, lock_of
 from svcctl.exports.fetch import Fetched, Stopped, Task
 from svcctl.exports.formats import Part
 from svcctl.exports.journal import Journal
@@ -29,7 +29,8 @@ from svcctl.exports.manifest import Entry
 from svcctl.exports.merge import Damaged, Merging, checked, heading_of, merging
 from svcctl.exports.spool import Unstored, held_bytes
 from svcctl.exports.stride import Stride
-from svcctl.exports.windows import Window
+from svcctl.exports.windows import Target, Window
+from svcctl.storage import Storage
 
 AHEAD = 2
 """Windows handed out for each worker: while it works at one, the next one waits for it."""
@@ -37,6 +38,25 @@ ENDING_SECONDS = 2.0
 """How long a run that fails waits for the workers that are at a window."""
 HOPELESS = (Unstored, UsageError, CredentialsError, Locked)
 """What fails one window fails all of them, as a mistake in the query does: it ends a run that keeps going, too."""
+
+
+@contextmanager
+def alone(storage: Storage, target: Target) -> Iterator[None]:
+    """Keep other runs of an export out, as far as the storage has locks: local files do."""
+    lock_name = lock_of(target)
+    try:
+        lock = storage.create(lock_name, overwrite=True)
+    except Locked:
+        raise Locked(f"another run of the export to {target.text} is going on") from None
+    except (UsageError, Unavailable) as error:  # a person knows the target, not the folder beside it
+        message = error.message.replace(storage.address(lock_name), storage.address(target.text))
+        raise type(error)(message, hint=error.hint) from None
+    try:
+        with lock:
+            yield
+    finally:
+        storage.remove_folder(folder_of(target))
+        storage.remove_made_folders()
 
 
 class Run:
@@ -78,27 +98,8 @@ class Run:
         """Bring the target in place; the error of a window that cannot be had, unless `keep_going`."""
         if not self._export.windows:
             return Summary(0, 0, 0, 0, (), self._export.whole.end)
-        with self._alone():
+        with alone(self._storage, self._export.target):
             return self._run()
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Keep other runs of this export out, as far as the storage has locks: local files do."""
-        folder, lock_name = self._export.folder, lock_of(self._export.target)
-        try:
-            lock = self._storage.create(lock_name, overwrite=True)
-        except Locked:
-            raise Locked(f"another run of the export to {self._export.target.text} is going on") from None
-        except (UsageError, Unavailable) as error:  # a person knows the target, not the folder beside it
-            target = self._storage.address(self._export.target.text)
-            message = error.message.replace(self._storage.address(lock_name), target)
-            raise type(error)(message, hint=error.hint) from None
-        try:
-            with lock:
-                yield
-        finally:
-            self._storage.remove_folder(folder)
-            self._storage.remove_made_folders()
 
     def _run(self) -> Summary:
         self._export = self._journal.open()

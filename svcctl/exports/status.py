@@ -126,7 +126,7 @@ class Found:
     def overlapping(self) -> list[Window]:
         """The ranges that more than one file of a pattern has: their events are there more than once."""
         found, reached = [], 0
-        for start, end in sorted((entry.start, entry.end) for entry in self.published):
+        for start, end in sorted((entry.start, entry.end) for entry in self.published if not entry.removed):
             if start < reached:
                 found.append(Window(start, min(reached, end)))
             reached = max(reached, end)
@@ -139,7 +139,7 @@ class Found:
     def holdings(self) -> tuple[list[Entry], list[tuple[str, Entry]]]:
         """What is there, each window once, and what has no file any more, or one of another size, with which of both.
 
-        Damage that leaves the size as it was is found by hashing only.
+        What was removed on purpose is neither. Damage that leaves the size as it was is found by hashing only.
         """
         manifest = self.manifest
         starts = sorted(window.start for window in manifest.entries)
@@ -153,13 +153,24 @@ class Found:
         entries = [*merged, *(entry for _, entry in sorted(manifest.entries.items()))]
         stored = {entry.path: entry for entry in entries if entry.path and entry.offset is None}
         sizes = sizes_of(self.storage, stored, distant="://" in self.target)
+        gone = {*self.removed()}
         lost = [
             ("no file" if path not in sizes else "damaged", entry)
             for path, entry in stored.items()
-            if sizes.get(path) != entry.bytes
+            if sizes.get(path) != entry.bytes and entry not in gone
         ]
-        gone = [entry for _, entry in lost]
+        gone.update(entry for _, entry in lost)
         return [entry for entry in entries if entry not in gone], lost
+
+    def removed(self) -> list[Entry]:
+        """The files that were removed on purpose and are not there again."""
+        files = {entry.path: entry for entry in self.files() if entry.removed}
+        sizes = sizes_of(self.storage, files, distant="://" in self.target)
+        return [entry for path, entry in files.items() if path not in sizes]
+
+    def gone(self) -> set[Entry]:
+        """The files that are not there and were not removed on purpose."""
+        return {entry for what, entry in self.holdings()[1] if what == "no file"}.intersection(self.published)
 
     def missing(self, lost: Sequence[tuple[str, Entry]]) -> int:
         """The number of windows that were not exported, or are in files that `holdings` tells as lost."""
@@ -316,7 +327,10 @@ def _entry_of(manifest: Manifest, path: str) -> Entry | None:
 
 def damage(found: Found) -> Iterator[tuple[str, Window]]:
     """What is wrong with each file that is not what was written, and each range that is missing; and which range."""
+    removed = {*found.removed()}
     for entry in found.files():
+        if entry in removed:
+            continue
         address = found.storage.address(entry.path)
         try:
             if found.storage.sha256(entry.path) != entry.sha256:

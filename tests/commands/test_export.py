@@ -90,6 +90,11 @@ def hinted(target: str, *ranges: str, what: str = "fetch what is missing") -> st
     return f"hint: {what} with: {' && '.join(f'{command} {given}' for given in ranges)}\n"
 
 
+def forgets(name: str) -> str:
+    """What is said of files that are missing."""
+    return f"svcctl: if files were removed on purpose: svcctl export forget {shlex.quote(name)}\n"
+
+
 def pasted(stderr: str) -> list[str]:
     """The command at the end of a hint, as a shell reads it."""
     return shlex.split(stderr.splitlines()[-1].partition(": svcctl ")[2])
@@ -392,6 +397,7 @@ def test_verify_names_what_is_damaged_or_missing(home: Shell) -> None:
         7,
         "svcctl: error: 01.csv is damaged\n"
         "svcctl: error: 04.csv is missing\n"
+        f"{forgets('{start:%H}.csv')}"
         "svcctl: error: the export to {start:%H}.csv is not whole\n"
         f"{hinted('{start:%H}.csv', '--from 2024-01-31T01:00:00Z --to 2024-01-31T05:00:00Z')}",
     )
@@ -408,7 +414,7 @@ def test_verify_names_a_few_of_many_lost_files_and_one_command_for_all(home: She
     lost = [f"svcctl: error: {hour:02}00.csv is missing\n" for hour in range(6)]
     given = "--window 30m -o '{start:%H%M}.csv' --from 2024-01-31T00:00:00Z --to 2024-01-31T05:30:00Z"
     end = (
-        f"svcctl: error: the export to {target} is not whole\n"
+        f"{forgets(target)}svcctl: error: the export to {target} is not whole\n"
         f"hint: fetch what is missing with: svcctl export '{QUERY}' {given}\n"
     )
     assert home("export", "verify", target).stderr == "".join([*lost, end])
@@ -784,14 +790,14 @@ def test_what_a_state_has_moved_past_comes_back_as_verify_says(
     assert hourly(moved)[0] == 0
     (out / "2024-01-31T01.csv").unlink()
     (out / "2024-01-31T02.csv").write_text("eventdate,n\n")
-    told = (
-        7,
-        f"svcctl: error: {out}/2024-01-31T01.csv is missing\n"
-        f"svcctl: error: {out}/2024-01-31T02.csv is damaged\n"
-        f"svcctl: error: the export to {target} is not whole\n"
-        f"{hinted(target, '--from 2024-01-31T01:00:00Z --to 2024-01-31T03:00:00Z')}",
-    )
-    assert moved("export", "verify", "timed") == moved("export", "verify", target) == told
+    for name in ("timed", target):
+        assert moved("export", "verify", name) == (
+            7,
+            f"svcctl: error: {out}/2024-01-31T01.csv is missing\n"
+            f"svcctl: error: {out}/2024-01-31T02.csv is damaged\n{forgets(name)}"
+            f"svcctl: error: the export to {target} is not whole\n"
+            f"{hinted(target, '--from 2024-01-31T01:00:00Z --to 2024-01-31T03:00:00Z')}",
+        )
     assert moved("export", "verify", f"{out}/2024-01-31T02.csv") == (
         7,
         f"svcctl: error: {out}/2024-01-31T02.csv is damaged\n"
@@ -842,6 +848,60 @@ def test_a_run_tells_once_which_files_of_earlier_windows_are_gone(moved: Moved, 
     (out / "2024-01-31T08.csv").touch()
     assert night() == ""
     assert night(8) == f"svcctl: 1 file of an earlier window is gone: {out}/2024-01-31T08.csv{see}"
+
+
+@pytest.mark.parametrize("name", ["start", "from"])
+def test_files_that_were_removed_on_purpose_are_not_missed_and_count_again_when_they_are_fetched(
+    moved: Moved, name: str
+) -> None:
+    out = moved.shell.home / "out"
+    target = f"{out}/{{{name}:%FT%H}}.csv"
+    command = ("export", QUERY, "--from", "2024-01-31", "--state", "timed", "--lag", "0", "-o", target)
+    for _ in range(6):
+        moved.now += 3600
+        assert moved(*command)[0] == 0
+    for hour in (0, 1, 4):
+        (out / f"2024-01-31T0{hour}.csv").unlink()
+    note = forgets("timed")
+    assert note in moved("export", "verify", "timed")[1]
+    assert moved("export", "forget", "timed", "--before", "2024-01-31T02:00:00Z") == (
+        0,
+        f"svcctl: 2 files count as removed on purpose: {out}/2024-01-31T00.csv to {out}/2024-01-31T01.csv\n",
+    )
+    assert moved("export", "forget", "timed", "--before", "2024-01-31T02:00:00Z") == (
+        0,
+        "svcctl: nothing to forget: no file is gone of windows that ended by 2024-01-31T02:00:00Z\n",
+    )
+    given = "--from 2024-01-31T04:00:00Z --to 2024-01-31T05:00:00Z"
+    assert moved("export", "verify", "timed") == (
+        7,
+        f"svcctl: error: {out}/2024-01-31T04.csv is missing\n{note}"
+        f"svcctl: error: the export to {target} is not whole\n{hinted(target, given)}",
+    )
+    assert moved("export", "forget", target) == (
+        0,
+        f"svcctl: 1 file counts as removed on purpose: {out}/2024-01-31T04.csv\n",
+    )
+    whole = "files, 1008 bytes: all as they were exported; 3 removed on purpose\n"
+    assert moved("export", "verify", "timed") == (0, f"svcctl: 3 {whole}")
+    shown = moved.shell("export", "status", "timed").stdout.splitlines()
+    assert {"windows,3", "missing,0", "removed,3"} <= {*shown}
+    assert moved.shell("export", "status").stdout.splitlines()[1].split(",")[3] == "0"
+    moved.now += 3600
+    assert moved(*command) == (0, "svcctl: rows=0 bytes=12 windows=1 retries=0 seconds=…\n")  # and no file is gone
+    assert moved("export", QUERY, *given.split(), "-o", target)[0] == 0
+    assert moved("export", "verify", "timed")[1].endswith(
+        "5 files, 1356 bytes: all as they were exported; 2 removed on purpose\n"
+    )
+    (out / "2024-01-31T04.csv").unlink()
+    assert f"{out}/2024-01-31T04.csv is missing" in moved("export", "verify", "timed")[1]
+    (out / "2024-01-31T00.csv").touch()
+    assert f"{out}/2024-01-31T00.csv is damaged" in moved("export", "verify", "timed")[1]
+    assert moved("export", "forget", f"{out}/2024-01-31T04.csv") == (
+        2,
+        f"svcctl: error: {out}/2024-01-31T04.csv is one file of an export\n"
+        "hint: name its state, or the pattern as given to -o\n",
+    )
 
 
 def test_force_forgets_nothing_of_the_runs_before(moved: Moved) -> None:
@@ -930,7 +990,7 @@ def test_each_file_of_a_run_comes_back_as_verify_says(moved: Moved) -> None:
     assert moved("export", "verify", "runs") == (
         7,
         f"svcctl: error: {moved.shell.home}/2024-01-31T00.csv is missing\n"
-        f"svcctl: error: {moved.shell.home}/2024-01-31T02.csv is missing\n"
+        f"svcctl: error: {moved.shell.home}/2024-01-31T02.csv is missing\n{forgets('runs')}"
         f"svcctl: error: the export to {target} is not whole\n"
         f"{hinted(target, *(f'--from {start} --to {end}' for start, end in ranges))}",
     )
@@ -950,7 +1010,7 @@ def test_a_file_that_names_its_run_comes_back_as_verify_says(moved: Moved) -> No
     given = ("--from", "2024-01-31T02:00:00Z", "--to", "2024-01-31T04:00:00Z")
     assert moved("export", "verify", "runs") == (
         7,
-        f"svcctl: error: {lost} is missing\n"
+        f"svcctl: error: {lost} is missing\n{forgets('runs')}"
         f"svcctl: error: the export to {target} is not whole\n"
         f"{hinted(target, ' '.join(given))}",
     )
@@ -1350,6 +1410,7 @@ def test_verify_without_a_name_verifies_the_exports_of_all_states(moved: Moved, 
         [
             whole[0],
             f"svcctl: error: {tmp_path}/b/2024-01-31T00.csv is missing",
+            "svcctl: b: if files were removed on purpose: svcctl export forget b",
             f"svcctl: error: b: the export to {targets['b']} is not whole",
             hinted(targets["b"], "--from 2024-01-31T00:00:00Z --to 2024-01-31T01:00:00Z").rstrip(),
             whole[2],
@@ -1502,7 +1563,7 @@ def test_a_state_belongs_to_a_directory_and_is_found_from_another_one(
         7,
         f"svcctl: error: {one}/2024-01-31T00.csv is missing\n"
         "svcctl: 1 file of this pattern is not in its manifest, and not verified: "
-        f"{one}/2024-01-30T00.csv\n"
+        f"{one}/2024-01-30T00.csv\n{forgets('there')}"
         f"svcctl: error: the export to {one}/{{start:%FT%H}}.csv is not whole\n"
         f"{hinted(f'{one}/{{start:%FT%H}}.csv', '--from 2024-01-31T00:00:00Z --to 2024-01-31T01:00:00Z')}",
     )

@@ -2,7 +2,7 @@
 
 run.py      the export itself
 told.py     what a run says
-kept.py     `status`, `verify` and `rm`: what earlier runs left
+kept.py     `status`, `verify`, `forget` and `rm`: what earlier runs left
 options.py  the options of the first
 moments.py  how both write times
 """
@@ -19,4 +19,5 @@ def register(app: typer.Typer) -> None:
     app.command("export", help=page_of("export", run.export))(run.export)
     app.command("export status")(kept.status)
     app.command("export verify")(kept.verify)
+    app.command("export forget")(kept.forget)
     app.command("export rm")(kept.rm)

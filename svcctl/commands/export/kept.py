@@ -1,4 +1,4 @@
-"""`svcctl export status`, `verify` and `rm`: what is there, whether it still is, and states that are done with."""
+"""`svcctl export status`, `verify`, `forget` and `rm`: what is there, and what is removed on purpose."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from svcctl.api.typed_dates import parse_moment
 from svcctl.completion.words import EXPORTS, Completes
 from svcctl.context import Context
 from svcctl.errors import IncompleteResult, SvcctlError
 from svcctl.exports.moments import moment
+from svcctl.inputs import dates
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.terminal.records import STATES, STATUS, counted
 
@@ -24,6 +26,18 @@ NameArg = Annotated[
     str | None,
     typer.Argument(metavar="[NAME|PATH]", help="A state, or PATH as given to -o (default: all states)."),
     Completes(EXPORTS),
+]
+ExportArg = Annotated[
+    str, typer.Argument(metavar="NAME|PATH", help="A state, or PATH as given to -o."), Completes(EXPORTS)
+]
+BeforeOpt = Annotated[
+    Any,
+    typer.Option(
+        "--before",
+        parser=parse_moment,
+        metavar="DATE",
+        help="Only files of windows that ended by then, as 30ad (default: all that are gone).",
+    ),
 ]
 NAMED = 5
 """Damaged and missing files that `verify` names; it counts the others."""
@@ -86,8 +100,36 @@ def _missing(svc: Context, name: str) -> int | None:
         return None
 
 
+def forget(ctx: typer.Context, name: ExportArg, before: BeforeOpt = None) -> None:
+    """Note that missing files were removed on purpose: 'verify' and 'status' no longer miss them
+
+    Files that are there stay, and are verified. A run over the range of removed ones fetches them again.
+
+    \b
+    svcctl export forget auth
+    svcctl export forget auth --before 30ad
+    """
+    from svcctl.exports.forget import forget
+
+    svc: Context = ctx.obj
+    found = _found(svc, name)
+    until = math.inf
+    if before is not None:
+        zone = found.manifest.about.options.get("clock")
+        chosen = dates.choose(before, None, None, zone, now=svc.now(), written=False)
+        until = chosen.range.start.timestamp()
+    files = [found.storage.address(entry.path) for entry in forget(found, until, svc.environment)]
+    ended = "" if before is None else f" of windows that ended by {moment(int(until))}"
+    if not files:
+        svc.diagnostics.note(f"nothing to forget: no file is gone{ended}")
+        return
+    count = "counts" if len(files) == 1 else "count"
+    which = " to ".join(dict.fromkeys([files[0], files[-1]]))
+    svc.diagnostics.note(f"{counted(len(files), 'file')} {count} as removed on purpose: {which}")
+
+
 def rm(ctx: typer.Context, name: StateArg, yes: YesOpt = False) -> None:
-    """Forget where the next run of a state starts; the files that it has exported stay
+    """Remove a state: its next run starts at --from again; the files that it has exported stay
 
     \b
     svcctl export rm auth --yes
@@ -158,6 +200,8 @@ def _verified(svc: Context, name: str, label: str = "") -> str:
         text = more[0] if len(more) == 1 else f"{len(more)} more are missing or damaged; {every}"
         svc.diagnostics.report(IncompleteResult(text))
     _tell_doubtful(svc, found, label)
+    if found.named is None and lost and found.gone():
+        svc.diagnostics.note(f"{label}if files were removed on purpose: svcctl export forget {shlex.quote(name)}")
     if lost:
         service = found.manifest.about.service
         profiles = svc.profiles_at(service)
@@ -168,9 +212,11 @@ def _verified(svc: Context, name: str, label: str = "") -> str:
         raise IncompleteResult(f"{label}the export to {found.place} is not whole", hint=hint)
     if not found.manifest.claimed:
         return f"{label}{NOTHING}"
-    files = found.files()
-    counted = "1 file" if len(files) == 1 else f"{len(files)} files"
-    return f"{label}{counted}, {sum(entry.bytes for entry in files)} bytes: all as they were exported"
+    removed = found.removed()
+    files = {*found.files()}.difference(removed)
+    besides = f"; {len(removed)} removed on purpose" if removed else ""
+    size = sum(entry.bytes for entry in files)
+    return f"{label}{counted(len(files), 'file')}, {size} bytes: all as they were exported{besides}"
 
 
 def _tell_doubtful(svc: Context, found: Found, label: str = "") -> None:
@@ -207,6 +253,8 @@ def _rows(found: Found, there: Sequence[Entry], lost: Sequence[tuple[str, Entry]
     yield ["rows", sum(entry.rows for entry in there)]
     yield ["bytes", sum(entry.bytes for entry in there)]
     yield ["missing", found.missing(lost)]
+    if removed := found.removed():
+        yield ["removed", sum(entry.window.count(length, zone) for entry in removed)]
     for gap in gaps:
         yield ["gap", f"{moment(gap.start)} to {moment(gap.end)}"]
     for gap in found.forgotten():

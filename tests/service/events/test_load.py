@@ -476,13 +476,18 @@ def test_whatever_a_file_holds_every_line_is_loaded_or_counted(tmp_path: Path, k
     ("values", "note"),
     [
         ("1 2 n/a 4", "n is text, not numbers, because of 'n/a' in line 4; --types n=int8 skips such lines"),
-        ("1 2.5 - " * 10, None),
+        (
+            "1 2.5 - " * 10,
+            "n is text, not numbers, because of '-' in line 4 and 9 other values; --types n=float8 skips such lines",
+        ),
+        ("7.0 x", "n is text, not numbers, because of 'x' in line 3; --types n=float8 skips such lines"),
+        ("5 12ab", None),
+        ("5 x y", None),
         (
             "1 2.5 " * 10 + "- x",
             "n is text, not numbers, because of '-' in line 22 and 1 other value; --types n=float8 skips such lines",
         ),
         ("12345 01234 54321", None),  # kept as it is written
-        ("1 x", None),
         ("a b c", None),
     ],
 )

@@ -144,6 +144,11 @@ def _is_few(odd: int, values: int) -> bool:
     return values > 2 and odd <= max(1, values // 10)
 
 
+def _are_mistakes(first: str, odd: int, values: int) -> bool:
+    """Whether so many values look like mistakes: a few, or up to half of all if the first is no identifier: 12ab."""
+    return _is_few(odd, values) or (2 * odd <= values and not any(character.isdigit() for character in first))
+
+
 def _with_commas(file: Source, table: str, texts: Mapping[str, int]) -> dict[str, Odd]:
     """The columns whose values, so many, all are numbers with a decimal comma or none, and the first that has one.
 
@@ -182,7 +187,7 @@ def _odd(file: Source, table: str, texts: Mapping[str, tuple[int, Mapping[str, i
     tests: list[tuple[str, str, int, bool, bool]] = []
     for name, (values, fitting, commas) in texts.items():
         others = values - fitting["DOUBLE"]
-        if _is_few(others, values):
+        if 2 * others <= values:
             tests.append((name, f"NOT {_TEXT_TYPES['DOUBLE']}", others, fitting["BIGINT"] == fitting["DOUBLE"], False))
         if commas and _is_few(others - commas, values):
             tests.append((name, f"{_DECIMAL_COMMA} AND {_NO_THOUSANDS}", commas, False, True))
@@ -196,7 +201,7 @@ def _odd(file: Source, table: str, texts: Mapping[str, tuple[int, Mapping[str, i
     )
     row = iter(file.row(f"SELECT {', '.join(firsts)} FROM {table}"))
     for (name, _, count, whole, decimal_comma), (value, number) in zip(tests, zip(row, row, strict=True), strict=True):
-        if value is not None:
+        if value is not None and (decimal_comma or _are_mistakes(value, count, texts[name][0])):
             found[name] = Odd(value, f"line {number}", count, whole, decimal_comma)
     return found
 
@@ -288,11 +293,12 @@ def _objects(file: Source, lines: str, what: str) -> str:
     columns = dict(zip(types, distinct(types), strict=True))
     file.objects.extend(columns[name] for name in objects)
     file.blank.update(columns[name] for name, type_ in found.items() if type_ == "NULL")
-    odd = {name: at for name, at in first.items() if _is_few(others[name], numbers[name] + others[name])}
+    odd = {name: at for name, at in first.items() if others[name] <= numbers[name]}
     if odd:
         values = (f"any_value(CASE WHEN number = {at} THEN line ->> {_pointer(name)} END)" for name, at in odd.items())
         for (name, at), value in zip(odd.items(), file.row(f"SELECT {', '.join(values)} FROM {lines}"), strict=True):
-            file.odd[columns[name]] = Odd(str(value), f"{what} {at}", others[name], not fractions[name])
+            if _are_mistakes(str(value), others[name], numbers[name] + others[name]):
+                file.odd[columns[name]] = Odd(str(value), f"{what} {at}", others[name], not fractions[name])
     alike = {name for name, column in columns.items() if name != column}
     members = ", ".join(
         f"{_member(name, types[name]) if name in alike else f'event.{quote(name)}'} AS {quote(column)}"

@@ -137,8 +137,8 @@ def plan(
     if length != asked.window:
         note(f"windows are {length_text(length)} long: the query's periods do not divide {length_text(asked.window)}")
     format, compression = format_of(asked.target, asked.format)
-    if format.mode not in ("csv", "tsv") and (asked.date_format or asked.time_zone):
-        raise UsageError(f"--date-format and --time-zone go with csv and tsv, not with {format.name}")
+    if format.mode not in ("csv", "tsv") and asked.date_format:
+        raise UsageError(f"--date-format goes with csv and tsv, not with {format.name}")
     storage, name = open_target(asked.target, environment)
     target = Target(name)
     options = {"date_format": asked.date_format, "time_zone": asked.time_zone, "most": asked.most}

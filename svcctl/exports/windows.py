@@ -169,7 +169,9 @@ class Target:
         try:
             fields = set(self._fields())
         except ValueError as error:
-            raise UsageError(f"'{self.text}' is not a pattern: {error}") from None
+            cut = re.search(r"{\w+:[^}%]*$", self.text)
+            hint = r"in a crontab, write \% for %: cron ends the command at %" if cut else None
+            raise UsageError(f"'{self.text}' is not a pattern: {error}", hint=hint) from None
         if unknown := fields - {"start", "end", "from", "to"}:
             raise UsageError(
                 f"unknown field {{{min(unknown)}}} in '{self.text}'", hint="fields are {start}, {end}, {from} and {to}"

@@ -102,7 +102,7 @@ def pasted(stderr: str) -> list[str]:
 
 def timeless(stderr: str) -> str:
     """What is said, without the seconds, and the range and files behind them."""
-    return re.sub(r"seconds=\d+\.\d from=\S+ to=\S+( files?=.*)?", "seconds=…", stderr)
+    return re.sub(r"seconds=\d+\.\d\d from=\S+ to=\S+( files?=.*)?", "seconds=…", stderr)
 
 
 def test_a_range_becomes_one_file_and_a_line_says_what_it_holds(home: Shell) -> None:
@@ -118,14 +118,18 @@ def test_a_range_becomes_one_file_and_a_line_says_what_it_holds(home: Shell) -> 
 def test_the_same_command_again_asks_for_nothing(proxied: tuple[Shell, FaultyProxy]) -> None:
     shell, proxy = proxied
     for target, first, there in (
-        ("all.csv", "", "all.csv is already whole"),
-        ("{from:%FT%H}.csv", " file=2024-01-31T00.csv", "2024-01-31T00.csv is already whole"),
-        ("{start:%H}.csv", " files=6 first=00.csv last=05.csv", "6 files are already whole: 00.csv to 05.csv"),
+        ("all.csv", "", "all.csv is already whole; --force fetches it again"),
+        ("{from:%FT%H}.csv", " file=2024-01-31T00.csv", "2024-01-31T00.csv is already whole; --force fetches it again"),
+        (
+            "{start:%H}.csv",
+            " files=6 first=00.csv last=05.csv",
+            "6 files are already whole: 00.csv to 05.csv; --force fetches them again",
+        ),
     ):
         proxy.asked.clear()
         done = shell("export", QUERY, *HOURS, "-o", target)
         assert (
-            re.sub(r".* seconds=\d+\.\d from=2024-01-31T00:00:00Z to=2024-01-31T06:00:00Z", "", done.stderr)
+            re.sub(r".* seconds=\d+\.\d\d from=2024-01-31T00:00:00Z to=2024-01-31T06:00:00Z", "", done.stderr)
             == f"{first}\n"
         )
         again = shell("export", QUERY, *HOURS, "-o", target)
@@ -309,7 +313,7 @@ def test_the_last_line_says_the_range_in_the_zone_that_is_asked_for(home: Shell)
         ("b.csv", ("--time-zone", "Europe/Madrid"), "from=2024-01-31T01:00:00+01:00 to=2024-01-31T07:00:00+01:00"),
     ):
         done = home("export", QUERY, "--from", "2024-01-31T00:00:00Z", "--to", "6h", *more, "-o", name)
-        assert re.sub(r".* seconds=\d+\.\d ", "", done.stderr.splitlines()[-1]) == ends
+        assert re.sub(r".* seconds=\d+\.\d\d ", "", done.stderr.splitlines()[-1]) == ends
 
 
 def test_files_are_days_of_the_zone_that_is_given_and_may_be_written_as_in_a_crontab(home: Shell) -> None:
@@ -319,7 +323,7 @@ def test_files_are_days_of_the_zone_that_is_given_and_may_be_written_as_in_a_cro
     assert left(home.home) == ["2024-01-31.csv", "2024-02-01.csv", "run-2024-01-31.csv"]
     again = home("export", QUERY, *BERLIN, "-o", "{start:%F}.csv")
     assert again.stderr.splitlines()[-1] == (
-        "svcctl: nothing to do: 2 files are already whole: 2024-01-31.csv to 2024-02-01.csv"
+        "svcctl: nothing to do: 2 files are already whole: 2024-01-31.csv to 2024-02-01.csv; --force fetches them again"
     )
     (home.home / "2024-02-01.csv").unlink()
     damaged = home("export", "verify", "{start:%F}.csv").stderr
@@ -498,7 +502,7 @@ def test_figures_go_to_standard_output_to_a_log_and_to_a_pipe(home: Shell) -> No
     with log.open("ab") as stderr:
         assert home.start(*command, "/dev/stderr", stderr=stderr).wait() == 0
     first, idle, *figures = log.read_text().splitlines()
-    assert (first, idle) == ("yesterday", "svcctl: nothing to do: all.csv is already whole")
+    assert (first, idle) == ("yesterday", "svcctl: nothing to do: all.csv is already whole; --force fetches it again")
     assert success in figures
     os.mkfifo(pipe)
     with home.start(*command, str(pipe), stderr=subprocess.DEVNULL) as run:
@@ -1212,7 +1216,7 @@ def test_another_service_or_path_of_an_export_is_told_with_what_to_give(moved: M
     )
     (moved.shell.home / "out" / "2024-01-31T01.csv").unlink()
     lost = (
-        f"svcctl: error: {moved.shell.home}/out/2024-01-31T01.csv is missing\n"
+        f"svcctl: error: {moved.shell.home}/out/2024-01-31T01.csv is missing\n{forgets('timed')}"
         f"svcctl: error: the export to {target} is not whole\n"
     )
     fetch = (
@@ -1622,8 +1626,8 @@ def test_an_export_is_the_same_from_every_directory(moved: Moved, monkeypatch: p
         for target in (name, f"{folder}/{name}", f"../q/{name}"):
             assert moved("export", "verify", target) == (0, there)
             place = target.removesuffix(name)
-            files = f"6 files are already whole: {place}00.csv to {place}05.csv"
-            said = f"{target} is already whole" if name == "one.csv" else files
+            files = f"6 files are already whole: {place}00.csv to {place}05.csv; --force fetches them again"
+            said = f"{target} is already whole; --force fetches it again" if name == "one.csv" else files
             assert moved(*asked, "-o", target) == (0, f"svcctl: nothing to do: {said}\n")
     (folder / "01.csv").unlink()
     assert moved(*asked, "-o", f"{folder}/{{start:%H}}.csv")[0] == 0
@@ -1760,7 +1764,16 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
         ),
         (
             ("export", QUERY, *HOURS, "-o", "all.ndjson", "--date-format", "iso"),
-            "svcctl: error: --date-format and --time-zone go with csv and tsv, not with ndjson\n",
+            "svcctl: error: --date-format goes with csv and tsv, not with ndjson\n",
+        ),
+        (
+            ("export", QUERY, *HOURS, "-o", "a.parquet", "--date-format", "iso", "--time-zone", "Europe/Berlin"),
+            "svcctl: error: --date-format goes with csv and tsv, not with parquet\n",
+        ),
+        (
+            ("export", QUERY, *HOURS, "-o", "out/{start:"),
+            "svcctl: error: 'out/{start:' is not a pattern: unmatched '{' in format spec\n"
+            "hint: in a crontab, write \\% for %: cron ends the command at %\n",
         ),
     ],
 )

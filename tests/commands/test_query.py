@@ -277,6 +277,11 @@ def test_a_person_whose_range_has_no_rows_is_told_when_the_events_of_the_table_a
             "hint: use it with csv, tsv, xml, xls, table or vertical; in jq: (.eventdate/1000|todate)\n",
         ),
         (
+            ["from sample", "--from", "1d", "-o", "x.parquet", "--date-format", "iso"],
+            2,
+            "svcctl: error: --date-format does not apply to parquet: it holds dates as timestamps, not as text\n",
+        ),
+        (
             ["from sample where {{x}}", "--from", "1d", "--var", "y=1"],
             2,
             "svcctl: error: the query has no {{y}}\n",

@@ -46,6 +46,7 @@ LagOpt = Annotated[
     str | None,
     typer.Option("--lag", metavar="LENGTH", help=f"Leave out windows younger than this.  [{LAG} with --state]"),
 ]
+AgainOpt = Annotated[bool, typer.Option("--force", help="Fetch all of the range again, and overwrite existing files.")]
 OnErrorOpt = Annotated[
     str,
     typer.Option("--on-error", metavar="WHAT", help="When a window fails: stop, or continue and list the gaps."),

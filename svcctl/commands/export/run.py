@@ -19,6 +19,7 @@ from svcctl.commands.export.options import (
     LAG,
     LOG_FORMATS,
     ON_ERROR,
+    AgainOpt,
     DryRunOpt,
     EndOpt,
     ExportFormatOpt,
@@ -50,7 +51,6 @@ from svcctl.exports.moments import moment
 from svcctl.inputs import dates, query_text
 from svcctl.options import (
     DateFormatOpt,
-    ForceOpt,
     FromOpt,
     QueryFileOpt,
     QueryTextArg,
@@ -87,7 +87,7 @@ def export(
     limit_per_window: MostOpt = None,
     date_format: DateFormatOpt = None,
     time_zone: TimeZoneOpt = None,
-    force: ForceOpt = False,
+    force: AgainOpt = False,
     metrics: MetricsOpt = None,
     log_format: LogFormatOpt = "text",
     scheduler: SchedulerOpt = None,

@@ -150,18 +150,24 @@ def report(svc: Context, export: Export, workers: Workers, figures: dict[str, fl
         **({"kept": summary.kept} if summary.kept else {}),
         **({"missing": len(summary.gaps)} if summary.gaps else {}),
         "retries": going.progress.retries,
-        "seconds": round(going.seconds, 1),
+        "seconds": round(going.seconds, 2),
     }
     if svc.diagnostics.structured:
         svc.diagnostics.event("summary", **counts)
     elif summary.idle:
         first, *others = summary.files
-        whole = f"{len(summary.files)} files are already whole: {first} to {others[-1]}" if others else ""
-        svc.diagnostics.note(f"nothing to do: {whole or f'{first} is already whole'}")
+        whole = f"{first} is already whole; --force fetches it again"
+        if others:
+            whole = f"{len(summary.files)} files are already whole: {first} to {others[-1]}; --force fetches them again"
+        svc.diagnostics.note(f"nothing to do: {whole}")
     else:
         files = {} if export.target.is_one_file else _files(summary.files)
         zone = named_zone(export.clock or "GMT")
-        exported = {"from": moment(export.whole.start, zone), "to": moment(export.whole.end, zone)}
+        exported = {
+            "seconds": f"{counts['seconds']:.2f}",
+            "from": moment(export.whole.start, zone),
+            "to": moment(export.whole.end, zone),
+        }
         svc.diagnostics.note(" ".join(f"{name}={value}" for name, value in (counts | exported | files).items()))
     return summary
 

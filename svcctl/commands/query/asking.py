@@ -140,6 +140,8 @@ def question(
             f"{option} does not apply to {format.name}: its timestamps are epoch milliseconds",
             hint="use it with csv, tsv, xml, xls, table or vertical; in jq: (.eventdate/1000|todate)",
         )
+    if format.name == "parquet" and options.format:
+        raise UsageError("--date-format does not apply to parquet: it holds dates as timestamps, not as text")
     written = format.dates and not selection.of_rows and request.to is not None
     chosen = dates.choose(
         request.from_,

@@ -1227,9 +1227,12 @@ def test_another_service_or_path_of_an_export_is_told_with_what_to_give(moved: M
     moved.shell.variables["SVCCTL_CONFIG"] = f"{moved.shell.home}/config.yaml"
     store = default_store(moved.shell.environment, None)
     store.set("prod", {"base_url": f"{service}/", "token": "t"})
-    named = f"{lost}hint: {fetch}".replace("svcctl export", "svcctl -p prod export")
+    named = f"{lost}hint: {fetch.replace('svcctl export', 'svcctl -p prod export')}"
     assert moved("-q", "export", "verify", "timed") == (7, named)
-    assert moved("-q", "export", "verify") == (7, named.replace("the export to", "timed: the export to"))
+    assert moved("-q", "export", "verify") == (
+        7,
+        named.replace("the export to", "timed: the export to").replace("svcctl: if", "svcctl: timed: if"),
+    )
     assert moved("export", "verify", "timed", "-p", "local") == moved("export", "verify", "timed", "-p", "prod")
     assert hourly(moved)[1].splitlines()[1] == (
         "hint: give -p prod, or another name to --state and another path, with --from 2024-01-31T02:00:00Z"

@@ -201,7 +201,7 @@ def _verified(svc: Context, name: str, label: str = "") -> str:
         svc.diagnostics.report(IncompleteResult(text))
     _tell_doubtful(svc, found, label)
     if found.named is None and lost and found.gone():
-        svc.diagnostics.note(f"{label}if files were removed on purpose: svcctl export forget {shlex.quote(name)}")
+        svc.diagnostics.warning(f"{label}if files were removed on purpose: svcctl export forget {shlex.quote(name)}")
     if lost:
         service = found.manifest.about.service
         profiles = svc.profiles_at(service)

@@ -38,7 +38,9 @@ TableOpt = Annotated[
 ]
 TimeFieldOpt = Annotated[
     str | None,
-    typer.Option("--time-field", metavar="F", help="Field with the date of each event (detected if not given)."),
+    typer.Option(
+        "--time-field", metavar="F", help="Field with the date of each event, or DATE,TIME (detected if not given)."
+    ),
 ]
 TimeFormatOpt = Annotated[
     str | None,

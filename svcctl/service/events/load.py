@@ -172,12 +172,14 @@ def _load(
                     _check_is_name(file, name, spec)
                 whole.append(source.name)
                 continue
-            time = _time_field(file, wishes.time_field, spec)
+            wished = _wished_time(file, wishes.time_field)
+            time = _time_field(file, wished, spec)
             if given.kind == "logfmt" and wishes.format is None and _holds_lines(held, file, time):
                 given = _given(source, "log", spec) or given
                 file = reader.open(given)
                 time = _time_field(file, wishes.time_field, spec)
-            file.find_clock(time, spec)
+            if file.clock is None:
+                file.find_clock(time, spec, guessed=wished is None)
             files.append((file, time))
         if whole and not (files or empty or wishes.replace):
             return LoadResult(table, (), 0, before=before, empty=tuple(whole))
@@ -274,6 +276,8 @@ class _Rows:
                 raise self._refused(file, file.skipped(time, self._types, self._spec, seen, (0, file.first_line())))
             if file.clock is not None:
                 self.notes["time"] = f"dates were read from two columns: {time} and {file.clock}"
+            elif file.clocks:
+                self.notes["time"] = _midnight(time, file.clocks)
             elif self._wishes.time_field is None and "time" not in self.notes and (note := self._of_time(file, time)):
                 self.notes["time"] = note
 
@@ -461,6 +465,16 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
+def _midnight(time: str, clocks: Sequence[str]) -> str:
+    """What is said of days where nobody knows whether a column of times of day is theirs."""
+    hold, each = ("holds", "reads both") if len(clocks) == 1 else ("hold", "reads one of them, too")
+    wish = shlex.quote(f"{time},{clocks[0]}")
+    return (
+        f"dates were read from the column {time} and all are at midnight; {_some(clocks)} {hold} times of day: "
+        f"--time-field {wish} {each}"
+    )
+
+
 def _left_out(given: GivenFile) -> str:
     """What is said of fields that nobody reads."""
     return f"{given.name} has fields that common and combined logs do not have; they were left out: {shown(given.rest)}"
@@ -627,6 +641,23 @@ def _fitting(stored: _Stored, types: Mapping[str, Type], wishes: Wishes) -> dict
 def _holds_lines(stored: Mapping[str, Type], file: EventFile, time: str) -> bool:
     """Whether a table has the lines of a log as text, and no columns for the keys in the lines of this file."""
     return set(stored) == {"eventdate", "message"} and not set(file.columns) <= {time, *stored}
+
+
+def _wished_time(file: EventFile, wished: str | None) -> str | None:
+    """The column of the time that was asked for; of DATE,TIME, two columns, the second becomes the file's clock."""
+    if wished is None or wished in file.columns:
+        return wished
+    for comma in re.finditer(",", wished):
+        day, clock = wished[: comma.start()], wished[comma.end() :].strip()
+        if day in file.columns and clock in file.columns:
+            if not file.has_clocks(clock):
+                raise UsageError(
+                    f"column '{clock}' of {file.given.name} has values that are no times of day",
+                    hint=f"they are written as 10:00 or 10:00:00; --time-field {shlex.quote(day)} reads the days alone",
+                )
+            file.clock = clock
+            return day
+    return wished
 
 
 def _time_field(file: EventFile, wished: str | None, spec: str | None) -> str:

@@ -273,6 +273,9 @@ def test_dates_before_1970_and_after_9999_are_skipped_for_no_query_reaches_them(
         ("startDate,startTime\n21/11/2026,12:03\n", {}, ["2026-11-21T12:03"]),
         ("date,time\n11/21/2026,12:03\n", {"time_format": "MM/dd/yyyy"}, ["2026-11-21T12:03"]),
         ("date,time\n20261121,12:03\n", {"time_format": "yyyyMMdd"}, ["2026-11-21T12:03"]),
+        ("Datum,Uhrzeit\n21.11.2026,10:00:00\n22.11.2026,\n", {}, ["2026-11-21T10", "2026-11-22"]),
+        ('Tag,um\n2026-11-21,10:00\n2026-11-22,""\n', {"time_format": "yyyy-MM-dd"}, ["2026-11-21T10", "2026-11-22"]),
+        ("Datum,Start\n21.11.2026,10:00:00\n", {"time_field": "Datum,Start"}, ["2026-11-21T10"]),
     ],
 )
 def test_a_day_and_a_time_of_day_are_one_date(
@@ -291,6 +294,30 @@ def test_a_day_and_a_time_of_day_are_one_date(
 def test_other_columns_are_no_times_of_day(engine: DuckDBEngine, tmp_path: Path, text: str) -> None:
     assert load(engine, written(tmp_path, "a.csv", text), "t").notes == ()
     assert rows(engine, "t")[0][0] == datetime(2026, 11, 1)
+
+
+def test_days_beside_several_columns_of_times_are_at_midnight_which_is_told(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    path = written(tmp_path, "a.csv", 'Datum;Start;Ende;"a,b"\n21.11.2026;10:00;11:00:00.5;12:00\n')
+    said = "dates were read from the column Datum and all are at midnight; "
+    assert load(engine, path, "t").notes == (
+        f"{said}Start, Ende, a,b hold times of day: --time-field Datum,Start reads one of them, too",
+    )
+    assert load(engine, path, "chosen", time_field="Datum,a,b").notes == (
+        "dates were read from two columns: Datum and a,b",
+    )
+    assert rows(engine, "chosen")[0][0] == datetime(2026, 11, 21, 12)
+    one = written(tmp_path, "b.csv", '"a,b";Uhr\n21.11.2026;10:00\n')
+    assert load(engine, one, "one", time_field="a,b").notes == (
+        f"{said.replace('Datum', 'a,b')}Uhr holds times of day: --time-field a,b,Uhr reads both",
+    )
+    with pytest.raises(UsageError) as caught:
+        load(engine, written(tmp_path, "c.csv", "Datum,Uhr\n2026-11-21,noon\n"), "t", time_field="Datum,Uhr")
+    assert (caught.value.message, caught.value.hint) == (
+        "column 'Uhr' of c.csv has values that are no times of day",
+        "they are written as 10:00 or 10:00:00; --time-field Datum reads the days alone",
+    )
 
 
 def test_the_day_of_a_parquet_file_has_the_time_of_day_beside_it(engine: DuckDBEngine, tmp_path: Path) -> None:

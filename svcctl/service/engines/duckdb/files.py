@@ -56,6 +56,8 @@ BATCH_BYTES = 1 << 26
 """Rows that are handed on together: few where the next ones may be any length, and never more than so many bytes."""
 _DAY = r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}"
 _SLASHED = r"\d{1,2}/\d{1,2}/\d{4}"
+_SPANS = ("duration", "elapsed")
+"""What the names of columns have whose times are no times of day."""
 _CLOCK = r"([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?"
 
 
@@ -189,6 +191,8 @@ class EventFile:
         self.columns: Mapping[str, Type] = {name: field.type for name, field in self._fields.items()}
         self.clock: str | None = None
         """The column with the times of day that belong to the days in the column of the time."""
+        self.clocks: list[str] = []
+        """Columns with times of day, where the column of the time has days only and it is not clear which is theirs."""
 
     @property
     def given(self) -> GivenFile:
@@ -259,10 +263,11 @@ class EventFile:
         found = self._source.row(f"SELECT {', '.join(tests)} FROM ({self._select} LIMIT {LOOKED_AT})")
         return [name for name, has_passed in zip(names, found, strict=True) if has_passed]
 
-    def find_clock(self, time: str, spec: str | None) -> None:
+    def find_clock(self, time: str, spec: str | None, *, guessed: bool) -> None:
         """Find the column of the times of day, if the first rows of the column `time` are days only.
 
-        It is called time, or as that of the days is: startTime beside startDate.
+        It is called time, or as that of the days is: startTime beside startDate. Or it is the only column of times of
+        day, if the column of the days is `guessed`, too.
         """
         if spec is not None and re.search(r"%-?[HIscX]", spec):
             return
@@ -272,9 +277,22 @@ class EventFile:
             date = text_as_time(day.stored, self._source.zone)
             is_day = f"CASE WHEN {date} IS NOT NULL THEN regexp_full_match({day.stored}, '{_DAY}') END"
         usual = ("time", time.casefold().replace("date", "time"))
-        for name in self.columns:
-            if name != time and name.casefold() in usual and self.has_clocks(name):
-                self.clock = name if spec is not None or self._all(is_day) else None
+        found = self._clocks()
+        if not found or time in found or (spec is None and not self._all(is_day)):
+            return
+        if named := [name for name in found if name.casefold() in usual]:
+            self.clock = named[-1]
+        elif len(found) == 1 and guessed:
+            self.clock = found[0]
+        else:
+            self.clocks = found
+
+    def _clocks(self) -> list[str]:
+        """The columns of times of day, by their first rows; not those of durations, by their names."""
+        match = f"nullif(regexp_full_match({{0}}, '{_CLOCK}'), false)"
+        test = f"CASE WHEN {{0}} = '' THEN false ELSE {match} END"
+        found = self._texts((Type.STR,), lambda given: test.format(given.stored), "bool_or({})")
+        return [name for name in found if not any(span in name.casefold() for span in _SPANS)]
 
     def has_clocks(self, name: str) -> bool:
         """Whether a column has times of day without a date, by its first rows."""

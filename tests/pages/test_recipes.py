@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,9 @@ def home(service: Shell, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("recipes")
     (directory / "bin").mkdir()
     (directory / "auth.q").write_text("from auth.all\n")
+    for days in (0, 1):  # midnight may pass
+        day = datetime.now(UTC) - timedelta(days=days)
+        (directory / f"{day:%F}.log").write_text(f"{day:%F} 00:00:00 started\n")
     for name, line in (
         ("svcctl", f'exec {shlex.quote(sys.executable)} -m svcctl "$@"'),
         ("mail", f'{{ echo "$2"; cat; }} > {directory}/mailed'),
@@ -66,7 +70,11 @@ def test_a_recipe_runs_as_it_is_printed(script: str, home: Path, service: Shell)
         (home / "mailed").unlink(missing_ok=True)
     assert "svcctl: error" not in done.stderr
     assert not (home / "mailed").exists()
-    if cron:
+    if cron and " load " in script:
+        assert (done.stderr, run(script, home, service).stderr) == ("", "")
+        rows = run("svcctl query 'from a.b' --from 3d -f csv", home, service).stdout
+        assert len(rows.splitlines()) == 2  # the second run has loaded nothing
+    elif cron:
         (file,) = home.glob("????-??-??.csv")
         assert file.read_text().splitlines()[1][:10] == file.stem  # the day in it
 

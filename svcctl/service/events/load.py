@@ -217,7 +217,7 @@ class _Stored:
 
     def retyped(self, name: str, type_: Type) -> str:
         """What is to be done when a column has to be of another type."""
-        making = f"make {name} of this one {type_} and load again: "
+        making = f"change {name} to {type_} and load again: "
         return f"load into another table, or {self._anew(making, {**self.types, name: type_}, {name}, '', ' --strict')}"
 
     def widened(self) -> str:

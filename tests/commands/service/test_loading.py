@@ -145,7 +145,7 @@ def test_the_commands_that_change_the_type_of_a_column_keep_what_is_there(own: O
     assert loaded(own, nights[0], "--types", "ip=ip4").code == 0
     for night, types in zip(nights[1:], ("amount=float8,ip=ip4", "amount=str,ip=ip4"), strict=True):
         hint = loaded(own, night).stderr.splitlines()[-1]
-        said = f"make amount of this one {types[7:-7]} and load again: "
+        said = f"change amount to {types[7:-7]} and load again: "
         query = "svcctl -p local query 'from t' --from 1970-01-01 -f parquet -o t.parquet"
         load = f"svcctl service load t.parquet -t t --replace --strict --types {types}"
         assert hint == f"hint: load into another table, or {said}{query} && {load}"
@@ -427,14 +427,14 @@ REFUSED: dict[str, tuple[list[str], int, str]] = {
     "another type than the table's": (
         ["a.csv", "--types", "n=str", "-t", "there"],
         1,
-        "column 'n' of table 'there' is int8 already, not str; load into another table, or make n of this one str "
+        "column 'n' of table 'there' is int8 already, not str; load into another table, or change n to str "
         "and load again: svcctl -p local query 'from there' --from 1970-01-01 -f parquet -o there.parquet && "
         "svcctl service load there.parquet -t there --replace --strict --types n=str",
     ),
     "a value that does not fit the table": (
         ["text.csv", "-t", "there"],
         1,
-        "text.csv could not be read: line 2: n 'hello' is not int8; load into another table, or make n of this one str "
+        "text.csv could not be read: line 2: n 'hello' is not int8; load into another table, or change n to str "
         "and load again: svcctl -p local query 'from there' --from 1970-01-01 -f parquet -o there.parquet && "
         "svcctl service load there.parquet -t there --replace --strict --types n=str",
     ),

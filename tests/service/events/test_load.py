@@ -367,7 +367,7 @@ def test_a_value_that_does_not_fit_the_table_leads_to_a_type_that_holds_it(
         load(engine, path, "t")
     assert caught.value.message == "b.csv could not be read: line 2: n '1.5' is not int8"
     assert caught.value.hint == (
-        "load into another table, or make n of this one float8 and load again: "
+        "load into another table, or change n to float8 and load again: "
         "svcctl -p local query 'from t' --from 1970-01-01 -f parquet -o t.parquet && "
         "svcctl service load t.parquet -t t --replace --strict --types n=float8"
     )

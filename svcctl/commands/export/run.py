@@ -334,6 +334,8 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
     if state is not None and state.since != state.until:
         found = earlier(export, state)
         after = replace(after, gone=told.tell_gone(svc, asked.state, export, found, state.gone))
+    if state is None:
+        told.tell_cut(svc, export, from_)
     if not export.windows:
         told.tell_nothing(svc, export, asked.end, math.floor(now.timestamp()), asked.settled)
     elif not asked.incremental and export.whole.end < asked.end:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from svcctl import home
 from svcctl.api.typed_dates import named_zone
@@ -84,6 +85,27 @@ def tell_gone(svc: Context, name: str | None, export: Export, found: Manifest | 
             which = f"{len(new)} files of earlier windows are gone (first: {first})"
         svc.diagnostics.note(f"{which}; see 'svcctl export verify {name}'")
     return ranges
+
+
+def tell_cut(svc: Context, export: Export, from_: Any) -> None:
+    """Say that the first file has a part of its window only, where its name is that of a whole one."""
+    from svcctl.exports.windows import UNITS, Window, around
+
+    target = export.target
+    if not target.per_window or not export.windows:
+        return
+    first = export.windows[0]
+    whole = around(first.start, export.about.window, target.zone)
+    name = target.path(export.whole, first)
+    if first.start == whole.start or target.path(export.whole, Window(whole.start, first.end)) != name:
+        return
+    length = re.fullmatch(r"(\d+)([hd])", str(from_))
+    aligned = ""
+    if length is not None and UNITS[length[2]] % export.about.window == 0:
+        unit = "hour" if length[2] == "h" else "day"
+        aligned = f"; --from {length[1]}a{length[2]} begins with a whole {unit}"
+    begins = f"its events begin at {moment(first.start, target.zone)}, not at {moment(whole.start, target.zone)}"
+    svc.diagnostics.note(f"{export.storage.address(name)} has a part of its window: {begins}{aligned}")
 
 
 def tell_left_out(svc: Context, export: Export, end: int) -> None:

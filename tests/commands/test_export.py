@@ -896,7 +896,11 @@ def test_files_that_were_removed_on_purpose_are_not_missed_and_count_again_when_
     )
     assert moved("export", "forget", "timed", "--before", "2024-01-31T02:00:00Z") == (
         0,
-        "svcctl: nothing to forget: no file is gone of windows that ended by 2024-01-31T02:00:00Z\n",
+        "svcctl: nothing to forget: no file of a window that ended by 2024-01-31T02:00:00Z is gone\n",
+    )
+    assert moved("export", "forget", "timed", "--before", "30") == (
+        2,
+        "svcctl: error: --before 30 is 1970-01-01T00:00:30Z\nhint: write 30ad for days\n",
     )
     given = "--from 2024-01-31T04:00:00Z --to 2024-01-31T05:00:00Z"
     assert moved("export", "verify", "timed") == (
@@ -928,6 +932,10 @@ def test_files_that_were_removed_on_purpose_are_not_missed_and_count_again_when_
         f"svcctl: error: {out}/2024-01-31T04.csv is one file of an export\n"
         "hint: name its state, or the pattern as given to -o\n",
     )
+    for file in out.glob("*.csv"):
+        file.unlink()
+    assert moved("export", "forget", "timed")[0] == 0
+    assert moved("export", "verify", "timed") == (0, "svcctl: no file is left: 7 removed on purpose\n")
 
 
 def test_force_forgets_nothing_of_the_runs_before(moved: Moved) -> None:

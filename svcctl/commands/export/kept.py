@@ -12,7 +12,7 @@ import typer
 from svcctl.api.typed_dates import parse_moment
 from svcctl.completion.words import EXPORTS, Completes
 from svcctl.context import Context
-from svcctl.errors import IncompleteResult, SvcctlError
+from svcctl.errors import IncompleteResult, SvcctlError, UsageError
 from svcctl.exports.moments import moment
 from svcctl.inputs import dates
 from svcctl.options import FormatOpt, YesOpt
@@ -118,10 +118,12 @@ def forget(ctx: typer.Context, name: ExportArg, before: BeforeOpt = None) -> Non
         zone = found.manifest.about.options.get("clock")
         chosen = dates.choose(before, None, None, zone, now=svc.now(), written=False)
         until = chosen.range.start.timestamp()
+        if chosen.slip is not None:
+            raise UsageError(f"--before {before} is {moment(int(until))}", hint=f"write {before}ad for days")
     files = [found.storage.address(entry.path) for entry in forget(found, until, svc.environment)]
-    ended = "" if before is None else f" of windows that ended by {moment(int(until))}"
     if not files:
-        svc.diagnostics.note(f"nothing to forget: no file is gone{ended}")
+        ended = "" if before is None else f" of a window that ended by {moment(int(until))}"
+        svc.diagnostics.note(f"nothing to forget: no file{ended} is gone")
         return
     count = "counts" if len(files) == 1 else "count"
     which = " to ".join(dict.fromkeys([files[0], files[-1]]))
@@ -214,6 +216,8 @@ def _verified(svc: Context, name: str, label: str = "") -> str:
         return f"{label}{NOTHING}"
     removed = found.removed()
     files = {*found.files()}.difference(removed)
+    if removed and not files:
+        return f"{label}no file is left: {len(removed)} removed on purpose"
     besides = f"; {len(removed)} removed on purpose" if removed else ""
     size = sum(entry.bytes for entry in files)
     return f"{label}{counted(len(files), 'file')}, {size} bytes: all as they were exported{besides}"

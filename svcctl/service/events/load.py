@@ -418,10 +418,12 @@ class _Rows:
                 )
                 continue
             others = f" and {odd.count - 1} other value{'s' * (odd.count > 2)}" if odd.count > 1 else ""
+            number = Type.INT8 if odd.whole else Type.FLOAT8
             self.notes.setdefault(
                 _ODD + name,
-                f"{name} is text, not numbers, because of {shown(odd.value)} in {place}{others}; "
-                f"--types {shlex.quote(f'{name}={Type.INT8 if odd.whole else Type.FLOAT8}')} skips such lines",
+                f"{name} is text, not numbers, because of {shown(odd.value)} in {place}{others}; in a query, "
+                f"{number}({name_text(name)}) is null there; "
+                f"--types {shlex.quote(f'{name}={number}')} skips such lines",
             )
 
     def _note(self, kept: pa.RecordBatch) -> None:
@@ -708,6 +710,12 @@ def _check_heading(file: EventFile, spec: str | None) -> None:
         raise UsageError(
             f"{file.given.name} begins with a comment, not with the names of its columns: {shown(first)}",
             hint="leave the comments out: grep -v '^#' FILE | svcctl service load - -t …",
+        )
+    lines = first_lines(file.given.path)
+    if file.given.kind in ("csv", "tsv") and len(file.columns) == 1 and re.search("[,;|\t]", "".join(lines[1:])):
+        raise UsageError(
+            f"{file.given.name} begins with a title, not with the names of its columns: {shown(first)}",
+            hint="begin with the line of the names, the Nth: tail -n +N FILE | svcctl service load - -t …",
         )
     _check_is_name(file, first, spec, numbers=True)
 

@@ -500,31 +500,29 @@ def test_whatever_a_file_holds_every_line_is_loaded_or_counted(tmp_path: Path, k
 
 
 @pytest.mark.parametrize(
-    ("values", "note"),
+    ("values", "odd", "number"),
     [
-        ("1 2 n/a 4", "n is text, not numbers, because of 'n/a' in line 4; --types n=int8 skips such lines"),
-        (
-            "1 2.5 - " * 10,
-            "n is text, not numbers, because of '-' in line 4 and 9 other values; --types n=float8 skips such lines",
-        ),
-        ("7.0 x", "n is text, not numbers, because of 'x' in line 3; --types n=float8 skips such lines"),
-        ("5 12ab", None),
-        ("5 x y", None),
-        (
-            "1 2.5 " * 10 + "- x",
-            "n is text, not numbers, because of '-' in line 22 and 1 other value; --types n=float8 skips such lines",
-        ),
-        ("12345 01234 54321", None),  # kept as it is written
-        ("a b c", None),
+        ("1 2 n/a 4", "'n/a' in line 4", "int8"),
+        ("1 2.5 - " * 10, "'-' in line 4 and 9 other values", "float8"),
+        ("7.0 x", "'x' in line 3", "float8"),
+        ("5 12ab", None, ""),
+        ("5 x y", None, ""),
+        ("1 2.5 " * 10 + "- x", "'-' in line 22 and 1 other value", "float8"),
+        ("12345 01234 54321", None, ""),  # kept as it is written
+        ("a b c", None, ""),
     ],
 )
 def test_a_few_values_that_make_text_of_numbers_are_told(
-    engine: DuckDBEngine, tmp_path: Path, values: str, note: str | None
+    engine: DuckDBEngine, tmp_path: Path, values: str, odd: str | None, number: str
 ) -> None:
     lines = "".join(f"2026-01-01,{value}\n" for value in values.split())
     file = written(tmp_path, "a.csv", f"time,n\n{lines}")
     result = load(engine, file, "t")
-    assert (result.columns[1].type, result.notes) == (Type.STR, () if note is None else (note,))
+    note = (
+        f"n is text, not numbers, because of {odd}; in a query, {number}(n) is null there; "
+        f"--types n={number} skips such lines"
+    )
+    assert (result.columns[1].type, result.notes) == (Type.STR, () if odd is None else (note,))
     assert load(engine, file, "t").notes == ()  # the table has it so already
 
 
@@ -615,7 +613,8 @@ def test_a_value_that_makes_text_of_numbers_in_json_is_told(engine: DuckDBEngine
         text = f"[{rows}]" if name == "a.json" else rows.replace("},", "}\n")
         result = load(engine, written(tmp_path, name, text), name.replace(".", "_"))
         assert result.notes == (
-            f"n is text, not numbers, because of 'n/a' in {place}; --types n=float8 skips such lines",
+            f"n is text, not numbers, because of 'n/a' in {place}; in a query, float8(n) is null there; "
+            "--types n=float8 skips such lines",
         )
 
 
@@ -638,7 +637,8 @@ def test_the_values_that_make_text_of_many_columns_are_found_in_one_pass(
         more = "17 more columns are text, not numbers, because of a few values: n (3), n (4), n (5) and 14 more"
         assert result.notes == (
             *(
-                f"{name} is text, not numbers, because of 'n/a' in {place}; --types '{name}=int8' skips such lines"
+                f"{name} is text, not numbers, because of 'n/a' in {place}; in a query, "
+                f"int8(`{name}`) is null there; --types '{name}=int8' skips such lines"
                 for name in names[1:4]
             ),
             *([more] if count > 1 else []),
@@ -1241,6 +1241,12 @@ def test_dates_with_the_name_of_the_month_behind_a_line_that_tells_the_separator
             {},
             "a.csv begins with a comment, not with the names of its columns: '# made by x'",
             "leave the comments out: grep -v '^#' FILE | svcctl service load - -t …",
+        ),
+        (
+            "Report of November\n\ntime,v\n2026-01-01,2\n",
+            {},
+            "a.csv begins with a title, not with the names of its columns: 'Report of November'",
+            "begin with the line of the names, the Nth: tail -n +N FILE | svcctl service load - -t …",
         ),
         *(
             (

@@ -249,8 +249,8 @@ def watch(
 ) -> None:
     """Show status, events, rate, lag and errors of jobs, live
 
-    Prints a live table on a terminal until Ctrl-C, with failing jobs first. Elsewhere prints one row per job and
-    interval, with the time of each and the lag in seconds.
+    Prints a live table on a terminal, with failing jobs first, until q (exit code 0) or Ctrl-C (130). Elsewhere prints
+    one row per job and interval, with the time of each and the lag in seconds.
     """
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)

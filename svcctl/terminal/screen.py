@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from svcctl.terminal import tables
+from svcctl.terminal.leaving import left_by_q
 from svcctl.terminal.tables import Style, TableColumn
 from svcctl.terminal.visible import Styled, joined, styled
 
@@ -15,12 +16,12 @@ _ENTER = Styled("\x1b[?1049h\x1b[?25l")
 """The terminal's other screen, without a cursor."""
 _LEAVE = Styled("\x1b[?25h\x1b[?1049l")
 _CLEAR = Styled("\x1b[H\x1b[2J")
-_WAY_OUT = "Ctrl-C leaves this screen"
-"""Below each frame, in the line that it leaves free."""
+_WAY_OUT = {True: "q leaves this screen", False: "Ctrl-C leaves this screen"}
+"""Below each frame, in the line that it leaves free: with a keyboard that can be read, and without."""
 
 
-def show(frames: Iterable[str], write: Callable[[str], object], *, moving: bool) -> None:
-    """Show each frame on the terminal's other screen, and leave the last one on the first.
+def show(frames: Iterable[str], write: Callable[[str], object], *, moving: bool, keyboard: int = 0) -> None:
+    """Show each frame on the terminal's other screen until q is typed, and leave the last one on the first.
 
     A terminal whose cursor cannot move gets one frame after the other.
     """
@@ -31,8 +32,9 @@ def show(frames: Iterable[str], write: Callable[[str], object], *, moving: bool)
     frame = ""
     write(_ENTER)
     try:
-        for frame in frames:
-            write(joined(_CLEAR, frame, _WAY_OUT))
+        with left_by_q(keyboard) as listening:
+            for frame in frames:
+                write(joined(_CLEAR, frame, _WAY_OUT[listening]))
     finally:
         write(joined(_LEAVE, frame))
 

@@ -1,6 +1,11 @@
 """The full screen: frames replace each other, and the last one stays when they end or fail."""
 
+import os
+import pty
+import termios
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -16,6 +21,29 @@ def test_frames_are_shown_on_the_other_screen_and_the_last_stays() -> None:
         "\x1b[H\x1b[2Jone\nCtrl-C leaves this screen\x1b[H\x1b[2Jtwo\nCtrl-C leaves this screen"
         "\x1b[?25h\x1b[?1049ltwo\n"
     )
+
+
+@pytest.mark.parametrize("end", ["q", "Ctrl-C"])
+def test_q_leaves_a_screen_at_once_and_the_modes_of_the_terminal_are_restored(end: str) -> None:
+    person, keyboard = pty.openpty()
+    before = termios.tcgetattr(keyboard)
+    written: list[str] = []
+
+    def frames() -> Iterator[str]:
+        yield "one\n"
+        assert not termios.tcgetattr(keyboard)[3] & (termios.ICANON | termios.ECHO)
+        if end == "Ctrl-C":
+            raise KeyboardInterrupt
+        os.write(person, b"xq")
+        threading.Event().wait(30)
+        yield "two\n"
+
+    with suppress(KeyboardInterrupt):
+        screen.show(frames(), written.append, moving=True, keyboard=keyboard)
+    assert termios.tcgetattr(keyboard) == before
+    assert "".join(written) == ("\x1b[?1049h\x1b[?25l\x1b[H\x1b[2Jone\nq leaves this screen\x1b[?25h\x1b[?1049lone\n")
+    os.close(person)
+    os.close(keyboard)
 
 
 def test_the_terminal_is_restored_when_a_frame_fails() -> None:

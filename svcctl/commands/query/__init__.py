@@ -76,7 +76,7 @@ MaxTimeOpt = Annotated[float | None, max_time_option("Fail after 30s, 5m, …, r
 EveryOpt = Annotated[
     float | None,
     typer.Option(
-        "--every", parser=_interval, metavar="LENGTH", help="Run the query again every 10s, 5m, … until Ctrl-C."
+        "--every", parser=_interval, metavar="LENGTH", help="Run the query again every 10s, 5m, … until q or Ctrl-C."
     ),
 ]
 DestOpt = Annotated[

@@ -40,7 +40,7 @@ class _Answer:
 
 
 def repeat(svc: Context, ask: Ask, interval: float, max_time: float | None) -> None:
-    """Refresh until somebody interrupts it, or for `max_time` seconds."""
+    """Refresh until somebody interrupts or leaves it, or for `max_time` seconds."""
     question = ask(True)
     in_place = svc.output.is_terminal and not question.format.raw
     if question.format.raw and not question.format.lines:

@@ -5,6 +5,8 @@ A command may prompt for a password, so it runs once: what it printed is remembe
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -43,15 +45,24 @@ class SecretCommand:
     @cached_property
     def text(self) -> str:
         """What the command printed, without blanks around it; ProfileError when it fails."""
+        word = re.match(r"\s*([\w./+-]+)(?=\s|$)", self.command)
+        if word and not _found(word[1]):  # before the shell says it in a line of its own
+            raise ProfileError(f"secret command '{self.command}' was not found", hint="check its name, and PATH")
         try:
             done = subprocess.run(
                 self.command, shell=True, stdout=subprocess.PIPE, text=True, timeout=COMMAND_SECONDS, check=False
             )
         except subprocess.TimeoutExpired:
             raise ProfileError(f"secret command '{self.command}' did not end in {COMMAND_SECONDS} s") from None
-        if done.returncode == 127:  # so a shell says it
-            raise ProfileError(f"secret command '{self.command}' was not found", hint="check its name, and PATH")
+        if done.returncode == 127:  # so a shell says it, of a later command of the line
+            raise ProfileError(f"secret command '{self.command}' runs a command that was not found")
         if done.returncode != 0 or not done.stdout.strip():
             what = f"exited {done.returncode}" if done.returncode else "printed nothing"
             raise ProfileError(f"secret command '{self.command}' {what}")
         return done.stdout.strip()
+
+
+def _found(word: str) -> bool:
+    """Whether the shell knows a command: a program, or a word of its own such as `read`."""
+    known = ["/bin/sh", "-c", 'command -v "$1"', "sh", word]
+    return bool(shutil.which(word)) or not subprocess.run(known, capture_output=True, check=False).returncode

@@ -56,6 +56,26 @@ def test_a_secret_command_that_fails_says_so(store: ProfileStore, command: str, 
     assert caught.value.message == message
 
 
+def test_a_secret_command_that_is_not_there_is_told_in_one_line(
+    store: ProfileStore, capfd: pytest.CaptureFixture[str]
+) -> None:
+    store.set("p", {"base_url": "https://a.example", "token_command": "no-such-store show svcctl"})
+    with pytest.raises(ProfileError) as caught:
+        _ = look_up(store, {"profile": "p"}).token
+    assert (caught.value.message, caught.value.hint, capfd.readouterr().err) == (
+        "secret command 'no-such-store show svcctl' was not found",
+        "check its name, and PATH",
+        "",
+    )
+
+
+def test_what_only_the_shell_knows_is_a_command_and_its_errors_are_seen(
+    store: ProfileStore, capfd: pytest.CaptureFixture[str]
+) -> None:
+    store.set("p", {"base_url": "https://a.example", "token_command": "eval 'echo Passphrase: >&2; echo hush'"})
+    assert (look_up(store, {"profile": "p"}).token, capfd.readouterr().err) == ("hush", "Passphrase:\n")
+
+
 def test_a_secret_file_that_cannot_be_read_says_what_to_do(store: ProfileStore, tmp_path: Path) -> None:
     store.set("p", {"base_url": "https://a.example", "token_file": str(tmp_path / "none")})
     with pytest.raises(ProfileError) as caught:

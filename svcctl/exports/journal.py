@@ -53,6 +53,8 @@ class Journal:
         self.entries: dict[Window, Entry] = {}
         self.held: dict[Window, Fetched] = {}
         """The windows that are only in memory."""
+        self._heads: dict[Window, str] = {}
+        """What the files of windows begin with that this run has fetched."""
         self._joined: dict[int, Window] = {}
         """The windows that were fetched as one with those behind them, by their start."""
         self._merged: dict[str, Entry] = {}
@@ -282,20 +284,21 @@ class Journal:
         return self.entries.get(window) if fetched is None else fetched.entry
 
     def take(self, fetched: Fetched, others: Iterable[Window]) -> None:
-        """Note a window that is there now. IncompleteResult when its columns are not those of the others of its run."""
-        if self.head != fetched.head:
+        """Note a window that is there now. IncompleteResult when it has other columns than the rest of its file."""
+        if self._export.target.per_window:
+            self._heads[fetched.entry.window] = fetched.head
+        elif self.head != fetched.head:
             if any(self.has(self.piece(window)) for window in others):
                 columns = self._export.format.columns(fetched.head)
                 raise IncompleteResult(
                     f"the columns are not those of the other windows: {columns}",
                     hint="export the ranges before and after the change by themselves",
                 )
-            # Earlier runs had other columns. Files of windows have their own heading, but parts share one.
-            if not self._export.target.per_window:
-                self.entries.clear()
-                files = [*self._merged.values()]
-                whole = self._export.whole
-                self._claimed = joined([(whole.start, whole.end), *((file.start, file.end) for file in files)])
+            # Earlier runs had other columns, and the parts of a file share one heading.
+            self.entries.clear()
+            files = [*self._merged.values()]
+            whole = self._export.whole
+            self._claimed = joined([(whole.start, whole.end), *((file.start, file.end) for file in files)])
             if self.head is not None and not self._export.target.is_one_file:
                 self._changed(*map(self._export.format.columns, (self.head, fetched.head)))
             self.head = fetched.head
@@ -320,6 +323,16 @@ class Journal:
             self._moved.append(entry.path)
         self.entries[entry.window] = entry
         self.save_if_due()
+
+    def tell_columns(self) -> None:
+        """Tell the changes of columns from file to file in the order of their time, not of their arrival, each once."""
+        told = {self.head}
+        for _, head in sorted(self._heads.items()):
+            if self.head is not None and head not in told:
+                self._changed(*map(self._export.format.columns, (self.head, head)))
+            told.add(head)
+            self.head = head
+        self._heads.clear()
 
     def settle(self) -> None:
         """Store what is only in memory, since this run does not merge it."""

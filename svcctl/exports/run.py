@@ -110,6 +110,7 @@ class Run:
                 self._idle = not missing
                 for _ in self._fetching(missing):
                     pass
+                self._journal.tell_columns()
                 self._journal.save()
             elif self._journal.is_merged():
                 self._idle = True
@@ -120,6 +121,7 @@ class Run:
             with suppress(SvcctlError):
                 self._journal.settle()
             with suppress(SvcctlError):
+                self._journal.tell_columns()
                 self._journal.save()
                 self._journal.close()
             raise

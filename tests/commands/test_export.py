@@ -1131,7 +1131,7 @@ def test_columns_that_are_not_those_of_earlier_runs_are_told_once(
     load(old)
     assert hourly() == hourly() == (0, "")
     load(f"eventdate,n,m\n{START},x,2\n")
-    assert hourly() == (0, f"svcctl: the columns are not those of earlier runs any more: {now} (before: {before})\n")
+    assert hourly() == (0, f"svcctl: the columns are not those of earlier files any more: {now} (before: {before})\n")
     assert hourly() == (0, "")
 
 

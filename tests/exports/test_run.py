@@ -397,7 +397,7 @@ def test_a_merged_file_of_the_same_size_is_not_taken_for_the_new_one(
     assert sorted(path.name for path in (exports.folder / ".all.csv.export").iterdir()) == ["manifest.json"]
 
 
-def test_the_windows_of_a_run_share_their_columns_and_those_of_another_run_may_have_others(
+def test_the_windows_of_a_file_share_their_columns_and_other_files_may_have_others(
     exports: Exports, serve: Serve
 ) -> None:
     old = http("200 OK", "a,b\n1,2\n", "Content-Type: text/csv")
@@ -412,9 +412,29 @@ def test_the_windows_of_a_run_share_their_columns_and_those_of_another_run_may_h
     exports.url = serve(old, new, new).url
     exports(name, end=START + WINDOW)
     exports(name, start=START + WINDOW, end=START + 3 * WINDOW)
+    assert exports.changes == [("a,b", "a,b,c")]
     texts = [(exports.folder / f"00{ten}0.csv").read_text() for ten in range(3)]
     assert texts == ["a,b\n1,2\n", "a,b,c\n1,2,3\n", "a,b,c\n1,2,3\n"]
     assert exports(name, end=START + 3 * WINDOW).fetched == 0
+
+
+def test_columns_that_change_between_the_files_of_one_run_are_told_once_in_the_order_of_time(
+    exports: Exports, serve: Serve
+) -> None:
+    old, new = (http("200 OK", text, "Content-Type: text/csv") for text in ("a,b\n1,2\n", "a,b,c\n1,2,3\n"))
+    failed = http("400 No", '{"msg":"no","status":400}')
+    name = "{start:%H%M}.csv"
+    exports.url = serve(old, new, old, new, new).url
+    assert exports(name, workers=1, end=START + 4 * WINDOW).fetched == 4
+    assert exports.changes == [("a,b", "a,b,c")]
+    texts = [(exports.folder / f"00{ten}0.csv").read_text() for ten in range(4)]
+    assert texts == ["a,b\n1,2\n", "a,b,c\n1,2,3\n", "a,b\n1,2\n", "a,b,c\n1,2,3\n"]
+    exports(name, start=START + 4 * WINDOW, end=START + 5 * WINDOW)
+    assert exports.changes == []
+    exports.url = serve(old, failed).url
+    with pytest.raises(SvcctlError):
+        exports(name, workers=1, start=START + 5 * WINDOW, end=START + 7 * WINDOW)
+    assert exports.changes == [("a,b,c", "a,b")]
 
 
 def test_a_part_with_other_columns_is_never_merged(exports: Exports, serve: Serve) -> None:

@@ -65,6 +65,8 @@ class Exports:
     """Bytes of windows that may wait in memory: two or three windows."""
     url: str = ""
     """Of another service than the one behind the proxy."""
+    changes: list[tuple[str, str]] = field(default_factory=list)
+    """The columns before and after each change that the last run told."""
 
     def asked(self, name: str, **changes: Any) -> Asked:
         target = f"{self.root or self.folder}/{name}"
@@ -103,7 +105,12 @@ class Exports:
                 delay=lambda failures: 0.0,
                 memory=Memory(self.memory),
             )
-            return Run(export, work, pool, workers, stopping, keep_going=keep_going)()
+            self.changes = []
+            changed = self._note_changed
+            return Run(export, work, pool, workers, stopping, keep_going=keep_going, changed=changed)()
+
+    def _note_changed(self, before: str, now: str) -> None:
+        self.changes.append((before, now))
 
     def windows_asked(self) -> int:
         return self.proxy.asked.total()

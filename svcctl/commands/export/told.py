@@ -144,7 +144,7 @@ def report(svc: Context, export: Export, workers: Workers, figures: dict[str, fl
         svc.diagnostics.event("window", **ends(entry.window), **{name: getattr(entry, name) for name in _TOLD})
 
     def changed(before: str, now: str) -> None:
-        svc.diagnostics.warning(f"the columns are not those of earlier runs any more: {now} (before: {before})")
+        svc.diagnostics.warning(f"the columns are not those of earlier files any more: {now} (before: {before})")
 
     svc.diagnostics.event("start", **ends(export.whole), windows=len(export.windows))
     try:

@@ -55,6 +55,7 @@ DATES = ("DATE", "TIME")
 WORDS_OF_A_DATE = 5
 """As many words as a date has at most: 31 Jan 2024 10:00 UTC."""
 _MAY_BE_IN_A_DATE = re.compile(r"(?!-?-[A-Za-z])\S+")
+_PARAMETER = re.compile(r"[\w.]+=")
 MOST = 16
 """Words that a hint lists at most."""
 CONFIRM = ("--yes", "--force")
@@ -85,6 +86,8 @@ def explained(error: typer.TyperException) -> UsageError:
         count = message.removeprefix("unexpected argument: ")
         if "--tail" in context.meta.get(spellings.WORDS, ()) and count.isdecimal():
             hints.insert(0, f"--tail takes no number; the last rows: --sort eventdate:desc --top {count}")
+        elif "--dest-param" in context.meta.get(spellings.WORDS, ()) and _PARAMETER.match(count):
+            hints.insert(0, f"repeat the option: --dest-param {shlex.quote(count)}")
         else:
             hints.insert(0, f"put the query in single quotes: {context.command_path} 'from …'")
     words = message.removeprefix("unexpected argument: ")

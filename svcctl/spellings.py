@@ -74,6 +74,7 @@ ANSWERED: Mapping[str, tuple[str, str]] = {
     "--var": ("--file", "only 'svcctl query' and 'svcctl export' have --var; keep a query with {{…}} in a file"),
     "--last": ("--from", "use --from, such as --from 1h"),
     "--range": ("--from", "use --from and --to"),
+    "--name": ("--dest", "name a job with --dest-param friendlyName=NAME"),
     "--watch": ("--every", "use --every 10s"),
     "-w": ("--every", "use --every 10s"),
     "--status": ("--lag", "use: svcctl export status NAME"),
@@ -180,6 +181,7 @@ COMMANDS: Mapping[str, str] = {
     **{f"profile {word}": "profile edit" for word in ("copy", "cp", "clone", "rename", "mv", "move")},
     **dict.fromkeys(("export jobs", "export states", "export all"), "export status"),
     "role import": "role apply DOMAIN --file FILE",
+    **dict.fromkeys(("role rename", "role mv"), "role update DOMAIN ROLE --name NAME"),
     **dict.fromkeys(("service list", "service ls", "service tables"), "tables"),
 }
 """Whole commands that are meant by words that no noun has, by those words. TABLE is the name typed after them."""

@@ -103,6 +103,14 @@ SEE = "see 'svcctl query --help'"
             "query Q --from 1h -- x",
             f"unexpected argument: x\nhint: put the query in single quotes: svcctl query 'from …'; {SEE}",
         ),
+        (
+            "query Q --from 1h --dest kafka --dest-param bootstrap.servers=h:1 topic=x",
+            f"unexpected argument: topic=x\nhint: repeat the option: --dest-param topic=x; {SEE}",
+        ),
+        (
+            "query Q --from 1h --dest kafka --name nightly",
+            f"no such option: --name\nhint: name a job with --dest-param friendlyName=NAME; {SEE}",
+        ),
         # Letters
         ("qury", "no such command 'qury'. Did you mean 'query'?\nhint: see 'svcctl --help'"),
         ("job lst", "no such command 'lst'. Did you mean 'list'?\nhint: see 'svcctl job --help'"),

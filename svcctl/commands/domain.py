@@ -161,6 +161,6 @@ def _users(domain: Domain) -> str:
         return ", which has no users"
     leaving = [str(user.get("email")) for user in users if user.get("lastDomain")]
     staying = [str(user.get("email")) for user in users if not user.get("lastDomain")]
-    parts = [f" and the users {', '.join(leaving)}"] if leaving else []
+    parts = [f" and the user{'s' * (len(leaving) > 1)} {', '.join(leaving)}"] if leaving else []
     parts += [f" and the memberships of {', '.join(staying)} (users of other domains)"] if staying else []
     return "".join(parts)

@@ -194,7 +194,7 @@ def test_if_needed_forgives_only_what_is_so_already(
 
 
 GOING = (
-    "acme@demo (plan basic, Active) and the users bob@acme.example"
+    "acme@demo (plan basic, Active) and the user bob@acme.example"
     " and the memberships of ann@acme.example (users of other domains)"
 )
 

@@ -74,7 +74,7 @@ SESSION: list[tuple[str, int, str, str]] = [
         "domain rm acme --yes",
         0,
         "",
-        "svcctl: deleted acme@demo (plan basic, Active) and the users ann@acme.example\n",
+        "svcctl: deleted acme@demo (plan basic, Active) and the user ann@acme.example\n",
     ),
     ("domain show acme", 4, "", "svcctl: error: no domain acme@demo (code 106)\n"),
     ("domain list", 0, "name,plan,time,volume,status\n", ""),

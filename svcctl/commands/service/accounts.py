@@ -388,7 +388,7 @@ def _kind(name: str) -> _Kind:
 
 
 def _among(kind: str, name: str | None, store: Store) -> AbstractContextManager[None]:
-    """When there is no `name` of a kind, the error leads to those that there are."""
+    """When there is no `name` of a kind, the error leads to those that there are, unless it leads elsewhere."""
     known = KINDS[kind]
     what = "" if kind == "keys" else kind  # a list of random numbers helps nobody
-    return suggesting(name or "", lambda: map(known.typed, known.every(store)), what)
+    return suggesting(name or "", lambda: map(known.typed, known.every(store)), what, when=lambda error: not error.hint)

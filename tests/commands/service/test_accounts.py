@@ -43,6 +43,13 @@ def test_a_fresh_service_holds_what_domains_can_be_tried_with(reseller: Any) -> 
     assert listed(reseller, "users") == ["email,domain,role,owner", "owner@localhost,local,ADMIN,true"]
 
 
+def test_a_mistyped_role_is_answered_with_a_role(reseller: Any) -> None:
+    assert reseller("domain", "create", "acme", "--plan", "basic").code == 0
+    for role, hint in (("owner", "did you mean 'OWNER'?"), ("BOSS", "roles are: OWNER, ADMIN, USER")):
+        done = accounts(reseller, "user", "ann@acme.example", "acme", "--role", role)
+        assert (done.code, done.stderr) == (4, f"svcctl: error: acme has no role '{role}'\nhint: {hint}\n")
+
+
 def test_a_reseller_with_all_it_sells_is_made(reseller: Any, machine: Any) -> None:
     big = ("plan", "big", "--reseller", "west", "--time", "7.5", "--policy", "Sorting", "--application", "maps")
     for arguments, what in (

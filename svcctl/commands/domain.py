@@ -37,6 +37,7 @@ VolumeOpt = Annotated[
     float | None, typer.Option("--volume", metavar="N", help="Volume, in the service's unit, if the plan accepts one.")
 ]
 IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if it is already so.")]
+IfThereOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if the domain does not exist.")]
 
 _app = verbs_of("domain")
 
@@ -54,7 +55,7 @@ def list_(
     top: TopOpt = None,
     no_header: NoHeaderOpt = False,
 ) -> None:
-    """List the domains"""
+    """List domains"""
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)
     domains = svc.client.domains()
@@ -122,7 +123,7 @@ def disable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False)
 
 
 @_app.command()
-def rm(ctx: typer.Context, name: DomainArg, yes: YesOpt = False, if_needed: IfNeededOpt = False) -> None:
+def rm(ctx: typer.Context, name: DomainArg, yes: YesOpt = False, if_needed: IfThereOpt = False) -> None:
     """Delete a domain and its users
 
     Users who have no other domain are deleted completely. Asks for the name of the domain, unless --yes is given.

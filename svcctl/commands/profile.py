@@ -61,7 +61,7 @@ def list_(
     top: TopOpt = None,
     no_header: NoHeaderOpt = False,
 ) -> None:
-    """List the profiles; the one in use is marked"""
+    """List profiles; the one in use is marked"""
     svc: Context = ctx.obj
     if svc.store.is_missing:
         svc.diagnostics.note(f"profiles file {svc.store.path} ({svc.store.named}) does not exist")

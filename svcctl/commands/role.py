@@ -25,7 +25,11 @@ from svcctl.terminal.records import FINDINGS, ROLE, ROLES
 from svcctl.terminal.selection import selected
 from svcctl.terminal.visible import visible
 
-DomainArg = Annotated[str, typer.Argument(metavar="DOMAIN", help="Name of a domain."), Completes("domains")]
+DomainArg = Annotated[
+    str,
+    typer.Argument(metavar="DOMAIN", help="Name of a domain; the @RESELLER part is optional."),
+    Completes("domains"),
+]
 RoleArg = Annotated[str, typer.Argument(metavar="ROLE", help="Name of a role."), Completes("roles")]
 OptionalRoleArg = Annotated[
     str | None, typer.Argument(metavar="[ROLE]", help="Name of a role (optional if a file names it).")

@@ -39,7 +39,7 @@ RemovableKindArg = Annotated[
     typer.Argument(metavar="KIND", help="keys, resellers, plans, policies, applications or users."),
     Completes(words=lambda: [name for name, kind in KINDS.items() if kind.remove]),
 ]
-NameArg = Annotated[str, typer.Argument(metavar="NAME")]
+NameArg = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
 KindNameArg = Annotated[
     str,
     typer.Argument(
@@ -47,7 +47,7 @@ KindNameArg = Annotated[
         help="Its name; RESELLER/PLAN for a plan, EMAIL for a user, DOMAIN/EMAIL to take a user out of one domain.",
     ),
 ]
-EmailArg = Annotated[str, typer.Argument(metavar="EMAIL")]
+EmailArg = Annotated[str, typer.Argument(metavar="EMAIL", help="The user's email address.")]
 DomainArg = Annotated[
     str,
     typer.Argument(metavar="DOMAIN", help="Name of a domain; the @RESELLER part is optional."),

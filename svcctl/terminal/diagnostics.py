@@ -256,7 +256,7 @@ class Diagnostics:
             self._show_place(error)
             hint = error.hint
             if hint is None and isinstance(error, errors.CredentialsError):
-                hint = "'svcctl profile check' shows what these credentials may do"
+                hint = "'svcctl profile check' tests these credentials and shows what they may do"
         else:
             hint = None if self.verbose else "this is a defect in svcctl; --verbose shows where"
             if self.verbose:

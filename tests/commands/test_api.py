@@ -64,7 +64,7 @@ def test_an_answer_that_says_no_has_its_exit_code_whatever_its_status(
     status: int, body: bytes, code: int, message: str, reseller: Reseller
 ) -> None:
     done = reseller("api", "GET", "/search/job/x", answer=says(status, body))
-    hint = "hint: 'svcctl profile check' shows what these credentials may do\n" if code == 3 else ""
+    hint = "hint: 'svcctl profile check' tests these credentials and shows what they may do\n" if code == 3 else ""
     assert (done.code, done.stderr) == (code, f"svcctl: error: {message}\n{hint}")
     assert done.stdout == body.decode()
 

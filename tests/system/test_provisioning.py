@@ -106,14 +106,14 @@ def test_the_local_profile_administrates_its_domain_and_is_no_reseller(service: 
         3,
         "svcctl: error: the account belongs to domain local and cannot manage acme; on the local service: "
         "svcctl -p local-reseller role … (code 126)\n"
-        "hint: 'svcctl profile check local' shows what these credentials may do\n",
+        "hint: 'svcctl profile check local' tests these credentials and shows what they may do\n",
     )
     refused = service("domain", "list")
     assert (refused.returncode, without_cid(refused.stderr)) == (
         3,
         "svcctl: error: domain operations need the credentials of a reseller; on the local service: "
         "svcctl -p local-reseller domain … (code 120)\n"
-        "hint: 'svcctl profile check local' shows what these credentials may do\n",
+        "hint: 'svcctl profile check local' tests these credentials and shows what they may do\n",
     )
 
 

@@ -33,7 +33,8 @@ def report(error: BaseException) -> tuple[int, str]:
         (
             errors.CredentialsError("no", code=401),
             3,
-            "svcctl: error: no (code 401)\nhint: 'svcctl profile check' shows what these credentials may do\n",
+            "svcctl: error: no (code 401)\n"
+            "hint: 'svcctl profile check' tests these credentials and shows what they may do\n",
         ),
         (errors.NotFound("no"), 4, "svcctl: error: no\n"),
         (errors.Conflict("no"), 5, "svcctl: error: no\n"),

@@ -362,7 +362,7 @@ def test_periods_that_a_service_counts_in_utc_keep_files_in_utc(home: Shell) -> 
         ],
         "svcctl: the names of files are in UTC, not in Europe/Berlin, as the periods of the query are\n"
         "svcctl: 2024-01-30.csv has a part of its window: its events begin at 2024-01-30T23:00:00Z, not at "
-        "2024-01-30T00:00:00Z\n",
+        "2024-01-30T00:00:00Z; --from 2024-01-30T00:00:00Z begins with a whole one\n",
     )
 
 
@@ -377,13 +377,20 @@ def test_a_first_file_whose_name_does_not_show_that_it_has_a_part_of_its_window_
 
     part = "has a part of its window: its events begin at"
     begins = f"svcctl: {folder}/a/02.csv {part} 2024-01-31T02:17:00Z, not at 2024-01-31T02:00:00Z"
-    assert said("1h", "a/{start:%H}") == f"{begins}; --from 1ah begins with a whole hour\n"
+    assert said("1h", "a/{start:%H}") == f"{begins}; --from 2024-01-31T02:00:00Z begins with a whole one\n"
     zone = ("--window", "1d", "--time-zone", "Asia/Kolkata", "--state", "cut", "--lag", "0")
     begins = f"svcctl: {folder}/b/2024-01-30.csv {part} 2024-01-30T08:47:00+05:30, not at 2024-01-30T00:00:00+05:30"
-    assert said("1d", "b/{start:%F}", *zone) == f"{begins}; --from 1ad begins with a whole day\n"
+    assert said("1d", "b/{start:%F}", *zone) == f"{begins}; --from 1ad begins with a whole one\n"
     moved.now += 86_400
-    assert said("1d", "b/{start:%F}", *zone) == said("1ah", "c/{start:%H}") == said("1h", "d/{start:%H%M}") == ""
-    assert said("90m", "e/{start:%H}").endswith(", not at 2024-02-01T01:00:00Z\n")
+    assert (
+        said("1d", "b/{start:%F}", *zone)
+        == said("2024-02-01T02:00:00Z", "c/{start:%H}")
+        == said("1h", "d/{start:%H%M}")
+        == ""
+    )
+    assert said("90m", "e/{start:%H}").endswith(
+        ", not at 2024-02-01T01:00:00Z; --from 2024-02-01T01:00:00Z begins with a whole one\n"
+    )
 
 
 def test_an_end_that_reads_as_days_before_now_is_told(moved: Moved) -> None:

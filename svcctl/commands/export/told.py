@@ -99,13 +99,14 @@ def tell_cut(svc: Context, export: Export, from_: Any) -> None:
     name = target.path(export.whole, first)
     if first.start == whole.start or target.path(export.whole, Window(whole.start, first.end)) != name:
         return
-    length = re.fullmatch(r"(\d+)([hd])", str(from_))
-    aligned = ""
-    if length is not None and UNITS[length[2]] % export.about.window == 0:
-        unit = "hour" if length[2] == "h" else "day"
-        aligned = f"; --from {length[1]}a{length[2]} begins with a whole {unit}"
-    begins = f"its events begin at {moment(first.start, target.zone)}, not at {moment(whole.start, target.zone)}"
-    svc.diagnostics.note(f"{export.storage.address(name)} has a part of its window: {begins}{aligned}")
+    start = moment(whole.start, target.zone)
+    days = re.fullmatch(r"(\d+)d", str(from_))
+    aligned = start
+    if days is not None and UNITS["d"] % export.about.window == 0:
+        aligned = f"{days[1]}ad"  # in a crontab it is right every day; hours have no such word
+    begins = f"its events begin at {moment(first.start, target.zone)}, not at {start}"
+    which = f"{export.storage.address(name)} has a part of its window"
+    svc.diagnostics.note(f"{which}: {begins}; --from {aligned} begins with a whole one")
 
 
 def tell_left_out(svc: Context, export: Export, end: int) -> None:

@@ -45,6 +45,7 @@ TIME_NAMES = ("timestamp", "@timestamp", "time", "date", "datetime", "ts", "epoc
 """Column names that mean the event's time, the likeliest first; `eventdate` comes before all of them."""
 MOST_NOTED = 3
 """Columns that a few values make text, each with a note of its own."""
+_NUMBERS = (Type.INT4, Type.INT8, Type.FLOAT8)
 _ODD = "odd "
 _DESCRIBE = "describe how it is written with --time-format, such as 'dd/MM/yyyy HH:mm:ss'"
 _PUT_TIME = 'put one before each: sed "s/^/$(date -u +%FT%TZ) /" FILE | svcctl service load - -t …'
@@ -419,12 +420,20 @@ class _Rows:
                 continue
             others = f" and {odd.count - 1} other value{'s' * (odd.count > 2)}" if odd.count > 1 else ""
             number = Type.INT8 if odd.whole else Type.FLOAT8
-            self.notes.setdefault(
-                _ODD + name,
-                f"{name} is text, not numbers, because of {shown(odd.value)} in {place}{others}; in a query, "
-                f"{number}({name_text(name)}) is null there; "
-                f"--types {shlex.quote(f'{name}={number}')} skips such lines",
-            )
+            self._note_text(name, number, f"{shown(odd.value)} in {place}{others}", "skips such lines")
+        for name, type_ in file.columns.items():
+            if type_ in _NUMBERS and self._types.get(name) is Type.STR and name not in self._wishes.types:
+                having = (other for other, _ in self._files if name in other.columns and name not in other.blank)
+                other = next(other for other in having if other.columns[name] not in _NUMBERS)
+                self._note_text(name, type_, f"its values in {other.given.name}", "takes lines with numbers only")
+
+    def _note_text(self, name: str, number: Type, why: str, effect: str) -> None:
+        """Note that a column is text, although it has numbers."""
+        self.notes.setdefault(
+            _ODD + name,
+            f"{name} is text, not numbers, because of {why}; in a query, {number}({name_text(name)}) is null there; "
+            f"--types {shlex.quote(f'{name}={number}')} {effect}",
+        )
 
     def _note(self, kept: pa.RecordBatch) -> None:
         if not kept.num_rows:

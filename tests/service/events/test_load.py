@@ -618,6 +618,20 @@ def test_a_value_that_makes_text_of_numbers_in_json_is_told(engine: DuckDBEngine
         )
 
 
+def test_a_file_whose_texts_make_text_of_another_files_numbers_is_told(engine: DuckDBEngine, tmp_path: Path) -> None:
+    names = ("a", "b", "c")
+    texts = ("2026-01-01,1.5\n2026-01-02,2\n", "2026-01-03,\n", "2026-01-04,abc\n")
+    files = [
+        Source(written(tmp_path, f"{name}.csv", f"time,n\n{text}"), f"{name}.csv")
+        for name, text in zip(names, texts, strict=True)
+    ]
+    why = "its values in c.csv; in a query, float8(n) is null there; --types n=float8 takes lines with numbers only"
+    for ordered in (files, files[::-1]):
+        result = loading.load(engine, ordered, "t", Wishes(replace=True), lambda: None)
+        assert result is not None
+        assert result.notes == (f"n is text, not numbers, because of {why}",)
+
+
 @pytest.mark.parametrize("kind", ["csv", "ndjson"])
 def test_the_values_that_make_text_of_many_columns_are_found_in_one_pass(
     engine: DuckDBEngine, tmp_path: Path, kind: str

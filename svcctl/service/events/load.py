@@ -458,6 +458,10 @@ class _Rows:
                 hint = f"read it as another type, such as with --types {shlex.quote(skipped.types)}"
             else:
                 hint = self._stored.retyped(name, Type(type_))
+        elif (skipped.first or "").endswith(" has no day"):
+            hint = (
+                "name the column of the day too, as in --time-field DATE,TIME; without one, write it before each time"
+            )
         elif not (skipped.first or "").endswith(" is not a line with a time" if log else " is not a time"):
             hint = "nothing was changed"
         elif self._wishes.time_format is not None:

@@ -53,6 +53,8 @@ _BEGINS_TIME = rf"\d{{4}}[-/]\d\d[-/]\d\d(?:T| +)\d\d:|{_DAY} \d\d:|{_NAMED_DAY}
 
 _DAY_FIRST = r"\d{2}/\d{2}/\d{4} \d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?"
 """A time of the interface; seconds may be missing."""
+_EPOCH = r"1\d{9}(?:\.\d{1,9})?|1\d{12}"
+"""Epoch seconds or milliseconds at the beginning of a line, of the years 2001 to 2033."""
 _WORD = r"""(?:\[[^\]\n{"]*\][^\s{"]*|\[?[^\s\[{"][^\s{"]*)[ \t]+"""
 """A word before the time of a log line, or a piece in brackets; what has braces or quotes is JSON or csv."""
 _MOST_WORDS = 8
@@ -101,7 +103,7 @@ def log_time(lines: Sequence[str], written: str = "") -> LogTime | None:
     fewer: a time farther behind is text. Lines that begin with blanks are entries if that one does.
     """
     times = [LogTime(written, written)] if written else [LogTime(), LogTime(_DAY_FIRST, _DAY_FIRST)]
-    for given in times:
+    for given in times if written else [*times, LogTime(_EPOCH, _EPOCH)]:
         if any(_entry(given, line) for line in lines):
             return given
     for line, given in product(lines, times):
@@ -111,9 +113,11 @@ def log_time(lines: Sequence[str], written: str = "") -> LogTime | None:
 
 
 def _entry(time: LogTime, line: str) -> re.Match[str] | None:
-    """A line that has a time there; AM or PM behind it would belong to it."""
+    """A line that has a time there; AM or PM behind it would belong to it, and a number alone is no time."""
     found = re.match(time.pattern, line)
-    return found if found and not re.match(r"[AP]M\b", found[5] or "") else None
+    if found is None or (time.time == _EPOCH and not found[5]):
+        return None
+    return None if re.match(r"[AP]M\b", found[5] or "") else found
 
 
 def looks_log(line: str, written: str = "") -> object:

@@ -618,6 +618,37 @@ def test_a_value_that_makes_text_of_numbers_in_json_is_told(engine: DuckDBEngine
         )
 
 
+def test_lines_that_begin_with_a_time_of_the_epoch_are_those_of_a_log(engine: DuckDBEngine, tmp_path: Path) -> None:
+    load(engine, written(tmp_path, "s.log", "1769853600.5 GET /x\n at 10\n1769853601 GET /y\n"), "s")
+    load(engine, written(tmp_path, "ms.txt", "1769853600123: a b\n"), "ms")
+    first = datetime(2026, 1, 31, 10)
+    assert rows(engine, "s") == [
+        (first.replace(microsecond=500_000), "GET /x\n at 10"),
+        (first.replace(second=1), "GET /y"),
+    ]
+    assert rows(engine, "ms") == [(first.replace(microsecond=123_000), "a b")]
+    for text in ("1769853600\n1769853601\n", "17698536001 a\n"):
+        with pytest.raises(UsageError, match=r"^the format of n.log is not clear$"):
+            load(engine, written(tmp_path, "n.log", text), "n")
+
+
+@pytest.mark.parametrize("wishes", [{}, {"time_format": "HH:mm:ss"}])
+def test_a_time_of_day_without_a_day_is_told_as_such(
+    engine: DuckDBEngine, tmp_path: Path, wishes: dict[str, str]
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        load(engine, written(tmp_path, "a.csv", "time,n\n10:00:01,1\n"), "a", **wishes)
+    assert (caught.value.message, caught.value.hint) == (
+        "a.csv could not be read: line 2: time '10:00:01' has no day",
+        "name the column of the day too, as in --time-field DATE,TIME; without one, write it before each time",
+    )
+
+
+def test_a_line_without_a_time_is_shown_by_itself(engine: DuckDBEngine, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"line 1: 'hello' is not a line with a time$"):
+        load(engine, written(tmp_path, "a.log", "hello\nworld\n"), "a", format="log")
+
+
 def test_a_file_whose_texts_make_text_of_another_files_numbers_is_told(engine: DuckDBEngine, tmp_path: Path) -> None:
     names = ("a", "b", "c")
     texts = ("2026-01-01,1.5\n2026-01-02,2\n", "2026-01-03,\n", "2026-01-04,abc\n")

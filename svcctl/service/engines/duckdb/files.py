@@ -390,20 +390,25 @@ class EventFile:
         found = self._source.row(f"SELECT {', '.join(values)} FROM ({self._select}) {where} LIMIT 1")
         kind = self._source.given.kind
         if kind in _A and not any(value is not None for value in found[:-1:2] if value != ""):
-            return f"{shown(self._source.entry(line or 0))} is not {_A[kind]}", None
-        if found[2 * list(fields).index(time)] is None:
+            entry = self._source.entry(line or 0)
+            # lines without a time belong to the one before
+            return f"{shown(entry.partition(chr(10))[0] if kind == 'log' else entry)} is not {_A[kind]}", None
+        read = found[2 * list(fields).index(time)]
+        if read is None:
             if time != "eventdate" or not self.is_dated:
                 return f"it has no {time}", None
             return f"the time of {shown(self._source.entry(line or 0))} cannot be read", None
+        if re.fullmatch(_CLOCK, read):
+            return f"{time} {shown(read)} has no day", None
         if found[-1]:
-            return f"{time} {shown(found[2 * list(fields).index(time)])} is before 1970, where no query begins", None
+            return f"{time} {shown(read)} is before 1970, where no query begins", None
         for name, value, bad in zip(fields, found[:-1:2], found[1::2], strict=True):
             if bad and name == time:
                 break
             if bad:
                 own, wanted = self.columns[name], types.get(name, fields[name].type)
                 return f"{name} {shown(value)} is not {wanted}", f"{name}={Type.STR if own is wanted else own}"
-        return f"{time} {shown(found[2 * list(fields).index(time)])} is not a time", None
+        return f"{time} {shown(read)} is not a time", None
 
     def _events(self, time: str, types: Mapping[str, Type], spec: str | None) -> str:
         fields = {name: self._as(name, given, time, types, spec) for name, given in self._fields.items()}

@@ -303,9 +303,11 @@ FORMATS = {
     )
 }
 AUTO = "auto"
+PACKED = frozenset(("7z", "bz2", "gzip", "lz4", "rar", "xz", "zip", "zstd"))
+"""Endings of compressed files that are not written here."""
 UNWRITTEN = frozenset(
     ("arrow", "avro", "db", "feather", "html", "md", "ods", "orc", "parq", "pdf", "pq", "sqlite", "xls", "yaml", "yml")
-) | {"gif", "jpeg", "jpg", "png", "svg", "webp", "7z", "bz2", "gzip", "lz4", "rar", "xz", "zip", "zstd"}
+) | {"gif", "jpeg", "jpg", "png", "svg", "webp"}
 """Endings of files that people expect to hold something else than csv, which is not written here."""
 
 
@@ -340,6 +342,7 @@ def of_file(path: Path) -> Format | None:
     for row in FORMATS.values():
         if ending in row.endings:
             return row
+    refuse_packed(path)
     if ending not in UNWRITTEN:
         return None
     if ending == "xls":
@@ -351,12 +354,19 @@ def of_file(path: Path) -> Format | None:
     )
 
 
+def refuse_packed(path: Path) -> None:
+    """UsageError for a file whose name means a compression that is not written: plain text there misleads."""
+    if (ending := _ending(path)) in PACKED:
+        raise UsageError(f"svcctl writes no .{ending} files", hint="write .gz or .zst instead")
+
+
 def check_file(name: Path | str, chosen: Format, note: Note, *, given: bool) -> None:
     """Say when a file's name means another format than it will hold, or none and none was `given`.
 
-    UsageError when it would be compressed twice.
+    UsageError when it would be compressed twice, or in a way that is not written.
     """
     path = Path(name)
+    refuse_packed(path)
     if chosen.compresses and path.suffix in COMPRESSIONS:
         raise UsageError(f"{chosen.name} compresses by itself", hint=f"leave out {path.suffix}")
     ending = _ending(path)

@@ -121,7 +121,8 @@ def test_parquet_has_the_rows_and_their_types_selected_and_ordered(service: Shel
             "endings that name a format are .csv, .tsv, .ndjson, .jsonl, .json, .msgpack, .xml, .xlsx, .parquet, each "
             "with .gz or .zst; --format names one for any file",
         ),
-        (("-o", "x.csv.bz2"), "svcctl writes no .bz2 files", None),
+        (("-o", "x.csv.bz2"), "svcctl writes no .bz2 files", "write .gz or .zst instead"),
+        (("-o", "x.csv.xz", "-f", "csv"), "svcctl writes no .xz files", "write .gz or .zst instead"),
         (("-o", "x.xls"), "x.xls would hold a spreadsheet in the format .xlsx", "name it .xlsx"),
         (("-o", "x.parquet.gz"), "parquet compresses by itself", "leave out .gz"),
         (("-o", "x.gz", "-f", "parquet"), "parquet compresses by itself", "leave out .gz"),

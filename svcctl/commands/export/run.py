@@ -284,12 +284,13 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
     """The export over the range that is asked for: from where the state ends, if it has one."""
     from svcctl.exports.formats import format_of
     from svcctl.exports.plan import earlier, plan
-    from svcctl.terminal.formats import FORMATS, check_file
+    from svcctl.terminal.formats import FORMATS, check_file, refuse_packed
 
     if state is None and from_ is None:
         raise UsageError(
             "the range has no start", hint="give it with --from" + ", on the first run at least" * asked.incremental
         )
+    refuse_packed(Path(asked.target))
     format = format_of(asked.target, asked.format)[0]
     check_file(asked.target, FORMATS[format.name], svc.diagnostics.note, given=True)
     writes_dates = format.heading  # the interface takes a date format in csv and tsv

@@ -24,6 +24,7 @@ from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.lake import LakeEngine
 from svcctl.service.engines.joined import JoinedEngine
 from svcctl.service.engines.lake import Lake, snapshot
+from svcctl.service.engines.lake.log import ATTEMPTS
 from svcctl.service.engines.lake.snapshot import File, Part, parts, whole
 from svcctl.service.engines.lake.upkeep import together, vacuum
 from svcctl.service.language import Column, Plan, QueryError, Type, compile, parse
@@ -289,6 +290,19 @@ def test_compaction_leaves_files_in_order_and_only_changes_what_is_small_or_over
     assert whole(engine.lake.snapshot("t").files).ordered
     assert numbers(engine) == [1, 2, 2, 1, 3, 2, 2, 3]
     assert engine.compact("t") == (0, 0)
+
+
+def test_files_are_put_together_however_many_commits_others_make_meanwhile(engine: LakeEngine, tmp_path: Path) -> None:
+    add(engine, (5, 1))
+    add(engine, (4, 2))
+    table = engine.lake.snapshot("t")
+    with opened(local(tmp_path)) as other:
+        log = other.lake.log("t")
+        for version in range(table.version, table.version + 2 * ATTEMPTS):
+            log.commit(version, list, "WRITE", conflict=lambda _: pytest.fail("another"))
+    assert engine.rewrite(table, table.files) == 1
+    assert engine.lake.snapshot("t").version == table.version + 2 * ATTEMPTS + 1
+    assert numbers(engine) == [2, 1]
 
 
 def test_files_that_cannot_be_read_are_an_outage_after_which_a_job_goes_on(place: Place) -> None:

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Event
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +24,6 @@ COLUMNS = (Column("eventdate", Type.TIMESTAMP), Column("load", Type.INT8), Colum
 ROWS = 12_000
 DAY = 86_400_000_000
 FIRST = 19_723 * DAY  # 2024-01-01
-PROCESSES = 4
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["svcctl.service.engines.duckdb.lake", "svcctl.service.engines.lake"])
@@ -40,10 +41,12 @@ def rows(load: int) -> pa.RecordBatchReader:
     return pa.table({"eventdate": dates, "load": loads, "n": pa.arange(0, ROWS)}).to_reader(8192)
 
 
-def keep_loading(place: tuple[str, dict[str, str]], first: int, count: int, told: Connection) -> None:
-    """Make so many loads, and tell the number of each when it is stored."""
+def keep_loading(place: tuple[str, dict[str, str]], loads: range, told: Connection, more: Event) -> None:
+    """Make loads, after the second only when there may be more, and tell the number of each when it is stored."""
     with opened(place) as engine:
-        for load in range(first, first + count):
+        for load in loads:
+            if load == loads[2]:
+                more.wait()
             engine.append("t", rows(load))
             told.send(load)
 
@@ -78,26 +81,28 @@ def engine(place: Place) -> Iterator[LakeEngine]:
         yield engine
 
 
+def start_loading(place: Place, loads: range, more: Event) -> tuple[BaseProcess, Connection]:
+    """A process that loads, and where it tells of its loads."""
+    reader, writer = _context.Pipe(duplex=False)
+    arguments = ((place.target, dict(place.environment)), loads, writer, more)
+    process = _context.Process(target=keep_loading, args=arguments, daemon=True)
+    process.start()
+    writer.close()
+    return process, reader
+
+
 def test_readers_see_whole_loads_of_four_processes_and_none_is_lost(place: Place, engine: LakeEngine) -> None:
-    count, seen = 3, 0
-    readers, processes = [], []
-    for number in range(PROCESSES):
-        reader, writer = _context.Pipe(duplex=False)
-        arguments = ((place.target, dict(place.environment)), number * count, count, writer)
-        processes.append(_context.Process(target=keep_loading, args=arguments, daemon=True))
-        readers.append(reader)
-        processes[-1].start()
-        writer.close()
-    compacted = 0
+    count, compacted, more = 3, 0, _context.Event()
+    started = [start_loading(place, range(first, first + count), more) for first in range(0, 4 * count, count)]
+    processes = [process for process, _ in started]
     while any(process.is_alive() for process in processes):
         found = loads(engine)
         assert set(found.values()) <= {WHOLE}
-        seen += 1
-        if len(found) >= PROCESSES and not compacted:
+        if len(found) == 4 * (count - 1) and not more.is_set():
+            more.set()
             compacted, _ = engine.compact("t")
-    assert loads(engine) == dict.fromkeys(range(PROCESSES * count), WHOLE)
-    assert [process.exitcode for process in processes] == [0] * PROCESSES
-    assert seen > 1
+    assert loads(engine) == dict.fromkeys(range(4 * count), WHOLE)
+    assert [process.exitcode for process in processes] == [0] * 4
     assert compacted
 
 
@@ -108,11 +113,9 @@ def test_a_loader_that_is_killed_leaves_whole_loads_and_each_that_was_told(place
     deadline = time.monotonic() + 8
     kills = 0
     while kills < 12 and time.monotonic() < deadline:
-        reader, writer = _context.Pipe(duplex=False)
-        arguments = ((place.target, dict(place.environment)), kills * 1000, 1000, writer)
-        process = _context.Process(target=keep_loading, args=arguments, daemon=True)
-        process.start()
-        writer.close()
+        more = _context.Event()
+        more.set()
+        process, reader = start_loading(place, range(kills * 1000, kills * 1000 + 1000), more)
         wait([reader], timeout=10)  # its first load is stored
         time.sleep(dice.uniform(0, 0.15))  # anywhere in the next ones
         process.kill()

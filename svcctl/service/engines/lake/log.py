@@ -79,24 +79,24 @@ class Log:
             **({} if load is None else {LOADED_KEY: load}),
         }
         for attempt in range(ATTEMPTS):
-            version += 1
             with self._folder.writing():
                 lines = [{"commitInfo": info}, *actions()]
-                if version > 0 and not self.holds(version - 1):
+                if version >= 0 and not self.holds(version):
                     raise Unavailable(
-                        f"cannot write table '{self._table}': version {version - 1} is no longer in {self._folder.uri}"
+                        f"cannot write table '{self._table}': version {version} is no longer in {self._folder.uri}"
                     )
                 data = "".join(json.dumps(line) + "\n" for line in lines).encode()
-                if self._folder.put_new(self._object(version), data):
+                if self._folder.put_new(self._object(version + 1), data):
+                    return version + 1
+            known = version
+            while self.has(version + 1):  # all that others did: one at a time, whoever is slower would never win
+                version += 1
+                made = self.entry(version)
+                if made.commit == mark:  # an answer was lost, and the request repeated
                     return version
-            if not self.has(version):  # whoever was about to make it has failed
-                version -= 1
+                conflict(made)
+            if version == known:  # whoever was about to make it has failed
                 time.sleep(WAIT_SECONDS * min(attempt + 1, 20))
-                continue
-            made = self.entry(version)
-            if made.commit == mark:  # an answer was lost, and the request repeated
-                return version
-            conflict(made)
         raise Unavailable(f"{self._folder.uri}: too many others write to {self._table}")
 
     def _object(self, version: int) -> str:

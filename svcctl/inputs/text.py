@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import shlex
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -65,11 +68,19 @@ def as_file(source: Path, directory: Path) -> Iterator[Path]:
         yield Path(spool.name)
 
 
+def _ending(folder: Path) -> str:
+    """The ending that most files of a folder have, with that of their compression; empty when they have none."""
+    names = [path for path in folder.iterdir() if path.is_file()] if os.access(folder, os.R_OK) else []
+    endings = ("".join(path.suffixes[-2 if path.suffix in (".gz", ".zst") else -1 :]) for path in names)
+    return next((ending for ending, _ in Counter(filter(None, endings)).most_common(1)), "")
+
+
 def _opened(source: Path) -> AbstractContextManager[IO[bytes]]:
     if str(source) == STDIN:
         return nullcontext(sys.stdin.buffer)
     if source.is_dir():
-        raise UsageError(f"{source} is a directory", hint=f"name the files in it, such as {source}/*.log")
+        names = f"{shlex.quote(str(source))}/*{_ending(source)}"
+        raise UsageError(f"{source} is a directory", hint=f"name the files in it, such as {names}")
     if not source.exists():
         raise UsageError(f"no file {source}")
     try:

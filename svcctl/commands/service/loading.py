@@ -130,7 +130,8 @@ def load(
             if replace and loaded is not None and loaded.before:
                 loaded = dataclasses.replace(loaded, jobs=folder.readers(svc, tables, table))
     if loaded is None:
-        svc.diagnostics.note(f"{table} has the load {load_id} already: nothing was loaded")
+        nothing = "nothing was replaced; without --id it is" if replace else "nothing was loaded"
+        svc.diagnostics.note(f"{table} has the load {load_id} already: {nothing}")
         return
     _tell(svc, loaded, replace=replace)
 
@@ -200,7 +201,7 @@ def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
 def _query(svc: Context, table: str, first: int, last: int) -> str:
     """A command that finds the events that were loaded: over whole days, but for one that is not over.
 
-    Who asks for the future would wait for it.
+    Who asks for the future would wait for it; --follow has what is stored at once.
     """
     now = svc.now()
     oldest = datetime.fromtimestamp(min(first // 1000, int(now.timestamp())), UTC)
@@ -209,6 +210,8 @@ def _query(svc: Context, table: str, first: int, last: int) -> str:
     to = (
         f" --to {tomorrow:%Y-%m-%d}" if tomorrow <= now else f" --to {after:%Y-%m-%dT%H:%M:%SZ}" if after <= now else ""
     )
+    if last // 1000 > now.timestamp():
+        to = " --follow --max-time 3s"
     profile = "" if svc.profile.name == LOCAL else f"-p {LOCAL} "
     return f"svcctl {profile}query 'from {table}' --from {oldest:%Y-%m-%d}{to}"
 

@@ -12,7 +12,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,8 +31,17 @@ from svcctl.service.engines.duckdb.fields import (
     written_as,
 )
 from svcctl.service.engines.duckdb.fields import UTC as UTC_ZONE
-from svcctl.service.engines.duckdb.files import EventFile, GivenFile, Skipped, first_lines, named, readable, reading
-from svcctl.service.engines.duckdb.formats import NoEvents
+from svcctl.service.engines.duckdb.files import (
+    EventFile,
+    FileReader,
+    GivenFile,
+    Skipped,
+    first_lines,
+    named,
+    readable,
+    reading,
+)
+from svcctl.service.engines.duckdb.formats import NoEvents, Odd
 from svcctl.service.engines.duckdb.lines import shown
 from svcctl.service.engines.duckdb.packed import ENDINGS
 from svcctl.service.engines.duckdb.separated import NOT_UTF8
@@ -45,6 +54,12 @@ TIME_NAMES = ("timestamp", "@timestamp", "time", "date", "datetime", "ts", "epoc
 """Column names that mean the event's time, the likeliest first; `eventdate` comes before all of them."""
 MOST_NOTED = 3
 """Columns that a few values make text, each with a note of its own."""
+AHEAD = timedelta(minutes=1)
+"""An event that is later than so much from now is in the future; clocks differ by less."""
+_FRAMED = ("csv", "tsv", "json", "parquet")
+"""Kinds of files that have a heading or brackets even without an event."""
+_DATED = re.compile(r"\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}\b|[A-Z][a-z]{2,8}\.? \d{1,2},? (\d{4}\b|\d{1,2}:\d\d)")
+"""Begins dates that are not read as they are, such as those with the month first."""
 _NUMBERS = (Type.INT4, Type.INT8, Type.FLOAT8)
 _ODD = "odd "
 _DESCRIBE = "describe how it is written with --time-format, such as 'dd/MM/yyyy HH:mm:ss'"
@@ -132,6 +147,37 @@ def load(
         return None
 
 
+def _opened(
+    reader: FileReader,
+    source: Source,
+    given: GivenFile,
+    wishes: Wishes,
+    spec: str | None,
+    held: Mapping[str, Type],
+    *,
+    is_alone: bool,
+) -> tuple[EventFile, str] | None:
+    """A file and its column of the time; None if it is whole and has no events."""
+    try:
+        file = reader.open(given)
+    except NoEvents:
+        return None
+    if file.is_empty:
+        _check_heading(file, spec)
+        for name in file.columns:
+            _check_is_name(file, name, spec)
+        return None
+    _check_text(file)
+    wished = _wished_time(file, wishes.time_field)
+    time = _time_field(file, wished, spec, is_alone=is_alone)
+    if given.kind == "logfmt" and wishes.format is None and _holds_lines(held, file, time):
+        file = reader.open(_given(source, "log", spec) or given)
+        time = _time_field(file, wishes.time_field, spec)
+    if file.clock is None:
+        file.find_clock(time, spec, guessed=wished is None)
+    return file, time
+
+
 def _check_plain(table: str) -> None:
     """UsageError when queries could name a table in back quotes only."""
     for part in table.split("."):
@@ -154,36 +200,25 @@ def _load(
     made = not there or wishes.replace
     before = engine.events(table) if there else 0
     held = {} if made else {column.name: column.type for column in engine.table(table).columns}
-    stored = _Stored(table, held, before, None if made else engine.newest(table))
+    stored = _Stored(table, held, before, None if made else engine.newest(table), load_id)
     with reading(wishes.zone or UTC_ZONE, go_on) as reader:
-        files, empty, whole = [], [], []
+        files: list[tuple[EventFile, str]] = []
+        empty: list[str] = []
+        whole: list[str] = []
+        alone = len(sources) == 1
         for source in sources:
             given = _given(source, wishes.format, spec)
-            if given is None:
+            opened = None if given is None else _opened(reader, source, given, wishes, spec, held, is_alone=alone)
+            if opened is not None:
+                files.append(opened)
+            elif given is None and not _is_of_lines(source, wishes.format):
                 empty.append(source.name)
-                continue
-            try:
-                file = reader.open(given)
-            except NoEvents:
+            else:
                 whole.append(source.name)
-                continue
-            if file.is_empty:
-                _check_heading(file, spec)
-                for name in file.columns:
-                    _check_is_name(file, name, spec)
-                whole.append(source.name)
-                continue
-            wished = _wished_time(file, wishes.time_field)
-            time = _time_field(file, wished, spec)
-            if given.kind == "logfmt" and wishes.format is None and _holds_lines(held, file, time):
-                given = _given(source, "log", spec) or given
-                file = reader.open(given)
-                time = _time_field(file, wishes.time_field, spec)
-            if file.clock is None:
-                file.find_clock(time, spec, guessed=wished is None)
-            files.append((file, time))
         if whole and not (files or empty or wishes.replace):
             return LoadResult(table, (), 0, before=before, empty=tuple(whole))
+        if empty and not files:
+            raise UsageError(f"no events in {_some(empty)}, and not even a heading", hint="nothing was changed")
         empty += whole
         if spec is not None and (dated := [file for file, _ in files if file.is_dated]):
             raise UsageError(f"--time-format does not apply to {dated[0].given.name}: its format has its own")
@@ -215,18 +250,34 @@ class _Stored:
     types: Mapping[str, Type]
     events: int
     newest: datetime | None
+    load_id: str | None
+    """That of the load; who gives one may have given others before, which the table made anew does not know."""
 
     def retyped(self, name: str, type_: Type) -> str:
         """What is to be done when a column has to be of another type."""
-        making = f"change {name} to {type_} and load again: "
+        making = f"change {name} to {type_} and load again{self._forgetting}: "
         return f"load into another table, or {self._anew(making, {**self.types, name: type_}, {name}, '', ' --strict')}"
 
-    def widened(self) -> str:
-        """What is to be done when files have further columns."""
-        making = "make this one anew with its events and the file: "
-        return f"load into another table, or {self._anew(making, self.types, set(), ' FILE', '')}"
+    def widened(self, wishes: Wishes) -> str:
+        """What is to be done when files have further columns, which are read as `wishes` say."""
+        if wishes.format is not None:  # it would be that of all files
+            return "load into another table"
+        making = f"make this one anew with its events and the file{self._forgetting}: "
+        how = {
+            "--id": self.load_id,
+            "--time-field": wishes.time_field,
+            "--time-format": wishes.time_format,
+            "--time-zone": wishes.zone,
+        }
+        options = "".join(f" {option} {shlex.quote(value)}" for option, value in how.items() if value)
+        anew = self._anew(making, {**self.types, **wishes.types}, set(wishes.types), " FILE", options)
+        return f"load into another table, or {anew}"
 
-    def _anew(self, making: str, types: Mapping[str, Type], changed: set[str], file: str, strict: str) -> str:
+    @property
+    def _forgetting(self) -> str:
+        return "" if self.load_id is None else " (the table forgets the IDs of its loads)"
+
+    def _anew(self, making: str, types: Mapping[str, str], changed: set[str], file: str, options: str) -> str:
         """The commands that make the table anew with its events, unless some are of the future: a query has none."""
         if self.newest is not None and self.newest >= datetime.now(UTC).replace(tzinfo=None):
             held = f"{self.events} event{'s' * (self.events > 1)}"
@@ -236,7 +287,7 @@ class _Stored:
         wished = f" --types {shlex.quote(given)}" if given else ""
         copy = f"{self.table}.parquet"
         query = f"svcctl -p local query 'from {self.table}' --from 1970-01-01 -f parquet -o {copy}"
-        return f"{making}{query} && svcctl service load {copy}{file} -t {self.table} --replace{strict}{wished}"
+        return f"{making}{query} && svcctl service load {copy}{file} -t {self.table} --replace{options}{wished}"
 
 
 class _Rows:
@@ -259,7 +310,8 @@ class _Rows:
         self._types = types
         self._spec = spec
         self._wishes = wishes
-        self.kept = self.count = 0
+        self.kept = self.early = self.count = 0
+        self._soon = pa.scalar(datetime.now(UTC).replace(tzinfo=None) + AHEAD, pa.timestamp("us"))
         self.first: str | None = None
         self.oldest: datetime | None = None
         self.newest: datetime | None = None
@@ -269,6 +321,9 @@ class _Rows:
 
     def check(self) -> None:
         """UsageError when the first rows of a file cannot be used, which is soon known."""
+        wished = self._wishes.time_field
+        if wished not in (None, "eventdate") and self._files and all(time == "eventdate" for _, time in self._files):
+            raise UsageError(f"no file has a column '{wished}'", hint="leave out --time-field: all have eventdate")
         for file, time in self._files:
             seen, usable, begins = file.usable(time, self._types, self._spec)
             if begin := _orders(begins).get(MONTH):
@@ -293,6 +348,10 @@ class _Rows:
 
     def told(self) -> tuple[str, ...]:
         """The notes; of columns that a few values make text, the first few and the names of some others."""
+        if self.early:
+            zone = "" if self._wishes.zone else "; if the times are local ones, name their zone with --time-zone"
+            are = "event is" if self.early == 1 else "events are"
+            self.notes["future"] = f"{self.early} {are} in the future: a query that ends now does not have them{zone}"
         odd = [about for about in self.notes if about.startswith(_ODD)]
         if len(odd) <= MOST_NOTED + 1:
             return tuple(self.notes.values())
@@ -399,46 +458,56 @@ class _Rows:
         if skipped.types is not None and skipped.types.rpartition("=")[0] not in self._wishes.types:
             self.notes.setdefault("types", f"--types {shlex.quote(skipped.types)} keeps such values")
         read = [name for name in file.commas if name != time and name not in self._wishes.types]
-        if read := [name for name in read if self._types[name] is Type.FLOAT8]:
+        if read := [name for name in read if self._types[name] in _NUMBERS]:
             self.notes.setdefault("commas", _read_commas(file, read))
         for name, odd in file.odd.items():
-            if name == time or name in self._wishes.types:
-                continue
-            if odd.decimal_comma and odd.whole and self._types[name] is Type.FLOAT8:
-                keep = f"--types {shlex.quote(f'{name}={Type.STR}')} keeps the text"
-                said = f"{shown(odd.value)} of {name} in {odd.place} is {float(odd.value):.15g}"
-                self.notes.setdefault("dots", f"{said}; if dots separate thousands there, {keep}")
-            if self._types[name] is not Type.STR or odd.value.isdigit():
-                continue
-            place = f"{file.given.name}, {odd.place}" if len(self._files) > 1 else odd.place
-            if odd.decimal_comma:
-                self.notes.setdefault(
-                    _ODD + name,
-                    f"{name} is text, not numbers, because of decimal commas such as {shown(odd.value)} in {place}; "
-                    f"in a query, {_number(name, odd.value)} makes numbers of it",
-                )
-                continue
-            others = f" and {odd.count - 1} other value{'s' * (odd.count > 2)}" if odd.count > 1 else ""
-            number = Type.INT8 if odd.whole else Type.FLOAT8
-            self._note_text(name, number, f"{shown(odd.value)} in {place}{others}", "skips such lines")
+            if name != time and name not in self._wishes.types:
+                self._note_odd(file, name, odd)
         for name, type_ in file.columns.items():
             if type_ in _NUMBERS and self._types.get(name) is Type.STR and name not in self._wishes.types:
                 having = (other for other, _ in self._files if name in other.columns and name not in other.blank)
                 other = next(other for other in having if other.columns[name] not in _NUMBERS)
                 self._note_text(name, type_, f"its values in {other.given.name}", "takes lines with numbers only")
 
+    def _note_odd(self, file: EventFile, name: str, odd: Odd) -> None:
+        """Note what makes text of a column of numbers; or which numbers may have been read as others."""
+        if odd.decimal_comma and odd.whole and self._types[name] is Type.FLOAT8:
+            keep = f"--types {shlex.quote(f'{name}={Type.STR}')} keeps the text"
+            said = f"{shown(odd.value)} of {name} in {odd.place} is {float(odd.value):.15g}"
+            self.notes.setdefault("dots", f"{said}; if dots separate thousands there, {keep}")
+        if self._types[name] is not Type.STR or (odd.value.isdigit() and not odd.strings):
+            return
+        place = f"{file.given.name}, {odd.place}" if len(self._files) > 1 else odd.place
+        type_ = Type.INT8 if odd.whole else Type.FLOAT8
+        if odd.decimal_comma or odd.thousands:
+            commas = "decimal commas" if odd.decimal_comma else "commas between thousands"
+            remedy = f"in a query, {_number(name, odd.value, decimal=odd.decimal_comma)} makes numbers of it"
+            self._note_as_text(name, f"{commas} such as {shown(odd.value)} in {place}", remedy)
+        elif odd.strings:
+            wish = Type.FLOAT8 if "." in odd.value else type_
+            remedy = f"--types {shlex.quote(f'{name}={wish}')} makes numbers of them"
+            self._note_as_text(name, f"strings such as {json.dumps(odd.value)} in {place}", remedy)
+        else:
+            others = f" and {odd.count - 1} other value{'s' * (odd.count > 2)}" if odd.count > 1 else ""
+            self._note_text(name, type_, f"{shown(odd.value)} in {place}{others}", "skips such lines")
+
     def _note_text(self, name: str, number: Type, why: str, effect: str) -> None:
         """Note that a column is text, although it has numbers."""
-        self.notes.setdefault(
-            _ODD + name,
-            f"{name} is text, not numbers, because of {why}; in a query, {number}({name_text(name)}) is null there; "
+        self._note_as_text(
+            name,
+            why,
+            f"in a query, {number}({name_text(name)}) is null there; "
             f"--types {shlex.quote(f'{name}={number}')} {effect}",
         )
+
+    def _note_as_text(self, name: str, why: str, remedy: str) -> None:
+        self.notes.setdefault(_ODD + name, f"{name} is text, not numbers, because of {why}; {remedy}")
 
     def _note(self, kept: pa.RecordBatch) -> None:
         if not kept.num_rows:
             return
         self.kept += kept.num_rows
+        self.early += pc.sum(pc.greater(kept.column("eventdate"), self._soon)).as_py() or 0
         ends = pc.min_max(kept.column("eventdate")).as_py()
         self.oldest = min(filter(None, (self.oldest, ends["min"])))
         self.newest = max(filter(None, (self.newest, ends["max"])))
@@ -454,7 +523,11 @@ class _Rows:
         log = file.given.kind == "log"
         if skipped.types is not None:
             name, _, type_ = skipped.types.rpartition("=")
-            if self._stored is None:
+            odd = file.odd.get(name)
+            if self._stored is None and odd is not None and (odd.decimal_comma or odd.thousands):
+                number = _number(name, odd.value, decimal=odd.decimal_comma)
+                hint = f"load it as text, without --types; in a query, {number} makes numbers of it"
+            elif self._stored is None:
                 hint = f"read it as another type, such as with --types {shlex.quote(skipped.types)}"
             else:
                 hint = self._stored.retyped(name, Type(type_))
@@ -506,18 +579,23 @@ def _orders(begins: Sequence[str | None]) -> dict[str | None, str]:
 
 
 def _read_commas(file: EventFile, names: Sequence[str]) -> str:
-    """What is said of columns whose numbers have decimal commas."""
+    """What is said of columns whose numbers have commas, decimal or between thousands."""
     first = file.commas[names[0]]
-    number = float(first.value.replace(".", "").replace(",", "."))
+    if first.thousands:
+        commas, number = "commas between thousands", float(first.value.replace(",", ""))
+    else:
+        commas, number = "decimal commas", float(first.value.replace(".", "").replace(",", "."))
     return (
-        f"decimal commas were read in {_some(names)}: {shown(first.value)} in {first.place} is {number:.15g}; "
+        f"{commas} were read in {_some(names)}: {shown(first.value)} in {first.place} is {number:.15g}; "
         f"--types {shlex.quote(f'{names[0]}={Type.STR}')} keeps the text"
     )
 
 
-def _number(name: str, value: str) -> str:
-    """What makes numbers of a column of text with decimal commas, such as this one."""
+def _number(name: str, value: str, *, decimal: bool) -> str:
+    """What makes numbers of a column of text with commas such as this one, which are `decimal` or between thousands."""
     text = name_text(name)
+    if not decimal:
+        return f'float8(replaceall({text}, ",", ""))'
     without = f'replaceall({text}, ".", "")' if "." in value else text
     return f'float8(replaceall({without}, ",", "."))'
 
@@ -595,6 +673,8 @@ def _given(source: Source, format: str | None, spec: str | None) -> GivenFile | 
     if spec is not None and format is None and looks_log(found[0], written):
         format = "log"
     kind = _kind(source, format, found)
+    if kind.name in ("csv", "tsv") and "\0" in found[0]:
+        raise UsageError(f"the first line of {source.name} has the character NUL: it is not a text file in UTF-8")
     if kind.name == "log":
         time = log_time(found, written) or (LogTime(written, written) if written else LogTime())
         if not time.is_usual:
@@ -605,6 +685,20 @@ def _given(source: Source, format: str | None, spec: str | None) -> GivenFile | 
     return GivenFile(source.path, source.name, kind.name, kind.pattern, kind.continuation, "".join(rests[:1]))
 
 
+def _is_of_lines(source: Source, format: str | None) -> bool:
+    """Whether a file without a byte is whole: it has neither a heading nor brackets, and no line yet."""
+    if format is not None:
+        return format not in _FRAMED
+    kind = known_kind(_ending(source), ())
+    return ".log" in source.path.suffixes or (kind is not None and kind.name not in _FRAMED)
+
+
+def _ending(source: Source) -> str:
+    """The ending of a file's name, before that of a compression."""
+    path = source.path
+    return path.with_suffix("").suffix if path.suffix in ENDINGS else path.suffix
+
+
 def _kind(source: Source, name: str | None, lines: Sequence[str]) -> FileKind:
     if name in (None, "json", "ndjson") and (other := unread(lines[0])):
         raise UsageError(f"{source.name} is {other[0]}, which is not read as it is", hint=other[1])
@@ -612,11 +706,12 @@ def _kind(source: Source, name: str | None, lines: Sequence[str]) -> FileKind:
         if name not in FILE_KINDS:
             raise UsageError(f"unknown format '{name}'", hint=f"formats are {', '.join(FILE_KINDS)}")
         return FILE_KINDS[name]
-    path = source.path
-    kind = known_kind(path.with_suffix("").suffix if path.suffix in ENDINGS else path.suffix, lines)
+    kind = known_kind(_ending(source), lines)
     if kind is None:
         raise UsageError(
-            f"the format of {source.name} is not clear", hint=f"name it with --format: {', '.join(FILE_KINDS)}"
+            f"the format of {source.name} is not clear",
+            hint=f"name it with --format: {', '.join(FILE_KINDS)}; or how the times of a log are written with "
+            "--time-format, such as 'yy/MM/dd HH:mm:ss'",
         )
     return kind
 
@@ -648,7 +743,7 @@ def _fitting(stored: _Stored, types: Mapping[str, Type], wishes: Wishes) -> dict
     if unknown := [name for name in types if name not in stored.types]:
         raise UsageError(
             f"table '{stored.table}' has no column {', '.join(map(repr, unknown))}",
-            hint=f"it has {', '.join(stored.types)}; {stored.widened()}",
+            hint=f"it has {', '.join(stored.types)}; {stored.widened(wishes)}",
         )
     return {name: stored.types[name] for name in types}
 
@@ -675,13 +770,16 @@ def _wished_time(file: EventFile, wished: str | None) -> str | None:
     return wished
 
 
-def _time_field(file: EventFile, wished: str | None, spec: str | None) -> str:
+def _time_field(file: EventFile, wished: str | None, spec: str | None, *, is_alone: bool = True) -> str:
     """The column of the time: the one named, or else eventdate, the only column of times, or one with a usual name.
 
-    With `spec`, a column is one of times if it has this format.
+    With `spec`, a column is one of times if it has this format. Unless a file `is_alone`, it may have eventdate instead
+    of the column named.
     """
     if wished is not None:
         if wished not in file.columns:
+            if "eventdate" in file.columns and not is_alone:
+                return "eventdate"
             _check_heading(file, spec)
             raise UsageError(
                 f"{file.given.name} has no column '{wished}'", hint=f"its columns are {', '.join(file.columns)}"
@@ -699,6 +797,7 @@ def _time_field(file: EventFile, wished: str | None, spec: str | None) -> str:
         return next((name for name in usual if not file.has_clocks(name)), usual[0])
     # Where the month comes first, the refusal tells how they are read.
     if len(slashed := [] if times or spec is not None else file.texts_of_slashed_dates()) == 1:
+        _check_is_name(file, slashed[0], spec)
         return slashed[0]
     if rows := file.wrapper():
         inside = f".{rows}" if re.fullmatch(r"[A-Za-z_]\w*", rows) else f".[{json.dumps(rows)}]"
@@ -708,12 +807,36 @@ def _time_field(file: EventFile, wished: str | None, spec: str | None) -> str:
         )
     _check_heading(file, spec)
     several = ", ".join(times or slashed)
+    if not several and spec is None and (mixed := next(file.mixed_times(), None)) is not None:
+        raise _mixed(file, *mixed)
     raise UsageError(
         f"each event needs a time, and it is not clear which column of {file.given.name} has it",
         hint=f"name one of those with times with --time-field: {several}"
         if several
         else f"name it with --time-field: {', '.join(file.columns)}; if none has it, add a column of times",
     )
+
+
+def _mixed(file: EventFile, name: str, other: str, line: int | None) -> UsageError:
+    """The refusal of a column that has times and others, of which this is the first."""
+    place = "" if line is None else f" in line {line}"
+    is_date = _DATED.match(other) is not None
+    wish = "write all in one way" if is_date else f"--time-field {shlex.quote(name)} skips such lines"
+    return UsageError(
+        f"each event needs a time, and the column {name} of {file.given.name} has times and others: "
+        f"{shown(other)}{place} is not read as one",
+        hint=f"{wish}; or name another column with --time-field: {', '.join(file.columns)}",
+    )
+
+
+def _check_text(file: EventFile) -> None:
+    """UsageError when no line of csv is UTF-8: its columns have no values then, and any other message would mislead."""
+    if file.given.kind in ("csv", "tsv") and file.blank == set(file.columns):
+        wrong = [line for line in first_lines(file.given.path)[1:] if "\N{REPLACEMENT CHARACTER}" in line]
+        if wrong:
+            raise UsageError(
+                f"no line of {file.given.name} could be read: {NOT_UTF8}, as in {shown(wrong[0])}", hint=_CONVERT
+            )
 
 
 def _check_heading(file: EventFile, spec: str | None) -> None:
@@ -736,7 +859,8 @@ def _check_heading(file: EventFile, spec: str | None) -> None:
 def _check_is_name(file: EventFile, name: str, spec: str | None, *, numbers: bool = False) -> None:
     """UsageError when the first line of csv calls a column as a time is written, or a number."""
     is_number = numbers and name.isdecimal()
-    is_time = re.search(r"\d", name) and file.is_time(name, spec)  # epoch and infinity are times, too, and names
+    # The words epoch and infinity are times, too, and may be names.
+    is_time = re.search(r"\d", name) and (_DATED.match(name) or file.is_time(name, spec))
     if file.given.kind in ("csv", "tsv") and (is_number or is_time):
         raise UsageError(
             f"the first line of {file.given.name} looks like data: {shown(name)}; it must name the columns",

@@ -7,7 +7,7 @@ import os
 import shlex
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -37,8 +37,8 @@ def loaded(own: Own, *arguments: str, table: str = "t") -> Done:
         ("2024-01-31 10:00:00", "2024-01-31 10:00:09", "--from 2024-01-31 --to 2024-02-01"),
         ("2026-11-21 10:00:00", "2026-11-21 10:00:09", "--from 2026-11-21 --to 2026-11-21T10:00:10Z"),
         ("1970-01-01", "1970-01-01", "--from 1970-01-01 --to 1970-01-02"),
-        ("2024-01-31", "9999-12-31", "--from 2024-01-31"),
-        ("2031-01-31", "2031-01-31", "--from 2026-11-21"),
+        ("2024-01-31", "9999-12-31", "--from 2024-01-31 --follow --max-time 3s"),
+        ("2031-01-31", "2031-01-31", "--from 2026-11-21 --follow --max-time 3s"),
     ],
 )
 def test_on_a_terminal_a_load_ends_with_a_query_that_does_not_wait(
@@ -96,6 +96,13 @@ def test_files_that_are_whole_and_hold_nothing_load_nothing_and_are_no_failure(o
         "svcctl: none.csv has no events\nsvcctl: none.json has no events\nsvcctl: nothing was loaded into t\n",
     )
     assert list(own.engine.tables()) == []
+    lines = [own.file(name, "") for name in ("none.log", "none.log.1", "none.ndjson", "none.log.gz")]
+    done = loaded(own, *lines)
+    assert (done.code, done.stderr) == (
+        0,
+        "svcctl: none.log has no events\nsvcctl: none.log.1 has no events\nsvcctl: none.ndjson has no events\n"
+        "svcctl: none.log.gz has no events\nsvcctl: nothing was loaded into t\n",
+    )
     done = loaded(own, heading, one, array)
     assert (done.code, done.stderr) == (
         0,
@@ -103,6 +110,26 @@ def test_files_that_are_whole_and_hold_nothing_load_nothing_and_are_no_failure(o
         "svcctl: loaded 2 events into t, from 2024-01-31 10:00:00 to 2024-01-31 10:00:09 (UTC)\n",
     )
     assert loaded(own, heading).stderr.splitlines()[-1] == "svcctl: nothing was loaded into t"
+
+
+@pytest.mark.parametrize(
+    ("options", "ending"),
+    [((), "; if the times are local ones, name their zone with --time-zone"), (("--time-zone", "Europe/Berlin"), "")],
+)
+def test_events_of_the_future_are_told(own: Own, options: tuple[str, ...], ending: str) -> None:
+    later = datetime.now(UTC) + timedelta(days=1)
+    lines = [f"{later + timedelta(days=days):%Y-%m-%d},{days}\n" for days in (-30, 0, 1)]
+    told = loaded(own, own.file("a.csv", f"time,n\n{''.join(lines)}"), *options).stderr.splitlines()
+    assert told[1:] == [f"svcctl: 2 events are in the future: a query that ends now does not have them{ending}"]
+
+
+def test_a_load_whose_id_is_there_says_what_it_does_not_do(own: Own) -> None:
+    once = (own.file("a.csv", CSV), "--id", "2024-01-31")
+    assert loaded(own, *once).code == 0
+    for option, nothing in ((), "nothing was loaded"), (("--replace",), "nothing was replaced; without --id it is"):
+        done = loaded(own, *once, *option)
+        assert (done.code, done.stderr) == (0, f"svcctl: t has the load 2024-01-31 already: {nothing}\n")
+    assert loaded(own, *once[:1], "--replace").stderr.splitlines()[0] == "svcctl: replaced the 2 events of t"
 
 
 def test_lines_of_pairs_are_loaded_as_text_into_a_table_of_log_lines(own: Own) -> None:
@@ -404,9 +431,13 @@ def test_syslog_of_both_kinds_is_recognized_and_gets_the_year_before_the_file_wa
 
 # What cannot be loaded: the arguments, and what is said up to the cid.
 REFUSED: dict[str, tuple[list[str], int, str]] = {
-    "a directory": (["."], 2, ". is a directory\nhint: name the files in it, such as ./*.log\n"),
+    "a directory": (["."], 2, ". is a directory\nhint: name the files in it, such as ./*.csv\n"),
     "no file": (["nosuch"], 2, "no file nosuch\n"),
-    "a device without content": (["/dev/null"], 1, "no events in /dev/null; nothing was changed"),
+    "a device without content": (
+        ["/dev/null"],
+        1,
+        "no events in /dev/null, and not even a heading; nothing was changed",
+    ),
     "an empty array in place of a table": (
         ["empty.json", "-t", "there", "--replace"],
         1,
@@ -463,7 +494,7 @@ REFUSED: dict[str, tuple[list[str], int, str]] = {
     "only text that is not UTF-8": (
         ["latin.csv"],
         1,
-        "no line of latin.csv could be read; the first: line 2: it is not UTF-8: '2024-01-31,caf\ufffd'; convert the "
+        "no line of latin.csv could be read: it is not UTF-8, as in '2024-01-31,caf\ufffd'; convert the "
         "text to UTF-8: iconv -f latin1 -t utf-8 FILE | svcctl service load - -t …",
     ),
     "rows inside an object": (

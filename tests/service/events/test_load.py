@@ -11,7 +11,7 @@ import re
 import subprocess
 import tarfile
 from collections.abc import Callable, Iterator
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -493,7 +493,8 @@ def test_whatever_a_file_holds_every_line_is_loaded_or_counted(tmp_path: Path, k
             if refused:
                 return
             lines = [line for line in text.replace("\r\n", "\n").split("\n") if line]
-            inside = sum(str(value).count("\n") for row in rows(engine, "t") for value in row)
+            held = rows(engine, "t") if result.rows else []
+            inside = sum(str(value).count("\n") for row in held for value in row)
             assert result.rows + result.skipped + inside == len(lines)
 
     every_line()
@@ -574,6 +575,142 @@ def test_dots_between_thousands_are_told_with_what_takes_them_away(engine: DuckD
     assert load(engine, written(tmp_path, "a.csv", f"time,sum\n{lines}"), "t").notes == (
         "sum is text, not numbers, because of decimal commas such as '1.234,50' in line 2; "
         'in a query, float8(replaceall(replaceall(sum, ".", ""), ",", ".")) makes numbers of it',
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "note"),
+    [
+        ("1,234 12 999", "'1,234' in line 2"),
+        ("0.5 1,234 1234.5 -20,000", "'1,234' in line 3"),
+        ("1,234 n/a", None),
+        ("1,23,456 1,234", None),
+        ("1,234.5.6 1,234", None),
+    ],
+)
+def test_commas_that_may_separate_thousands_are_told_with_what_takes_them_away(
+    engine: DuckDBEngine, tmp_path: Path, values: str, note: str | None
+) -> None:
+    lines = "".join(f'2026-01-01,"{value}"\n' for value in values.split())
+    file = written(tmp_path, "a.csv", f"time,n\n{lines}")
+    result = load(engine, file, "t")
+    numbers = 'in a query, float8(replaceall(n, ",", "")) makes numbers of it'
+    said = f"n is text, not numbers, because of commas between thousands such as {note}; {numbers}"
+    assert (result.columns[1].type, result.notes) == (Type.STR, () if note is None else (said,))
+    if note is not None:
+        only = written(tmp_path, "b.csv", 'time,n\n2026-01-01,"1,234"\n')
+        with pytest.raises(UsageError) as caught:
+            load(engine, only, "numbers", types={"n": "float8"})
+        assert (caught.value.message, caught.value.hint) == (
+            "b.csv could not be read: line 2: n '1,234' is not float8",
+            f"load it as text, without --types; {numbers}",
+        )
+
+
+@pytest.mark.parametrize(
+    ("values", "type_", "numbers", "first"),
+    [
+        ("1,234.50 2,000.00 7", Type.FLOAT8, [1234.5, 2000.0, 7.0], "'1,234.50' in line 2 is 1234.5"),
+        ("17 1,234 -12,345,678", Type.INT8, [17, 1234, -12345678], "'-12,345,678' in line 4 is -12345678"),
+        ("0.25 999 1,234.5", Type.FLOAT8, [0.25, 999.0, 1234.5], "'1,234.5' in line 4 is 1234.5"),
+    ],
+)
+def test_commas_that_cannot_be_decimal_are_read(
+    engine: DuckDBEngine, tmp_path: Path, values: str, type_: Type, numbers: list[float], first: str
+) -> None:
+    lines = "".join(f'2026-01-01,"{value}"\n' for value in values.split())
+    file = written(tmp_path, "a.csv", f"time,n (net)\n{lines}")
+    result = load(engine, file, "t")
+    note = f"commas between thousands were read in n (net): {first}; --types 'n (net)=str' keeps the text"
+    assert (result.columns[1].type, result.notes) == (type_, (note,))
+    assert [row[1] for row in rows(engine, "t")] == numbers
+    kept = load(engine, file, "kept", types={"n (net)": "str"})
+    assert ([row[1] for row in rows(engine, "kept")], kept.notes) == (values.split(), ())
+    plain = written(tmp_path, "b.csv", "time,n (net)\n2026-01-02,5\n")
+    assert load(engine, [plain, file], "both").columns[1].type == type_
+
+
+def test_numbers_that_are_strings_in_json_are_told_with_what_reads_them(engine: DuckDBEngine, tmp_path: Path) -> None:
+    lines = '{"time":"2026-01-01","v":200,"w":1.5}\n{"time":"2026-01-01","v":"404","w":"2"}\n'
+    file = written(tmp_path, "a.ndjson", lines)
+    assert load(engine, file, "t").notes == (
+        'v is text, not numbers, because of strings such as "404" in line 2; --types v=int8 makes numbers of them',
+        'w is text, not numbers, because of strings such as "2" in line 2; --types w=float8 makes numbers of them',
+    )
+    load(engine, file, "numbers", types={"v": "int8", "w": "float8"})
+    assert [row[1:] for row in rows(engine, "numbers")] == [(200, 1.5), (404, 2.0)]
+
+
+def test_the_hints_to_a_load_with_an_id_say_that_other_ids_are_forgotten(engine: DuckDBEngine, tmp_path: Path) -> None:
+    load(engine, written(tmp_path, "a.csv", "time,a\n2026-01-01,1\n"), "t")
+    forgets = "(the table forgets the IDs of its loads): svcctl -p local query 'from t' --from 1970-01-01"
+    for text, hint in (
+        ("time,a,b\n2026-01-02,1,2\n", f"make this one anew with its events and the file {forgets}"),
+        ("time,a\n2026-01-02,1.5\n", f"change a to float8 and load again {forgets}"),
+    ):
+        source = Source(written(tmp_path, "b.csv", text), "b.csv")
+        with pytest.raises(UsageError) as caught:
+            loading.load(engine, [source], "t", Wishes(strict=True), load_id="21")
+        assert hint in (caught.value.hint or "")
+        assert (" --id 21" in (caught.value.hint or "")) == ("FILE" in (caught.value.hint or ""))
+
+
+def test_csv_of_which_no_line_is_utf_8_is_told_before_anything_else(engine: DuckDBEngine, tmp_path: Path) -> None:
+    latin = "Datum;Zeit;Kunde\n10.11.2026;10:15;Müller\n11.11.2026;10:20;Jäger\n".encode("latin-1")
+    file = written(tmp_path, "a.csv", latin)
+    for wished in (None, "Datum,Zeit", "Kunde"):
+        with pytest.raises(UsageError) as caught:
+            load(engine, file, "t", time_field=wished)
+        assert (caught.value.message, caught.value.hint) == (
+            "no line of a.csv could be read: it is not UTF-8, as in '10.11.2026;10:15;M\N{REPLACEMENT CHARACTER}ller'",
+            "convert the text to UTF-8: iconv -f latin1 -t utf-8 FILE | svcctl service load - -t …",
+        )
+
+
+def test_a_file_of_nul_is_named(engine: DuckDBEngine, tmp_path: Path) -> None:
+    files = [written(tmp_path, "a.csv", "time\n2026-01-01\n"), written(tmp_path, "b.csv", b"\0" * 100)]
+    with pytest.raises(UsageError) as caught:
+        load(engine, files, "t")
+    assert caught.value.message == "the first line of b.csv has the character NUL: it is not a text file in UTF-8"
+
+
+def test_a_folder_gives_parquet_no_column(engine: DuckDBEngine, tmp_path: Path) -> None:
+    folder = tmp_path / "dt=2026-01-01"
+    folder.mkdir()
+    pq.write_table(pa.table({"eventdate": [datetime(2026, 1, 1)], "n": [1]}), folder / "a.parquet")
+    result = load(engine, folder / "a.parquet", "t")
+    assert [column.name for column in result.columns] == ["eventdate", "n"]
+
+
+def test_a_table_is_made_anew_with_a_further_column_as_the_hint_says(engine: DuckDBEngine, tmp_path: Path) -> None:
+    old = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"eventdate": [datetime(2026, 1, 1, tzinfo=UTC)], "n": [1]}), old)
+    load(engine, old, "t")
+    new = written(tmp_path, "new.csv", "n,sent,made,extra\n2,2026-01-05,01/02/2026,7\n")
+    wishes = {"time_field": "made", "time_format": "MM/dd/yyyy", "zone": "America/New_York", "types": {"extra": "str"}}
+    with pytest.raises(UsageError) as caught:
+        load(engine, new, "t", **wishes)
+    assert (caught.value.message, caught.value.hint) == (
+        "table 't' has no column 'sent', 'extra'",
+        "it has eventdate, n; load into another table, or make this one anew with its events and the file: "
+        "svcctl -p local query 'from t' --from 1970-01-01 -f parquet -o t.parquet && "
+        "svcctl service load t.parquet FILE -t t --replace --time-field made --time-format MM/dd/yyyy "
+        "--time-zone America/New_York --types extra=str",
+    )
+    with pytest.raises(UsageError) as caught:
+        load(engine, new, "t", **wishes, format="csv")
+    assert caught.value.hint == "it has eventdate, n; load into another table"
+    load(engine, [old, new], "t", replace=True, **wishes)
+    assert rows(engine, "t") == [
+        (datetime(2026, 1, 1), 1, None, None),
+        (datetime(2026, 1, 2, 5), 2, "2026-01-05", "7"),
+    ]
+    other = written(tmp_path, "u.csv", "eventdate,n\n2026-01-01,1\n")
+    with pytest.raises(UsageError) as caught:
+        load(engine, [old, other], "t", time_field="maed")
+    assert (caught.value.message, caught.value.hint) == (
+        "no file has a column 'maed'",
+        "leave out --time-field: all have eventdate",
     )
 
 
@@ -1221,12 +1358,20 @@ def test_the_time_is_found_by_name_or_because_only_one_column_is_a_time(
 
 
 def test_versions_are_no_times(engine: DuckDBEngine, tmp_path: Path) -> None:
-    path = written(tmp_path, "a.csv", "host,release,seen\nw1,5.10.1,2026-11-22 10:00\nw2,6.1.0,never\n")
+    path = written(tmp_path, "a.csv", "host,release,seen\nw1,5.10.1,2026-11-22 10:00\nw2,6.1,never\n")
     with pytest.raises(UsageError) as caught:
         load(engine, path, "t")
-    assert caught.value.hint == (
-        "name it with --time-field: host, release, seen; if none has it, add a column of times"
+    assert caught.value.message == (
+        "each event needs a time, and the column seen of a.csv has times and others: 'never' in line 3 is not read as "
+        "one"
     )
+    text = "host,said\nw1,2026-11-22 10:00\nw2,up\nw3,down\n"  # a text that happens to be a time is no column of times
+    with pytest.raises(UsageError) as caught:
+        load(engine, written(tmp_path, "d.csv", text), "t")
+    assert caught.value.hint == "name it with --time-field: host, said; if none has it, add a column of times"
+    with pytest.raises(UsageError) as caught:
+        load(engine, written(tmp_path, "c.csv", "host,release\nw1,5.10.1\nw2,6.1\n"), "t")
+    assert caught.value.hint == "name it with --time-field: host, release; if none has it, add a column of times"
     whole = written(tmp_path, "b.csv", "host,release,seen\nw1,5.10.1,2026-11-22 10:00\n")
     assert load(engine, whole, "t").notes == ("dates were read from the column seen",)
 
@@ -1307,6 +1452,10 @@ def test_dates_with_the_name_of_the_month_behind_a_line_that_tells_the_separator
                 ("1763719200", "1763719200,ann\n1763719300,bob\n", {}),
                 ("2026-11-21 10:00", "2026-11-21 10:00,5\n2026-11-21 11:00,7\n", {"time_field": "time"}),
                 ("2026-11-21 10:00", "2026-11-21 10:00,ann", {}),
+                ("11/22/2026 10:00", "11/22/2026 10:00,5\n", {}),
+                ("11/22/2026 10:00", "11/22/2026 10:00,5\n11/22/2026 10:01,6\n", {}),
+                ("Nov 22 2026 10:00:00", "Nov 22 2026 10:00:00,5\n", {}),
+                ("Nov 22 2026 10:00:00", "Nov 22 2026 10:00:00,5\nNov 22 2026 10:01:00,6\n", {}),
             )
         ),
         (
@@ -1316,6 +1465,19 @@ def test_dates_with_the_name_of_the_month_behind_a_line_that_tells_the_separator
             "name it with --time-field: #id, b; if none has it, add a column of times",
         ),
         ("a,b\n1,2\n", {"time_field": "c"}, "a.csv has no column 'c'", "its columns are a, b"),
+        *(
+            (
+                f"id,when\n1,2026-11-20T10:00:00+02:00\n2,\n3,{other}\n",
+                {},
+                "each event needs a time, and the column when of a.csv has times and others: "
+                f"'{other}' in line 4 is not read as one",
+                f"{hint}; or name another column with --time-field: id, when",
+            )
+            for other, hint in (
+                ("11/21/2026 10:00 PM", "write all in one way"),
+                ("n/a", "--time-field when skips such lines"),
+            )
+        ),
         (
             "a,b\nx,2\n",
             {"time_field": "a"},
@@ -1341,7 +1503,7 @@ def test_dates_with_the_name_of_the_month_behind_a_line_that_tells_the_separator
             "a.csv has a column eventdate, so 'b' cannot take its place",
             None,
         ),
-        ("", {}, "no events in a.csv", "nothing was changed"),
+        ("", {}, "no events in a.csv, and not even a heading", "nothing was changed"),
         ("a,b\n", {"replace": True}, "no events in a.csv", "nothing was changed"),
         (
             "web1,2026-01-01\n",

@@ -115,6 +115,12 @@ def number_with_commas(value: str) -> Field:
     return Field(value, f"TRY_CAST(replace(replace({value}, '.', ''), ',', '.') AS DOUBLE)", Type.FLOAT8)
 
 
+def number_with_thousands(value: str, *, whole: bool) -> Field:
+    """A column of text whose numbers have commas between thousands."""
+    type_ = Type.INT8 if whole else Type.FLOAT8
+    return Field(value, f"TRY_CAST(replace({value}, ',', '') AS {SQL_TYPES[type_]})", type_)
+
+
 def converted(given: Field, type_: Type, zone: str) -> Field:
     """The column converted to the type that a table has for it."""
     if type_ is given.type:

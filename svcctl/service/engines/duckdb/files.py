@@ -29,6 +29,7 @@ from svcctl.service.engines.duckdb.fields import (
     converted,
     field,
     number_with_commas,
+    number_with_thousands,
     slashed,
     text_as_time,
     zone_read,
@@ -182,7 +183,7 @@ class EventFile:
         self._numbered = LINE in found.columns
         self._zoned = UNCLEAR in found.columns
         self._fields = {
-            name: number_with_commas(quote(name))
+            name: _number(quote(name), source.commas[name])
             if name in source.commas
             else field(quote(name), str(sql_type), UTC if self.is_dated else source.zone)
             for name, sql_type in zip(found.columns, found.types, strict=True)
@@ -210,7 +211,7 @@ class EventFile:
 
     @property
     def commas(self) -> Mapping[str, Odd]:
-        """The columns whose numbers have decimal commas, each with the first of them."""
+        """The columns whose numbers have decimal commas, or commas between thousands, each with the first of them."""
         return self._source.commas
 
     @property
@@ -242,6 +243,21 @@ class EventFile:
         if spec is None or not found:
             found += [name for name, type_ in self.columns.items() if type_ is Type.TIMESTAMP]
         return found
+
+    def mixed_times(self) -> Iterator[tuple[str, str, int | None]]:
+        """The columns of text of which half are times in the first rows, the first other value and its line."""
+        names = [name for name, type_ in self.columns.items() if type_ is Type.STR]
+        line = quote(LINE) if self._numbered else "NULL"
+        for name in names:
+            value = self._fields[name].stored
+            time = text_as_time(value, self._source.zone)
+            other = f"FILTER ({time} IS NULL AND {value} <> '')"
+            are_times, first, number = self._source.row(
+                f"SELECT max({time}) >= '1970-01-01' AND 2 * count({time}) >= count(nullif({value}, '')), "
+                f"first({value}) {other}, first({line}) {other} FROM ({self._select} LIMIT {LOOKED_AT})"
+            )
+            if are_times and first is not None:  # versions such as 5.10.1 read like days of the first years
+                yield name, first, number
 
     def texts_of_slashed_dates(self) -> list[str]:
         """The columns of text in which every value begins with a date with slashes, by their first rows."""
@@ -456,6 +472,11 @@ _A = {
 _SEPARATORS = {"csv": None, "tsv": "\t"}
 
 
+def _number(value: str, first: Odd) -> Field:
+    """A column of text whose numbers have commas, such as this one."""
+    return number_with_thousands(value, whole=first.whole) if first.thousands else number_with_commas(value)
+
+
 class _Source:
     """A file and the DuckDB that reads it. Line formats select from the table `lines`: number and line, or cells."""
 
@@ -485,7 +506,7 @@ class _Source:
         self.blank: set[str] = set()
         """The columns without a value, of csv and JSON."""
         self.commas: dict[str, Odd] = {}
-        """The columns of csv whose numbers have decimal commas, each with the first of them."""
+        """The columns of csv whose numbers have commas, decimal or between thousands, each with the first of them."""
         self.objects: list[str] = []
         """The columns of JSON that have objects."""
         self.infinite: set[str] = set()

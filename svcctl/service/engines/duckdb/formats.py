@@ -6,6 +6,7 @@ Types of csv and JSON are determined from the whole file, not from a sample.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -78,19 +79,29 @@ _TEXT_TYPES = {
     "BOOLEAN": "lower({0}) IN ('true', 'false')",
 }
 """By type, the test that every value of a text column must pass: 007, +49170123456 and 25 digits stay text."""
+_HAS_COMMA = "{0} BETWEEN '-' AND '9~' AND contains({0}, ',')"
+"""It begins as a number does and has a comma."""
 _DECIMAL_COMMA = (
-    "CASE WHEN {0} BETWEEN '-' AND '9~' AND contains({0}, ',') "
-    r"THEN regexp_full_match({0}, '-?(\d{{1,15}}|[1-9]\d{{0,2}}(\.\d{{3}}){{1,4}}),\d+') END"
+    rf"CASE WHEN {_HAS_COMMA} THEN regexp_full_match({{0}}, "
+    r"'-?(\d{{1,15}}|[1-9]\d{{0,2}}(\.\d{{3}}){{1,4}}),\d+') END"
 )
 _WITH_COMMAS = (
     r"strlen({0}) < 40 AND regexp_full_match({0}, '-?(0|[1-9]\d{{0,14}}|[1-9]\d{{0,2}}(\.\d{{3}}){{1,4}})(,\d+)?')"
 )
 """A number where the comma is decimal: dots separate thousands."""
+_SPELLED = r"-?(0|[1-9]\d{0,14})(\.\d+)?"
+"""A string of JSON that is a number."""
 _MAY_BE_WHOLE = r"regexp_full_match({0}, '-?(0|[1-9]\d{{0,2}}(\.\d{{3}})*)')"
 """A whole number, if dots separate thousands."""
 _NO_THOUSANDS = r"NOT regexp_full_match({0}, '-?[1-9]\d{{0,2}},\d{{3}}')"
 """Of numbers with one comma, those in which the comma cannot separate thousands."""
-_TESTS = ("{0} IS NOT NULL", *_TEXT_TYPES.values(), _DECIMAL_COMMA)
+_WITH_THOUSANDS = (
+    r"strlen({0}) < 40 AND regexp_full_match({0}, '-?(\d{{1,15}}|[1-9]\d{{0,2}}(,\d{{3}}){{1,4}})(\.\d+)?')"
+)
+"""A number where commas may separate thousands."""
+_IS_CLEAR = "regexp_matches({0}, ',.*[,.]')"
+"""Of numbers in which commas may separate thousands, those where the comma cannot be decimal."""
+_TESTS = ("{0} IS NOT NULL", *_TEXT_TYPES.values(), _HAS_COMMA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +109,8 @@ class Odd:
     """The first value of the few that make text of a column of numbers, and its place; `whole` are all the others.
 
     Or the first number with a decimal comma, where all or nearly all values are numbers with one or none; or, of whole
-    ones, the first with a dot, which may separate thousands.
+    ones, the first with a dot, which may separate thousands. Or the first number with a comma, where all are numbers in
+    which commas separate thousands. Or the first of the numbers that are `strings` in JSON, beside others that are not.
     """
 
     value: str
@@ -106,6 +118,8 @@ class Odd:
     count: int
     whole: bool
     decimal_comma: bool = False
+    thousands: bool = False
+    strings: bool = False
 
 
 def _separated(file: Source, pattern: str) -> str:
@@ -118,7 +132,7 @@ def _typed(file: Source, names: Sequence[str], table: str) -> str:
     tests = [f"count(*) FILTER ({test.format(quote(name))})" for name in names for test in _TESTS]
     fractions = {}
     found = iter(file.row(f"SELECT {', '.join(tests)} FROM {table}"))
-    typed, texts = [], {}
+    typed, texts, with_commas = [], {}, {}
     for name in names:
         values = next(found)
         fitting = dict(zip(_TEXT_TYPES, islice(found, len(_TEXT_TYPES)), strict=True))
@@ -127,15 +141,23 @@ def _typed(file: Source, names: Sequence[str], table: str) -> str:
             file.blank.add(name)
         type_ = next((type_ for type_, count in fitting.items() if count == values > 0), "VARCHAR")
         if type_ == "VARCHAR":
-            texts[name] = values, fitting, commas
+            texts[name] = values, fitting
+            if commas:
+                with_commas[name] = values
         elif type_ == "DOUBLE":
             fractions[name] = values
         typed.append(f"{quote(name)}::{type_} AS {quote(name)}")
     if file.separator != ",":
-        with_commas = {name: values for name, (values, _, commas) in texts.items() if commas}
         file.commas.update(_with_commas(file, table, with_commas))
         file.odd.update(_with_dots(file, table, fractions if file.commas else {}))
-    file.odd.update(_odd(file, table, {name: found for name, found in texts.items() if name not in file.commas}))
+    else:
+        file.commas.update(_with_thousands(file, table, with_commas))
+        rest = {name: values for name, values in with_commas.items() if name not in file.commas}
+        file.odd.update(_with_unclear_thousands(file, table, rest))
+    known = {*file.commas, *file.odd}
+    commas = _decimal_commas(file, table, [name for name in with_commas if name not in known])
+    odd = {name: (*found, commas.get(name, 0)) for name, found in texts.items() if name not in known}
+    file.odd.update(_odd(file, table, odd))
     return f"SELECT {', '.join(typed)}, {quote(LINE)} FROM {table}"
 
 
@@ -162,6 +184,32 @@ def _with_dots(file: Source, table: str, fractions: Mapping[str, int]) -> dict[s
     """Of columns of numbers, so many, those whose dots may all separate thousands, each with the first that has one."""
     found = _all_are(file, table, fractions, _MAY_BE_WHOLE, "contains({0}, '.')")
     return {name: Odd(value, place, fractions[name], True, True) for name, (value, place) in found.items()}
+
+
+def _with_thousands(file: Source, table: str, texts: Mapping[str, int]) -> dict[str, Odd]:
+    """The columns whose values, so many, all are numbers with or without commas between thousands, and the first clear.
+
+    In one of them at least the comma cannot be decimal.
+    """
+    found = _all_are(file, table, texts, _WITH_THOUSANDS, _IS_CLEAR)
+    whole = _all_are(file, table, {name: texts[name] for name in found}, "NOT contains({0}, '.')", _IS_CLEAR)
+    return {
+        name: Odd(value, place, texts[name], name in whole, thousands=True) for name, (value, place) in found.items()
+    }
+
+
+def _with_unclear_thousands(file: Source, table: str, texts: Mapping[str, int]) -> dict[str, Odd]:
+    """The columns whose values, so many, all may have commas between thousands, each with the first that has one."""
+    found = _all_are(file, table, texts, _WITH_THOUSANDS, "contains({0}, ',')")
+    return {name: Odd(value, place, texts[name], False, thousands=True) for name, (value, place) in found.items()}
+
+
+def _decimal_commas(file: Source, table: str, names: Sequence[str]) -> Mapping[str, int]:
+    """How many values of columns are numbers with a decimal comma."""
+    if not names:
+        return {}
+    counts = (f"count(*) FILTER ({_DECIMAL_COMMA.format(quote(name))})" for name in names)
+    return dict(zip(names, file.row(f"SELECT {', '.join(counts)} FROM {table}"), strict=True))
 
 
 def _all_are(file: Source, table: str, values: Mapping[str, int], every: str, mark: str) -> dict[str, tuple[str, str]]:
@@ -297,7 +345,11 @@ def _objects(file: Source, lines: str, what: str) -> str:
     if odd:
         values = (f"any_value(CASE WHEN number = {at} THEN line ->> {_pointer(name)} END)" for name, at in odd.items())
         for (name, at), value in zip(odd.items(), file.row(f"SELECT {', '.join(values)} FROM {lines}"), strict=True):
-            if _are_mistakes(str(value), others[name], numbers[name] + others[name]):
+            if re.fullmatch(_SPELLED, str(value)):
+                file.odd[columns[name]] = Odd(
+                    str(value), f"{what} {at}", others[name], not fractions[name], strings=True
+                )
+            elif _are_mistakes(str(value), others[name], numbers[name] + others[name]):
                 file.odd[columns[name]] = Odd(str(value), f"{what} {at}", others[name], not fractions[name])
     alike = {name for name, column in columns.items() if name != column}
     members = ", ".join(
@@ -347,7 +399,8 @@ def _parquet(file: Source, pattern: str) -> str:
 
     What is no number among floats, or infinite, is null: it would make every sum of it null.
     """
-    select = f"SELECT * FROM read_parquet({file.literal})"
+    read = f"read_parquet({file.literal}, hive_partitioning=false)"
+    select = f"SELECT * FROM {read}"
     found = file.query(select)
     types = dict(zip(found.columns, map(str, found.types), strict=True))
     wide = {name: f"max({quote(name)}) > {_MAX_INT8}" for name, type_ in types.items() if type_ == "UBIGINT"}
@@ -362,7 +415,7 @@ def _parquet(file: Source, pattern: str) -> str:
         f"{f'CASE WHEN isfinite({name}) THEN {name} END' if given in floats else f'{name}::VARCHAR'} AS {name}"
         for given, name in zip(found_in, map(quote, found_in), strict=True)
     )
-    return f"SELECT * REPLACE ({changed}) FROM read_parquet({file.literal})" if changed else select
+    return f"SELECT * REPLACE ({changed}) FROM {read}" if changed else select
 
 
 def _access(file: Source, pattern: str) -> str:

@@ -62,8 +62,13 @@ def _credentials(profile: Profile, clock: Callable[[], float]) -> Credentials:
 def _tell(diagnostics: Diagnostics, event: Exchange | Retry) -> None:
     match event:
         case Retry():
-            diagnostics.note(f"{event.reason}; attempt {event.attempt} of {event.attempts} in {event.delay:.1f} s")
+            diagnostics.trouble = event.failure
+            diagnostics.note(
+                f"{event.failure.message}; attempt {event.attempt} of {event.attempts} in {event.delay:.1f} s"
+            )
         case Exchange():
+            if event.status is not None and event.status < 400:
+                diagnostics.trouble = None
             diagnostics.detail(f"> {event.method} {event.url}")
             for name, value in event.headers:
                 diagnostics.detail(f"> {name}: {value}")

@@ -142,6 +142,16 @@ class Context:
         if self.profile.name in profiles.BUILT_IN and local_service.running(self.files) is None:
             error.hint = f"the local service has ended: see {self.files.log}, and start it with 'svcctl service start'"
 
+    def late(self, seconds: float | None, otherwise: SvcctlError) -> SvcctlError:
+        """The error of a command whose --max-time is over: why no attempt succeeded, or `otherwise`."""
+        trouble = self.diagnostics.trouble
+        if trouble is None:
+            return otherwise
+        error = Unavailable(f"{trouble.message}; the {seconds:g} s of --max-time are over")
+        error.unanswered = isinstance(trouble, Unavailable) and trouble.unanswered
+        error.hint = trouble.hint if error.unanswered else otherwise.hint
+        return error
+
     def connect(self, observe: Observe = lambda event: None) -> Client:
         """A client of the profile; nothing is started and nothing sent."""
         return self.closing.enter_context(self.client_factory(self.profile, self.diagnostics, self.clock, observe))

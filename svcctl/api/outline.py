@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 KEYWORDS = ("select", "from", "where", "group", "limit", "offset", "pragma")
 """The words that begin a clause."""
@@ -37,11 +38,15 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A clause by its keyword; `count` is that of a limit or an offset, `every` the period of a group in seconds."""
+    """A clause by its keyword; `count` is that of a limit or an offset, `every` the period of a group in seconds.
+
+    `unread` is what follows `every` in a group and is no period.
+    """
 
     keyword: str
     count: int | None = None
     every: int | None = None
+    unread: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,7 @@ def outline(text: str) -> Outline:
     clauses: list[Clause] = []
     for keyword, tokens in _split(text):
         count = every = None
+        unread = ""
         if keyword == "from" and not table:
             table = "".join(_name(kind, token) for kind, token in tokens)
         elif keyword in ("limit", "offset"):
@@ -73,7 +79,11 @@ def outline(text: str) -> Outline:
         elif keyword == "group":
             period = next((token for kind, token in tokens if kind == "period"), None)
             every = None if period is None else _whole(period[:-1]) * _SECONDS[period[-1]]
-        clauses.append(Clause(keyword, count, every))
+            if every is None and tokens[:1] == [("word", "every")]:
+                behind = list(takewhile(lambda token: token[1] != "by", tokens[1:]))
+                if [kind for kind, _ in behind] in (["word"], ["integer", "word"]):
+                    unread = "".join(token for _, token in behind)
+        clauses.append(Clause(keyword, count, every, unread))
     return Outline(table, tuple(clauses))
 
 

@@ -70,7 +70,7 @@ class Exchange:
 class Retry:
     """An attempt failed; the next one, number `attempt` of `attempts`, follows after `delay` seconds."""
 
-    reason: str
+    failure: SvcctlError
     delay: float
     attempt: int
     attempts: int
@@ -162,7 +162,7 @@ class Sender:
                 raise failure
             delay = backoff.delay(attempt) if retry_after is None else retry_after
             if self._observe:
-                self._observe(Retry(failure.message, delay, attempt + 1, attempts))
+                self._observe(Retry(failure, delay, attempt + 1, attempts))
             self._sleep(delay)
             if lost and (found := after_loss()) is not None:
                 return found

@@ -43,6 +43,7 @@ class Export:
     `storage` holds the target, whose names are relative to it. `distant` says that reading an object back costs a
     transfer: then a rerun compares sizes where it would compare hashes. `most` is Task's. The manifest describes as
     many windows or files of earlier runs as are `kept`, all if that is None. `clock` is the zone that was asked for.
+    `owner` is the state whose runs write to the target, where this run is none of them.
     """
 
     request: QueryRequest
@@ -59,6 +60,7 @@ class Export:
     overwrite: bool = False
     kept: int | None = None
     clock: str = ""
+    owner: str | None = None
 
     @property
     def folder(self) -> str:

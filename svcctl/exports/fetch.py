@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from svcctl.api import backoff
 from svcctl.api.typed_dates import offset_name
 from svcctl.compression import COMPRESSIONS, Compressed
-from svcctl.errors import IncompleteResult, Unavailable
+from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
 from svcctl.exports.formats import FORMATS, Format, Part
 from svcctl.exports.manifest import Entry
 from svcctl.exports.pace import Pace
@@ -80,6 +80,8 @@ class Progress:
     rows: int = 0
     bytes: int = 0
     retries: int = 0
+    trouble: SvcctlError | None = None
+    """Why the last attempt at a window failed, as long as none has succeeded since."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, *, rows: int = 0, bytes: int = 0, retries: int = 0) -> None:
@@ -127,12 +129,14 @@ def fetch(
                 refusals = turns.refused()
             if failures + refusals > task.retries or isinstance(error, (CutShort, Unstored)):
                 raise
+            progress.trouble = error
             progress.add(retries=1)
             if pause is not None:
                 pace.hold(pause)
             elif stopping.wait(delay(failures)):
                 raise Stopped from None
         else:
+            progress.trouble = None
             progress.add(rows=part.rows)
             made = task.whole or part.rows > 0
             entry = Entry(

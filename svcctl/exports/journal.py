@@ -104,13 +104,19 @@ class Journal:
         if found.about.key != self._export.about.key:
             if not found.entries and not found.merged:
                 return  # that export never had anything
-            target = self._storage.address(self._export.target.text)
-            message = f"{target} belongs to another export: {difference(found.about, self._export.about)}"
-            other = "write to another path, or"
-            if (service := found.about.service) != self._export.about.service:
-                raise OfAnotherService(message, hint=f"{other} give {THAT_PROFILE}", service=service)
-            raise UsageError(message, hint=f"{other} give --force to begin anew")
+            raise self._of_another(found)
         self._adopt(found)
+
+    def _of_another(self, found: Manifest) -> UsageError:
+        target = self._storage.address(self._export.target.text)
+        message = f"{target} belongs to another export: {difference(found.about, self._export.about)}"
+        other = "write to another path, or"
+        if (service := found.about.service) != self._export.about.service:
+            return OfAnotherService(message, hint=f"{other} give {THAT_PROFILE}", service=service)
+        if (name := self._export.owner) is not None:
+            end = f"first end the state '{name}', which writes to this one, with 'svcctl export rm {name}'"
+            return UsageError(message, hint=f"{other} {end}, and then give --force")
+        return UsageError(message, hint=f"{other} give --force to begin anew")
 
     def _adopt(self, found: Manifest) -> None:
         self.head = found.head
@@ -147,7 +153,8 @@ class Journal:
     def _begin_anew(self) -> None:
         """Forget what earlier runs did in the time of this one, or under its names; all that another export did.
 
-        UsageError for a damaged manifest where a state has it: nobody would know the files of the runs before any more.
+        UsageError for a manifest where a state has it, and it is damaged or another export's: nobody would know the
+        files of the runs before any more.
         """
         export = self._export
         try:
@@ -163,10 +170,13 @@ class Journal:
             return
         export = replace(export, about=export.about.begun_as(found.about))
         if found.about.key != export.about.key:
+            if export.owner is not None and (found.entries or found.merged):
+                raise self._of_another(found)
+            self._note_left(found)
             return
         self._adopt(found)
         self._export = export = widened(export, self.entries, ())
-        names = {export.path} if not export.target.per_window else {task.path for task in export.tasks().values()}
+        names = self._names()
         new = [Entry(window.start, window.end, "", 0, 0, "", 0.0, 0) for window in export.windows]
         double = {entry.window for entry, _ in covered(export.target, [*self.entries.values(), *new])}
 
@@ -178,6 +188,21 @@ class Journal:
         self._merged = {path: entry for path, entry in self._merged.items() if stays(entry)}
         if not self.entries:
             self.head = None
+
+    def _names(self) -> set[str]:
+        """What the files of this run are called."""
+        export = self._export
+        return {task.path for task in export.tasks().values()} if export.target.per_window else {export.path}
+
+    def _note_left(self, found: Manifest) -> None:
+        """Note the files of another export that this one does not replace, and that nobody knows any more."""
+        entries = found.entries.values() if self._export.target.per_window else found.merged
+        if left := self._sizes({entry.path for entry in entries if entry.path} - self._names()):
+            others = (
+                "1 other file of it stays, and is" if len(left) == 1 else f"{len(left)} other files of it stay, and are"
+            )
+            manifest = self._storage.address(self._export.manifest)
+            self.replaced.append(f"{manifest}, which described another export: {others} not verified any more")
 
     def _refuse_what_is_not_ours(self, tasks: Mapping[Window, Task]) -> None:
         """UsageError when a file of the target exists that this export did not write, or wrote for a time outside."""

@@ -14,7 +14,7 @@ METRICS = {
     "success": "Whether the last run exported all of its windows (1) or not (0).",
     "timestamp_seconds": "When the last run ended, in epoch seconds.",
     "duration_seconds": "How long the last run took.",
-    "until_seconds": "The end of what is exported without a gap, in epoch seconds.",
+    "until_seconds": "Where the next run starts, in epoch seconds; a run that failed may have exported more.",
     "rows": "Rows of the windows of the last run; after a failure, of those that it fetched.",
     "bytes": "Bytes that these windows take where they are stored.",
     "windows": "Windows of the last run.",

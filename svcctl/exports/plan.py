@@ -47,6 +47,11 @@ def _periods(query: str) -> list[int]:
                 hint=f"leave out the {clause.keyword}, or run it once with 'svcctl query … -o FILE'",
             )
         if clause.keyword == "group":
+            if clause.unread:
+                raise UsageError(
+                    f"the period of a group is a number with s, m, h or d, which '{clause.unread}' is not",
+                    hint="write group every 1h, for example, or every 7d for weeks",
+                )
             if clause.every is None:
                 raise UsageError(
                     "a query that groups without every cannot be exported: its groups reach over all windows",

@@ -85,6 +85,12 @@ def directory_of(target: str) -> str:
         raise UsageError("the current directory was removed", hint="change to another one") from None
 
 
+def placed(target: str) -> str:
+    """A target wherever one asks: metrics of exports in two directories differ in it."""
+    directory = directory_of(target)
+    return str(Path(directory, target)) if directory else target
+
+
 def default_states(environment: Mapping[str, str]) -> States:
     """The states under SVCCTL_STATE, else the platform's state directory."""
     if named := environment.get(STATE_ENVIRONMENT):
@@ -133,14 +139,13 @@ class States:
         except OSError as error:
             raise UsageError(f"state {path} cannot be read: {error.strerror}") from None
 
-    def that_writes(self, target: str) -> State | None:
-        """The state of the export to a target, if there is one."""
+    def writing(self, target: str) -> Iterator[tuple[str, State]]:
+        """The states whose export goes to a target, by name."""
         for name in self.names():
             with suppress(UsageError):  # what is wrong with another state is no concern of this export
                 state = self.load(name)
                 if state is not None and state.is_of(target):
-                    return state
-        return None
+                    yield name, state
 
     def need(self, name: str) -> State:
         """The state of a name; NotFound when there is none."""

@@ -173,9 +173,10 @@ class Found:
         return {entry for what, entry in self.holdings()[1] if what == "no file"}.intersection(self.published)
 
     def missing(self, lost: Sequence[tuple[str, Entry]]) -> int:
-        """The number of windows that were not exported, or are in files that `holdings` tells as lost."""
+        """The number of windows that were not exported, are forgotten, or in files that `holdings` tells as lost."""
         length, zone = self.manifest.about.window, self.manifest.about.zone
-        return sum(window.count(length, zone) for window in [*self.gaps(), *(entry.window for _, entry in lost)])
+        missed = [*self.gaps(), *self.forgotten(), *(entry.window for _, entry in lost)]
+        return sum(window.count(length, zone) for window in missed)
 
     def files(self) -> list[Entry]:
         """The files that should be there: those of windows and of runs, and the parts of a run that has not ended.
@@ -191,7 +192,7 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
     """The export of a state, or the one that goes to a path. NotFound when there is neither; IncompleteResult when the
     manifest of a state is gone.
     """
-    state = states.load(name) if name in states.names() else states.that_writes(name)
+    state = states.load(name) if name in states.names() else next((state for _, state in states.writing(name)), None)
     target = name if state is None else state.target
     storage, path = open_target(target, environment)
     given = target if state is None else state.given

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from peers.processes import free_port
 from support.faults import FaultyProxy
-from support.reseller import Terminal
+from support.reseller import Scripted, Terminal
 from support.shells import SVCCTL, Shell
 
 from svcctl.cli import run
@@ -32,6 +32,7 @@ from svcctl.exports.state import State, States, default_states
 from svcctl.exports.windows import Target
 from svcctl.profiles import default_store
 from svcctl.terminal.diagnostics import Diagnostics
+from svcctl.terminal.prompt import Prompt
 
 START = 1_706_659_200
 """2024-01-31, the day of the events that are loaded for these tests: one each five minutes for six hours."""
@@ -362,7 +363,10 @@ def test_periods_that_a_service_counts_in_utc_keep_files_in_utc(home: Shell) -> 
         ],
         "svcctl: the names of files are in UTC, not in Europe/Berlin, as the periods of the query are\n"
         "svcctl: 2024-01-30.csv has a part of its window: its events begin at 2024-01-30T23:00:00Z, not at "
-        "2024-01-30T00:00:00Z; --from 2024-01-30T00:00:00Z begins with a whole one\n",
+        "2024-01-30T00:00:00Z; --from 2024-01-30T00:00:00Z begins with a whole one\n"
+        "svcctl: 2024-02-01.csv has a part of its window: its events end at 2024-02-01T23:00:00Z, not at "
+        "2024-02-02T00:00:00Z; --to 2024-02-01T00:00:00Z leaves it out, --to 2024-02-02T00:00:00Z ends with a "
+        "whole one\n",
     )
 
 
@@ -391,6 +395,23 @@ def test_a_first_file_whose_name_does_not_show_that_it_has_a_part_of_its_window_
     assert said("90m", "e/{start:%H}").endswith(
         ", not at 2024-02-01T01:00:00Z; --from 2024-02-01T01:00:00Z begins with a whole one\n"
     )
+
+
+def test_dates_in_utc_with_days_of_another_zone_are_told_at_both_ends(moved: Moved) -> None:
+    moved.now = START + 5 * 86_400
+    target = f"{moved.shell.home}/{{start:%F}}.csv"
+    days = ("--time-zone", "Europe/Berlin", "--window", "1d", "-o", target)
+    _, told = moved("export", QUERY, "--from", "2024-01-30", "--to", "2024-02-01", *days)
+    part = "has a part of its window: its events"
+    assert told.splitlines()[:-1] == [
+        f"svcctl: {moved.shell.home}/2024-01-30.csv {part} begin at 2024-01-30T01:00:00+01:00, not at "
+        "2024-01-30T00:00:00+01:00; --from 2024-01-30T00:00:00+01:00 begins with a whole one",
+        f"svcctl: {moved.shell.home}/2024-02-01.csv {part} end at 2024-02-01T01:00:00+01:00, not at "
+        "2024-02-02T00:00:00+01:00; --to 2024-02-01T00:00:00+01:00 leaves it out, "
+        "--to 2024-02-02T00:00:00+01:00 ends with a whole one",
+    ]
+    whole = ("--from", "2024-01-30T00:00:00+01:00", "--to", "2024-02-01T00:00:00+01:00")
+    assert moved("export", QUERY, *whole, *days, "--force", "--dry-run")[1] == ""
 
 
 def test_an_end_that_reads_as_days_before_now_is_told(moved: Moved) -> None:
@@ -524,7 +545,7 @@ def test_an_export_that_is_whole_without_its_metrics_exits_7(home: Shell) -> Non
 
 def test_figures_go_to_standard_output_to_a_log_and_to_a_pipe(home: Shell) -> None:
     command = ("export", QUERY, *HOURS, "-o", "all.csv", "--metrics")
-    success = 'svcctl_export_success{export="all.csv"} 1'
+    success = f'svcctl_export_success{{export="{home.home}/all.csv"}} 1'
     assert success in home(*command, "/dev/stdout").stdout.splitlines()
     log, pipe = home.home / "log", home.home / "pipe"
     log.write_text("yesterday\n")
@@ -575,13 +596,15 @@ class Moved:
     shell: Shell
     now: float
 
-    def __call__(self, *arguments: str, stderr: io.StringIO | None = None) -> tuple[int, str]:
+    def __call__(
+        self, *arguments: str, stderr: io.StringIO | None = None, prompt: Prompt | None = None
+    ) -> tuple[int, str]:
         """The exit code and stderr."""
         told = stderr or io.StringIO()
         data = Path(self.shell.environment["SVCCTL_DATA"])
         token = json.loads((data / "credentials.json").read_text())["local"]["token"]
         environment = self.shell.environment | {"SVCCTL_AUTH": "token", "SVCCTL_TOKEN": token}
-        context = Context(diagnostics=Diagnostics(told), environment=environment, clock=lambda: self.now)
+        context = Context(diagnostics=Diagnostics(told), environment=environment, clock=lambda: self.now, prompt=prompt)
         code = run([*arguments], context)
         return code, timeless(told.getvalue())
 
@@ -1099,6 +1122,71 @@ def test_a_state_says_what_differs_from_its_export(moved: Moved, changed: tuple[
     )
 
 
+def test_no_other_export_takes_the_files_of_a_state(moved: Moved) -> None:
+    moved.now = START + 3 * 3600
+    assert hourly(moved)[0] == 0
+    target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
+    other = ("export", "from timed.events where n > 1", "-o", target, "--from", "2024-01-31T01:00:00Z", "--to", "1h")
+    for more in ([], ["--force"], ["--force", "--dry-run"], ["--force", "--state", "new"]):
+        assert moved(*other, *more) == (
+            2,
+            f"svcctl: error: {target} belongs to another export: another query\n"
+            "hint: write to another path, or first end the state 'timed', which writes to this one, with "
+            "'svcctl export rm timed', and then give --force\n",
+        ), more
+    moved.now += 3600
+    assert hourly(moved)[0] == 0
+    assert moved("export", "verify", "timed")[0] == 0
+    assert moved("export", "rm", "timed", "--yes")[0] == 0
+    code, told = moved(*other, "--force")
+    assert (code, told.splitlines()[1:]) == (
+        0,
+        [
+            f"svcctl: replaced {moved.shell.home}/out/{folder_name(moved)}/manifest.json, which described another "
+            "export: 2 other files of it stay, and are not verified any more"
+        ],
+    )
+    assert (
+        moved("export", "verify", target)[1]
+        .splitlines()[0]
+        .startswith("svcctl: 2 files of this pattern are not in its manifest, and not verified: ")
+    )
+
+
+def folder_name(moved: Moved) -> str:
+    """The name of the folder that describes the files in `out`."""
+    return next((moved.shell.home / "out").glob(".*.export")).name
+
+
+def test_several_exports_are_verified_one_by_one(home: Shell) -> None:
+    for name in ("a.csv", "b.csv"):
+        assert home("export", QUERY, *HOURS, "-o", name).returncode == 0
+    (home.home / "b.csv").write_text("")
+    done = home("export", "verify", "a.csv", "b.csv", "c.csv")
+    size = (home.home / "a.csv").stat().st_size
+    assert (done.returncode, [line for line in done.stderr.splitlines() if not line.startswith("hint: ")]) == (
+        7,
+        [
+            f"svcctl: a.csv: 1 file, {size} bytes: all as they were exported",
+            "svcctl: error: b.csv is damaged",
+            "svcctl: error: b.csv: the export to b.csv is not whole",
+            "svcctl: error: no export goes to 'c.csv', and no state has that name",
+        ],
+    )
+
+
+def test_a_mistake_is_noted_in_a_state_when_nobody_saw_it(moved: Moved) -> None:
+    moved.now = START + 3 * 3600
+    assert hourly(moved)[0] == 0
+    target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
+    mistaken = ("export", "from timed.events where n > 1", "--state", "timed", "-o", target)
+    states = default_states(moved.shell.environment)
+    assert moved(*mistaken, prompt=Scripted(["y"]))[0] == 2
+    assert states.need("timed").failed == ""
+    assert moved(*mistaken)[0] == 2
+    assert states.need("timed").failed.endswith("Z: the state belongs to an export with another query")
+
+
 def test_a_state_with_another_path_says_where_one_of_another_name_starts(moved: Moved) -> None:
     moved.now = START + 3 * 3600
     assert hourly(moved)[0] == 0
@@ -1441,7 +1529,7 @@ def test_states_are_listed_and_removed_and_their_files_stay(moved: Moved) -> Non
 
 def test_verify_without_a_name_verifies_the_exports_of_all_states(moved: Moved, tmp_path: Path) -> None:
     moved.now = START + 3 * 3600
-    assert moved("export", "verify") == (0, "")
+    assert moved("export", "verify") == (0, f"svcctl: no states in {moved.shell.home}/states\n")
     targets = {name: f"{tmp_path}/{name}/{{start:%FT%H}}.csv" for name in "abc"}
     for name, target in targets.items():
         assert moved("export", QUERY, "--from", "2024-01-31", "--state", name, "-o", target)[0] == 0
@@ -1580,7 +1668,7 @@ def test_a_mistake_in_a_query_is_in_the_figures(home: Shell) -> None:
     ):
         assert home("export", query, *HOURS, "-o", "all.csv", "--metrics", "a.prom").returncode == code
         lines = [line for line in figures.read_text().splitlines() if not line.startswith("#")]
-        assert lines[0] == 'svcctl_export_success{export="all.csv"} 0'
+        assert lines[0] == f'svcctl_export_success{{export="{home.home}/all.csv"}} 0'
         assert len(lines) == 10
         figures.unlink()
 
@@ -1906,7 +1994,15 @@ def test_collectors_learn_that_a_signal_ended_the_export(
     told = {"event": "error", "message": said, "hint": resumes, "exit": code}
     assert events[-1] == told
     assert (process.returncode, left(shell.home)) == (code, ["a.prom"])
-    assert 'svcctl_export_success{export="all.csv"} 0\n' in (shell.home / "a.prom").read_text()
+    assert f'svcctl_export_success{{export="{shell.home}/all.csv"}} 0\n' in (shell.home / "a.prom").read_text()
+
+
+def test_the_last_event_of_an_export_has_its_range_and_files(home: Shell) -> None:
+    for name, files in (("all.csv", {"file": "all.csv"}), ("{start:%H}.csv", {"files": 6, "first": "00.csv"})):
+        done = home("export", QUERY, *HOURS, "-o", name, "--log-format", "json")
+        summary = json.loads(done.stderr.splitlines()[-1])
+        assert (summary["event"], summary["rows"]) == ("summary", 72)
+        assert summary.items() >= {"from": "2024-01-31T00:00:00Z", "to": "2024-01-31T06:00:00Z", **files}.items()
 
 
 def test_a_job_with_an_empty_environment_exports(home: Shell) -> None:

@@ -155,3 +155,36 @@ def test_a_folder_that_vanishes_is_an_error_or_does_not_matter(exports: Exports,
     exports.proxy.choose = lambda body: None
     there(name)
     assert contents(there.folder) == whole
+
+
+def test_what_a_server_lost_on_purpose_is_forgotten(exports: Exports, place: Place) -> None:
+    given = {
+        "SVCCTL_BASE_URL": exports.proxy.url,
+        "SVCCTL_API_KEY": exports.signature.api_key,
+        "SVCCTL_API_SECRET": exports.signature.api_secret,
+    }
+    shell = Shell(exports.folder, {**place.environment, **given})
+    pattern = f"{place.target}/{{start:%s}}.csv"
+    ends = ["--from", str(START), "--to", "30m", "--window", "10m", "--state", "kept"]
+    done = shell("export", "from exported.events", *ends, "-o", pattern)
+    assert done.returncode == 0, done.stderr
+    storage, lost = place.open(f"{START + 600}.csv")
+    storage.remove(lost)
+    address = f"{place.target}/{START + 600}.csv"
+    damaged = shell("export", "verify", "kept")
+    assert (damaged.returncode, damaged.stderr.splitlines()[:2]) == (
+        7,
+        [
+            f"svcctl: error: {address} is missing",
+            "svcctl: if files were removed on purpose: svcctl export forget kept",
+        ],
+    )
+    assert shell("export", "forget", "kept").stderr == f"svcctl: 1 file counts as removed on purpose: {address}\n"
+    assert shell("export", "verify", "kept").returncode == 0
+    assert shell("export", "forget", "kept").stderr == "svcctl: nothing to forget: no file is gone\n"
+    removed = shell("export", "rm", "kept", "--yes")
+    assert (removed.returncode, removed.stderr) == (
+        0,
+        f"svcctl: removed the state 'kept' of {pattern}, up to 2024-01-31T00:30:00Z; its files stay\n",
+    )
+    assert sorted(stored(place)) == [f"{START}.csv", f"{START + 1200}.csv"]

@@ -38,6 +38,11 @@ def test_windows_are_as_long_as_the_periods_of_the_query_allow(query: str, lengt
             "from auth.all group by user select count() as n",
             "a query that groups without every cannot be exported: its groups reach over all windows",
         ),
+        (
+            "from auth.all group every 1w by user select count() as n",
+            "the period of a group is a number with s, m, h or d, which '1w' is not",
+        ),
+        ("from auth.all group every day", "the period of a group is a number with s, m, h or d, which 'day' is not"),
     ],
 )
 def test_a_query_that_cannot_be_cut_is_refused(query: str, message: str) -> None:

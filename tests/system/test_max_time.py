@@ -2,6 +2,7 @@
 
 import io
 import re
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -87,8 +88,20 @@ def test_a_far_retry_after_does_not_outlast_it(serve: Serve, svcctl: Svcctl, tmp
         6,
         "",
         "svcctl: the service answered HTTP 503; attempt 2 of 5 in 100.0 s\n"
-        "svcctl: error: no answer within 0.5 s\n"
+        "svcctl: error: the service answered HTTP 503; the 0.5 s of --max-time are over\n"
         "hint: give it longer with --max-time, or ask for less\n",
+    )
+
+
+def test_the_reason_of_attempts_that_failed_outlasts_quiet(svcctl: Svcctl) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{free.getsockname()[1]}"
+    done = svcctl(f"http://{place}", *QUERY, "--max-time", "1", "-q")
+    assert (done.code, done.stderr) == (
+        6,
+        f"svcctl: error: no answer from {place}: Connection refused; the 1 s of --max-time are over\n"
+        "hint: find out why with 'svcctl profile check'\n",
     )
 
 
@@ -117,10 +130,10 @@ def test_an_answer_in_time_is_not_disturbed(serve: Serve, svcctl: Svcctl, tmp_pa
 
 def test_no_time_at_all_is_over_at_once(serve: Serve, svcctl: Svcctl, tmp_path: Path) -> None:
     done = svcctl(serve(FAR).url, *QUERY, "--max-time", "0")
-    assert done.code == 6
-    assert done.stderr.endswith(
-        "svcctl: error: no answer within 0 s\nhint: give it longer with --max-time, or ask for less\n"
-    )
+    assert (done.code, done.stderr.splitlines()[-2:]) in [
+        (6, [f"svcctl: error: {why}", "hint: give it longer with --max-time, or ask for less"])
+        for why in ("no answer within 0 s", "the service answered HTTP 503; the 0 s of --max-time are over")
+    ]
 
 
 def test_follow_whose_time_is_up_while_it_reconnects_keeps_its_file_and_says_since_when_events_are_missing(
@@ -144,7 +157,7 @@ def test_follow_that_is_never_answered_leaves_no_file(serve: Serve, svcctl: Svcc
     assert (done.code, done.stderr) == (
         6,
         "svcctl: the service answered HTTP 503; attempt 2 of 5 in 100.0 s\n"
-        "svcctl: error: no answer within 0.5 s\n"
+        "svcctl: error: the service answered HTTP 503; the 0.5 s of --max-time are over\n"
         "hint: give it longer with --max-time\n",
     )
     assert list(tmp_path.glob("rows*")) == []
@@ -156,7 +169,7 @@ def test_waiting_for_a_job_ends_although_the_service_asks_for_patience(
     job = '{"status":0,"object":{"id":"a","status":"RUNNING"}}'
     done = svcctl(serve(ok(job), FAR).url, "job", "wait", "a", "b", "--max-time", "1")
     assert (done.code, done.stdout) == (6, "")
-    assert done.stderr.endswith("svcctl: error: the service does not answer, and the 1 s of --max-time are over\n"), (
+    assert done.stderr.endswith("svcctl: error: the service answered HTTP 503; the 1 s of --max-time are over\n"), (
         done.stderr
     )
 
@@ -179,7 +192,7 @@ def test_an_export_stops_and_the_next_run_resumes_it(serve: Serve, svcctl: Svcct
     assert (done.code, done.stderr.splitlines()[-2:]) == (
         7,
         [
-            "svcctl: error: the export is not complete after 2 s",
+            "svcctl: error: the export is not complete after 2 s: the service answered HTTP 503",
             "hint: the same command again fetches only what is missing",
         ],
     )

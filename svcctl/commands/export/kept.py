@@ -27,6 +27,11 @@ NameArg = Annotated[
     typer.Argument(metavar="[NAME|PATH]", help="A state, or PATH as given to -o (default: all states)."),
     Completes(EXPORTS),
 ]
+NamesArg = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[NAME|PATH]…", help="States, or PATHs as given to -o (default: all states)."),
+    Completes(EXPORTS),
+]
 ExportArg = Annotated[
     str, typer.Argument(metavar="NAME|PATH", help="A state, or PATH as given to -o."), Completes(EXPORTS)
 ]
@@ -48,8 +53,8 @@ StateArg = Annotated[str, typer.Argument(metavar="STATE", help="Name of a state.
 def status(ctx: typer.Context, name: NameArg = None, format: FormatOpt = None) -> None:
     """Show what an export has, what is missing, and where the next run starts; 'verify' finds all damage
 
-    Without a name, lists the states: where each exports to, up to when it has, how many windows are missing, and why
-    its last run failed.
+    Without a name, lists the states: where each exports to, where its next run starts ('until'; a run that failed may
+    have exported more), how many windows are missing, and why its last run failed.
     In s3:// and hdfs:// only 'status NAME' looks.
 
     \b
@@ -161,8 +166,8 @@ def _tell_due(svc: Context, since: int, about: About) -> None:
         svc.diagnostics.done(f"{counted(due, 'window')} {have} ended since {moment(since)}")
 
 
-def verify(ctx: typer.Context, name: NameArg = None) -> None:
-    """Hash the files of an export again; exit 7 when one is damaged or missing
+def verify(ctx: typer.Context, names: NamesArg = None) -> None:
+    """Hash the files of exports again; exit 7 when one is damaged or missing
 
     Without a name, verifies the exports of all states.
 
@@ -170,16 +175,17 @@ def verify(ctx: typer.Context, name: NameArg = None) -> None:
     svcctl export verify auth && tar -cf auth.tar out
     """
     svc: Context = ctx.obj
-    if name is not None:
-        svc.diagnostics.note(_verified(svc, name))
+    if names is not None and len(names) == 1:
+        svc.diagnostics.note(_verified(svc, names[0]))
         return
     from svcctl.exports.state import default_states
 
-    names = default_states(svc.environment).names()
+    states = default_states(svc.environment)
+    names = names or states.names()
     for text in svc.diagnostics.each(names, lambda name: _verified(svc, name, f"{name}: ")):
         svc.diagnostics.note(text)
-    if not names:
-        svc.diagnostics.done("no states")
+    if not names:  # in a crontab, too: the directory may be another one there
+        svc.diagnostics.note(f"no states in {states.folder}")
 
 
 def _verified(svc: Context, name: str, label: str = "") -> str:

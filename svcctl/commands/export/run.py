@@ -104,14 +104,14 @@ def export(
     svcctl export verify auth       hashes all files again
     """
     from svcctl.exports.fetch import check
-    from svcctl.exports.state import default_states
+    from svcctl.exports.state import default_states, placed
 
     svc: Context = ctx.obj
     svc.diagnostics.structured = log_format == "json"
     svc.closing.push(query_text.explains(var or []))
     svc.closing.push(told.names_profiles(svc))
     target = target.replace("\\%", "%")  # as in a crontab
-    with told.measured(svc, None if dry_run else metrics, state or target) as figures:
+    with told.measured(svc, None if dry_run else metrics, state or placed(target)) as figures:
         states = default_states(svc.environment)
         if state is not None and (before := states.load(state)) is not None:
             figures["until_seconds"] = before.until
@@ -146,7 +146,7 @@ def export(
                 return
             with (
                 _moving(svc, states, state, after, start) as moving,
-                time_limit(max_time, lambda: _late(max_time)),
+                time_limit(max_time, lambda: _late(svc, max_time)),
             ):
                 if force and scheduler is None:  # a mistake must not cost what is there
                     check(planned.request, planned.format, svc.client)
@@ -172,13 +172,15 @@ def _begun(found: State | None, after: State, planned: Export, from_: Any) -> St
 
 @contextmanager
 def _recorded(svc: Context, states: States, name: str) -> Iterator[None]:
-    """Hold the lock of a state, and note in it when the run failed, and why."""
+    """Hold the lock of a state, and note in it when the run failed, and why, unless a person typed a mistake."""
     with states.locked(name):
         try:
             yield
         except Locked:
             raise
         except (SvcctlError, Terminated, KeyboardInterrupt) as error:
+            if isinstance(error, UsageError) and svc.is_attended:
+                raise
             why = error.message if isinstance(error, SvcctlError) else "interrupted"
             with suppress(SvcctlError):  # what failed first is raised
                 if (state := states.load(name)) is not None:
@@ -250,11 +252,9 @@ def _moving(svc: Context, states: States, name: str | None, after: State, start:
             states.save(name, replace(after, until=moving.reached))
 
 
-def _late(seconds: float | None) -> SvcctlError:
-    return IncompleteResult(
-        f"the export is not complete after {seconds:g} s",
-        hint=told.RESUMES,
-    )
+def _late(svc: Context, seconds: float | None) -> SvcctlError:
+    why = "" if svc.diagnostics.trouble is None else f": {svc.diagnostics.trouble.message}"
+    return IncompleteResult(f"the export is not complete after {seconds:g} s{why}", hint=told.RESUMES)
 
 
 @dataclass(frozen=True)
@@ -284,6 +284,7 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
     """The export over the range that is asked for: from where the state ends, if it has one."""
     from svcctl.exports.formats import format_of
     from svcctl.exports.plan import earlier, plan
+    from svcctl.exports.state import default_states
     from svcctl.terminal.formats import FORMATS, check_file, refuse_packed
 
     if state is None and from_ is None:
@@ -332,11 +333,14 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
         clock=chosen.zone_name,
     )
     export, after = plan(asked, state, svc.environment, svc.diagnostics.note)
+    if state is None:
+        states = default_states(svc.environment).writing(asked.target)
+        export = replace(export, owner=next((name for name, each in states if each.since != each.until), None))
     if state is not None and state.since != state.until:
         found = earlier(export, state)
         after = replace(after, gone=told.tell_gone(svc, asked.state, export, found, state.gone))
     if state is None:
-        told.tell_cut(svc, export, from_)
+        told.tell_cut(svc, export, from_, math.floor(now.timestamp()))
     if not export.windows:
         told.tell_nothing(svc, export, asked.end, math.floor(now.timestamp()), asked.settled)
     elif not asked.incremental and export.whole.end < asked.end:

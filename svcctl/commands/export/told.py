@@ -87,26 +87,35 @@ def tell_gone(svc: Context, name: str | None, export: Export, found: Manifest | 
     return ranges
 
 
-def tell_cut(svc: Context, export: Export, from_: Any) -> None:
-    """Say that the first file has a part of its window only, where its name is that of a whole one."""
+def tell_cut(svc: Context, export: Export, from_: Any, now: int) -> None:
+    """Say that the first or the last file has a part of its window only, where its name is that of a whole one.
+
+    Of a window that has not ended `now`, nobody expects more than a part.
+    """
     from svcctl.exports.windows import UNITS, Window, around
 
-    target = export.target
+    target, length = export.target, export.about.window
     if not target.per_window or not export.windows:
         return
-    first = export.windows[0]
-    whole = around(first.start, export.about.window, target.zone)
-    name = target.path(export.whole, first)
-    if first.start == whole.start or target.path(export.whole, Window(whole.start, first.end)) != name:
-        return
-    start = moment(whole.start, target.zone)
-    days = re.fullmatch(r"(\d+)d", str(from_))
-    aligned = start
-    if days is not None and UNITS["d"] % export.about.window == 0:
-        aligned = f"{days[1]}ad"  # in a crontab it is right every day; hours have no such word
-    begins = f"its events begin at {moment(first.start, target.zone)}, not at {start}"
-    which = f"{export.storage.address(name)} has a part of its window"
-    svc.diagnostics.note(f"{which}: {begins}; --from {aligned} begins with a whole one")
+
+    def tell(window: Window, whole: Window, what: str) -> None:
+        name = target.path(export.whole, window)
+        if whole != window and target.path(export.whole, whole) == name:
+            svc.diagnostics.note(f"{export.storage.address(name)} has a part of its window: {what}")
+
+    first, last = export.windows[0], export.windows[-1]
+    start = around(first.start, length, target.zone).start
+    begin, given = moment(start, target.zone), re.fullmatch(r"(\d+)d", str(from_))
+    # In a crontab, days before the day are right every night; hours have no such word.
+    aligned = begin if given is None or UNITS["d"] % length else f"{given[1]}ad"
+    begins = f"its events begin at {moment(first.start, target.zone)}, not at {begin}"
+    tell(first, Window(start, first.end), f"{begins}; --from {aligned} begins with a whole one")
+    full = around(last.start, length, target.zone)
+    if full.end <= now:
+        end = moment(full.end, target.zone)
+        out = "" if first == last else f"--to {moment(full.start, target.zone)} leaves it out, "
+        ends = f"its events end at {moment(last.end, target.zone)}, not at {end}"
+        tell(last, Window(last.start, full.end), f"{ends}; {out}--to {end} ends with a whole one")
 
 
 def tell_left_out(svc: Context, export: Export, end: int) -> None:
@@ -152,6 +161,7 @@ def report(svc: Context, export: Export, workers: Workers, figures: dict[str, fl
         with svc.diagnostics.working(going.line):
             summary = perform(export, workers, going, told, changed, keep_going=keep_going)
     finally:
+        svc.diagnostics.trouble = going.progress.trouble
         figures |= {
             "retries": going.progress.retries,
             "windows": len(export.windows),
@@ -176,7 +186,7 @@ def report(svc: Context, export: Export, workers: Workers, figures: dict[str, fl
         "seconds": round(going.seconds, 2),
     }
     if svc.diagnostics.structured:
-        svc.diagnostics.event("summary", **counts)
+        svc.diagnostics.event("summary", **counts, **ends(export.whole), **_files(summary.files, quote=str))
     elif summary.idle:
         first, *others = summary.files
         whole = f"{first} is already whole; --force fetches it again"
@@ -184,7 +194,7 @@ def report(svc: Context, export: Export, workers: Workers, figures: dict[str, fl
             whole = f"{len(summary.files)} files are already whole: {first} to {others[-1]}; --force fetches them again"
         svc.diagnostics.note(f"nothing to do: {whole}")
     else:
-        files = {} if export.target.is_one_file else _files(summary.files)
+        files = {} if export.target.is_one_file else _files(summary.files, quote=shlex.quote)
         zone = named_zone(export.clock or "GMT")
         exported = {
             "seconds": f"{counts['seconds']:.2f}",
@@ -199,11 +209,11 @@ _TOLD = ("rows", "bytes", "seconds", "attempts")
 """The facts of a window that are reported."""
 
 
-def _files(files: Sequence[str]) -> dict[str, str | int]:
+def _files(files: Sequence[str], quote: Callable[[str], str]) -> dict[str, str | int]:
     """The names that a pattern was filled in to: those of the first and the last file."""
     if len(files) > 1:
-        return {"files": len(files), "first": shlex.quote(files[0]), "last": shlex.quote(files[-1])}
-    return {"file": shlex.quote(files[0])} if files else {}
+        return {"files": len(files), "first": quote(files[0]), "last": quote(files[-1])}
+    return {"file": quote(files[0])} if files else {}
 
 
 def tell_replaced(svc: Context, summary: Summary) -> None:

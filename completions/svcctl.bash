@@ -50,7 +50,7 @@ _svcctl_place() {
     'svcctl export status -' | 'svcctl job restart -' | 'svcctl domain show -' | 'svcctl role show -' | 'svcctl role lint -' | 'svcctl profile show -' | 'svcctl profile check -' | 'svcctl service status -')
         words=(--format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
-    'svcctl export status 0' | 'svcctl export verify 0' | 'svcctl export forget 0')
+    'svcctl export status 0' | 'svcctl export forget 0')
         kind=exports
         ;;
     'svcctl export verify -' | 'svcctl help -' | 'svcctl job -' | 'svcctl domain -' | 'svcctl role -' | 'svcctl role export -' | 'svcctl profile -' | 'svcctl profile use -' | 'svcctl profile edit -' | 'svcctl service -' | 'svcctl service start -' | 'svcctl service stop -' | 'svcctl service restart -' | 'svcctl service accounts -' | 'svcctl service accounts status -' | 'svcctl service queries -' | 'svcctl service queries show -')
@@ -99,7 +99,7 @@ _svcctl_place() {
         words=(--if-needed --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl job rm -')
-        words=(--yes --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        words=(--yes --if-needed --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl job wait -')
         words=(--for --max-time --timeout --keep-waiting --format --profile --config --retries --color --quiet --verbose --no-pager --help)
@@ -268,6 +268,9 @@ _svcctl_place() {
     *' --role')
         words=(OWNER ADMIN USER)
         ;;
+    'svcctl export verify '*)
+        kind=exports
+        ;;
     'svcctl job show '* | 'svcctl job restart '* | 'svcctl job rm '* | 'svcctl job wait '* | 'svcctl job watch '*)
         kind=jobs
         ;;
@@ -306,7 +309,7 @@ _svcctl_takes_value() {
 }
 
 _svcctl() {
-    local path=svcctl count=0 option= dest= of= options=1 at word cur place kind= argument= meaning prefix= before=
+    local path=svcctl count=0 option= dest= of= options=1 at word cur place kind= argument= meaning prefix= before= given=' '
     # In a query: a table and the beginning of a clause, or of a column in a clause that names columns.
     local clause='^(.*from[[:space:]]+[A-Za-z0-9_.]+[[:space:]]+)([a-z]*)$'
     local columns='^(.*from[[:space:]]+([A-Za-z0-9_.]+)[[:space:]](.*[[:space:]])?(where|select|by)[[:space:]](.*[[:space:],(])?)([A-Za-z0-9_]*)$'
@@ -331,7 +334,7 @@ _svcctl() {
             esac
             option=
         elif [[ -z $options ]]; then
-            count=$((count + 1)) of=$word
+            count=$((count + 1)) of=$word given+="$word "
         else
             case $word in
             --) options= ;;
@@ -340,7 +343,7 @@ _svcctl() {
             -*) _svcctl_takes_value "$word" && option=$word ;;
             *)
                 [[ $path == 'svcctl help' ]] && path=svcctl
-                if _svcctl_is_command "$path $word"; then path="$path $word" count=0; else count=$((count + 1)) of=$word; fi
+                if _svcctl_is_command "$path $word"; then path="$path $word" count=0; else count=$((count + 1)) of=$word given+="$word "; fi
                 ;;
             esac
         fi
@@ -390,6 +393,7 @@ _svcctl() {
         while IFS=$'\t' read -r word meaning; do
             # Words of the language are many: they are offered once one has begun.
             [[ $kind == language && -z $cur && -n $meaning ]] && continue
+            [[ $kind == @(jobs|running|stopped|loaded) && $given == *" $word "* ]] && continue
             words+=("$word") meanings[${#words[@]} - 1]=$meaning
         done < <(command svcctl "${asked[@]}" complete "$kind" ${argument:+"$argument"} 2>/dev/null </dev/null)
         ;;

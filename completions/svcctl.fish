@@ -31,10 +31,10 @@ function __svcctl_place --no-scope-shadowing
         case 'svcctl export --format' 'svcctl export -f' 'svcctl export --output-format'
         set words csv '' tsv '' ndjson '' parquet ''
         case 'svcctl export 0'
-        set words status 'Show what an export has, what is missing, and where the nex…' verify 'Hash the files of an export again' forget 'Note that missing files were removed on purpose: '\''verify'\'' a…' rm 'Remove a state: its next run starts at --from again'; set kind query
+        set words status 'Show what an export has, what is missing, and where the nex…' verify 'Hash the files of exports again' forget 'Note that missing files were removed on purpose: '\''verify'\'' a…' rm 'Remove a state: its next run starts at --from again'; set kind query
         case 'svcctl export status -' 'svcctl job restart -' 'svcctl domain show -' 'svcctl role show -' 'svcctl role lint -' 'svcctl profile show -' 'svcctl profile check -' 'svcctl service status -'
         set words --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print only errors, and notes on lines that a load skips' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
-        case 'svcctl export status 0' 'svcctl export verify 0' 'svcctl export forget 0'
+        case 'svcctl export status 0' 'svcctl export forget 0'
         set kind exports
         case 'svcctl export verify -' 'svcctl help -' 'svcctl job -' 'svcctl domain -' 'svcctl role -' 'svcctl role export -' 'svcctl profile -' 'svcctl profile use -' 'svcctl profile edit -' 'svcctl service -' 'svcctl service start -' 'svcctl service stop -' 'svcctl service restart -' 'svcctl service accounts -' 'svcctl service accounts status -' 'svcctl service queries -' 'svcctl service queries show -'
         set words --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print only errors, and notes on lines that a load skips' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
@@ -67,7 +67,7 @@ function __svcctl_place --no-scope-shadowing
         case 'svcctl job stop -' 'svcctl job start -'
         set words --if-needed 'Do not fail if it is already so' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print only errors, and notes on lines that a load skips' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl job rm -'
-        set words --yes 'Do not ask for confirmation' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print only errors, and notes on lines that a load skips' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
+        set words --yes 'Do not ask for confirmation' --if-needed 'Do not fail if there is no such job' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'Seconds to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print only errors, and notes on lines that a load skips' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl job wait -'
         set words --for 'States to wait for' --max-time 'Give up after 30s, 5m, …' --timeout 'Give up after 30s, 5m, …' --keep-waiting 'Keep waiting while a job is FAILING: it may recover' --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print only errors, and notes on lines that a load skips' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl job watch -'
@@ -179,6 +179,8 @@ function __svcctl_place --no-scope-shadowing
         set kind loaded
         case '* --role'
         set words OWNER '' ADMIN '' USER ''
+        case 'svcctl export verify *'
+        set kind exports
         case 'svcctl job show *' 'svcctl job restart *' 'svcctl job rm *' 'svcctl job wait *' 'svcctl job watch *'
         set kind jobs
         case 'svcctl job stop *'
@@ -218,6 +220,7 @@ function __svcctl
     set -l of
     set -l options yes
     set -l asked
+    set -l given
     set -l words
     set -l kind ''
     set -l before ''
@@ -240,6 +243,7 @@ function __svcctl
         else if test -z "$options"
             set count (math $count + 1)
             set of $word
+            set -a given $word
         else
             switch $word
                 case --
@@ -258,6 +262,7 @@ function __svcctl
                     else
                         set count (math $count + 1)
                         set of $word
+                        set -a given $word
                     end
             end
         end
@@ -322,6 +327,11 @@ function __svcctl
     set -l entries $before$clauses
     if test -n "$kind"
         set entries $before(command svcctl $asked complete $kind $of 2>/dev/null </dev/null)
+        if contains -- "$kind" jobs running stopped loaded
+            for word in $given
+                set entries (string match -v -r -- '^'(string escape --style=regex -- $word)'\t' $entries)
+            end
+        end
         # Words of the language are many: they are offered once one has begun.
         test "$kind" = language; and test "$typed" = "$before"; and set entries (string match -r -- '.*\t$' $entries)
     end

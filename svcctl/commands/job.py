@@ -11,7 +11,7 @@ import typer
 
 from svcctl.api import job_states
 from svcctl.api.destinations import TYPES
-from svcctl.api.if_needed import ALLOWED, change_job
+from svcctl.api.if_needed import ALLOWED, change_job, done_if
 from svcctl.api.job_ids import ENOUGH, Chosen, choose, shortest
 from svcctl.api.job_states import FAILING
 from svcctl.api.jobs import Watched, at_moment, failing_first, looks, progress, restart, wait_for
@@ -62,6 +62,7 @@ KeepWaitingOpt = Annotated[
     bool, typer.Option("--keep-waiting", help="Keep waiting while a job is FAILING: it may recover.")
 ]
 IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if it is already so.")]
+IfThereOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if there is no such job.")]
 WatchOpt = Annotated[float | None, max_time_option("Stop after 30s, 5m, ….")]
 IntervalOpt = Annotated[float, typer.Option("--interval", metavar="S", min=0.1, help="Seconds between refreshes.")]
 
@@ -155,7 +156,10 @@ def stop(ctx: typer.Context, ids: RunningIdsArg, if_needed: IfNeededOpt = False,
 
 @_app.command()
 def start(ctx: typer.Context, ids: StoppedIdsArg, if_needed: IfNeededOpt = False, format: FormatOpt = None) -> None:
-    """Resume stopped jobs where they stopped"""
+    """Resume stopped jobs where they stopped
+
+    Fails when a job is completed (exit code 5): nothing is left to do.
+    """
     svc: Context = ctx.obj
     chosen = _chosen(svc, ids, changes=True)
     _change(svc, chosen, _to(svc, svc.client.start_job, JobStatus.RUNNING, if_needed), "started", format)
@@ -165,7 +169,7 @@ def start(ctx: typer.Context, ids: StoppedIdsArg, if_needed: IfNeededOpt = False
 def restart_(ctx: typer.Context, ids: ChangedIdsArg, format: FormatOpt = None) -> None:
     """Stop jobs and start them again where they stopped
 
-    Prints the error that a job had. Stopped jobs are started.
+    Prints the error that a job had. Stopped jobs are started, and completed ones are left as they are.
 
     \b
     svcctl job list --failing --ids | svcctl job restart -
@@ -178,10 +182,18 @@ def restart_(ctx: typer.Context, ids: ChangedIdsArg, format: FormatOpt = None) -
 
 
 @_app.command()
-def rm(ctx: typer.Context, ids: ChangedIdsArg, yes: YesOpt = False, format: FormatOpt = None) -> None:
+def rm(
+    ctx: typer.Context,
+    ids: ChangedIdsArg,
+    yes: YesOpt = False,
+    if_needed: IfThereOpt = False,
+    format: FormatOpt = None,
+) -> None:
     """Remove jobs, even running ones; delivered data is kept"""
     svc: Context = ctx.obj
     chosen = _chosen(svc, ids, changes=True)
+    if if_needed:
+        chosen = _there(svc, chosen)
     if chosen.ids and not yes:
         svc.ask(_removal(svc, chosen))
     _change(svc, chosen, lambda job_id, leave: svc.client.remove_job(job_id), "removed", format)
@@ -209,7 +221,9 @@ def wait(
     deadline = None if max_time is None else time.monotonic() + max_time
     with time_limit(
         None if max_time is None else max_time + LAST_LOOK,
-        lambda: Unavailable(f"the service does not answer, and the {max_time:g} s of --max-time are over"),
+        lambda: svc.late(
+            max_time, Unavailable(f"the service does not answer, and the {max_time:g} s of --max-time are over")
+        ),
     ):
         chosen = _chosen(svc, ids)
         wanted = job_states.to_wait_for(for_, chosen.jobs)
@@ -267,6 +281,16 @@ def _chosen(svc: Context, given: Sequence[str], *, changes: bool = False) -> Cho
     if not texts:
         svc.diagnostics.done("no IDs: nothing done")
     return choose(texts, svc.client.jobs, changes=changes)
+
+
+def _there(svc: Context, chosen: Chosen) -> Chosen:
+    """Those of the jobs that exist; a note names the others."""
+    ids = []
+    for job_id in chosen.ids:
+        with done_if(True, lambda error: isinstance(error, NotFound), svc.diagnostics.note):
+            svc.client.job(job_id)
+            ids.append(job_id)
+    return Chosen(ids, chosen.jobs)
 
 
 def _each(

@@ -16,6 +16,7 @@ import re
 import select
 import shlex
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
@@ -68,16 +69,16 @@ def _profiles(svc: Context, of: str) -> Pairs:
 
 
 def _jobs(svc: Context, of: str) -> Pairs:
-    """The IDs of jobs, then their own names, which commands take too unless several jobs have one."""
+    """The IDs of jobs, then their own names, but for those that several jobs have: commands refuse them."""
     from svcctl.api import job_states
 
     jobs = svc.connect().jobs()
     ids = [(job.id, " ".join(filter(None, (job_states.shown(job), job.friendly_name or job.type)))) for job in jobs]
-    named: dict[str, str] = {}
-    for job in jobs:
-        if name := job.friendly_name:
-            named[name] = "several jobs, give the ID of one" if name in named else f"{job_states.shown(job)} {job.id}"
-    return [*ids, *named.items()]
+    several = Counter(job.friendly_name for job in jobs)
+    named = [
+        (name, f"{job_states.shown(job)} {job.id}") for job in jobs if several[name := job.friendly_name or ""] == 1
+    ]
+    return [*ids, *named]
 
 
 def _tables(svc: Context, of: str) -> Pairs:

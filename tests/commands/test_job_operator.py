@@ -334,6 +334,14 @@ def test_nothing_is_removed_and_nobody_is_asked_when_one_of_the_jobs_is_unknown(
     assert NIGHTLY in job("list", "--ids").stdout
 
 
+def test_a_removal_passes_over_jobs_that_are_not_there_if_it_may(job: Reseller) -> None:
+    done = job("rm", "nope", "resting", "--if-needed", "--yes", "-f", "csv")
+    assert (done.code, done.stderr) == (0, "svcctl: nothing to do: no job nope\n")
+    assert done.stdout.split("\n")[1].split(",")[:2] == [STOPPED, "REMOVED"]
+    done = job("rm", STOPPED, "--if-needed")
+    assert (done.code, done.stdout, done.stderr) == (0, "", f"svcctl: nothing to do: no job {STOPPED}\n")
+
+
 def test_without_a_terminal_a_removal_is_refused_before_anything_changes(job: Reseller) -> None:
     done = job("rm", "nightly")
     assert (done.code, requests(done)) == (2, ["GET /search/jobs"])

@@ -97,12 +97,12 @@ def test_jobs_come_with_their_state_and_friendly_name_and_nothing_that_a_shell_c
     )
 
 
-def test_a_name_that_several_jobs_have_comes_once_and_is_none_of_the_running_ones(shell: Shell, jobs: Jobs) -> None:
+def test_a_name_that_several_jobs_have_is_not_offered(shell: Shell, jobs: Jobs) -> None:
     both = [{"id": f"{n}f2a0000-0000-4000-8000-000000000001", "status": "RUNNING", "friendlyName": "k"} for n in (1, 2)]
     jobs.answer = 200, json.dumps({"status": 0, "object": both}).encode()
     jobs.free.set()
     ids = "".join(f"{job['id']}\tRUNNING k\n" for job in both)
-    assert answered(asking(shell, jobs), "jobs") == f"{ids}k\tseveral jobs, give the ID of one\n"
+    assert answered(asking(shell, jobs), "jobs") == ids
     assert asking(shell, jobs)("complete", "running").stdout == ids
 
 
@@ -171,7 +171,7 @@ def test_profiles_are_those_of_the_file_and_the_built_in_ones(shell: Shell) -> N
 
 
 def test_tables_are_those_of_the_service(service: Shell) -> None:
-    assert answered(service, "tables").split("\n")[0] == "auth.all\teventdate, user, srcIp, method, result, reason"
+    assert "auth.all\teventdate, user, srcIp, method, result, reason" in answered(service, "tables").splitlines()
 
 
 def test_loaded_tables_have_their_number_of_events(service: Shell) -> None:

@@ -277,5 +277,7 @@ def test_jobs_are_completed_by_id_with_their_friendly_names(prompt_with_service:
         prompt_with_service.offered("svcctl job show ", *launched, "night_1", "night_2")
         prompt_with_service.completed(f"svcctl job show {launched[0][:13]}", f"svcctl job show {launched[0]}")
         prompt_with_service.offered("svcctl job show nigh", "night_1", "night_2")
+        line = "svcctl job restart night_1 nigh"  # what the line has is not offered again
+        prompt_with_service.completed(line, line.removesuffix("nigh") + "night_2")
     finally:
         service("job", "rm", "--yes", *launched)

@@ -26,7 +26,7 @@ _svcctl_takes_value() {
 }
 
 _svcctl() {
-    local path=svcctl count=0 option= dest= of= options=1 at word cur place kind= argument= meaning prefix= before=
+    local path=svcctl count=0 option= dest= of= options=1 at word cur place kind= argument= meaning prefix= before= given=' '
     # In a query: a table and the beginning of a clause, or of a column in a clause that names columns.
     local clause='^(.*from[[:space:]]+[A-Za-z0-9_.]+[[:space:]]+)([a-z]*)$'
     local columns='^(.*from[[:space:]]+([A-Za-z0-9_.]+)[[:space:]](.*[[:space:]])?(where|select|by)[[:space:]](.*[[:space:],(])?)([A-Za-z0-9_]*)$'
@@ -51,7 +51,7 @@ _svcctl() {
             esac
             option=
         elif [[ -z $options ]]; then
-            count=$((count + 1)) of=$word
+            count=$((count + 1)) of=$word given+="$word "
         else
             case $word in
             --) options= ;;
@@ -60,7 +60,7 @@ _svcctl() {
             -*) _svcctl_takes_value "$word" && option=$word ;;
             *)
                 [[ $path == 'svcctl help' ]] && path=svcctl
-                if _svcctl_is_command "$path $word"; then path="$path $word" count=0; else count=$((count + 1)) of=$word; fi
+                if _svcctl_is_command "$path $word"; then path="$path $word" count=0; else count=$((count + 1)) of=$word given+="$word "; fi
                 ;;
             esac
         fi
@@ -110,6 +110,7 @@ _svcctl() {
         while IFS=$'\t' read -r word meaning; do
             # Words of the language are many: they are offered once one has begun.
             [[ $kind == language && -z $cur && -n $meaning ]] && continue
+            [[ $kind == @(jobs|running|stopped|loaded) && $given == *" $word "* ]] && continue
             words+=("$word") meanings[${#words[@]} - 1]=$meaning
         done < <(command svcctl "${asked[@]}" complete "$kind" ${argument:+"$argument"} 2>/dev/null </dev/null)
         ;;

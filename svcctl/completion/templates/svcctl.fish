@@ -32,6 +32,7 @@ function __svcctl
     set -l of
     set -l options yes
     set -l asked
+    set -l given
     set -l words
     set -l kind ''
     set -l before ''
@@ -54,6 +55,7 @@ function __svcctl
         else if test -z "$options"
             set count (math $count + 1)
             set of $word
+            set -a given $word
         else
             switch $word
                 case --
@@ -72,6 +74,7 @@ function __svcctl
                     else
                         set count (math $count + 1)
                         set of $word
+                        set -a given $word
                     end
             end
         end
@@ -136,6 +139,11 @@ function __svcctl
     set -l entries $before$clauses
     if test -n "$kind"
         set entries $before(command svcctl $asked complete $kind $of 2>/dev/null </dev/null)
+        if contains -- "$kind" jobs running stopped loaded
+            for word in $given
+                set entries (string match -v -r -- '^'(string escape --style=regex -- $word)'\t' $entries)
+            end
+        end
         # Words of the language are many: they are offered once one has begun.
         test "$kind" = language; and test "$typed" = "$before"; and set entries (string match -r -- '.*\t$' $entries)
     end

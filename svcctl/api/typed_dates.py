@@ -347,7 +347,9 @@ def _hint(text: str) -> str:
     if iso := latest_day(folded, datetime.now(UTC).date()):
         return f"a date needs its year: write {iso}, for example"
     if (match := _DAY_AND_TIME.fullmatch(folded)) and is_date(f"{match[1] or 'today'} {match[2]}"):
-        return f"write {match[1]} {match[2]}" if match[1] else f"a time needs its day: write today {match[2]}"
+        if match[1]:
+            return f"write {match[1]} {match[2]}"
+        return f"a time needs its day: write today {match[2]}, or 2024-01-31T10:00, for example"
     return next((hint for pattern, hint in _IN_WORDS if pattern.fullmatch(folded)), FORMS)
 
 

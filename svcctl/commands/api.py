@@ -85,7 +85,9 @@ def api(
             yield chunk
 
     def late() -> SvcctlError:
-        return (IncompleteResult if start else Unavailable)(f"no whole answer within {max_time:g} s")
+        if start:
+            return IncompleteResult(f"no whole answer within {max_time:g} s")
+        return svc.late(max_time, Unavailable(f"no whole answer within {max_time:g} s"))
 
     with (
         svc.output.target(output, FORMATS["ndjson"], force=force) as target,

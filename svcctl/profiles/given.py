@@ -109,8 +109,8 @@ def typed(stored: Fields, changes: Mapping[str, str], ask: Ask, note: Callable[[
         return text
 
     def need(key: str) -> None:
-        if key not in known:
-            answer(key, SETTINGS[key].meaning)
+        if key not in known and not answer(key, SETTINGS[key].meaning):
+            note(f"no {key} yet: the same command asks for it again")
 
     while not known & {"socket", "base_url"} and not answer("base_url", "https://…"):
         note("base_url is needed: it is where requests go (Ctrl-C to stop)")

@@ -107,6 +107,8 @@ class Diagnostics:
         """Whether each note and error is a JSON object on a line of its own, for programs that collect them."""
         self.profile: str | None = None
         """The profile in use, for hints that name a command about it."""
+        self.trouble: errors.SvcctlError | None = None
+        """Why the last attempt at a request failed, as long as none has succeeded since."""
         self._held: list[str] | None = None
         self._line_open = False
         self._lock = threading.RLock()

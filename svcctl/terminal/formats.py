@@ -375,7 +375,8 @@ def check_file(name: Path | str, chosen: Format, note: Note, *, given: bool) -> 
     meant = next((row for row in FORMATS.values() if ending in row.endings), None)
     same = meant in (None, chosen) or (meant is not None and meant.raw and meant.mode == chosen.mode)
     if not same or ending in UNWRITTEN:
-        note(f"{name} holds {chosen.name}, not {ending}")
+        held = chosen.endings[0] if ending == chosen.name else chosen.name  # the format xls is written as .xlsx
+        note(f"{name} holds {held}, not {ending}")
     elif meant is None and not given and ending not in ("", "txt"):
         note(f"{name} holds {chosen.name}: its ending names no format")
 

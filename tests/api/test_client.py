@@ -153,7 +153,7 @@ def test_attempts_end_with_unavailable(serve: Serve) -> None:
     error = failure(lambda: read(script, retries=2, observe=events.append))
     assert (type(error), str(error)) == (Unavailable, "the service answered HTTP 503")
     retries = [event for event in events if isinstance(event, Retry)]
-    assert [(retry.reason, retry.attempt, retry.attempts) for retry in retries] == [
+    assert [(retry.failure.message, retry.attempt, retry.attempts) for retry in retries] == [
         ("the service answered HTTP 503", 2, 3),
         ("the service answered HTTP 503", 3, 3),
     ]

@@ -123,8 +123,16 @@ FORMS = (
         ("30min", "'30min' is not a valid date", "write 30m"),
         ("31-01-2024", "'31-01-2024' is not a valid date", "write 2024-01-31"),
         ("31.1.2024 10:00", "'31.1.2024 10:00' is not a valid date", "write 2024-01-31T10:00"),
-        ("10:00", "'10:00' is not a valid date", "a time needs its day: write today 10:00"),
-        ("9:00:05", "'9:00:05' is not a valid date", "a time needs its day: write today 9:00:05"),
+        (
+            "10:00",
+            "'10:00' is not a valid date",
+            "a time needs its day: write today 10:00, or 2024-01-31T10:00, for example",
+        ),
+        (
+            "9:00:05",
+            "'9:00:05' is not a valid date",
+            "a time needs its day: write today 9:00:05, or 2024-01-31T10:00, for example",
+        ),
         ("monday", "'monday' is not a valid date", "count the days: 3ad is midnight three days ago"),
         ("1y", "'1y' is not a valid date", "lengths are in w, d, h, m and s: 365d, for example"),
         ("2 months ago", "'2 months ago' is not a valid date", "lengths are in w, d, h, m and s: 60d, for example"),

@@ -90,6 +90,8 @@ def test_a_files_name_says_its_format(service: Shell, tmp_path: Path) -> None:
     assert json.loads(gzip.decompress((tmp_path / "b.json.gz").read_bytes()))["success"] is True
     done = service("query", "from sample", *DAY, "-o", str(tmp_path / "c.json"), "-f", "csv")
     assert (done.returncode, done.stderr) == (0, f"svcctl: {tmp_path}/c.json holds csv, not json\n")
+    done = service("query", "from sample", *DAY, "-o", str(tmp_path / "c.xls"), "-f", "xls")
+    assert (done.returncode, done.stderr) == (0, f"svcctl: {tmp_path}/c.xls holds xlsx, not xls\n")
     done = service("query", "from sample", *DAY, "-o", str(tmp_path / "c.jsn"))
     assert (done.returncode, done.stderr) == (0, f"svcctl: {tmp_path}/c.jsn holds csv: its ending names no format\n")
     assert service("query", "from sample", *DAY, "-o", str(tmp_path / "c.dat"), "-f", "csv").stderr == ""

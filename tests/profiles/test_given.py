@@ -75,3 +75,8 @@ def test_only_what_is_missing_is_asked_for(stored: dict[str, str], changes: dict
     person = Person("typed")
     typed(stored, changes, person.ask, person.notes.append)
     assert person.prompts == prompts
+    if prompts:
+        key = prompts[0].split()[0]
+        person = Person("")
+        assert typed(stored, changes, person.ask, person.notes.append) == {}
+        assert person.notes == [f"no {key} yet: the same command asks for it again"]

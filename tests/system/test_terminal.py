@@ -161,7 +161,7 @@ def test_rows_are_counted_on_the_terminal_while_a_file_is_written(
         seen.type(f"{COMMAND} query 'from t' --from 1h -f csv -o out.csv; echo exit $?", "Enter")
         assert re.search(r"svcctl: [|/\\-] 2 rows, 0\.0 MB in \d+ s", seen.wait_for("rows, 0.0 MB in"))
         release()
-        screen = seen.wait_for("exit 0")
+        screen = seen.wait_for("exit 0\n$")
     assert screen.split("\n")[-3:] == ["svcctl: wrote out.csv: 3 rows, 16 bytes", "exit 0", "$"]
     assert "MB" not in screen.partition("exit $?")[2]
     assert (shell.home / "out.csv").read_text() == "a,b\n1,2\n3,4\n9,9\n"

@@ -84,7 +84,11 @@ def follow(
     begun = False
 
     def late() -> SvcctlError | None:
-        return None if begun else Unavailable(f"no answer within {max_time:g} s", hint="give it longer with --max-time")
+        if begun:
+            return None
+        return svc.late(
+            max_time, Unavailable(f"no answer within {max_time:g} s", hint="give it longer with --max-time")
+        )
 
     request = replace(question.request, mode="json/simple/compact", date_format=None, time_zone=None)
     with svc.output.target(output, question.format, force=force) as sink:
@@ -118,7 +122,7 @@ def _print(svc: Context, question: Question, sink: Sink, max_time: float | None)
     def late() -> SvcctlError:
         if begun:
             return IncompleteResult(f"the result is incomplete after {max_time:g} s", hint=_LATER)
-        return Unavailable(f"no answer within {max_time:g} s", hint=_LATER)
+        return svc.late(max_time, Unavailable(f"no answer within {max_time:g} s", hint=_LATER))
 
     with (
         time_limit(max_time, late),

@@ -159,7 +159,7 @@ class Scope:
         if not function.aggregate:
             return self._apply(call, function)
         if self.aggregates is None:
-            hint = "write group or group by … before it"
+            hint = "write group or group by … before select"
             raise QueryError(f"{call.name} is an aggregate, and there is no group before it", call.at, hint=hint)
         computed = self.aggregates[call]
         return Value(computed.sql.copy(), computed.type)
@@ -325,6 +325,8 @@ def _calculate(context: Context, left: Value, operator: str, right: Value, at: t
         hint = None
         if operator == "+" and Type.STR in (left.type, right.type):
             hint = "str(…) converts to a string; + joins strings"
+        elif Type.STR in (left.type, right.type):
+            hint = "float8(…) converts to a number"
         elif Type.TIMESTAMP in (left.type, right.type):
             hint = "epoch(…) gives a timestamp's milliseconds"
         raise QueryError(f"{operator} cannot take {left.type} and {right.type}", at.at, hint=hint)

@@ -280,7 +280,7 @@ ERRORS = {
     "from web.data where user in {'a', null}": "line 1, column 35: nothing equals null (use isnull(…))",
     "from web.data where status": "line 1, column 21: a condition must be a bool, not int4",
     "from web.data where count() > 1": "line 1, column 21: count is an aggregate, and there is no group before it"
-    " (write group or group by … before it)",
+    " (write group or group by … before select)",
     "from web.data group select sum(count())": "line 1, column 32: count is inside sum; aggregates cannot be nested",
     "from web.data select lowr(user)": "line 1, column 22: no function 'lowr' (did you mean 'lower'?)",
     "from web.data select lower(status)": 'line 1, column 22: lower takes (str), not (int4) (for example lower("Ann"))',
@@ -288,6 +288,7 @@ ERRORS = {
     " (for example round(2.345, 1))",
     "from web.data select user + 1": "line 1, column 29: + cannot take str and int4"
     " (str(…) converts to a string; + joins strings)",
+    "from web.data select user * 2": "line 1, column 29: * cannot take str and int4 (float8(…) converts to a number)",
     "from web.data where user ~ re('(')": "line 1, column 31: not a regular expression: missing ): (",
     "from web.data select ok as Ok, ok": "line 1, column 32: two columns are named 'ok', 'Ok' but for its case"
     " (rename one with as)",

@@ -177,6 +177,20 @@ def test_rows_come_in_the_order_of_their_dates_and_those_of_one_date_as_they_wer
     assert rows(engine, "from t select n + 10 as m where m > 10 limit 2") == [14, 11]
 
 
+def test_rows_come_in_order_also_where_few_of_many_are_read(engine: Engine) -> None:
+    large = pa.table({"eventdate": [at(0)] * 400_000, "n": pa.array(range(400_000), pa.int64())})
+    engine.append("t", large.to_reader(8192), create=COLUMNS)
+    marks = []
+    for load in range(8):
+        add(engine, *((1 + load, 1_000_000 + 100 * load + n) for n in range(100)))
+        marks.append(engine.mark("t"))
+    wanted = list(range(5, 400_000, 20_000)) + list(range(1_000_050, 1_000_800, 100))
+    asked = ", ".join(map(str, reversed(wanted)))
+    assert rows(engine, f"from t where n in {{{asked}}} select n") == wanted
+    assert rows(engine, "from t select n", marks[0], marks[6]) == list(range(1_000_100, 1_000_700))
+    assert rows(engine, f"from t where n in {{{asked}}} select n", marks[0], marks[6]) == wanted[-7:-1]
+
+
 @pytest.mark.parametrize("late", [0, 70_000], ids=["mixed", "at last"])
 def test_rows_of_one_date_in_a_load_stay_as_they_came(engine: Engine, late: int) -> None:
     seconds = [number // 1000 if number < late else number * 7919 % 100 for number in range(72_000)]

@@ -424,6 +424,18 @@ def test_marks_name_the_same_rows_after_compaction_until_the_log_forgets_them(en
         numbers(other, since=None if until else marks[0], until=marks[0] if until else None)
 
 
+def test_rows_of_some_loads_come_in_order_from_files_that_have_others_beside_them(engine: LakeEngine) -> None:
+    marks = []
+    for day in range(6):
+        for load in range(4):
+            add(engine, *((24 * day + load, 100 * (4 * day + load) + n) for n in range(100)))
+            marks.append(engine.mark("t"))
+    engine.compact("t")
+    assert len(engine.lake.snapshot("t").files) == 6
+    assert numbers(engine, since=marks[1], until=marks[21]) == list(range(200, 2200))
+    assert numbers(engine, until=marks[13]) == list(range(1400))
+
+
 def test_a_query_on_a_table_that_was_moved_ends_with_the_reason(engine: LakeEngine) -> None:
     add(engine, (1, 1))
     with closing(DuckDBEngine()) as own:

@@ -225,7 +225,9 @@ class LakeEngine(Reading):
                     else:
                         rows = f"{_REGISTERED}{index}"
                         cursor.register(rows, self._scanner(table, part, schema, [*names, *schema.names[-2:]], window))
-                    sources.append(_of_loads(rows, table.hidden.load, loads))
+                    if loads is not None and not loads.have_all(part.files):
+                        rows = _of_loads(rows, table.hidden.load, loads)
+                    sources.append(rows)
                 yield cursor, sources
         finally:
             cursor.close()
@@ -311,10 +313,8 @@ def _reachable(name: str, uri: str) -> Iterator[None]:
         raise
 
 
-def _of_loads(rows: str, column: str, loads: Loads | None) -> str:
+def _of_loads(rows: str, column: str, loads: Loads) -> str:
     """Rows without those of loads that are not read."""
-    if loads is None or (loads.excluded and not loads.numbers):
-        return rows
     numbers = ", ".join(map(str, sorted(loads.numbers))) or "NULL"
     return f"(SELECT * FROM {rows} WHERE {quote(column)} {'NOT IN' if loads.excluded else 'IN'} ({numbers}))"
 

@@ -32,6 +32,8 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
     "preserve_insertion_order": "true",
+    # It makes a join of IN and five or more values, and the rows of a join come in any order.
+    "disabled_optimizers": "in_clause",
 }
 # The file is attached as `store`: a file events.db would otherwise become a catalog `events` and make the name of the
 # schema ambiguous. After that no file can be reached; only the settings that each connection needs stay unlocked.

@@ -55,6 +55,10 @@ class Loads:
             return not (first == last and first in self.numbers)
         return any(first <= number <= last for number in self.numbers)
 
+    def have_all(self, files: Iterable[File]) -> bool:
+        """Whether they have every row of files that they may be in, since each file has the rows of one load."""
+        return (self.excluded and not self.numbers) or all(file.loads[0] == file.loads[1] for file in files)
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:

@@ -24,7 +24,10 @@ _WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like `name`; None when none is close, or when `name` is known itself."""
+    """The known name that is most like `name`, or has its letters in another order.
+
+    None when none is close, or when `name` is known itself.
+    """
     from difflib import get_close_matches
 
     by_fold: dict[str, str] = {}
@@ -32,8 +35,10 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
         if one == name:
             return None
         by_fold.setdefault(one.casefold(), one)
-    close = get_close_matches(name.casefold(), by_fold, n=1, cutoff=LIKENESS)
-    return by_fold[close[0]] if close else None
+    typed = name.casefold()
+    close = get_close_matches(typed, by_fold, n=1, cutoff=LIKENESS)
+    mixed = (one for one in by_fold if sorted(one) == sorted(typed))
+    return by_fold[close[0]] if close else next((by_fold[one] for one in mixed), None)
 
 
 def having_word(name: str, known: Iterable[str]) -> str | None:

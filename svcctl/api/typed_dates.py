@@ -329,6 +329,8 @@ def _hint(text: str) -> str:
     if match := _WHOLE.fullmatch(folded):
         end = "2024-02" if match[1] == "month" else "2025-01"
         return f"name it: --from 2024-01 --to {end} is a {match[1]}, for example"
+    if _LAST.match(folded) and folded.endswith("week"):
+        return "write 1w for the last seven days, or name the days: --from 2024-01-22 --to 2024-01-29, for example"
     folded = _LAST.sub("1 ", folded)
     close = re.sub(r"\s+", "", folded)
     zoned = re.sub(r" (?:UTC|GMT)$", "Z", text)

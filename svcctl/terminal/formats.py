@@ -329,7 +329,7 @@ def find_format(name: str, *, is_terminal: bool, lists: bool = False) -> Format:
         name = "table" if is_terminal else "csv"
     known = [row.name for row in FORMATS.values() if row.lists or not lists]
     if name not in known:
-        meant = did_you_mean(given, known)
+        meant = did_you_mean(given, [*known, *(one for one, name in spellings.FORMATS.items() if name in known)])
         raise UsageError(
             f"unknown format '{given}'", hint=f"{meant + ' ' if meant else ''}formats are: {AUTO}, {', '.join(known)}"
         )

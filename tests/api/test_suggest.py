@@ -13,6 +13,7 @@ COLUMNS = ["eventdate", "method", "statusCode", "uri"]
         ("statuscode", "statusCode"),
         ("METHOD", "method"),
         ("evendate", "eventdate"),
+        ("rui", "uri"),
         ("method", None),  # it is known
         ("responseTime", None),
         ("", None),

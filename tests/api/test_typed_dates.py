@@ -146,7 +146,14 @@ FORMS = (
         ("now-1d@d", "'now-1d@d' is not a valid date", "write 1ad"),
         ("today-1d", "'today-1d' is not a valid date", "write 1ad"),
         ("today - 2 days", "'today - 2 days' is not a valid date", "write 2ad"),
-        ("lastweek", "'lastweek' is not a valid date", "write 1w"),
+        *(
+            (
+                text,
+                f"'{text}' is not a valid date",
+                "write 1w for the last seven days, or name the days: --from 2024-01-22 --to 2024-01-29, for example",
+            )
+            for text in ("lastweek", "last week", "Previous week")
+        ),
         ("lastMonday", "'lastMonday' is not a valid date", "count the days: 3ad is midnight three days ago"),
         ("last hour", "'last hour' is not a valid date", "write 1h"),
         (

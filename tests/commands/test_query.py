@@ -267,8 +267,8 @@ def test_a_person_whose_range_has_no_rows_is_told_when_the_events_of_the_table_a
             ["from sample", "--from", "1d", "-f", "cvs"],
             2,
             "svcctl: error: unknown format 'cvs'\n"
-            "hint: formats are: auto, table, vertical, chart, csv, tsv, ndjson, json, json/compact, json/simple, "
-            "json/simple/compact, msgpack, xml, xls, parquet\n",
+            "hint: did you mean 'csv'? formats are: auto, table, vertical, chart, csv, tsv, ndjson, json, "
+            "json/compact, json/simple, json/simple/compact, msgpack, xml, xls, parquet\n",
         ),
         (
             ["from sample", "--from", "1d", "-f", "ndjson", "--time-zone", "GMT+2"],

@@ -21,8 +21,11 @@ def test_formats_are_found_by_name_and_auto_by_where_stdout_goes() -> None:
         find_format("cvs", is_terminal=False, lists=True)
     assert (caught.value.message, caught.value.hint) == (
         "unknown format 'cvs'",
-        "formats are: auto, table, vertical, csv, tsv, ndjson, json",
+        "did you mean 'csv'? formats are: auto, table, vertical, csv, tsv, ndjson, json",
     )
+    with pytest.raises(UsageError) as caught:
+        find_format("xslx", is_terminal=False)
+    assert (caught.value.hint or "").startswith("did you mean 'xlsx'? formats are: auto, table, ")
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf", "html"])

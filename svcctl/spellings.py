@@ -30,6 +30,8 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "--dry-run": ("--dryrun",),
     "--force": ("--overwrite",),
     "--follow": ("--tail",),
+    "--window": ("--step", "--chunk"),
+    "--workers": ("-j", "--jobs", "--parallel", "--concurrency", "--threads"),
 }
 """Names that are accepted for an option, in commands that have it and no option of that name."""
 
@@ -71,6 +73,17 @@ ANSWERED: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(
         ("--columns", "--fields", "--cols"), ("--lag", "choose columns in the query: 'from … select eventdate, uri'")
     ),
+    **dict.fromkeys(
+        ("--limit", "--top", "--sort", "--head"),
+        (
+            "--lag",
+            "an export has all rows of its range by date; 'svcctl query … -o FILE' has --limit, --sort and --top",
+        ),
+    ),
+    **dict.fromkeys(("--every", "--interval"), ("--window", "use --window 1h")),
+    "--no-header": ("--lag", "files of an export have a heading; 'svcctl query … --no-header -o FILE' writes none"),
+    **dict.fromkeys(("--resume", "--continue", "--append"), ("--lag", "run it again: it fetches what is missing")),
+    **dict.fromkeys(("--compress", "--gzip", "--gz", "--zstd", "-z"), ("--output", "name the file .gz or .zst")),
     "--var": ("--file", "only 'svcctl query' and 'svcctl export' have --var; keep a query with {{…}} in a file"),
     "--last": ("--from", "use --from, such as --from 1h"),
     "--range": ("--from", "use --from and --to"),

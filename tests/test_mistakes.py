@@ -19,6 +19,7 @@ def answered(*arguments: str) -> str:
 
 
 SEE = "see 'svcctl query --help'"
+EXPORT = "see 'svcctl export --help'"
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,17 @@ SEE = "see 'svcctl query --help'"
             "query x --form 1h",
             f"no such option: --form\nhint: did you mean --from, or --format?; {SEE}",
         ),
+        (
+            "export Q --from 1h -o x.csv --top=3",
+            "no such option: --top\n"
+            "hint: an export has all rows of its range by date; 'svcctl query … -o FILE' has --limit, --sort and "
+            f"--top; {EXPORT}",
+        ),
+        (
+            "export Q --from 1h -o x.csv --resume",
+            f"no such option: --resume\nhint: run it again: it fetches what is missing; {EXPORT}",
+        ),
+        ("export Q --from 1h -o x.csv --every=1d", f"no such option: --every\nhint: use --window 1h; {EXPORT}"),
         (
             "query x --from 1h --where y",
             "no such option: --where\nhint: that is part of the query: 'from TABLE where … group by … select …'; "

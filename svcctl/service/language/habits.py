@@ -156,6 +156,10 @@ HABITS = (
         lambda _, condition: f"write sum(int({condition or '…'}))",
     ),
     _row(
+        r"\bcount\s*\(\s*\*?\s*\)\s*(?P<at>filter\s*\(\s*where)\s+((?:[^()]|\([^()]{0,80}\)){1,80})\)",
+        lambda _, condition: f"write sum(int({condition.strip()})) without count()",
+    ),
+    _row(
         rf"\bwhere\b(?:(?!\b(?:{'|'.join(_CLAUSES)})\b).){{0,200}}(?P<at>\bas\b)",
         lambda _: "a condition has no name: what has one belongs to the select before it",
     ),
@@ -234,6 +238,15 @@ HABITS = (
     # commands of pipes
     _row(
         r"^\s*(?P<at>(?:search\s+)?(?:index|source|sourcetype)\s*=\s*([\w.*-]+))",
+        lambda _, name: f"a query begins with its table: from {name} where … group by … select …",
+    ),
+    _row(r"^\s*(?P<at>search)\b", 'a query begins with its table: from TABLE where message -> "…"'),
+    _row(
+        r"^\s*(?P<at>\{[^{}]{0,200}\}(?:\s*(?:\|[=~]|![=~])\s*([\"'] *[\"']))?)",
+        lambda _, part: "a query begins with its table: from TABLE where message -> " + (part or '"…"'),
+    ),
+    _row(
+        rf"^\s*(?P<at>(?!(?:search|{'|'.join(_CLAUSES)})\b)([a-z_][\w.]*))\s*(?:\||\[|(?:where|group)\b)",
         lambda _, name: f"a query begins with its table: from {name} where … group by … select …",
     ),
     _row(r"\b(?:stats|summarize|timechart|aggregate)\b", "write group by … select count()"),

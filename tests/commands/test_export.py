@@ -634,6 +634,8 @@ def test_runs_of_a_state_export_each_window_once_when_it_is_old_enough(moved: Mo
     moved.now = START  # the clock goes back
     assert hourly(moved) == (0, "svcctl: nothing to export yet: no window has ended since 2024-01-31T04:00:00Z\n")
     moved.now = START + 9 * 3600
+    reached = "all windows up to --to, 2024-01-31T04:00:00Z, are exported"
+    assert hourly(moved, "--to", "2024-01-31T04:00:00Z") == (0, f"svcctl: nothing to export: {reached}\n")
     assert hourly(moved)[0] == 0
     numbers = [
         int(line.split(",")[1])

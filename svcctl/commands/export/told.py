@@ -50,18 +50,19 @@ def print_windows(svc: Context, export: Export) -> None:
 
 
 def tell_nothing(svc: Context, export: Export, end: int, now: int, settled: int | None) -> None:
-    """Say why a run up to `end` has no window: none has ended, or none before the moment that the lag leaves."""
+    """Say why a run up to `end` has no window: all are exported, none has ended, or the lag leaves what has."""
     from svcctl.exports.windows import around, length_text
 
     start = export.whole.start
     until = around(start, export.about.window, export.target.zone).end
-    why = f"no window has ended since {moment(start)}"
-    if settled is not None and settled < until <= min(end, now):
+    why = f" yet: no window has ended since {moment(start)}"
+    if end <= start and end < now:
+        why = f": all windows up to --to, {moment(end)}, are exported"
+    elif settled is not None and settled < until <= min(end, now):
         lag = length_text(now - settled)
-        why = (
-            f"the window {moment(start)} to {moment(until)} ended less than {lag} ago; --lag leaves it for the next run"
-        )
-    svc.diagnostics.note(f"nothing to export yet: {why}")
+        ended = f"{moment(start)} to {moment(until)} ended less than {lag} ago"
+        why = f" yet: the window {ended}; --lag leaves it for the next run"
+    svc.diagnostics.note(f"nothing to export{why}")
 
 
 def tell_gone(svc: Context, name: str | None, export: Export, found: Manifest | None, known: Ranges) -> Ranges:

@@ -129,6 +129,11 @@ _IN = r"(\S{1,60})\s+(?P<at>(?:not\s+)?in)\s*"
 HABITS = (
     _row(r"\{\{\s*(\w+)\s*\}\}", lambda name: f"give it a value with --var {name}=…"),
     _row(
+        r"^\s*(?P<at>SELECT)\b[\s\S]{0,200}?\bFROM\s+([\w.]+)",
+        lambda _, table: f"keywords are in lower case: from {table} where … group by … select …",
+        re.NOFLAG,
+    ),
+    _row(
         r"\b(?:SELECT|FROM|WHERE|GROUP|EVERY|BY|LIMIT|OFFSET|AS|AND|OR|NOT)\b", "keywords are in lower case", re.NOFLAG
     ),
     # sorting, distinct rows and counts

@@ -31,7 +31,8 @@ MEMBER_OF_TEXT = (
 
 ANSWERS = {
     "from t where a = {{c}}": ("{", "give it a value with --var c=…"),
-    "SELECT a FROM t": ("SELECT", LOWER),
+    "SELECT a FROM t": ("SELECT", f"{LOWER}: from t where … group by … select …"),
+    "SELECT a": ("SELECT", LOWER),
     "from t WHERE a": ("WHERE", LOWER),
     "from t where a AND b": ("AND", LOWER),
     "from t order by n desc": ("order", SORTED),

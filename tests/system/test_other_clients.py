@@ -132,7 +132,7 @@ def test_every_way_to_be_authorized(ask: Ask, auth: str) -> None:
 
 def test_refusals_of_every_kind(ask: Ask) -> None:
     def refused(status: int, message: str, cause: str = "", code: int = 1, **more: Any) -> tuple[int, Any]:
-        told = {"success": False, "msg": message, "status": code, "error": {"code": code, "message": message}}
+        told = {"success": False, "msg": message, "status": 1, "error": {"code": code, "message": message}}
         return status, told | {"object": [message, cause or message]} | more
 
     message = "line 1, column 16: no column 'm' (columns are eventdate, n, ip)"

@@ -10,11 +10,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, SvcctlError, Unavailable
-from svcctl.service.jobs.jobs import STATUSES
+from svcctl.service.jobs.jobs import CODES
 from svcctl.service.language import QueryError
 
 RETRY_SECONDS = 1
 """When a client that was refused with 429 or 503 may try again."""
+INVALID = 1
+"""The status of every envelope that refuses a request."""
 MAX_MESSAGE = 2000
 """A longer message is cut: it may quote the request."""
 
@@ -43,12 +45,12 @@ def envelope(cid: str, seconds: float, content: Any) -> dict[str, Any]:
 
 
 def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, Any]:
-    """Make the envelope of an error: `status` is the code of a refused job operation, else 1.
+    """Make the envelope of an error: `status` is 1, and the code of a refused job operation is in `error`.
 
     Clients read errors in different members, so code and message are also in `error`, and the message is also in
     `object`, before the cause: the message without the place in the query and without a hint.
     """
-    status = error.code if isinstance(error, ServiceError) and error.code in STATUSES else 1
+    code = error.code if isinstance(error, ServiceError) and error.code in CODES else INVALID
     place = {}
     if isinstance(error, QueryError):
         message, place = str(error), {"context": {"line": error.line, "column": error.column}}
@@ -57,7 +59,7 @@ def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, An
     message = cut(message)
     return (
         envelope(cid, seconds, [message, cut(error.message)])
-        | {"success": False, "msg": message, "status": status, "error": {"code": status, "message": message}}
+        | {"success": False, "msg": message, "status": INVALID, "error": {"code": code, "message": message}}
         | place
     )
 

@@ -11,7 +11,7 @@ from svcctl.api.destinations import Destination
 from svcctl.errors import ServiceError, UsageError
 from svcctl.service.http.body import flag, json_object, note_unknown, optional_text, shown, text
 from svcctl.service.queries.asked import AskedQuery
-from svcctl.service.rendering.keep_alive import KINDS, KeepAlive
+from svcctl.service.rendering.keep_alive import KINDS, NEWLINE, KeepAlive
 
 _MEMBERS = (
     *("query", "queryId", "from", "to", "mode", "destination", "dateFormat", "timeZone", "skip", "offset", "limit"),
@@ -94,7 +94,10 @@ def _zone(zone: Any) -> timezone:
 
 
 def _keep_alive(value: Any) -> KeepAlive | None:
-    """The padding that is asked for, by its name or as an object with the name as its type."""
+    """The padding that is asked for, by its name or as an object with the name as its type.
+
+    Clients name the type `token` without a token for csv and tsv, and expect line breaks.
+    """
     if value is None:
         return None
     given = value if isinstance(value, dict) else {"type": value}
@@ -102,8 +105,10 @@ def _keep_alive(value: Any) -> KeepAlive | None:
     kind, token = given.get("type"), optional_text(given, "token")
     if not isinstance(kind, str) or kind.lower() not in KINDS:
         raise ServiceError(f"keepAlive '{shown(kind)}' is not one of {', '.join(KINDS)}")
-    if (kind.lower() == "token") != bool(token):
-        raise ServiceError("only keepAlive 'token' has a token" if token else "keepAlive 'token' needs a token")
+    if token and kind.lower() != "token":
+        raise ServiceError("only keepAlive 'token' has a token")
+    if kind.lower() == "token" and not token:
+        return NEWLINE
     return KeepAlive(kind.lower(), token or "")
 
 

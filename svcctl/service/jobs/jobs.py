@@ -48,8 +48,8 @@ from svcctl.service.store import Store
 from svcctl.service_settings import RUNNING_JOBS, TOTAL_JOBS
 
 UNKNOWN, UNCHANGEABLE, NOT_RUNNING = 100, 101, 108
-STATUSES = (UNKNOWN, UNCHANGEABLE, NOT_RUNNING)
-"""The statuses of envelopes that refuse a job operation."""
+CODES = (UNKNOWN, UNCHANGEABLE, NOT_RUNNING)
+"""The codes of errors that refuse a job operation."""
 
 MOST_RUNNING, MOST_IN_TOTAL = int(RUNNING_JOBS.default), int(TOTAL_JOBS.default)
 """Jobs that may run at once, of one domain or reseller and of all."""

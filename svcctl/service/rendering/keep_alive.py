@@ -36,7 +36,7 @@ KINDS: Mapping[str, Padding] = {
 
 @dataclass(frozen=True, slots=True)
 class KeepAlive:
-    """The `keepAlive` of a request; only the type `token` has a token, which is sent as it is."""
+    """The `keepAlive` of a request; only the type `token` has a token, which is sent as it is, and always one."""
 
     type: str
     token: str = ""

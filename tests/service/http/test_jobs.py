@@ -83,7 +83,7 @@ def done(content: Any) -> tuple[int, dict[str, Any]]:
 
 def refused(http: int, code: int, message: str) -> tuple[int, dict[str, Any]]:
     told = {"error": {"code": code, "message": message}, "object": [message, message]}
-    return http, {"success": False, "msg": message, "status": code} | told
+    return http, {"success": False, "msg": message, "status": 1} | told
 
 
 def test_a_job_is_launched_stopped_started_listed_and_removed(ask: Ask) -> None:

@@ -288,6 +288,7 @@ def test_lines_and_padding_end_as_the_service_is_set(serve: Serve, mode: str) ->
         ("csv", "newline", b"\r\n"),
         ("csv", "empty", b",,\r\n"),
         ("csv", {"type": "token", "token": "#\n"}, b"#\n"),
+        ("csv", {"type": "token"}, b"\r\n"),
         ("json", {"type": "token", "token": "\t"}, b"\t"),
     ],
 )

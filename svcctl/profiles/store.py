@@ -125,9 +125,14 @@ class ProfileStore:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """The file for this process alone, from reading to writing it. Locked while somebody edits it."""
+        """The file for this process alone, from reading to writing it. Locked while somebody edits it.
+
+        Its folder is made, so that processes which make the file take turns as well.
+        """
         directory = home.expanded(self.path, CONFIG_ENVIRONMENT).parent
-        if not os.access(directory, os.W_OK):  # there is no file yet, or writing it will fail and say why
+        with self._writing():
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.access(directory, os.W_OK):  # writing the file will fail and say why
             yield
             return
         handle = lock(directory / f".{self.path.name}.lock", f"profiles file {self.path} is being edited", patience=2)
@@ -142,30 +147,38 @@ class ProfileStore:
             raise ProfileError(f"profile {name} is built in and cannot be changed", hint="choose another name")
         if not name or not name.isprintable() or "/" in name:
             raise ProfileError(f"'{name}' is not a valid profile name", hint="choose another name")
-        with self._locked():
+
+        def changed() -> Document:
             document = self.before()
             fields = dict(document.fields(name))
             for key, text in changes.items():
                 _change(fields, key, text)
             _check_fields(fields, f"profile {name}")
-            self._save(replace(document, profiles={**document.profiles, name: fields}))
+            return replace(document, profiles={**document.profiles, name: fields})
+
+        self._save(changed)
 
     def use(self, name: str) -> None:
         """Make a profile the default one."""
-        with self._locked():
+
+        def changed() -> Document:
             document = self.load()
             if name not in document.names:
                 raise document.unknown(name)
-            self._save(replace(document, default=name))
+            return replace(document, default=name)
+
+        self._save(changed)
 
     def remove(self, name: str) -> None:
         """Delete a profile."""
-        with self._locked():
+
+        def changed() -> Document:
             document = self.load()
             document.stored(name)
             left = {other: fields for other, fields in document.profiles.items() if other != name}
-            default = None if document.default == name else document.default
-            self._save(replace(document, profiles=left, default=default))
+            return replace(document, profiles=left, default=None if document.default == name else document.default)
+
+        self._save(changed)
 
     def edit(self, change: Callable[[str], str], check_format: Callable[[str], object]) -> bool:
         """Replace the file's text by what `change` makes of it, once that is a profiles file; whether it changed.
@@ -173,6 +186,7 @@ class ProfileStore:
         When it is none, or has a new value that cannot be used, UsageError says why: the file is as it was, and the
         text is kept in a file beside it until the next edit. `check_format` raises one for the name of no format.
         """
+        self.load()  # what is refused leaves nothing behind
         with self._locked():
             before = self.load()
             text = self.path.read_text(encoding="utf-8") if self.path.exists() else "profiles: {}\n"
@@ -197,20 +211,29 @@ class ProfileStore:
             kept.unlink(missing_ok=True)
             return True
 
-    def _save(self, document: Document) -> None:
+    def _save(self, changed: Callable[[], Document]) -> None:
+        """Write what a change makes of the file; it is tried first, so that one that is refused leaves nothing."""
         import yaml
 
-        content = {
-            **document.extra,
-            **({} if document.default is None else {"default": document.default}),
-            "profiles": dict(document.profiles),
-        }
-        self._write(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+        changed()
+        with self._locked():
+            document = changed()
+            content = {
+                **document.extra,
+                **({} if document.default is None else {"default": document.default}),
+                "profiles": dict(document.profiles),
+            }
+            self._write(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
     def _write(self, text: str) -> None:
-        try:
-            home.expanded(self.path, CONFIG_ENVIRONMENT).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self._writing():
             write(self.path, text.encode(), private=True)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """ProfileError for what the system refuses."""
+        try:
+            yield
         except OSError as error:
             raise ProfileError(f"profiles file {self.path} cannot be written: {reason(error)}") from None
 

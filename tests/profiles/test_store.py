@@ -1,10 +1,24 @@
 """The profiles file: what is kept, and what is refused."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from support.profiles import PROD, look_up
 
 from svcctl.errors import ProfileError
 from svcctl.profiles.store import ProfileStore
+
+SETTER = """
+import sys
+from pathlib import Path
+from svcctl.profiles.store import ProfileStore
+for line in sys.stdin:
+    path, name = line.split()
+    ProfileStore(Path(path)).set(name, {"base_url": f"https://{name}.example"})
+    print("set", flush=True)
+"""
 
 
 def test_the_file_is_private_and_refused_when_others_can_read_it(store: ProfileStore) -> None:
@@ -62,3 +76,20 @@ def test_a_file_that_cannot_be_used_says_where(store: ProfileStore, text: str, m
     with pytest.raises(ProfileError) as caught:
         store.load()
     assert caught.value.message == message.format(path=store.path)
+
+
+def test_profiles_that_are_set_at_once_before_there_is_a_file_are_all_kept(tmp_path: Path) -> None:
+    names = [f"p{number}" for number in range(8)]
+    setters = [
+        subprocess.Popen([sys.executable, "-c", SETTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in names
+    ]
+    pipes = [(each.stdin, each.stdout) for each in setters if each.stdin and each.stdout]
+    for round in ("first", "second", "third"):  # in the first one, they are only starting
+        store = ProfileStore(tmp_path / round / "config.yaml")
+        for name, (orders, _) in zip(names, pipes, strict=True):
+            print(store.path, name, file=orders, flush=True)
+        assert [answers.readline() for _, answers in pipes] == ["set\n"] * len(names)
+        assert sorted(store.load().profiles) == names
+    for setter in setters:
+        setter.communicate(timeout=20)

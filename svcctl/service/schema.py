@@ -182,10 +182,13 @@ jobs = _table(
     Column("expires", INTEGER, nullable=False, server_default="0"),
     Column("generated", INTEGER, nullable=False, server_default="0"),
     Column("reached", INTEGER, nullable=False, server_default="0"),
+    Column("failing_since", INTEGER),
+    Column("delivered", INTEGER),
 )
 """`number` is the order in which they were launched. A job belongs to a domain or to a reseller. `place` is where its
 events are, if not every process has them. `holder`, `fence` and `expires` are the lease of the process that runs it;
-`generated` and `reached` are what that process tells of it."""
+`generated` and `reached` are what that process tells of it. `failing_since` is when it got its first error of those
+that it has had without a pause, `delivered` when rows of it were delivered last."""
 Index("jobs_by_domain", jobs.c.domain)
 
 folder = _table(

@@ -64,6 +64,8 @@ from svcctl.service.schema import metadata
                 "expires INTEGER",
                 "generated INTEGER",
                 "reached INTEGER",
+                "failing_since INTEGER",
+                "delivered INTEGER",
             ],
             [
                 "number BIGSERIAL",
@@ -86,6 +88,8 @@ from svcctl.service.schema import metadata
                 "expires BIGINT",
                 "generated BIGINT",
                 "reached BIGINT",
+                "failing_since BIGINT",
+                "delivered BIGINT",
             ],
         ),
     ],

@@ -120,6 +120,7 @@ ALLOWED = {
         "files",
         "service",
         "api.dates",
+        "api.job_states",
         "api.models",
         "api.destinations",
         "api.backoff",

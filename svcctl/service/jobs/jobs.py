@@ -251,6 +251,7 @@ class Jobs:
             last_datetime=max(job.last_datetime, live.reached if live else told.reached),
             query=job.query,
             error=job.error,
+            extra=_history(job, runs=live is not None or told is job),
         )
 
     def _start(self, job: StoredJob) -> None:
@@ -297,6 +298,17 @@ class Jobs:
             if self._runs.get(run.job_id) is run:
                 del self._runs[run.job_id]
         run.ended.set()
+
+
+def _history(job: StoredJob, *, runs: bool) -> dict[str, Any]:
+    """The members of a job's object that the interface does not have, as far as they are known."""
+    members = {
+        "launched": job.request.get("launched"),
+        "failingSince": job.failing_since,
+        "lastDelivered": job.delivered,
+        "process": job.holder.rpartition("/")[0] if runs and job.holder else None,
+    }
+    return {name: value for name, value in members.items() if value is not None}
 
 
 _NOTHING = StoredJob("", Owner(), JobStatus.STOPPED, "", "", "", {}, {})

@@ -12,7 +12,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    and_,
+    case,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from svcctl.api.models import JobStatus
 from svcctl.service import schema
@@ -51,6 +63,9 @@ class StoredJob:
     """The number of its lease."""
     generated: int = 0
     reached: int = 0
+    failing_since: int | None = None
+    delivered: int | None = None
+    """When rows of it were delivered last."""
     free: bool = True
     """Whether no process runs it."""
 
@@ -104,7 +119,7 @@ def move(store: Store, job_id: str, before: JobStatus, after: JobStatus, room: R
             room(_owners(connection))
             values["error"] = ()
         found = update(schema.jobs).where(_JOBS.id == job_id, _JOBS.status == str(before))
-        return bool(connection.execute(found.values(values)).rowcount)
+        return bool(connection.execute(found.values(_dated(store, values))).rowcount)
 
 
 def change(store: Store, job_id: str, *, token: int | None = None, **values: Any) -> bool:
@@ -163,7 +178,18 @@ def _change(
     held = [] if token is None else [_JOBS.fence == token]
     with store.transaction() as connection:
         found = update(schema.jobs).where(_JOBS.id == job_id, *held, *conditions)
-        return bool(connection.execute(found.values(values)).rowcount)
+        return bool(connection.execute(found.values(_dated(store, values))).rowcount)
+
+
+def _dated(store: Store, values: dict[str, Any]) -> dict[str, Any]:
+    """The values with the moments that they mean: since when the job fails, and when it last delivered."""
+    moments: dict[str, Any] = {}
+    if "error" in values:
+        since = func.coalesce(_JOBS.failing_since, store.moment())
+        moments["failing_since"] = since if values["error"] else None
+    if "sent" in values:
+        moments["delivered"] = case((_JOBS.sent < values["sent"], store.moment()), else_=_JOBS.delivered)
+    return values | moments
 
 
 def _stored(row: RowMapping) -> StoredJob:

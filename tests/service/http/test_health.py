@@ -70,7 +70,7 @@ def test_metrics_count_answers_bytes_queries_and_jobs(service: Service) -> None:
         ((JobStatus.RUNNING, NOW - 2.5), (JobStatus.RUNNING, 0), (JobStatus.STOPPED, 1))
     ):
         job = StoredJob(f"j{number}", owner, status, "kafka", "", "from t", {}, {}, last_datetime=int(last * 1000))
-        stored.add(service.store, job)
+        stored.add(service.store, replace(job, error=("no broker",) * (number > 0)))
 
     async def asked() -> str:
         with service.turns.open(owner):
@@ -87,6 +87,7 @@ def test_metrics_count_answers_bytes_queries_and_jobs(service: Service) -> None:
         'svcctl_jobs{state="RUNNING"} 2',
         'svcctl_jobs{state="STOPPED"} 1',
         'svcctl_jobs{state="COMPLETED"} 0',
+        "svcctl_jobs_failing 1",
         'svcctl_job_lag_seconds{job="j0",type="kafka"} 2.5',
         "svcctl_start_time_seconds 1699999940.0",
     ]

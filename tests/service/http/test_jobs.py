@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -74,7 +76,8 @@ def job(job_id: str, status: str) -> dict[str, Any]:
         "friendlyName": "mine",
         "query": "from t",
         "error": [],
-    }
+        "launched": int(NOW * 1000),
+    } | ({"process": f"{socket.gethostname()}/{os.getpid()}"} if status == "RUNNING" else {})
 
 
 def done(content: Any) -> tuple[int, dict[str, Any]]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import socket
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -31,6 +34,7 @@ ME = Account("key", "secret", None, "local", administrator=True, domain_id=1)
 COLLEAGUE = Account("other key", "secret", None, "local", domain_id=1)
 STRANGER = Account("third key", "secret", None, "elsewhere", domain_id=2)
 RESELLER = Account("fourth key", "secret", None, "", reseller="north")
+PROCESS = f"{socket.gethostname()}/{os.getpid()}"
 SECRET = "5ecr3t-of-the-destination"
 
 
@@ -106,6 +110,7 @@ def test_a_new_job_is_running_and_named_after_its_type(mine: Jobs) -> None:
     assert re.fullmatch(r"donothing_[a-z0-9]{8}", job.friendly_name or "")
     assert job.to_json() | {"id": "", "friendlyName": ""} == {
         "id": "",
+        "process": PROCESS,
         "status": "RUNNING",
         "type": "donothing",
         "friendlyName": "",
@@ -194,6 +199,39 @@ def test_a_job_whose_events_are_away_waits_for_them(store: Store, monkeypatch: p
     mine.settle()
     assert ended(mine, job.id).status == "COMPLETED"
     mine.close()
+
+
+def test_a_job_says_since_when_it_fails_when_it_delivered_and_where_it_runs(store: Store) -> None:
+    looks: list[Mapping[str, Any]] = []
+
+    def deliver(job: StoredJob, run: Run) -> bool:
+        steps: tuple[Callable[[], None], ...] = (
+            lambda: run.trouble("no broker"),
+            lambda: run.trouble("no topic"),
+            lambda: run.save(3, 5, {}),
+            lambda: run.save(3, 6, {}),
+            lambda: run.trouble("no broker again"),
+        )
+        for step in steps:
+            step()
+            looks.append(service.get(ME, job.id).extra)
+            time.sleep(0.002)  # its moments differ from those of the next
+        return True
+
+    service = Jobs(store, deliver)
+    before = int(time.time() * 1000)
+    launched = service.launch(ME, type="kafka", query="from t", request={"launched": before}, params={})
+    done = ended(service, launched.id)
+    service.close()
+    first, second, third, fourth, fifth = looks
+    assert first == second
+    assert first == {"launched": before, "process": PROCESS, "failingSince": first["failingSince"]}
+    assert third == {"launched": before, "process": PROCESS, "lastDelivered": third["lastDelivered"]}
+    assert fourth == third
+    assert done.extra == {"launched": before, "lastDelivered": third["lastDelivered"]}
+    moments = [before, first["failingSince"], third["lastDelivered"], fifth["failingSince"]]
+    assert moments == sorted(moments)
+    assert len({*moments[1:]}) == 3
 
 
 def test_a_defect_stops_its_job_and_says_no_more_than_where_to_look(store: Store) -> None:

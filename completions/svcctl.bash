@@ -239,7 +239,7 @@ _svcctl_place() {
         words=(GMT-12 GMT-11 GMT-10 GMT-9 GMT-8 GMT-7 GMT-6 GMT-5 GMT-4 GMT-3 GMT-2 GMT-1 'GMT+0' 'GMT+1' 'GMT+2' 'GMT+3' 'GMT+4' 'GMT+5' 'GMT+6' 'GMT+7' 'GMT+8' 'GMT+9' 'GMT+10' 'GMT+11' 'GMT+12' 'GMT+13' 'GMT+14'); kind=zones
         ;;
     *' --dest' | *' --destination' | *' --type')
-        words=(kafka s3 hdfs donothing)
+        words=(Kafka S3 HDFS donothing)
         ;;
     *' --dest-param')
         words=('topic=' 'bootstrap.servers=' 'mode=' 'maxBytesPerCommit=' 'maxTimeWithoutCommit=' 'security.protocol=' 'sasl.mechanism=' 'sasl.username=' 'sasl.password=@' 'ssl.ca.pem=' 'compression.type=' 'api.version.request=' 'broker.version.fallback=' 'friendlyName=' 'aws.bucket=' 'aws.region=' 'aws.endpoint=' 'aws.accesskey=' 'aws.secretkey=@' 'format=' 'file.password=@' 's3.fileName=' 'multiplefile=' 'retention.size=' 'retention.time=' 'fs.defaultFS=' 'file=' 'dfs.replication=')
@@ -354,7 +354,7 @@ _svcctl() {
     fi
     if [[ -n $option ]]; then
         place="$path $option"
-        [[ $option == --dest-param && -n $dest ]] && place="$place $dest"
+        [[ $option == --dest-param && -n $dest ]] && place="$place ${dest,,}"
     elif [[ -n $options && $cur == -* ]]; then
         place="$path -"
     else
@@ -411,6 +411,12 @@ _svcctl() {
     for at in "${!words[@]}"; do
         [[ ${words[at]} == "$cur"* ]] && found+=("$at")
     done
+    # The case counts only where a word begins as typed.
+    if ((${#found[@]} == 0)); then
+        for at in "${!words[@]}"; do
+            [[ ${words[at],,} == "${cur,,}"* ]] && found+=("$at")
+        done
+    fi
     COMPREPLY=()
     # A second Tab, which is 63 ('?'), lists and inserts nothing: then the last word is enough.
     [[ $COMP_TYPE == 63 ]] || before=$prefix

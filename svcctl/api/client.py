@@ -18,7 +18,7 @@ from svcctl.api.addresses import DEFAULT_PATHS, Paths, checked_url, is_loopback,
 from svcctl.api.auth import Credentials
 from svcctl.api.body import pieces
 from svcctl.api.models import Domain, Job, JobStatus, Role
-from svcctl.api.payloads import decoded, record, records
+from svcctl.api.payloads import decoded, launched, record, records
 from svcctl.api.query import QueryRequest
 from svcctl.api.refusals import refusal_in
 from svcctl.api.transport import CID, Call, Exchange, Retry, Sender, http_date
@@ -129,11 +129,8 @@ class Client:
         if request.destination is None:
             raise UsageError("a query without a destination is read, not launched")
         with _explained(request):
-            payload = self._payload(self._query_call(request, repeatable=False))
-        job = _job(payload)
+            job = self._sender.send(self._query_call(request, repeatable=False), launched)
         _raise_job_failure(job)
-        if not job.id:
-            raise ServiceError("the service launched the query but named no job")
         return job.id
 
     def preview(self, request: QueryRequest) -> str:

@@ -7,7 +7,7 @@ help, completion, suggestions for mistyped names and the masking of secrets go b
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,19 +35,33 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a query's rows go: a type, in lower case if it is a known one, and its parameters."""
+    """Where a query's rows go: a type and its parameters, both sent as they are."""
 
     type: str
     params: Mapping[str, Any] = field(default_factory=dict)
+    parts: Sequence[Mapping[str, Any]] = ()
+    """The objects that `params` is made of, if it is sent as a list."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"type": self.type, "params": dict(self.params)}
+        return {"type": self.type, "params": [dict(part) for part in self.parts] or dict(self.params)}
+
+    def with_params(self, given: Mapping[str, Any]) -> Destination:
+        """The same destination with more parameters, which replace those of the same name in any case."""
+        names = {key.lower() for key in given}
+
+        def kept(params: Mapping[str, Any]) -> dict[str, Any]:
+            return {key: value for key, value in params.items() if key.lower() not in names}
+
+        parts = tuple(kept(part) for part in self.parts)
+        more = (given,) if parts and given else ()
+        return Destination(self.type, {**kept(self.params), **given}, parts + more)
 
 
 @dataclass(frozen=True, slots=True)
 class DestinationType:
-    """A known type: its parameters, and what the local service does with the rows."""
+    """A known type: how the interface spells it, its parameters, and what the local service does with the rows."""
 
+    name: str
     parameters: tuple[Parameter, ...]
     local: str
 
@@ -56,6 +70,7 @@ _NAME = Parameter("friendlyName", "name of the job, shown in job lists")
 
 TYPES: Mapping[str, DestinationType] = {
     "kafka": DestinationType(
+        "Kafka",
         (
             Parameter("topic", "topic that receives the rows", example="web"),
             Parameter("bootstrap.servers", "brokers as host:port, separated by commas", example="host:9092"),
@@ -82,6 +97,7 @@ TYPES: Mapping[str, DestinationType] = {
         "that sent it was killed and started again.",
     ),
     "s3": DestinationType(
+        "S3",
         (
             Parameter("aws.bucket", "bucket that receives the files", example="my-bucket"),
             Parameter("aws.region", "region of the bucket"),
@@ -101,6 +117,7 @@ TYPES: Mapping[str, DestinationType] = {
         "A zip file with a password is encrypted with AES.",
     ),
     "hdfs": DestinationType(
+        "HDFS",
         (
             Parameter("fs.defaultFS", "file system, as hdfs://host:port", example="hdfs://host:8020"),
             Parameter("file", "absolute path of the file", example="/logs/web.csv"),
@@ -112,8 +129,11 @@ TYPES: Mapping[str, DestinationType] = {
         local="Writes several files: /logs/web.csv becomes /logs/web_000.csv, /logs/web_001.csv …. A file is hidden "
         "until it is complete: when it reaches its size or age, or when the job is stopped or completed.",
     ),
-    "donothing": DestinationType((_NAME,), local="Counts the rows and discards them."),
+    "donothing": DestinationType("donothing", (_NAME,), local="Counts the rows and discards them."),
 }
+
+NAMES = tuple(row.name for row in TYPES.values())
+"""The types as the interface spells them. Case does not count; services report them in lower case."""
 
 _SECRET_KEYS = frozenset(
     parameter.key.lower() for row in TYPES.values() for parameter in row.parameters if parameter.secret
@@ -142,13 +162,14 @@ def canonical_type(name: str) -> str:
 
 def suggest_type(name: str) -> str | None:
     """The known type that a mistyped one was probably meant to be."""
-    return nearest(canonical_type(name), tuple(TYPES))
+    return None if canonical_type(name) in TYPES else nearest(name, NAMES)
 
 
 def missing(destination: Destination) -> tuple[Parameter, ...]:
     """The parameters that a known type needs and that are not given."""
     row = TYPES.get(canonical_type(destination.type))
-    return tuple(one for one in row.parameters if one.required and one.key not in destination.params) if row else ()
+    given = {key.lower() for key in destination.params}
+    return tuple(one for one in row.parameters if one.required and one.key.lower() not in given) if row else ()
 
 
 def suggest_key(destination_type: str, key: str) -> str | None:
@@ -162,8 +183,12 @@ def known_keys(destination_type: str) -> tuple[str, ...]:
     return tuple(parameter.key for parameter in row.parameters) if row else ()
 
 
+def known_key(destination_type: str, key: str) -> str:
+    """The known key of a type that a key in any case means (`Topic`); an unknown key stays as written."""
+    return next((known for known in known_keys(destination_type) if known.lower() == key.lower()), key)
+
+
 def unknown_keys(destination: Destination) -> tuple[str, ...]:
-    """The given keys that a known type does not have; they are sent too."""
-    if canonical_type(destination.type) not in TYPES:
-        return ()
-    return tuple(key for key in destination.params if key not in known_keys(destination.type))
+    """The given keys that a known type does not have in any case; they are sent too."""
+    known = known_keys(destination.type)
+    return tuple(key for key in destination.params if known and known_key(destination.type, key) not in known)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from svcctl.api.dates import DATE_FORMATS
-from svcctl.api.destinations import Destination, canonical_type
+from svcctl.api.destinations import Destination
 from svcctl.api.events import MODES
 from svcctl.api.suggest import did_you_mean
 from svcctl.errors import UsageError
@@ -58,16 +58,13 @@ class QueryRequest:
             raise UsageError("the query or a parameter holds bytes that are not UTF-8") from None
 
     def _fields(self) -> dict[str, Any]:
-        destination = None
-        if self.destination is not None:
-            destination = Destination(canonical_type(self.destination.type), self.destination.params).to_json()
         fields = {
             "query": self.query,
             "queryId": self.query_id,
             "from": self.from_,
             "to": self.to,
             "mode": {"type": self.mode},
-            "destination": destination,
+            "destination": self.destination and self.destination.to_json(),
             "dateFormat": self.date_format,
             "timeZone": self.time_zone,
             "skip": self.skip,

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from svcctl.api import job_states
-from svcctl.api.destinations import TYPES
+from svcctl.api.destinations import NAMES, TYPES
 from svcctl.api.if_needed import ALLOWED, change_job, done_if
 from svcctl.api.job_ids import ENOUGH, Chosen, choose, shortest
 from svcctl.api.job_states import FAILING
@@ -111,7 +111,7 @@ def list_(
     every = svc.client.jobs()
     states, kind = job_states.to_list(status, lambda: every), (type or "").lower()
     if kind and kind not in {*TYPES, *((job.type or "").lower() for job in every)}:
-        raise UsageError(f"there is no type '{type}'", hint=f"types are {', '.join(TYPES)}")
+        raise UsageError(f"there is no type '{type}'", hint=f"types are {', '.join(NAMES)}")
     jobs = [
         job
         for job in every

@@ -105,9 +105,9 @@ def time_zones() -> Iterator[str]:
 
 def destinations() -> Iterable[str]:
     """The destination types."""
-    from svcctl.api.destinations import TYPES
+    from svcctl.api.destinations import NAMES
 
-    return TYPES
+    return NAMES
 
 
 def destination_parameters() -> Iterator[Word]:
@@ -118,6 +118,7 @@ def destination_parameters() -> Iterator[Word]:
 
 
 def parameters_by_destination() -> Mapping[str, Words]:
+    """The parameters by the type in lower case, to which the scripts turn what is typed."""
     from svcctl.api.destinations import TYPES
 
     return {kind: tuple(_parameters(row.parameters)) for kind, row in TYPES.items()}

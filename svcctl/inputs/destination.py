@@ -22,8 +22,8 @@ def read(
 ) -> Destination | None:
     """The destination, or None without these options. Unknown keys are sent too, with a warning to `note`.
 
-    A type that --dest names must be known, and have the keys that it needs. What a file names is for services that have
-    other types or needs: it is sent as it is, with a warning.
+    A type that --dest names must be known, in any case, and have the keys that it needs. What a file names is for
+    services that have other types or needs: it is sent as it is, with a warning.
     """
     if type_ is None and file is None:
         if assignments:
@@ -32,15 +32,13 @@ def read(
     from svcctl.api import destinations
 
     given = {} if file is None else _json_of(file)
-    whole = "params" in given
     kind = type_ or given.get("type")
     if not isinstance(kind, str):
         raise UsageError(f"the destination in {file} has no type", hint="name it with --dest TYPE")
-    params = dict(given["params"]) if whole else {key: value for key, value in given.items() if key != "type"}
-    params |= dict(map(_assignment, assignments))
-    destination = destinations.Destination(kind, params)
+    typed = {destinations.known_key(kind, key): value for key, value in map(_assignment, assignments)}
+    destination = _in_file(kind, given).with_params(typed)
     if destinations.canonical_type(kind) not in destinations.TYPES:
-        types = f"types are {', '.join(destinations.TYPES)}"
+        types = f"types are {', '.join(destinations.NAMES)}"
         hint = f"did you mean '{meant}'? {types}" if (meant := destinations.suggest_type(kind)) else types
         if type_ is not None:
             raise UsageError(f"unknown destination type '{kind}'", hint=hint)
@@ -75,12 +73,24 @@ def _assignment(assignment: str) -> tuple[str, str]:
     return key, value
 
 
+def _in_file(kind: str, given: dict[str, Any]) -> Destination:
+    """The destination that a file holds: the parameters are an object, a list of objects, or beside the type."""
+    from svcctl.api.destinations import Destination
+
+    params = given.get("params", {key: value for key, value in given.items() if key != "type"})
+    if isinstance(params, dict):
+        return Destination(kind, params)
+    return Destination(kind, {key: value for part in params for key, value in part.items()}, params)
+
+
 def _json_of(file: Path) -> dict[str, Any]:
     try:
         given = json.loads(text.read(file, "the destination"))
     except (ValueError, RecursionError):
         given = None
-    if not isinstance(given, dict) or not isinstance(given.get("params", {}), dict):
+    params = given.get("params", {}) if isinstance(given, dict) else None
+    listed = isinstance(params, list) and all(isinstance(part, dict) for part in params)
+    if not isinstance(given, dict) or not (listed or isinstance(params, dict)):
         raise UsageError(
             f"{file} is not a destination in JSON", hint='it must be like {"type": "kafka", "params": {"topic": "…"}}'
         )

@@ -10,14 +10,14 @@ lines that begin with a blank stay as they are.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
 from svcctl.api.dates import OPERATORS, Operator
-from svcctl.api.destinations import TYPES
+from svcctl.api.destinations import TYPES, Parameter
 from svcctl.api.follow import MAX_REMEMBERED
 from svcctl.api.typed_dates import EVERY, TYPED
 from svcctl.cli import HIDDEN
@@ -98,13 +98,10 @@ def _variables() -> str:
 
 
 def _parameters() -> str:
-    def rows(kind: str) -> list[tuple[str, str]]:
-        return [
-            (row.key, row.meaning + ", required" * row.required + ", secret" * row.secret)
-            for row in TYPES[kind].parameters
-        ]
+    def rows(parameters: Iterable[Parameter]) -> list[tuple[str, str]]:
+        return [(row.key, row.meaning + ", required" * row.required + ", secret" * row.secret) for row in parameters]
 
-    return "\n\n".join(f"{kind}\n\n{table(rows(kind))}" for kind in TYPES)
+    return "\n\n".join(f"{kind.name}\n\n{table(rows(kind.parameters))}" for kind in TYPES.values())
 
 
 FILLED: Mapping[str, Callable[[], str]] = {
@@ -125,7 +122,7 @@ FILLED: Mapping[str, Callable[[], str]] = {
     "exit_codes": lambda: table([(f"{row.code:>3}", row.meaning) for row in EXIT_CODES]),
     "parameters": _parameters,
     "remembered": lambda: str(MAX_REMEMBERED),
-    "local": lambda: table([(kind, row.local) for kind, row in TYPES.items()]),
+    "local": lambda: table([(row.name, row.local) for row in TYPES.values()]),
 }
 """What a template may ask for."""
 

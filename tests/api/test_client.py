@@ -1,5 +1,6 @@
 """The client against a service that says exactly what a test scripts, byte for byte, over a real socket."""
 
+import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -343,6 +344,52 @@ LAUNCH = QueryRequest(
 
 def test_a_launch_returns_the_id_of_the_job(serve: Serve) -> None:
     assert client(serve(ok('{"msg":"","status":0,"object":{"id":"j1"}}'))).launch(LAUNCH) == "j1"
+
+
+ID = "0f1e2d3c-4b5a-4978-8796-a5b4c3d2e1f0"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f'{{"status":0,"object":{{"jobId":"{ID}"}}}}',
+        f'{{"status":0,"object":[{{"jobId":"{ID}"}}]}}',
+        f'{{"status":0,"object":"{ID}"}}',
+        f'{{"status":0,"object":["{ID}"]}}',
+        f'{{"status":0,"object":null,"id":"{ID}"}}',
+        f'{{"status":0,"jobId":"{ID}","cid":"5e5e"}}',
+        f'{{"status":0,"msg":"job {ID} is launched"}}',
+        f'{{"jobId":"{ID}"}}',
+        f'"{ID}"',
+        f"{ID}\n",
+    ],
+)
+def test_the_id_of_a_launched_job_is_found_wherever_it_stands(answer: str, serve: Serve) -> None:
+    assert client(serve(ok(answer))).launch(LAUNCH) == ID
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ('{"msg":"ok","status":0,"object":{"job":7}}', '{"msg":"ok","status":0,"object":{"job":7}}'),
+        ('{"status":0,\n "object":[]}\n', '{"status":0, "object":[]}'),
+        ("", "nothing"),
+    ],
+)
+def test_a_notification_without_an_id_is_shown_whole_for_the_job_runs(answer: str, shown: str, serve: Serve) -> None:
+    error = failure(lambda: client(serve(ok(answer))).launch(LAUNCH))
+    assert (type(error), error.message, error.hint) == (
+        ServiceError,
+        f"the query is launched, but no job ID is found in the answer: {shown}",
+        "the job runs: 'svcctl job list' lists it",
+    )
+
+
+def test_the_type_of_a_destination_is_sent_as_it_is_written(serve: Serve) -> None:
+    for type_ in ("Kafka", "HDFS", "s3", "ftp"):
+        script = serve(ok('{"status":0,"object":{"id":"j1"}}'))
+        client(script).launch(QueryRequest(from_="1h", query="from t", destination=Destination(type_)))
+        assert json.loads(script.requests[0][2])["destination"] == {"type": type_, "params": {}}
 
 
 def test_a_launch_is_repeated_only_when_the_service_did_not_take_it(serve: Serve) -> None:

@@ -229,7 +229,7 @@ def test_a_preview_shows_parameters_and_no_secret(jobs: Shell) -> None:
         "to": 2,
         "mode": {"type": "json"},
         "destination": {
-            "type": "s3",
+            "type": "S3",
             "params": {"aws.bucket": "b", "aws.region": "s", "aws.secretkey": "***"},
         },
     }
@@ -267,11 +267,11 @@ def test_a_second_job_of_a_name_is_noted(jobs: Shell) -> None:
 
 
 def test_what_looks_like_a_mistake_is_noted_and_sent(jobs: Shell) -> None:
-    more = ("--dest-param", "friendlyname=x", "--dest-param", "colour=red")
+    more = ("--dest-param", "friendlynam=x", "--dest-param", "colour=red")
     done = jobs("query", "from sample", "--from", "1h", "--dest", "donothing", *more)
     assert done.returncode == 0
     assert done.stderr == (
-        "svcctl: donothing has no parameter 'friendlyname' (sent anyway): did you mean 'friendlyName'?\n"
+        "svcctl: donothing has no parameter 'friendlynam' (sent anyway): did you mean 'friendlyName'?\n"
         "svcctl: donothing has no parameter 'colour' (sent anyway)\n"
     )
 

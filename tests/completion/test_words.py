@@ -11,7 +11,7 @@ from svcctl.completion.words import Completes, Word, destinations
 def test_words_are_given_or_read_from_their_table() -> None:
     meant = Word("table", "columns that fit the terminal")
     assert Completes(words=["csv", meant]).known() == (Word("csv"), meant)
-    assert Completes(words=destinations).known() == (Word("kafka"), Word("s3"), Word("hdfs"), Word("donothing"))
+    assert Completes(words=destinations).known() == (Word("Kafka"), Word("S3"), Word("HDFS"), Word("donothing"))
     assert Completes("jobs").known() == ()
 
 

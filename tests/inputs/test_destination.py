@@ -50,7 +50,7 @@ def test_a_file_may_name_another_type_or_lack_keys_for_a_service_that_differs(tm
     file.write_text('{"type": "ftp", "host": "h"}', encoding="utf-8")
     assert read_all(None, [], file) == (
         Destination("ftp", {"host": "h"}),
-        ["unknown destination type 'ftp' (sent anyway): types are kafka, s3, hdfs, donothing"],
+        ["unknown destination type 'ftp' (sent anyway): types are Kafka, S3, HDFS, donothing"],
     )
     file.write_text('{"type": "kafka", "topic": "t"}', encoding="utf-8")
     assert read_all(None, [], file) == (Destination("kafka", {"topic": "t"}), [])
@@ -59,12 +59,12 @@ def test_a_file_may_name_another_type_or_lack_keys_for_a_service_that_differs(tm
 @pytest.mark.parametrize(
     ("type_", "assignments", "message", "hint"),
     [
-        ("nosuch", ["a=b"], "unknown destination type 'nosuch'", "types are kafka, s3, hdfs, donothing"),
+        ("nosuch", ["a=b"], "unknown destination type 'nosuch'", "types are Kafka, S3, HDFS, donothing"),
         (
             "hfds",
             [],
             "unknown destination type 'hfds'",
-            "did you mean 'hdfs'? types are kafka, s3, hdfs, donothing",
+            "did you mean 'HDFS'? types are Kafka, S3, HDFS, donothing",
         ),
         (
             "kafka",
@@ -96,9 +96,26 @@ def test_a_type_of_the_command_line_must_be_known_and_have_what_it_needs(
     assert (caught.value.message, caught.value.hint, notes) == (message, hint, [])
 
 
+def test_known_keys_of_the_command_line_may_be_written_in_any_case() -> None:
+    params = {"topic": "t", "bootstrap.servers": "b"}
+    assert read_all("KAFKA", ["Topic=t", "Bootstrap.Servers=b"]) == (Destination("KAFKA", params), [])
+
+
+def test_a_list_of_parameters_in_a_file_is_sent_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "destination.json"
+    parts: list[dict[str, object]] = [{"topic": "t", "Mode": "json"}, {"bootstrap.servers": "b"}]
+    file.write_text(json.dumps({"type": "Kafka", "params": parts}), encoding="utf-8")
+    found, notes = read_all(None, [], file)
+    assert found is not None
+    assert (found.to_json(), notes) == ({"type": "Kafka", "params": parts}, [])
+    found, notes = read_all("Kafka", ["mode=array"], file)
+    assert found is not None
+    assert found.to_json()["params"] == [{"topic": "t"}, {"bootstrap.servers": "b"}, {"mode": "array"}]
+
+
 def test_unknown_keys_are_sent_with_a_warning() -> None:
-    assert read_all("donothing", ["friendlyname=x", "colour=red"])[1] == [
-        "donothing has no parameter 'friendlyname' (sent anyway): did you mean 'friendlyName'?",
+    assert read_all("donothing", ["friendlynam=x", "colour=red"])[1] == [
+        "donothing has no parameter 'friendlynam' (sent anyway): did you mean 'friendlyName'?",
         "donothing has no parameter 'colour' (sent anyway)",
     ]
 
@@ -119,7 +136,7 @@ def test_a_parameter_that_cannot_be_used_is_refused(type_: str | None, assignmen
     assert caught.value.message == message
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"params": []}', "{"])
+@pytest.mark.parametrize("content", ["", "[]", '{"params": 5}', '{"params": ["topic"]}', "{"])
 def test_a_file_that_holds_no_destination_is_refused(content: str, tmp_path: Path) -> None:
     file = tmp_path / "destination.json"
     file.write_text(content, encoding="utf-8")

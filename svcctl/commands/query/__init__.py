@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from svcctl.api.destinations import TYPES
+from svcctl.api.destinations import NAMES
 from svcctl.api.typed_dates import seconds_of
 from svcctl.commands import page_of
 from svcctl.commands.query import asking, printing, repeating
@@ -84,7 +84,7 @@ DestOpt = Annotated[
     typer.Option(
         "--dest",
         metavar="TYPE",
-        help=f"Send the rows to a destination: {', '.join(TYPES)} (see 'svcctl help destinations').",
+        help=f"Send the rows to a destination: {', '.join(NAMES)} (see 'svcctl help destinations').",
     ),
     Completes(words=words.destinations),
 ]

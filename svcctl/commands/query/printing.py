@@ -34,7 +34,7 @@ def launch(svc: Context, request: QueryRequest, format: str | None, selection: S
         return
     job = jobs.launch(svc.client, request, svc.diagnostics.note)
     svc.output.records(LAUNCHED, [job], chosen, selection)
-    if request.destination is not None and "friendlyName" in request.destination.params:
+    if request.destination is not None and "friendlyname" in map(str.lower, request.destination.params):
         with suppress(SvcctlError):  # the job runs, whatever its name is
             if (others := namesakes(job, svc.client.jobs())) is not None:
                 svc.diagnostics.note(others)

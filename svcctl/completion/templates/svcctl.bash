@@ -71,7 +71,7 @@ _svcctl() {
     fi
     if [[ -n $option ]]; then
         place="$path $option"
-        [[ $option == --dest-param && -n $dest ]] && place="$place $dest"
+        [[ $option == --dest-param && -n $dest ]] && place="$place ${dest,,}"
     elif [[ -n $options && $cur == -* ]]; then
         place="$path -"
     else
@@ -128,6 +128,12 @@ _svcctl() {
     for at in "${!words[@]}"; do
         [[ ${words[at]} == "$cur"* ]] && found+=("$at")
     done
+    # The case counts only where a word begins as typed.
+    if ((${#found[@]} == 0)); then
+        for at in "${!words[@]}"; do
+            [[ ${words[at],,} == "${cur,,}"* ]] && found+=("$at")
+        done
+    fi
     COMPREPLY=()
     # A second Tab, which is 63 ('?'), lists and inserts nothing: then the last word is enough.
     [[ $COMP_TYPE == 63 ]] || before=$prefix

@@ -91,7 +91,7 @@ function __svcctl
     end
     if test -n "$option"
         set place "$path $option"
-        test "$option" = --dest-param; and test -n "$dest"; and set place "$place $dest"
+        test "$option" = --dest-param; and test -n "$dest"; and set place "$place "(string lower -- $dest)
     end
     __svcctl_place $place
 

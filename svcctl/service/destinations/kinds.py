@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from svcctl import extras
-from svcctl.api.destinations import canonical_type, suggest_type
+from svcctl.api.destinations import NAMES, canonical_type, suggest_type
 from svcctl.errors import ServiceError
 from svcctl.service.destinations import Destination
 from svcctl.service.destinations.params import Params
@@ -61,7 +61,7 @@ def known_type(name: str) -> str:
     found = canonical_type(name)
     if found not in KINDS:
         nearest = suggest_type(name)
-        hint = f"did you mean '{nearest}'?" if nearest else f"known types are {', '.join(KINDS)}"
+        hint = f"did you mean '{nearest}'?" if nearest else f"known types are {', '.join(NAMES)}"
         raise ServiceError(f"unknown destination.type '{name}' ({hint})")
     return found
 

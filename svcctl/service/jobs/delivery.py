@@ -84,13 +84,14 @@ def deliver(
 
 
 def check(engine: Engine, asked: AskedQuery, now: datetime) -> api.Destination:
-    """Check that a query can be delivered, and return its destination with the canonical name of the type.
+    """Check that a query can be delivered, and return its destination with the known names of its type and parameters.
 
     QueryError names what is wrong with the query, ServiceError what is wrong with the type or a parameter.
     """
     assert asked.destination is not None
     Steps(engine, asked, lambda: now, launched=now)
-    kind, params = kinds.known_type(asked.destination.type), asked.destination.params
+    kind = kinds.known_type(asked.destination.type)
+    params = {api.known_key(kind, key): value for key, value in asked.destination.params.items()}
     kinds.destination(kind, "", params, endless=asked.range.end is None)
     return api.Destination(kind, params)
 

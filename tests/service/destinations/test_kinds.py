@@ -28,8 +28,8 @@ def test_a_type_may_be_written_in_any_case(name: str, known: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("hfds", "unknown destination.type 'hfds' (did you mean 'hdfs'?)"),
-        ("ftp", "unknown destination.type 'ftp' (known types are kafka, s3, hdfs, donothing)"),
+        ("hfds", "unknown destination.type 'hfds' (did you mean 'HDFS'?)"),
+        ("ftp", "unknown destination.type 'ftp' (known types are Kafka, S3, HDFS, donothing)"),
     ],
 )
 def test_another_type_is_refused(name: str, message: str) -> None:

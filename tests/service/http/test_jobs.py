@@ -114,6 +114,12 @@ def test_a_client_that_can_only_get_removes_a_job_too(ask: Ask) -> None:
     assert ask("GET", "/jobs") == done([])
 
 
+def test_the_known_parameters_of_a_destination_may_be_written_in_any_case(ask: Ask) -> None:
+    destination = {"type": "DoNothing", "params": [{"FRIENDLYNAME": "mine"}]}
+    status, body = ask("POST", "/query", json={"query": "from t", "from": 1, "destination": destination})
+    assert (status, ask("GET", f"/job/{body['object']['id']}")[1]["object"]["friendlyName"]) == (200, "mine")
+
+
 def test_a_job_that_is_completed_is_left_as_it_is_by_stop_and_start(ask: Ask) -> None:
     job_id = launch(ask, to=2, query="from t limit 0")
     while (completed := ask("GET", f"/job/{job_id}"))[1]["object"]["status"] == "RUNNING":
@@ -154,7 +160,7 @@ def test_another_domain_sees_its_own_jobs(ask: Ask) -> None:
         ),
         (
             {"destination": {"type": "ftp"}},
-            "unknown destination.type 'ftp' (known types are kafka, s3, hdfs, donothing)",
+            "unknown destination.type 'ftp' (known types are Kafka, S3, HDFS, donothing)",
         ),
         ({"to": 0}, "the range ends before it starts: from 1970-01-01 00:00:01 to 1970-01-01 00:00:00 (UTC)"),
     ],

@@ -137,12 +137,16 @@ def keys(text: str) -> tuple[str, ...]:
 def visible(text: str) -> tuple[str, ...]:
     """The columns that the last clause of a query can name, as of `answer`.
 
-    A select after a group can name the keys, and in aggregates what was there before the group.
+    Those are the columns of the last select and those before it, back to the last group. A select can name in
+    aggregates what was there before that group.
     """
     clauses = list(_split(text))
-    names, _ = _answer(clauses[:-1])
-    if [keyword for keyword, _ in clauses[-2:]] == ["group", "select"]:
-        names += _answer(clauses[:-2])[0]
+    names, groups = list[str](), 0
+    for end in reversed(range(1, len(clauses))):
+        names += _answer(clauses[:end])[0]
+        groups += clauses[end - 1][0] == "group"
+        if groups > (clauses[-1][0] == "select"):
+            break
     return tuple(dict.fromkeys(names))
 
 

@@ -300,10 +300,13 @@ def test_percentages_that_are_written_as_shares_are_found(text: str, found: list
     [
         ("from t where ", ("*",)),
         ("from t group by user select count() as n where ", ("user", "n")),
-        ("from t select user as who where wh", ("who",)),
-        ("from t select user, a group by ", ("user", "a")),
+        ("from t select user as who where wh", ("who", "*")),
+        ("from t select user, a group by ", ("user", "a", "*")),
         ("from t group every 1h by user select max(", ("eventdate", "user", "*")),
-        ("from t select user, a group by user select ", ("user", "a")),
+        ("from t select user, a group by user select ", ("user", "a", "*")),
+        ("from t select a group by a select count() as n where ", ("a", "n")),
+        ("from t group by a, b select a, count() as n where ", ("a", "n", "b")),
+        ("from t group by a group by b select ", ("b", "a")),
     ],
 )
 def test_the_columns_that_the_last_clause_can_name(text: str, names: tuple[str, ...]) -> None:

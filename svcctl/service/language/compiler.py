@@ -4,6 +4,9 @@ Clauses are applied in the order they are written, each to the rows of the one b
 share a SELECT. A clause that needs computed values of an earlier one makes that a subquery, in which the columns are
 called c1, c2 …, so that no name of a query can collide with another. The names of the query appear at the very end.
 
+A name of a clause is looked for among the columns of the last select, then among those before it, back to the last
+group or to the table. The answer has the columns of the last select.
+
 Rows without a group are in eventdate order, groups in the order of their keys, the period first, nulls last. Columns
 that the order needs are carried along when a select drops them.
 """
@@ -57,7 +60,14 @@ def compile(
     table = catalog.get(query.table)
     if table is None:
         raise QueryError(f"no table '{query.table}'", query.at, hint=among(query.table, catalog, "tables"))
-    rows = _Rows.of_table(table, Context(dialect, now, zone), start, end)
+    used = frozenset(
+        node.name
+        for clause in query.clauses
+        for expr in tree.expressions(clause)
+        for node, _ in tree.walk(expr)
+        if isinstance(node, tree.Column)
+    )
+    rows = _Rows.of_table(table, Context(dialect, now, zone), start, end, used)
     for index, clause in enumerate(query.clauses):
         match clause:
             case tree.Where():
@@ -65,7 +75,7 @@ def compile(
             case tree.Select():
                 rows.project(clause)
             case tree.Group():
-                rows.group(clause, _aggregates(query.clauses[index + 1 :], {*rows.columns, *rows.gone}))
+                rows.group(clause, _aggregates(query.clauses[index + 1 :], {*rows.named, *rows.gone}))
             case tree.Limit(count):
                 rows.limit = count if rows.limit is None else min(rows.limit, count)
             case tree.Offset(count):
@@ -117,8 +127,10 @@ def _aggregates(clauses: Sequence[tree.Clause], names: Collection[str]) -> dict[
 class _Rows:
     """The rows after a step: a SELECT without its projection, and the values of its columns.
 
+    `columns` are those of the answer. `before` are those of earlier clauses which later ones can name too; a subquery
+    has those of them that are among `used`, the names in the query, and of the others the names only.
     `keys` are the columns a select brings along unless it names one of them, `order` what the rows are ordered by,
-    `time` the eventdate of each row.
+    `time` the eventdate of each row. `gone` are the names before the last group.
     """
 
     select: exp.Select
@@ -126,6 +138,8 @@ class _Rows:
     columns: dict[str, Value]
     time: Value | None
     order: list[Value]
+    used: frozenset[str]
+    before: dict[str, Value] = field(default_factory=dict)
     conditions: list[Sql] = field(default_factory=list)
     keys: frozenset[str] = frozenset()
     aggregates: dict[tree.Call, Value] | None = None
@@ -135,7 +149,9 @@ class _Rows:
     steps: int = field(default=0)
 
     @classmethod
-    def of_table(cls, table: Table, context: Context, start: datetime, end: datetime | None) -> _Rows:
+    def of_table(
+        cls, table: Table, context: Context, start: datetime, end: datetime | None, used: frozenset[str]
+    ) -> _Rows:
         columns = {column.name: Value(_column(column.name), column.type) for column in table.columns}
         time = columns[EVENTDATE]
         source = exp.Table(
@@ -145,16 +161,21 @@ class _Rows:
         order = [] if table.ordered else [time]
         if order and (position := context.dialect.position()):
             order.append(Value(position, Type.INT8))
-        rows = cls(exp.Select().from_(source, copy=False), context, columns, time, order)
+        rows = cls(exp.Select().from_(source, copy=False), context, columns, time, order, used)
         rows.conditions.append(exp.GTE(this=time.sql.copy(), expression=moment(start)))
         if end is not None:
             rows.conditions.append(exp.LT(this=time.sql.copy(), expression=moment(end)))
         return rows
 
     @property
+    def named(self) -> dict[str, Value]:
+        """What a name of the next clause can stand for."""
+        return self.columns | {name: value for name, value in self.before.items() if name not in self.columns}
+
+    @property
     def scope(self) -> Scope:
         self.context.time = self.time.sql if self.time else None
-        return Scope(self.context, self.columns, self.aggregates, self.gone)
+        return Scope(self.context, self.named, self.aggregates, self.gone)
 
     def keep(self, conditions: Iterable[tree.Expr]) -> None:
         """Keep the rows for which all conditions are true."""
@@ -178,7 +199,8 @@ class _Rows:
         self.keys &= columns.keys()
         if self.aggregates is not None and EVENTDATE in columns:
             self.time = _as_time(columns)
-        self._replace(columns)
+        self.before = self.named
+        self.columns = columns
 
     def group(self, clause: tree.Group, calls: Iterable[tree.Call]) -> None:
         """Make one row per period and key, with all aggregates that later clauses use."""
@@ -188,7 +210,7 @@ class _Rows:
             hint = "name columns to group by, or select an aggregate such as count()"
             raise QueryError("the group computes nothing", clause.at, hint=hint)
         if self.aggregates is None:
-            for call in aggregates_in(tuple(item.expr for item in clause.by), {*self.columns, *self.gone}):
+            for call in aggregates_in(tuple(item.expr for item in clause.by), self.named):
                 hint = "aggregates follow in a select: group by user select count()"
                 raise QueryError(f"{call.name} is an aggregate, which cannot be a key", call.at, hint=hint)
         keys: dict[str, Value] = {}
@@ -200,7 +222,8 @@ class _Rows:
             _add(keys, _name_of(item), self._own(item), item.at)
         source = self.scope
         self.aggregates = {call: source.aggregate(call) for call in calls}
-        self._replace(keys)
+        self.gone = (self.gone | self.named.keys()) - keys.keys()
+        self.columns, self.before = keys, {}
         self.keys = frozenset(keys)
         self.order = list(keys.values())
         self.time = _as_time(keys)
@@ -221,7 +244,7 @@ class _Rows:
     def _check_beside(self, item: tree.Item, items: Iterable[tree.Item | tree.Star]) -> None:
         """QueryError for a column that is not there yet, because the same select defines it."""
         defined = {each.name for each in items if isinstance(each, tree.Item) and each is not item}
-        defined -= {*self.columns, *self.gone}  # an aggregate reads the columns before its group
+        defined -= {*self.named, *self.gone}  # an aggregate reads the columns before its group
         for node, _ in tree.walk(item.expr) if defined else ():
             if isinstance(node, tree.Column) and node.name in defined:
                 raise QueryError(
@@ -243,13 +266,10 @@ class _Rows:
             )
         return Value(_stored(self.context, value), _type(value))
 
-    def _replace(self, columns: dict[str, Value]) -> None:
-        self.gone = (self.gone | self.columns.keys()) - columns.keys()
-        self.columns = columns
-
     def _settle(self) -> None:
         """Make a subquery of what the next clause must not repeat, and of limits."""
-        computed = any(not isinstance(value.sql, exp.Column) for value in self.columns.values())
+        needed = [*self.columns.values(), *(value for name, value in self.before.items() if name in self.used)]
+        computed = any(not isinstance(value.sql, exp.Column) for value in needed)
         if computed or self.limit is not None or self.offset:
             self._nest()
 
@@ -267,6 +287,7 @@ class _Rows:
 
         order = [carry(value) for value in self.order]
         columns = {name: carry(value) for name, value in self.columns.items()}
+        before = {name: carry(value) if name in self.used else value for name, value in self.before.items()}
         time = self.time and carry(self.time)
         if self.aggregates is not None:
             self.aggregates = {call: carry(value) for call, value in self.aggregates.items()}
@@ -278,7 +299,7 @@ class _Rows:
             alias=exp.TableAlias(this=exp.to_identifier("t", quoted=True)),
         )
         self.select = exp.Select().from_(subquery, copy=False)
-        self.order, self.columns, self.time = order, columns, time
+        self.order, self.columns, self.before, self.time = order, columns, before, time
         self.conditions, self.limit, self.offset = [], None, 0
         self.steps += 1
 

@@ -78,7 +78,7 @@ class Scope:
     """The rows that an expression is computed from.
 
     `columns` are what a name can stand for. `aggregates` are the calls computed by the group these rows came from, None
-    where there is no group. `gone` are names that earlier steps had, for the hint.
+    where there is no group. `gone` are names from before that group, for the hint.
     """
 
     context: Context
@@ -133,9 +133,7 @@ class Scope:
         near = did_you_mean(column.name, self.columns, words=False)
         hint = near or column_answer(column.name) or did_you_mean(column.name, self.columns)
         if column.name in self.gone:
-            grouped = self.aggregates is not None
-            hint = "after group there are only its keys and aggregates; first(…) keeps a value" if grouped else None
-            hint = hint or f"an earlier select left it out: write select {name_text(column.name)}, … there"
+            hint = "after group there are only its keys and aggregates; first(…) keeps a value"
         raise QueryError(f"no column '{column.name}'", column.at, hint=hint or _among("columns", self.columns))
 
     def _compared(self, expr: tree.Expr) -> Value:

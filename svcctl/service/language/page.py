@@ -70,8 +70,7 @@ returned.
   from TABLE                      the table: names with dots, case-sensitive
   where CONDITION, …              keeps the rows for which all conditions are
                                   true
-  select EXPRESSION as NAME, …    the columns, * for all of them; later
-                                  clauses can use them
+  select EXPRESSION as NAME, …    the columns, * for all of them
   group every PERIOD by COLUMN, … one row per period and per value of the
                                   columns (or expressions)
   limit N    offset N             returns at most N rows; skips the first N
@@ -80,6 +79,12 @@ returned.
 
     from auth.all where result = "FAIL", not (user = "admin")
         select eventdate, user limit 5
+
+A clause finds a name among the columns of the last select, or else among those
+before it, back to the last group or to the table. The result has the columns of
+the last select:
+
+    from auth.all select lower(user) as who where result = "FAIL"
 
 Every clause except from is optional and can be repeated; select can also come
 before from. Rows are in the order of eventdate, groups in the order of their

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from sqlglot import exp
 
 from svcctl.api.outline import ALL, answer
 from svcctl.service.language import Column, Plan, QueryError, Table, Type
@@ -181,13 +182,58 @@ def test_the_columns_that_a_text_names_are_those_of_the_answer(clauses: str, com
     assert named == [name for name in returned if name in stored or name.isidentifier()]
 
 
+@pytest.mark.parametrize(
+    ("clauses", "columns", "found"),
+    [
+        (
+            "select user as place group by place every - select count(), last(eventdate)",
+            "place count last",
+            [("Bob", 1, at(1)), ("ann", 2, at(12)), ("cid", 1, at(3)), (None, 1, at(13))],
+        ),
+        ("select user where status = 404", "user", [("Bob",), ("ann",)]),
+        ("select status + 1 as s select user where s = 405, bytes = 20", "user", [("Bob",)]),
+        (
+            "select status + 1 as status where status = 405 select user, status",
+            "user status",
+            [("Bob", 405), ("ann", 405)],
+        ),
+        (
+            "select bytes * 2 as b select user as b select b, status where b = 'ann'",
+            "b status",
+            [("ann", 200), ("ann", 404)],
+        ),
+        ("select user limit 1 select status", "status", [(200,)]),
+        ("select upper(user) as u select * where status = 404", "u", [("BOB",), ("ANN",)]),
+        ("group by user, status select user, count() as n where status = 404", "user n", [("Bob", 1), ("ann", 1)]),
+        (
+            "group every 1d by user select user, count() as n group by n select max(user), count() as users",
+            "n max users",
+            [(1, "cid", 3), (2, "ann", 1)],
+        ),
+        ("select hour(eventdate) as h group by h select avg(seconds) as s", "h s", [(10, 3.375)]),
+    ],
+)
+def test_a_name_is_the_last_select_s_or_else_that_of_a_column_before_it(
+    clauses: str, columns: str, found: list[tuple[object, ...]], run: Run, compiled: Compiled
+) -> None:
+    query = f"from web.data {clauses}"
+    assert [column.name for column in compiled(query).columns] == columns.split()
+    assert run(query) == found
+
+
+def test_columns_that_no_clause_names_are_not_carried_along(compiled: Compiled) -> None:
+    plan = compiled("from web.data select lower(user) as u where u != 'x' select upper(u) as v where ok, v != 'Y'")
+    inner = {column.name for column in plan.select.find_all(exp.Column)}
+    assert inner & {"user", "ok", "status", "bytes", "seconds"} == {"user", "ok"}
+
+
 ERRORS = {
     "from web.dta": "line 1, column 6: no table 'web.dta' (did you mean 'web.data'? tables are web.data)",
     "from web.data select usr": "line 1, column 22: no column 'usr' (did you mean 'user'?)",
-    "from web.data select user select ok": "line 1, column 34: no column 'ok' (an earlier select left it out:"
-    " write select ok, … there)",
-    "from web.data select hour(eventdate) as h group by h select avg(seconds)": "line 1, column 65: no column 'seconds'"
-    " (an earlier select left it out: write select seconds, … there)",
+    "from web.data select status as s group by s where user = 'ann'": "line 1, column 51: no column 'user'"
+    " (after group there are only its keys and aggregates; first(…) keeps a value)",
+    "from web.data select lower(user) as who where usr = 'ann'": "line 1, column 47: no column 'usr'"
+    " (did you mean 'user'?)",
     "from web.data group every 1h select count() as n, n / 60 as `per min`": "line 1, column 51: no column 'n' yet:"
     " this select defines it (use it in the next one: select *, n / 60 as `per min`)",
     "from web.data group by user select count() as n, max(n) as most": "line 1, column 54: no column 'n' before the"

@@ -125,6 +125,7 @@ class Scope:
             for inner, _ in tree.walk(argument):
                 if isinstance(inner, tree.Call) and _is_aggregate(inner):
                     raise QueryError(f"{inner.name} is inside {call.name}; aggregates cannot be nested", inner.at)
+        self.check_name(*(node for argument in call.arguments for node, _ in tree.walk(argument)))
         return self._apply(call, FUNCTIONS[call.name])
 
     def _column(self, column: tree.Column) -> Value:
@@ -204,7 +205,7 @@ class Scope:
     def check_name(self, *exprs: tree.Expr) -> None:
         """QueryError for a text that names a column, as other languages write names, where no column is.
 
-        Nobody compares constants, or groups by one.
+        Nobody compares constants, groups by one or aggregates one.
         """
         if any(isinstance(node, tree.Column) for expr in exprs for node, _ in tree.walk(expr)):
             return

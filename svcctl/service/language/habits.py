@@ -67,6 +67,11 @@ def _in(operand: str, negated: str | None, options: str) -> str:
     return f"write not ({within})" if negated else f"write {within}"
 
 
+def _between(name: str, at: str, low: str, high: str) -> str:
+    within = f"{low} <= {name} <= {high}"
+    return f"write not ({within})" if at[0] in "nN" else f"write {within}"
+
+
 def _unit(name: str, at: str, count: str, unit: str) -> str:
     if name == "eventdate":
         return _length(count, unit)
@@ -124,7 +129,11 @@ _SORTED = (
 COMMENT = "a comment begins with //"
 _PERIOD = r"(\d{0,6})\s*(s|m|h|d)(?:ec(?:ond)?|in(?:ute)?|(?:ou)?r|ay)?s?\b"
 _KEY = r"((?:`[^`]*`|[a-z_][\w.]*)(?:\([^()]{0,80}\))?)"
-_IN = r"(\S{1,60})\s+(?P<at>(?:not\s+)?in)\s*"
+_NAME = r"((?<![`\w.])`[^`]{1,80}`|[\w.]+)"
+"""A name as it is used; what is in back quotes is blank in the text that is looked at."""
+_LISTED = r"(?:`[^`]{1,80}`|\w+)"
+_OPERAND = r"(`[^`]{1,80}`|\"[^\"]{0,80}\"|'[^']{0,80}'|[^\s,)`\"']+)"
+_IN = r"(`[^`]{1,80}`|\S{1,60})\s+(?P<at>(?:not\s+)?in)\s*"
 
 HABITS = (
     _row(r"\{\{\s*(\w+)\s*\}\}", lambda name: f"give it a value with --var {name}=…"),
@@ -140,10 +149,10 @@ HABITS = (
     _row(r"\b(?:order\s+by|orderby|sort(?:\s+by)?)\b", _SORTED),
     _row(r"\b(?:de|a)sc\b", _SORTED),
     _row(
-        r"\bcount\s*\(\s*distinct\s+(\w+)\s*\)?",
+        r"\bcount\s*\(\s*distinct\s*" + _NAME + r"\s*\)?",
         lambda name: f"write hllppcount({name}), which is approximate, or group by {name} group select count()",
     ),
-    _row(r"\bdistinct\s+(\w+(?:\s*,\s*\w+)*)", lambda names: f"write group by {names}"),
+    _row(rf"\bdistinct\s+({_LISTED}(?:\s*,\s*{_LISTED}){{0,20}})", lambda names: f"write group by {names}"),
     _row(r"\bcount\s*\(\s*(?P<at>\*)\s*\)", lambda _: "write count()"),
     _row(r"\bhaving\b", "write where after the select of the group: group by user select count() as n where n > 5"),
     _row(r"\blimit\s+(\d+)\s*(?P<at>,)\s*(\d+)", lambda skip, _, count: f"write offset {skip} limit {count}"),
@@ -169,49 +178,49 @@ HABITS = (
         lambda _: "a condition has no name: what has one belongs to the select before it",
     ),
     _row(
-        rf"([\w.`]+)\s*(!?)=\s*(?P<at>(\*?[a-z_]\w*\*|\*[a-z_]\w*))\s*(?:$|[,)]|\b(?:and|or|{'|'.join(_CLAUSES)})\b)",
+        rf"{_NAME}\s*(!?)=\s*(?P<at>(\*?[a-z_]\w*\*|\*[a-z_]\w*))\s*(?:$|[,)]|\b(?:and|or|{'|'.join(_CLAUSES)})\b)",
         lambda name, sign, _, glob: f'write {"not (" * bool(sign)}{name} ~ nameglob("{glob}"){")" * bool(sign)}',
     ),
-    _row(r"(?:([\w.`]+)\s+)?\b(?P<at>(?:not\s+)?ilike)\b(?:\s*([\"'] *[\"']))?", _ilike),
+    _row(r"(?:" + _NAME + r"\s+)?\b(?P<at>(?:not\s+)?ilike)\b(?:\s*([\"'] *[\"']))?", _ilike),
     _row(r"\b(not\s+)?like\b(?:\s*([\"'] *[\"']))?", _like),
     _row(
-        r"([\w.`]+)\s+(?P<at>(?:i?contains|has|includes))\s+([\"'] *[\"'])",
+        _NAME + r"\s+(?P<at>(?:i?contains|has|includes))\s+([\"'] *[\"'])",
         lambda name, _, part: f"write {name} -> {part}",
     ),
     _row(
-        r"([\w.`]+)\s+(?P<at>(starts?with|ends?with))\s+([\"'] *[\"'])",
+        _NAME + r"\s+(?P<at>(starts?with|ends?with))\s+([\"'] *[\"'])",
         lambda name, _, word, part: f"write {'starts' if word[0].lower() == 's' else 'ends'}with({name}, {part})",
     ),
     _row(
-        r"(?:([\w.`]+)\s+)?\b(?P<at>(?:not\s+)?(?:matches|rlike|regexp?|match))\b\s*([\"'] *[\"'])",
+        r"(?:" + _NAME + r"\s+)?\b(?P<at>(?:not\s+)?(?:matches|rlike|regexp?|match))\b\s*([\"'] *[\"'])",
         lambda name, at, text: (
             f"write not ({name or '…'} ~ re({text}))" if at[0] in "nN" else f"write {name or '…'} ~ re({text})"
         ),
     ),
     _row(r"\bis\s+(not\s+)?null\b", lambda negated: f"write {'!' if negated else ''}= null"),
     _row(
-        r"([\w.`]+)\s+(?P<at>between)\s+(\S+)\s+and\s+([^\s,)]+)",
-        lambda name, _, low, high: f"write {low} <= {name} <= {high}",
+        _NAME + r"\s+(?P<at>(?:not\s+)?between)\s+" + _OPERAND + r"\s+and\s+" + _OPERAND,
+        _between,
     ),
     _row(r"\bbetween\b", "write 1 <= x <= 3"),
     _row(
-        r"([\w.`]+)\s*(?P<at>!?=)\s*(\d+(?:\.\d+){3}/\d+)",
+        _NAME + r"\s*(?P<at>!?=)\s*(\d+(?:\.\d+){3}/\d+)",
         lambda name, sign, network: f"write {'not (' * (sign != '=')}{name} <- {network}{')' * (sign != '=')}",
     ),
     _row(r"\bin\s+(\d+(?:\.\d+){3}(?:/\d+)?)", lambda network: f"write <- {network}"),
     _row(_IN + r"[(\[]([^()\[\]]*)[)\]]", lambda operand, word, options: _in(operand, word[3:].strip(), options)),
     _row(
-        r"([\w.`]+)\s+in\s*\{?\s*(?P<at>(-?\d+)\s*\.\.\s*(-?\d+))",
+        _NAME + r"\s+in\s*\{?\s*(?P<at>(-?\d+)\s*\.\.\s*(-?\d+))",
         lambda name, _, low, high: f"write {low} <= {name} <= {high}",
     ),
     _row(_IN + r"[(\[]", "the values are in braces: in {1, 2}"),
     _row(
-        r"(\S{1,60})\s+(?P<at>not)\s+in\s*\{([^{}]*)\}",
+        r"(`[^`]{1,80}`|\S{1,60})\s+(?P<at>not)\s+in\s*\{([^{}]*)\}",
         lambda operand, _, options: _in(operand, "not", options),
     ),
     _row(r"\bcase\s+when\b", "write ifthenelse(condition, value, other value)"),
     _row(
-        r"([\w.`]+)\s*([<>]=?|!?=)\s*([^\s,]+)\s+(and|or)\s+(?P<at>([<>]=?|!?=)\s*([^\s,)]+))",
+        _NAME + r"\s*([<>]=?|!?=)\s*([^\s,]+)\s+(and|or)\s+(?P<at>([<>]=?|!?=)\s*([^\s,)]+))",
         lambda name, sign, low, word, _, other, high: f"write {name} {sign} {low} {word} {name} {other} {high}",
     ),
     # operators
@@ -277,9 +286,9 @@ HABITS = (
         r"\bgroup\s+(?P<at>by)\s+(?:\w+\s*[=(]\s*)?(?:\w+\s*,\s*)?(\d{1,6}[smhd])\b",
         lambda _, period: f"write group every {period}",
     ),
-    _row(r"([\w.`]+)\s*(?:[<>]=?|!?=)\s*(?P<at>(\d{1,9})([smhdw]))\b", _unit),
+    _row(_NAME + r"\s*(?:[<>]=?|!?=)\s*(?P<at>(\d{1,9})([smhdw]))\b", _unit),
     _row(
-        r"([\w.`]+)\s*=\s*[\"']?(?P<at>([1-5])xx)\b",
+        _NAME + r"\s*=\s*[\"']?(?P<at>([1-5])xx)\b",
         lambda name, _, digit: f"write {digit}00 <= {name} < {int(digit) + 1}00",
     ),
     _row(r"(?<![\w.])(?<!every - )(\d{1,9})([smhdw])\b", _length),

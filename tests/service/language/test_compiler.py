@@ -316,6 +316,10 @@ ERRORS = {
     " (a name is not in quotes: user)",
     "from web.data group by 'user' select count()": "line 1, column 24: 'user' is a text here, not the column"
     " (a name is not in quotes: user)",
+    "from web.data group every 1d select sum('bytes')": "line 1, column 41: 'bytes' is a text here, not the column"
+    " (a name is not in quotes: bytes)",
+    "from web.data group select max(float8('odd \"name`') * 2)": "line 1, column 39: 'odd \"name`' is a text here, not"
+    ' the column (a name is not in quotes: `odd "name```)',
     "from web.data select 'user'": "line 1, column 22: 'user' is a text here, not the column"
     " (a name is not in quotes: user)",
     "from web.data where user = 'a' or 'b'": "line 1, column 35: a condition must be a bool, not str"

@@ -43,7 +43,12 @@ ANSWERS = {
         "count(distinct a",
         "write hllppcount(a), which is approximate, or group by a group select count()",
     ),
+    "from t group select count(distinct `Amount €`) as n": (
+        "count(distinct `Amount €`",
+        "write hllppcount(`Amount €`), which is approximate, or group by `Amount €` group select count()",
+    ),
     "from t select distinct a, b": ("distinct a", "write group by a, b"),
+    "from t select distinct `a b`, c": ("distinct `a b`", "write group by `a b`, c"),
     "from t group select count(*)": ("*", "write count()"),
     "from t group by a having n > 3": (
         "having",
@@ -67,6 +72,14 @@ ANSWERS = {
     "from t where a is null": ("is", "write = null"),
     "from t where a is not null": ("is", "write != null"),
     "from t where a between 1 and 3": ("between", "write 1 <= a <= 3"),
+    "from t where `Amount €` between 1 and `upper end`": (
+        "between",
+        "write 1 <= `Amount €` <= `upper end`",
+    ),
+    "from t where a not between 'a b' and 'c d', b": ("not", "write not ('a b' <= a <= 'c d')"),
+    'from t where `a b` in ("x", "y")': ("in (", 'write `a b` in {"x", "y"}'),
+    'from t where `a b` like "x%"': ("like", 'write ~ nameglob("x*")'),
+    "from t where `a b` = *x*": ("*", 'write `a b` ~ nameglob("*x*")'),
     "from t where a between": ("between", "write 1 <= x <= 3"),
     "from t where a in 10.0.0.0/8": ("in 10.0.0.0/8", "write <- 10.0.0.0/8"),
     'from t where a in ("x", "y")': ("in (", 'write a in {"x", "y"}'),

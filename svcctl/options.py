@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from svcctl.api.dates import DATE_FORMATS
+from svcctl.api.dates import DATE_FORMATS, Moment
 from svcctl.api.typed_dates import named_zone, parse_limit, parse_moment
 from svcctl.completion import words
 from svcctl.completion.words import FILES, QUERY, Completes
@@ -36,22 +37,22 @@ def _file(text: str) -> Path:
     return path
 
 
-# Typer takes one class here, and a parsed date is an int or a str.
-FromOpt = Annotated[
-    Any,
-    typer.Option(
-        "--from",
-        parser=parse_moment,
-        metavar="DATE",
-        help="Start of the range; 1h means one hour ago (see 'svcctl help dates').",
-    ),
-    Completes(words=words.start_dates),
-]
+Parse = Callable[[str], Moment]
 
 
-def end_option(future: str) -> Any:
+def start_option(parser: Parse = parse_moment) -> Any:
+    """The option --from of a command, with the function that reads its dates."""
+    meaning = "Start of the range; 1h means one hour ago (see 'svcctl help dates')."
+    return typer.Option("--from", parser=parser, metavar="DATE", help=meaning)
+
+
+def end_option(future: str, parser: Parse = parse_moment) -> Any:
     """The option --to of a command; `future` says what an end in the future means there."""
-    return typer.Option("--to", parser=parse_moment, metavar="DATE", help=f"End of the range (not included); {future}.")
+    return typer.Option("--to", parser=parser, metavar="DATE", help=f"End of the range (not included); {future}.")
+
+
+# Typer takes one class here, and a parsed date is a number or a str.
+FromOpt = Annotated[Any, start_option(), Completes(words=words.start_dates)]
 
 
 ToOpt = Annotated[Any, end_option("a query waits for an end in the future"), Completes(words=words.end_dates)]

@@ -187,7 +187,7 @@ EXPORT = "see 'svcctl export --help'"
             "plans' has those of the local service; see 'svcctl domain create --help'",
         ),
         ("query Q", f"missing --from\nhint: add --from DATE, such as --from 1h; {SEE}"),
-        ("query Q --dest", f"--dest needs a value: TYPE\nhint: one of kafka, s3, hdfs, donothing; {SEE}"),
+        ("query Q --dest", f"--dest needs a value: TYPE\nhint: one of Kafka, S3, HDFS, donothing; {SEE}"),
         ("query Q -o", f"-o needs a value: FILE\nhint: {SEE}"),
         ("query Q --color", "--color needs a value: WHEN\nhint: one of auto, always, never; see 'svcctl --help'"),
         ("query Q --limit abc", f"--limit 'abc' is not a whole number\nhint: {SEE}"),

@@ -19,8 +19,8 @@ from typing import TypeVar
 
 from svcctl.errors import UsageError
 
-Moment = int | str
-"""A date as the interface takes it: epoch seconds, or an operator or absolute date as text."""
+Moment = int | float | str
+"""A date as the interface takes it: epoch seconds, maybe with a fraction, or an operator or absolute date as text."""
 
 ABSOLUTE_FORMAT = "%d/%m/%Y %H:%M:%S"
 DATE_FORMATS = ("default", "sql", "iso")
@@ -30,6 +30,17 @@ MAX_EPOCH_SECONDS = 99_999_999_999
 
 _ABSOLUTE = re.compile(r"\d{2}/\d{2}/\d{4} \d{2}:\d{2}:\d{2}", re.ASCII)
 _ZONE = re.compile(r"GMT(?:([+-])(\d{1,2})(?::?([0-5]\d))?)?", re.ASCII)
+
+
+def epoch_milliseconds(moment: datetime) -> int:
+    """The epoch milliseconds of a moment."""
+    return (moment - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
+
+
+def epoch_seconds(moment: datetime) -> int | float:
+    """The epoch seconds of a moment; they have a fraction only where it has milliseconds."""
+    seconds, milliseconds = divmod(epoch_milliseconds(moment), 1000)
+    return (seconds * 1000 + milliseconds) / 1000 if milliseconds else seconds
 
 
 def plus(moment: datetime, length: timedelta) -> datetime:
@@ -193,14 +204,15 @@ def check_epoch(seconds: Seconds) -> Seconds:
         raise UsageError(f"date {seconds} is before 1970")
     if seconds > MAX_EPOCH_SECONDS:
         raise UsageError(
-            f"date {seconds} is in milliseconds; dates are epoch seconds", hint=f"write {int(seconds) // 1000} instead"
+            f"date {seconds} is in milliseconds; dates are epoch seconds",
+            hint=f"write {int(seconds) / 1000:.3f} instead".replace(".000", ""),
         )
     return seconds
 
 
 def resolve(
-    start: Moment | float,
-    end: Moment | float | None,
+    start: Moment,
+    end: Moment | None,
     *,
     now: datetime,
     zone: tzinfo = UTC,
@@ -220,7 +232,7 @@ def resolve(
     last = _resolve_one(end, zone, operators, lambda operator, n: operator.in_to(now, first, n)).astimezone(UTC)
     if last < begin:
         raise UsageError(
-            f"the range ends before it starts: from {_utc_text(begin)} to {_utc_text(last)} (UTC)",
+            f"the range ends before it starts: from {shown(begin)} to {shown(last)} (UTC)",
             hint="see how a pair resolves with 'svcctl range --from … --to …'",
         )
     return Range(begin, last)
@@ -234,7 +246,7 @@ def operator_of(moment: Moment | None, operators: Sequence[Operator] = OPERATORS
 
 
 def _resolve_one(
-    moment: Moment | float,
+    moment: Moment,
     zone: tzinfo,
     operators: Sequence[Operator],
     apply: Callable[[Operator, int], datetime],
@@ -268,6 +280,7 @@ def _parse_text(text: str, operators: Sequence[Operator]) -> datetime | tuple[Op
     raise UsageError(f"'{text}' is not a valid date", hint=f"write {_FORMS}")
 
 
-def _utc_text(moment: datetime) -> str:
+def shown(moment: datetime) -> str:
+    """A moment as text, in UTC; it has milliseconds only where they are not 0."""
     spec = "milliseconds" if moment.microsecond else "seconds"
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ", spec)

@@ -221,7 +221,8 @@ class Follow:
         request = replace(self._request, limit=None, skip=None)
         self._first, self._delivered = self._memory.resume(groups=self._groups)
         if self._first is not None:
-            request = replace(request, from_=max(self._first, int(request.from_)))
+            assert not isinstance(request.from_, str)
+            request = replace(request, from_=max(self._first, request.from_))
         self._connection.close()
         answer = self._connection.enter_context(self._client.query(request, once=once, reader=self._reader))
         self._ahead = 0.0 if answer.date is None else answer.date - self._clock()

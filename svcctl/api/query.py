@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from svcctl.api.dates import DATE_FORMATS
+from svcctl.api.dates import DATE_FORMATS, Moment
 from svcctl.api.destinations import Destination
 from svcctl.api.events import MODES
 from svcctl.api.suggest import did_you_mean
@@ -21,8 +21,8 @@ class QueryRequest:
     Dates are epoch seconds, or text as `svcctl.api.dates` lists it. UsageError when the fields cannot be a request.
     """
 
-    from_: int | str
-    to: int | str | None = None
+    from_: Moment
+    to: Moment | None = None
     query: str | None = None
     query_id: str | None = None
     mode: str = "json"

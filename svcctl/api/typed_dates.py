@@ -17,6 +17,7 @@ from svcctl.api.dates import (
     Operator,
     check_epoch,
     counted,
+    epoch_seconds,
     midnight,
     operator_of,
     parse_zone,
@@ -120,6 +121,9 @@ _MONTH = re.compile(r"(\d{4})[-/](\d{2})", re.ASCII)
 _YEAR_FIRST = re.compile(rf"(\d{{4}})/(\d{{2}})/(\d{{2}})((?:[T ]{_TIME})?)", re.ASCII)
 _DAY_FIRST = re.compile(r"(\d{2})/(\d{2})/(\d{4})((?: \d{2}:\d{2})?)(:\d{2})?", re.ASCII)
 _RUN_TOGETHER = re.compile(r"((?:19|20)\d\d)(\d\d)(\d\d)(?:T?(\d\d)(\d\d)(\d\d)?(Z?))?", re.ASCII)
+_DECIMAL = re.compile(r"(\d{7,})\.(\d+)", re.ASCII)
+"""Epoch seconds with a fraction. A shorter number with a point is a time or a day: 10.30, 31.01."""
+_TOO_FINE = re.compile(r"(\.\d{3})\d*[1-9]\d*", re.ASCII)
 _YEAR = re.compile(r"19[789]\d|2\d{3}", re.ASCII)
 _LOOSE = re.compile(rf"(\d{{1,2}})([-./])(\d{{1,2}})\2(\d{{4}})((?:[T ]{_TIME})?)", re.ASCII)
 _AGO = re.compile(r"(\d+)\s*(s|m|h|d|w)(?:ec(?:ond)?|in(?:ute)?|(?:ou)?r|ay|eek)?s?(?:\s+ago)?", re.ASCII)
@@ -156,12 +160,21 @@ def parse_moment(text: str) -> Moment:
 
     Operators and the interface's absolute dates stay as written, digits are epoch seconds, as the interface takes them,
     and any other absolute date becomes epoch seconds. UsageError for anything else: milliseconds, a day that does not
-    exist, fractions of a second, digits that spell a date.
+    exist, digits that spell a date. A fraction of a second counts to the millisecond.
     """
     moment = _parsed(text)
     if moment is None:
         raise UsageError(f"'{text.strip()}' is not a valid date", hint=_hint(text.strip()))
     return moment
+
+
+def parse_second(text: str) -> Moment:
+    """The date to use where dates are whole seconds; UsageError with both neighbours of one that has a fraction."""
+    moment = parse_moment(text)
+    if not isinstance(moment, float):
+        return moment
+    whole = (f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%SZ}" for second in (int(moment), int(moment) + 1))
+    raise UsageError(f"'{text}' has a fraction of a second", hint=f"dates here are whole seconds: {' or '.join(whole)}")
 
 
 def _parsed(text: str) -> Moment | None:
@@ -180,6 +193,10 @@ def _parsed(text: str) -> Moment | None:
         raise UsageError(f"{text} looks like a year", hint=f"write {text}-01-01, or {text}-01 for the month")
     if text.isascii() and text.isdigit():
         return check_epoch(int(text))
+    if match := _DECIMAL.fullmatch(text):
+        _check_fine(text)
+        check_epoch(int(match[1]))
+        return float(text) if int(match[2]) else int(match[1])
     if match := _DAY_FIRST.fullmatch(text):
         day, month, year, time, seconds = match.groups()
         moment = _existing(f"{year}-{month}-{day}{time}{seconds or ''}", text)
@@ -263,11 +280,15 @@ def _existing(iso: str, text: str) -> datetime:
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
-def _epoch(moment: datetime, text: str) -> int:
-    if moment.microsecond:
-        whole = re.sub(r"\.\d+", "", text)
-        raise UsageError(f"date '{text}' has a fraction of a second", hint=f"dates are whole seconds: write {whole}")
-    seconds = int(moment.timestamp())
+def _check_fine(text: str) -> None:
+    if match := _TOO_FINE.search(text):
+        cut = text.replace(match[0], match[1])
+        raise UsageError(f"date '{text}' is finer than a millisecond", hint=f"write {cut}")
+
+
+def _epoch(moment: datetime, text: str) -> int | float:
+    _check_fine(text)
+    seconds = epoch_seconds(moment)
     if not 0 <= seconds <= MAX_EPOCH_SECONDS:
         raise UsageError(f"date '{text}' is {'before 1970' if seconds < 0 else 'after the year 5138'}")
     return seconds

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from svcctl.api.dates import Range, operator_of, resolve
+from svcctl.api.dates import Range, epoch_milliseconds, epoch_seconds, operator_of, resolve
 from svcctl.api.typed_dates import EVERY, named_zone, parse_moment
 from svcctl.commands import page_of
 from svcctl.context import Context
@@ -54,16 +54,16 @@ def _at(moment: Any, now: datetime) -> datetime:
 def _rows(resolved: Range, zone: tzinfo) -> list[list[Any]]:
     assert resolved.end is not None
     ends = (resolved.start, resolved.end)
-    seconds = [int(end.timestamp()) for end in ends]
     return [
         ["UTC", *(_text(end.astimezone(UTC)) for end in ends)],
         ["zone", *(_text(end.astimezone(zone)) for end in ends)],
         ["local", *(_text(end.astimezone()) for end in ends)],
-        ["seconds", *seconds],
-        ["milliseconds", *(second * 1000 for second in seconds)],
+        ["seconds", *map(epoch_seconds, ends)],
+        ["milliseconds", *map(epoch_milliseconds, ends)],
         ["length", None, length_text(resolved.end - resolved.start)],
     ]
 
 
 def _text(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%d %H:%M:%S %z")
+    fraction = f".{moment.microsecond // 1000:03}" if moment.microsecond else ""
+    return moment.strftime(f"%Y-%m-%d %H:%M:%S{fraction} %z")

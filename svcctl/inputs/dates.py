@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from svcctl.api.dates import DATE_FORMATS, Moment, Range, operator_of, resolve
+from svcctl.api.dates import DATE_FORMATS, Moment, Range, epoch_seconds, operator_of, resolve, shown
 from svcctl.api.typed_dates import EVERY, depends_on_zone, is_fixed, named_zone, offset_name, seconds_of
 from svcctl.errors import UsageError
 
@@ -48,18 +48,20 @@ class Dates:
     @property
     def label(self) -> str:
         """The range in words, in UTC."""
-        until = "" if self.range.end is None else f" to {self.range.end:%Y-%m-%d %H:%M:%S}"
-        return f"{self.range.start:%Y-%m-%d %H:%M:%S}{until} (UTC)"
+        until = "" if self.range.end is None else f" to {shown(self.range.end)}"
+        return f"{shown(self.range.start)}{until} (UTC)"
 
     @property
     def summary(self) -> str:
         """The range in short, in the zone, with its length: `2024-01-31 10:00 … 2024-02-01 10:00 UTC (1d)`."""
         ends = [end.astimezone(self.zone) for end in (self.range.start, self.range.end) if end is not None]
-        spec = "%Y-%m-%d %H:%M:%S" if any(end.second for end in ends) else "%Y-%m-%d %H:%M"
+        fine = any(end.microsecond for end in ends)
+        spec = "milliseconds" if fine else "seconds" if any(end.second for end in ends) else "minutes"
+        texts = [end.replace(tzinfo=None).isoformat(" ", spec) for end in ends]
         name = "UTC" if self.zone_name in ("", "GMT") else self.zone_name
         if self.range.end is None:
-            return f"{ends[0]:{spec}} … {name}"
-        return f"{ends[0]:{spec}} … {ends[1]:{spec}} {name} ({length_text(self.range.end - self.range.start)})"
+            return f"{texts[0]} … {name}"
+        return f"{texts[0]} … {texts[1]} {name} ({length_text(self.range.end - self.range.start)})"
 
 
 def choose(
@@ -77,16 +79,16 @@ def choose(
     zone = named_zone(time_zone or "GMT")
     resolved = resolve(from_, to, now=now, zone=zone, operators=EVERY)
     operator = operator_of(to, EVERY)
-    plain = (operator is None or operator.plain) and not (time_zone and isinstance(from_, int))
+    plain = (operator is None or operator.plain) and not (time_zone and isinstance(from_, int | float))
     by_zone = bool(time_zone) and (depends_on_zone(from_) or depends_on_zone(to))
     slip = None
-    if isinstance(from_, int) and 0 < from_ < _LONG_AGO:
+    if isinstance(from_, int | float) and 0 < from_ < _LONG_AGO:
         slip = f"--from {from_} is {resolved.start:%Y-%m-%d %H:%M:%S} UTC; write {from_}m for minutes"
     fixed = (not written and (to is None or by_zone)) or (by_zone and not is_fixed(zone))
     if fixed or _is_typed(from_):
-        from_ = int(resolved.start.timestamp())
+        from_ = epoch_seconds(resolved.start)
     if resolved.end is not None and (fixed or _is_typed(to)):
-        to = int(resolved.end.timestamp())
+        to = epoch_seconds(resolved.end)
     sent = time_zone and offset_name(time_zone, resolved.start.timestamp())
     note = _change(time_zone, resolved, now) if time_zone and written and not is_fixed(zone) else None
     return Dates(resolved, from_, to, date_format, sent, zone, time_zone or "", plain, note, slip)
@@ -118,10 +120,12 @@ def both_ago(from_: Moment | None, to: Moment | None) -> str | None:
 
 def length_text(length: timedelta) -> str:
     """A length as `1d 2h 3m 4s`, without parts that are zero."""
-    minutes, seconds = divmod(int(length.total_seconds()), 60)
+    milliseconds = length // timedelta(milliseconds=1)
+    minutes, seconds = divmod(milliseconds // 1000, 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
     parts = [f"{count}{unit}" for count, unit in ((days, "d"), (hours, "h"), (minutes, "m"), (seconds, "s")) if count]
+    parts += [f"{milliseconds % 1000}ms"] if milliseconds % 1000 else []
     return " ".join(parts) or "0s"
 
 

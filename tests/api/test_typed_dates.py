@@ -21,6 +21,7 @@ from svcctl.api.typed_dates import (
     named_zone,
     offset_name,
     parse_moment,
+    parse_second,
 )
 from svcctl.errors import UsageError
 
@@ -86,6 +87,33 @@ def test_dates_of_the_interface_stay_as_written_and_others_are_seconds(text: str
     assert parse_moment(text) == sent
 
 
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("2024-02-01T10:00:00.5Z", 1706781600.5),
+        ("2024-02-01 10:00:00.718", 1706781600.718),
+        ("2024-02-01 10:00:00.718 +01:00", 1706778000.718),
+        ("2024-02-01T10:00:00.000000Z", 1706781600),
+        ("2024/02/01 10:00:00.001", 1706781600.001),
+        ("1706781600.25", 1706781600.25),
+        ("1706781600.000", 1706781600),
+    ],
+)
+def test_a_fraction_of_a_second_is_sent_to_the_millisecond(text: str, sent: float) -> None:
+    assert (parse_moment(text), type(parse_moment(text))) == (sent, type(sent))
+
+
+@pytest.mark.parametrize("text", ["2024-02-01T11:00:00.5+01:00", "1706781600.5"])
+def test_where_dates_are_whole_seconds_a_fraction_is_refused_with_both_neighbours(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_second(text)
+    assert (caught.value.message, caught.value.hint) == (
+        f"'{text}' has a fraction of a second",
+        "dates here are whole seconds: 2024-02-01T10:00:00Z or 2024-02-01T10:00:01Z",
+    )
+    assert (parse_second("2024-02-01"), parse_second("2d")) == (1706745600, "2d")
+
+
 FORMS = (
     "write 5m, 1h30m, 1d, now, today, yesterday, 31/01/2024 10:00, 2024-01-31T10:00:00Z or epoch seconds; "
     "'svcctl help dates' lists them all"
@@ -109,10 +137,17 @@ FORMS = (
         ("2024-02-30", "date '2024-02-30' does not exist", None),
         ("2024-13", "date '2024-13' does not exist", None),
         (
-            "2024-02-01T10:00:00.5Z",
-            "date '2024-02-01T10:00:00.5Z' has a fraction of a second",
-            "dates are whole seconds: write 2024-02-01T10:00:00Z",
+            "2024-02-01T10:00:00.0005Z",
+            "date '2024-02-01T10:00:00.0005Z' is finer than a millisecond",
+            "write 2024-02-01T10:00:00.000Z",
         ),
+        ("1706781600.1239", "date '1706781600.1239' is finer than a millisecond", "write 1706781600.123"),
+        (
+            "1536150131718",
+            "date 1536150131718 is in milliseconds; dates are epoch seconds",
+            "write 1536150131.718 instead",
+        ),
+        ("31.01", "'31.01' is not a valid date", FORMS),
         ("1969-12-31", "date '1969-12-31' is before 1970", None),
         ("5D", "'5D' is not a valid date", "write 5d"),
         ("Today", "'Today' is not a valid date", "write today"),

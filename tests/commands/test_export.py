@@ -1813,6 +1813,16 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
             "svcctl: error: the range has no start\nhint: give it with --from\n",
         ),
         (
+            ("export", QUERY, "--from", "2024-01-31 10:00:53.718", "-o", "all.csv"),
+            "svcctl: error: '2024-01-31 10:00:53.718' has a fraction of a second\n"
+            "hint: dates here are whole seconds: 2024-01-31T10:00:53Z or 2024-01-31T10:00:54Z\n",
+        ),
+        (
+            ("export", QUERY, *HOURS, "--to", "1706695253.718", "-o", "all.csv"),
+            "svcctl: error: '1706695253.718' has a fraction of a second\n"
+            "hint: dates here are whole seconds: 2024-01-31T10:00:53Z or 2024-01-31T10:00:54Z\n",
+        ),
+        (
             ("export", QUERY, *HOURS, "-o", "-", "-f", "csv"),
             "svcctl: error: an export is written to files\nhint: to print rows: svcctl query\n",
         ),

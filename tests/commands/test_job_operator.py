@@ -176,7 +176,7 @@ def test_a_list_is_narrowed_and_sorted(job: Reseller, options: list[str], ids: l
             "--columns has no effect on --ids, which prints only IDs\nhint: leave out one of the two\n",
         ),
         (("-f", "json"), "--format has no effect on --ids, which prints only IDs\nhint: leave out one of the two\n"),
-        (("--type", "nope"), "there is no type 'nope'\nhint: types are kafka, s3, hdfs, donothing\n"),
+        (("--type", "nope"), "there is no type 'nope'\nhint: types are Kafka, S3, HDFS, donothing\n"),
     ],
 )
 def test_a_list_of_a_state_or_type_that_is_none_is_refused(job: Reseller, option: tuple[str, str], stderr: str) -> None:

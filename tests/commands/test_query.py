@@ -124,7 +124,7 @@ def test_dates_are_printed_in_the_format_and_zone_asked_for(service: Shell) -> N
 
 
 def test_the_zone_moves_relative_dates_in_every_format(service: Shell) -> None:
-    for name in ("csv", "table"):
+    for name in ("csv", "table", "ndjson", "json", "json/compact", "json/simple/compact", "msgpack", "parquet"):
         shown = service("query", "from sample", "--from", "2ad", "--dry-run", "--time-zone", "GMT+14", "-f", name)
         request = json.loads(shown.stdout.split("\n\n")[1])
         if name == "csv":
@@ -132,6 +132,25 @@ def test_the_zone_moves_relative_dates_in_every_format(service: Shell) -> None:
         else:
             assert (request["from"] + 14 * 3600) % 86400 == 0
             assert "timeZone" not in request
+
+
+def test_an_end_of_a_zone_counts_from_its_start_where_numbers_are_sent(service: Shell) -> None:
+    pair = ("--from", "31/01/2024 23:30:00", "--to", "endday", "--time-zone", "GMT+2", "-f", "ndjson")
+    request = json.loads(service("query", "from sample", *pair, "--dry-run").stdout.split("\n\n")[1])
+    assert (request["from"], request["to"]) == (1706743800, 1706824799)  # to 2024-02-01 23:59:59 in GMT+2
+
+
+def test_a_range_has_milliseconds_as_svcctl_prints_them(service: Shell) -> None:
+    def names(from_: str, to: str) -> str:
+        done = service("query", "from sample select name", "--from", from_, "--to", to)
+        return done.stdout + done.stderr
+
+    assert names("2024-01-31 10:00:02.007", "2024-01-31 10:00:02.008") == "name\n[brackets] 漢字 😀\n"
+    assert names("1706695202.007", "1706695202.008") == "name\n[brackets] 漢字 😀\n"
+    assert names("2024-01-31 10:00:01.001", "2024-01-31 10:00:02.007") == "name\n"
+    asked = ("query", "from sample", "--from", "2024-01-31 10:00:02.007", "--to", "1h", "--dest", "donothing")
+    job = json.loads(service(*asked, "--dry-run").stdout.split("\n\n")[1])
+    assert (job["from"], job["to"]) == (1706695202.007, "1h")
 
 
 def test_a_dry_run_prints_the_request_and_no_secret(service: Shell) -> None:
@@ -271,9 +290,9 @@ def test_a_person_whose_range_has_no_rows_is_told_when_the_events_of_the_table_a
             "json/compact, json/simple, json/simple/compact, msgpack, xml, xls, parquet\n",
         ),
         (
-            ["from sample", "--from", "1d", "-f", "ndjson", "--time-zone", "GMT+2"],
+            ["from sample", "--from", "1d", "-f", "ndjson", "--time-zone", "GMT+2", "--date-format", "iso"],
             2,
-            "svcctl: error: --time-zone does not apply to ndjson: its timestamps are epoch milliseconds\n"
+            "svcctl: error: --date-format does not apply to ndjson: its timestamps are epoch milliseconds\n"
             "hint: use it with csv, tsv, xml, xls, table or vertical; in jq: (.eventdate/1000|todate)\n",
         ),
         (

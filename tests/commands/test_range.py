@@ -22,12 +22,26 @@ def test_a_range_is_shown_in_utc_in_the_zone_and_in_local_time(shell: Shell) -> 
     )
 
 
+def test_milliseconds_are_shown_where_there_are_some(shell: Shell) -> None:
+    done = shell("range", "--from", "2024-02-10 12:30:00.718", "--to", "1s", *AT, TZ="UTC0")
+    assert done.stdout == (
+        "as,from,to\n"
+        "UTC,2024-02-10 12:30:00.718 +0000,2024-02-10 12:30:01.718 +0000\n"
+        "zone,2024-02-10 12:30:00.718 +0000,2024-02-10 12:30:01.718 +0000\n"
+        "local,2024-02-10 12:30:00.718 +0000,2024-02-10 12:30:01.718 +0000\n"
+        "seconds,1707568200.718,1707568201.718\n"
+        "milliseconds,1707568200718,1707568201718\n"
+        "length,,1s\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("from_", "to", "length"),
     [
         ("2024-01-31", "2024-02-02T03:04:05Z", "2d 3h 4m 5s"),
         ("2024-01-31T10:00:00Z", "2024-01-31T11:30:00Z", "1h 30m"),
         ("now", "now", "0s"),
+        ("2024-01-31T10:00:00.5Z", "2024-01-31T10:00:02.505Z", "2s 5ms"),
     ],
 )
 def test_the_length_leaves_out_the_units_that_are_zero(shell: Shell, from_: str, to: str, length: str) -> None:

@@ -27,10 +27,18 @@ MIDNIGHT = 1_706_659_200
         (("1w", None), None, True, (int(NOW.timestamp()) - 604_800, None)),
         (("today", "now"), "Europe/Berlin", True, (MIDNIGHT - 3600, int(NOW.timestamp()))),
         (("1h", "now"), "Europe/Berlin", True, ("1h", "now")),
+        ((MIDNIGHT + 0.25, "1h"), None, True, (MIDNIGHT + 0.25, "1h")),
+        ((MIDNIGHT + 0.25, "5m"), None, True, (MIDNIGHT + 0.25, MIDNIGHT + 300.25)),
+        ((MIDNIGHT + 0.25, "1d"), "GMT+2", False, (MIDNIGHT + 0.25, "1d")),
+        ((MIDNIGHT + 0.25, "endday"), "GMT+2", False, (MIDNIGHT + 0.25, MIDNIGHT + 86_400 - 7201)),
+        (("1ad", "2ah"), "GMT+2", False, (MIDNIGHT - 86_400 - 7200, MIDNIGHT - 86_400)),
     ],
 )
 def test_dates_are_fixed_here_only_where_the_service_would_read_them_differently(
-    pair: tuple[str, str | None], time_zone: str | None, written: bool, sent: tuple[int | str, int | str | None]
+    pair: tuple[float | str, str | None],
+    time_zone: str | None,
+    written: bool,
+    sent: tuple[float | str, float | str | None],
 ) -> None:
     chosen = choose(*pair, None, time_zone, now=NOW, written=written)
     assert (chosen.from_, chosen.to) == sent
@@ -51,6 +59,7 @@ def test_the_label_shows_both_ends_in_utc() -> None:
         ((MIDNIGHT, "tomorrow"), None, []),
         ((MIDNIGHT, 1_706_695_200), None, []),
         (("1h", "now"), "Europe/Berlin", []),
+        ((MIDNIGHT + 0.25, "1h"), None, ["2024-01-31 00:00:00.250 … 2024-01-31 01:00:00.250 UTC (1h)"]),
         (("7d", "1d"), None, ["2024-01-24 12:00 … 2024-01-25 12:00 UTC (1d)"]),
         (("90s", "30s"), None, ["2024-01-31 11:58:30 … 2024-01-31 11:59:00 UTC (30s)"]),
         (("7d", "endday"), None, ["2024-01-24 12:00:00 … 2024-01-24 23:59:59 UTC (11h 59m 59s)"]),
@@ -59,7 +68,7 @@ def test_the_label_shows_both_ends_in_utc() -> None:
     ],
 )
 def test_a_person_is_told_a_range_that_is_not_plain(
-    pair: tuple[int | str, int | str], time_zone: str | None, notes: list[str]
+    pair: tuple[float | str, float | str], time_zone: str | None, notes: list[str]
 ) -> None:
     chosen = choose(*pair, None, time_zone, now=NOW, written=True)
     assert list(chosen.notes(terminal=True)) == notes

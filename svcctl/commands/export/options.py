@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from svcctl.api.typed_dates import parse_second
 from svcctl.completion import words
 from svcctl.completion.words import FILES, Completes
-from svcctl.options import end_option, max_time_option
+from svcctl.options import end_option, max_time_option, start_option
 
 LAG = "10m"
 """How long late events are waited for, where a state moves."""
@@ -41,7 +42,10 @@ StateOpt = Annotated[
     typer.Option("--state", metavar="NAME", help="Start where the last run of NAME ended; --from is for the first."),
     Completes("states"),
 ]
-EndOpt = Annotated[Any, end_option("in the future only with --lag or --state"), Completes(words=words.end_dates)]
+StartOpt = Annotated[Any, start_option(parse_second), Completes(words=words.start_dates)]
+EndOpt = Annotated[
+    Any, end_option("in the future only with --lag or --state", parse_second), Completes(words=words.end_dates)
+]
 LagOpt = Annotated[
     str | None,
     typer.Option("--lag", metavar="LENGTH", help=f"Leave out windows younger than this.  [{LAG} with --state]"),

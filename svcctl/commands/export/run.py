@@ -31,6 +31,7 @@ from svcctl.commands.export.options import (
     OnErrorOpt,
     PaceOpt,
     SchedulerOpt,
+    StartOpt,
     StateOpt,
     TargetOpt,
     WindowOpt,
@@ -51,7 +52,6 @@ from svcctl.exports.moments import moment
 from svcctl.inputs import dates, query_text
 from svcctl.options import (
     DateFormatOpt,
-    FromOpt,
     QueryFileOpt,
     QueryTextArg,
     TimeZoneOpt,
@@ -73,7 +73,7 @@ def export(
     ctx: typer.Context,
     target: TargetOpt,
     text: QueryTextArg = None,
-    from_: FromOpt = None,
+    from_: StartOpt = None,
     to: EndOpt = "now",
     window: WindowOpt = "1h",
     workers: WorkersOpt = None,

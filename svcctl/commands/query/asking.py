@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from svcctl.api.dates import Range
+from svcctl.api.dates import Range, epoch_milliseconds
 from svcctl.api.outline import keys, outline
 from svcctl.context import Context
 from svcctl.errors import UsageError
@@ -134,10 +134,9 @@ def question(
 
     `says` prints the notes on them.
     """
-    if format.raw and not format.dates and (options.format or options.zone):
-        option = "--date-format" if options.format else "--time-zone"
+    if format.raw and not format.dates and options.format:
         raise UsageError(
-            f"{option} does not apply to {format.name}: its timestamps are epoch milliseconds",
+            f"--date-format does not apply to {format.name}: its timestamps are epoch milliseconds",
             hint="use it with csv, tsv, xml, xls, table or vertical; in jq: (.eventdate/1000|todate)",
         )
     if format.name == "parquet" and options.format:
@@ -191,7 +190,7 @@ def _say_slips(svc: Context, request: QueryRequest) -> None:
 def _span(asked: Range, every: int | None, now: datetime) -> Span | None:
     if asked.end is None:
         return None
-    start, end, present = (int(moment.timestamp() * 1000) for moment in (asked.start, asked.end, now))
+    start, end, present = map(epoch_milliseconds, (asked.start, asked.end, now))
     return Span(start, end, every and every * 1000, present)
 
 

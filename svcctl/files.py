@@ -154,7 +154,11 @@ class Part:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             if self._is(stream):
-                return stream
+                if not self._is(stream, self._target):
+                    return stream
+                self._part.unlink()  # its writer was killed when the file had got its name, and the part is the file
+                stream.close()
+                return self._open(wait)
         except BlockingIOError:
             pass
         except BaseException:
@@ -173,10 +177,10 @@ class Part:
             self._part.unlink(missing_ok=True)
         self.stream.close()
 
-    def _is(self, stream: io.FileIO) -> bool:
-        """Whether the part is still the file that was opened."""
+    def _is(self, stream: io.FileIO, path: Path | None = None) -> bool:
+        """Whether the part, or what else is at a path, is the file that was opened."""
         try:
-            return os.path.samestat(self._part.stat(), os.fstat(stream.fileno()))
+            return os.path.samestat((path or self._part).stat(), os.fstat(stream.fileno()))
         except FileNotFoundError:
             return False
 

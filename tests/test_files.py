@@ -37,6 +37,25 @@ def test_without_overwrite_the_file_that_exists_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("overwrite", [True, False])
+def test_a_writer_that_was_killed_before_it_removed_its_part_has_written_the_file(
+    tmp_path: Path, overwrite: bool
+) -> None:
+    target = tmp_path / "credentials.json"
+    target.write_bytes(b"theirs")
+    (tmp_path / "credentials.json.part").hardlink_to(target)
+    with target.open("rb") as reader:
+        if overwrite:
+            write(target, b"mine")
+        else:
+            with pytest.raises(FileExistsError):
+                write(target, b"mine", overwrite=False)
+        assert reader.read() == b"theirs"
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [
+        ("credentials.json", b"mine" if overwrite else b"theirs")
+    ]
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
 def test_a_link_stays_and_the_file_that_it_names_is_written(tmp_path: Path, overwrite: bool) -> None:
     (tmp_path / "far").mkdir()
     (tmp_path / "far" / "real.csv").symlink_to("data.csv")

@@ -14,8 +14,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Table, event, exists, insert, select, true, update
-from sqlalchemy.engine import RootTransaction
+from sqlalchemy import ColumnElement, Connection, Table, Transaction, event, exists, insert, select, true, update
 from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
 
 from svcctl import __version__
@@ -32,10 +31,17 @@ _log = logging.getLogger("svcctl.service")
 class Store:
     """One connection, guarded by a lock: statements are short, and callers come from several threads."""
 
-    def __init__(self, place: Path | Database, *, before_upgrade: Callable[[], None] = lambda: None) -> None:
-        """Open the database, or create its tables; a path is that of an SQLite file. Tables of an older version are
-        kept as the database can and upgraded; `before_upgrade` can raise an error to prevent that. UsageError when a
-        newer svcctl wrote them, or when they are damaged.
+    def __init__(
+        self,
+        place: Path | Database,
+        *,
+        fill: Callable[[Store], None] = lambda store: None,
+        before_upgrade: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Open the database, or create its tables; a path is that of an SQLite file. `fill` stores the first rows in
+        the transaction that creates the tables. Tables of an older version are kept as the database can and upgraded;
+        `before_upgrade` can raise an error to prevent that. UsageError when a newer svcctl wrote them, or when they are
+        damaged.
         """
         self._database = database = SQLite(place) if isinstance(place, Path) else place
         self._lock = RLock()
@@ -47,7 +53,7 @@ class Store:
             with database.explained():
                 self._connection = engine.connect()
             try:
-                self._open(before_upgrade)
+                self._open(fill, before_upgrade)
             except BaseException:
                 self.close()
                 raise
@@ -75,7 +81,10 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Run the block's statements all or none; no other thread or process writes in between."""
+        """Run the block's statements all or none; no other thread or process writes in between.
+
+        Inside the block of another transaction they are a part of it.
+        """
         with self._lock, self._database.explained(), self._begin(self._database.writing):
             self._remembered.clear()
             yield self._connection
@@ -111,8 +120,11 @@ class Store:
                 self._remembered[key] = value
             return value
 
-    def _begin(self, statement: str) -> RootTransaction:
-        """Begin a transaction, on a new connection if the old one is found to be closed."""
+    def _begin(self, statement: str) -> Transaction:
+        """Begin a transaction, on a new connection if the old one is found to be closed; a savepoint inside one."""
+        begun = self._connection.get_execution_options().get("begin")
+        if self._connection.in_transaction() and statement == begun == self._database.writing:
+            return self._connection.begin_nested()
         self._connection.execution_options(begin=statement)
         try:
             return self._connection.begin()
@@ -138,15 +150,15 @@ class Store:
     def _driver(self) -> Any:
         return self._connection.connection.driver_connection
 
-    def _open(self, before_upgrade: Callable[[], None]) -> None:
+    def _open(self, fill: Callable[[Store], None], before_upgrade: Callable[[], None]) -> None:
         with self.reading() as connection:
             version = migrations.version_of(connection)
         if version != migrations.VERSION:
-            self._upgrade(before_upgrade)
+            self._upgrade(fill, before_upgrade)
         self._database.opened(self._driver, migrations.VERSION)
 
-    def _upgrade(self, before_upgrade: Callable[[], None]) -> None:
-        """Upgrade the tables in one transaction, so that killing the process leaves them as they were."""
+    def _upgrade(self, fill: Callable[[Store], None], before_upgrade: Callable[[], None]) -> None:
+        """Create or upgrade the tables in one transaction, so that killing the process leaves them as they were."""
         database = self._database
         with database.upgrading(self._driver), self.transaction() as connection:
             version = migrations.version_of(connection)  # another process may have upgraded it
@@ -154,6 +166,7 @@ class Store:
                 raise UsageError(f"the state {database.name} has tables of other programs", hint=database.foreign)
             if version is None:
                 migrations.create(connection)
+                fill(self)
             elif version > migrations.VERSION:
                 raise UsageError(
                     f"state {database.name} has version {int(version)}, and svcctl {__version__} reads versions up to"

@@ -1,7 +1,7 @@
 """The contents of a new state: the local domain, and a demo reseller with plans, policies and applications.
 
-They are stored once, so later changes and deletions last. Only the accounts of the built-in profiles are stored at
-every start, because their credentials are in a file of their own.
+They are stored once, in the transaction that creates the tables, so later changes and deletions last. Only the accounts
+of the built-in profiles are stored at every start, because their credentials are in a file of their own.
 """
 
 from __future__ import annotations
@@ -48,14 +48,20 @@ def open_store(
     when the database does not answer.
     """
     files.make()
+    own, reseller = local_service.all_profile_fields(files)
+
+    def fill(store: Store) -> None:
+        catalog(store)
+        profiles(store, own, reseller)
+
     if (database := _database(environment or {}, state)) is None:
-        store = Store(files.state, before_upgrade=partial(_require_no_other_service, files))
+        store = Store(files.state, fill=fill, before_upgrade=partial(_require_no_other_service, files))
     else:
         try:
-            store = Store(database)
+            store = Store(database, fill=fill)
         except StateUnavailable as error:
             raise Unavailable(error.detail, hint=error.advice) from None
-    seed(store, *local_service.all_profile_fields(files))
+    profiles(store, own, reseller)
     return store
 
 
@@ -85,20 +91,22 @@ def _require_no_other_service(files: local_service.Files) -> None:
         )
 
 
-def seed(store: Store, own: Mapping[str, str], reseller: Mapping[str, str]) -> None:
-    """Fill an empty store, and store the accounts of both built-in profiles (`api_key`, `api_secret`, `token`)."""
-    if not domains.every(store) and not offers.resellers(store):
-        catalog(store)
-    accounts.put(store, Account(own["api_key"], own["api_secret"], own["token"], LOCAL_DOMAIN, administrator=True))
-    accounts.put(store, Account(reseller["api_key"], reseller["api_secret"], reseller["token"], "", reseller=RESELLER))
-
-
 def catalog(store: Store) -> None:
     """Store the local domain with its owner, and the demo reseller with its plans."""
-    domains.put_own(store, LOCAL_DOMAIN)
-    domains.assign(store, LOCAL_DOMAIN, LOCAL_OWNER, domains.OWNER)
-    offers.put_reseller(store, Reseller(RESELLER))
-    for feature in FEATURES:
-        offers.put_feature(store, feature)
-    for plan in PLANS:
-        offers.put_plan(store, plan)
+    with store.transaction():
+        domains.put_own(store, LOCAL_DOMAIN)
+        domains.assign(store, LOCAL_DOMAIN, LOCAL_OWNER, domains.OWNER)
+        offers.put_reseller(store, Reseller(RESELLER))
+        for feature in FEATURES:
+            offers.put_feature(store, feature)
+        for plan in PLANS:
+            offers.put_plan(store, plan)
+
+
+def profiles(store: Store, own: Mapping[str, str], reseller: Mapping[str, str]) -> None:
+    """Store the accounts of both built-in profiles (`api_key`, `api_secret`, `token`)."""
+    with store.transaction():
+        local = Account(own["api_key"], own["api_secret"], own["token"], LOCAL_DOMAIN, administrator=True)
+        accounts.put(store, local)
+        demo = Account(reseller["api_key"], reseller["api_secret"], reseller["token"], "", reseller=RESELLER)
+        accounts.put(store, demo)

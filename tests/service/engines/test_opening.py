@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from datetime import datetime
@@ -45,6 +46,27 @@ def test_a_new_file_has_the_version_and_no_copy(tmp_path: Path) -> None:
     for _ in range(2):
         DuckDBEngine(path).close()
         assert (version_of(path), names_in(tmp_path)) == (VERSION, ["events.duckdb"])
+
+
+MAKES = """
+import resource, signal, sys
+from pathlib import Path
+from svcctl.service.engines.duckdb import DuckDBEngine
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
+DuckDBEngine(Path(sys.argv[1])).close()
+"""
+"""Makes a file of events; the kernel kills the process at the write that goes beyond so many bytes."""
+
+
+@pytest.mark.parametrize("size", [0, 4096, 12_288])
+def test_a_file_whose_making_was_cut_off_is_made_anew(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "events.duckdb"
+    done = subprocess.run([sys.executable, "-c", MAKES, str(path), str(size)], check=False)
+    assert done.returncode == -signal.SIGXFSZ
+    DuckDBEngine(path).close()
+    assert (version_of(path), names_in(tmp_path)) == (VERSION, ["events.duckdb"])
 
 
 def test_a_file_without_a_version_is_copied_and_stamped_once(unversioned: Path) -> None:

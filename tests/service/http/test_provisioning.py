@@ -259,14 +259,3 @@ def test_a_domain_that_cannot_be_accessed_answers_its_own_accounts_nothing(ask: 
 def test_customers_may_not_load_files_of_this_machine(ask: Ask, who: str) -> None:
     status, answer = ask(who, "POST", "/service/load", {"files": [{"path": "/etc/passwd"}], "table": "a.b"})
     assert (status, answer["msg"]) == (401, "only an administrator of the service may load events")
-
-
-def test_the_seed_is_sown_once(store: Store) -> None:
-    offers.remove_plan(store, "demo", "trial")
-    keys = {"api_key": "k", "api_secret": "s", "token": "t"}
-    seed.seed(store, keys, {"api_key": "rk", "api_secret": "rs", "token": "rt"})
-    assert [plan.name for plan in offers.plans(store)] == ["basic", "full"]
-    assert (accounts.with_key(store, "k"), accounts.with_key(store, "rk")) == (
-        Account("k", "s", "t", "local", administrator=True, domain_id=1),
-        Account("rk", "rs", "rt", "", reseller="demo"),
-    )

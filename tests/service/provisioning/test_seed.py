@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from peers.postgresql import PASSWORD
+from support import killed
 from support.unversioned import unpack
 
 from svcctl.errors import Locked
-from svcctl.local_service import Files
+from svcctl.local_service import Files, all_profile_fields
+from svcctl.service.provisioning import accounts, offers
+from svcctl.service.provisioning.accounts import Account
 from svcctl.service.provisioning.seed import open_store
 from svcctl.service.queries import saved
 
@@ -43,3 +50,56 @@ def test_the_files_of_a_running_service_of_an_older_version_are_not_upgraded(tmp
     store = open_store(files)
     assert [query.id for query in saved.listed(store)] == ["large", "names"]
     store.close()
+
+
+@pytest.mark.parametrize(
+    ("statements", "kills"),
+    [pytest.param(30, 4, id="short"), pytest.param(1, 100, id="long", marks=pytest.mark.slow)],
+)
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_a_first_start_that_is_killed_after_any_statement_is_whole_the_next_time(
+    tmp_path: Path, request: pytest.FixtureRequest, database: str, statements: int, kills: int
+) -> None:
+    urls = []
+    if database == "postgresql":
+        peer = request.getfixturevalue("postgresql_peer")
+        urls = [peer.fresh_schema() for _ in range(2 * kills)]
+    script = [sys.executable, killed.__file__, str(tmp_path), str(statements), *urls]
+    environment = os.environ | {"PGPASSWORD": PASSWORD}
+    done = json.loads(subprocess.run(script, env=environment, stdout=subprocess.PIPE, check=True).stdout)
+    assert done["kills"] >= kills
+    [outcome] = done["outcomes"]
+    stored = {table: len(rows) for table, rows in outcome.items() if rows}
+    assert stored == {
+        "accounts": 2,
+        "alembic_version": 1,
+        "domains": 1,
+        "features": 7,
+        "members": 1,
+        "plan_features": 10,
+        "plans": 3,
+        "resellers": 1,
+        "users": 1,
+    }
+
+
+def test_what_is_removed_from_a_new_state_stays_removed(tmp_path: Path) -> None:
+    files = Files(tmp_path / "data")
+    with closing(open_store(files)) as store:
+        offers.remove_plan(store, "demo", "trial")
+    with closing(open_store(files)) as store:
+        assert [plan.name for plan in offers.plans(store)] == ["basic", "full"]
+
+
+def test_accounts_of_the_built_in_profiles_are_stored_at_every_start(tmp_path: Path) -> None:
+    files = Files(tmp_path / "data")
+    open_store(files).close()
+    files.credentials.unlink()
+    with closing(open_store(files)) as store:
+        own, reseller = all_profile_fields(files)
+        assert accounts.with_key(store, own["api_key"]) == Account(
+            *(own["api_key"], own["api_secret"], own["token"], "local"), administrator=True, domain_id=1
+        )
+        assert accounts.with_key(store, reseller["api_key"]) == Account(
+            *(reseller["api_key"], reseller["api_secret"], reseller["token"], ""), reseller="demo"
+        )

@@ -18,7 +18,7 @@ import duckdb
 
 from svcctl import __version__
 from svcctl.errors import Locked, UsageError
-from svcctl.files import Part
+from svcctl.files import Part, sync_directory
 from svcctl.service.engines.duckdb import positions
 from svcctl.service.engines.duckdb.macros import DEFINED
 from svcctl.service.engines.duckdb.statement import first_line
@@ -36,14 +36,9 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "disabled_optimizers": "in_clause",
 }
 # The file is attached as `store`: a file events.db would otherwise become a catalog `events` and make the name of the
-# schema ambiguous. After that no file can be reached; only the settings that each connection needs stay unlocked.
-_OPEN = f"""
-    {DEFINED}
+# schema ambiguous. In the end no file can be reached; only the settings that each connection needs stay unlocked.
+_TABLES = f"""
     ATTACH {{path}} AS store;
-    SET GLOBAL TimeZone='UTC';
-    SET enable_external_access=false;
-    SET allowed_configs=['enable_progress_bar', 'schema', 'search_path'];
-    SET lock_configuration=true;
     USE store;
     CREATE SCHEMA IF NOT EXISTS {SCHEMA};
     CREATE TABLE IF NOT EXISTS main.stored (name VARCHAR PRIMARY KEY, ordered BOOLEAN NOT NULL);
@@ -51,6 +46,15 @@ _OPEN = f"""
     {positions.TABLES};
     CREATE TABLE IF NOT EXISTS main.version AS SELECT {VERSION} AS version
 """
+_OPEN = f"""
+    {DEFINED}
+    {_TABLES};
+    SET GLOBAL TimeZone='UTC';
+    SET enable_external_access=false;
+    SET allowed_configs=['enable_progress_bar', 'schema', 'search_path'];
+    SET lock_configuration=true
+"""
+_MAKE = f"{_TABLES}; USE memory; DETACH store"
 
 _READ = f"""
     {DEFINED}
@@ -73,7 +77,9 @@ def open_file(path: Path | None, *, memory_limit: str, spill: Path | None) -> du
     settings = _SETTINGS | {"memory_limit": memory_limit, "temp_directory": str(spill or beside)}
     connection = duckdb.connect(":memory:", config=settings)
     try:
-        if path is not None and path.exists():
+        if path is not None:
+            if not path.exists():
+                _make(connection, path)
             _prepare(connection, path)
         connection.execute(_OPEN.format(path=literal(str(path or ":memory:"))))
     except BaseException:
@@ -104,6 +110,17 @@ def readable(path: Path | None) -> Iterator[None]:
             ) from None
         hint = "it may be damaged, or written by a newer DuckDB; move it away to start with an empty one"
         raise UsageError(f"cannot open {path}: {first_line(error)}", hint=hint) from None
+
+
+def _make(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Make a file of events without tables beside its name first: DuckDB cannot open one whose making was cut off."""
+    new = path.with_name(f"{path.name}.new")
+    for left in (new, Path(f"{new}.wal")):
+        if left.exists():
+            left.unlink()
+    connection.execute(_MAKE.format(path=literal(str(new))))
+    new.replace(path)
+    sync_directory(path.parent)
 
 
 def _prepare(connection: duckdb.DuckDBPyConnection, path: Path) -> None:

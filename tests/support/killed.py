@@ -1,0 +1,77 @@
+"""Opens the state of new services in processes that are killed, each so many statements later than the one before.
+
+    python killed.py DIRECTORY STATEMENTS [URL…]
+
+The last process comes to its end. Each state is opened a second time; printed is how many processes were killed, and
+what the states hold then, without secrets: once if it is the same in all. With URLs of databases of PostgreSQL, each is
+for one process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, event, select
+
+from svcctl.local_service import Files, all_profile_fields
+from svcctl.service import schema
+from svcctl.service.provisioning.seed import open_store
+from svcctl.service.store import Store
+
+SECRETS = {"api_key", "api_secret", "token"}
+
+
+def contents(store: Store, files: Files) -> dict[str, list[Any]]:
+    """The rows of every table; of an account, which of the built-in profiles has it."""
+    keys = [fields["api_key"] for fields in all_profile_fields(files)]
+    found: dict[str, list[Any]] = {}
+    with store.reading() as connection:
+        for table in schema.metadata.sorted_tables:
+            rows = [dict(row) for row in connection.execute(select(table)).mappings()]
+            if table is schema.accounts:
+                rows = [{"profile": keys.index(row["api_key"])} | row for row in rows]
+            found[table.name] = sorted(
+                ({key: value for key, value in row.items() if key not in SECRETS} for row in rows), key=str
+            )
+    return found
+
+
+def opened(files: Files, url: str | None) -> dict[str, list[Any]]:
+    with closing(open_store(files, os.environ, state=url)) as store:
+        return contents(store, files)
+
+
+def is_killed(files: Files, url: str | None, after: int) -> bool:
+    """Open the state in another process and kill it when it has sent so many statements; whether it sent as many."""
+    if (child := os.fork()) == 0:
+        left = count(after, -1)
+
+        @event.listens_for(Engine, "after_cursor_execute")
+        def executed(*_: object) -> None:
+            if next(left) == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        opened(files, url)
+        os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+
+def main(directory: Path, step: int, urls: list[str]) -> None:
+    outcomes, kills, killed = set(), 0, True
+    while killed:
+        files, url = Files(directory / str(kills)), urls[kills] if urls else None
+        killed = is_killed(files, url, 1 + kills * step)
+        outcomes.add(json.dumps(opened(files, url), sort_keys=True))
+        kills += killed
+    print(json.dumps({"kills": kills, "outcomes": [json.loads(outcome) for outcome in outcomes]}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from bench import first_start
 from peers.postgresql import PASSWORD
 from support import killed
 from support.unversioned import unpack
@@ -81,6 +82,19 @@ def test_a_first_start_that_is_killed_after_any_statement_is_whole_the_next_time
         "resellers": 1,
         "users": 1,
     }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_a_service_whose_first_start_is_killed_at_any_moment_is_whole_the_next_time(
+    tmp_path: Path, request: pytest.FixtureRequest, database: str
+) -> None:
+    environment = os.environ | {"HOME": str(tmp_path), "PGPASSWORD": PASSWORD, "SVCCTL_DEMO_DAYS": "0"}
+    script = [sys.executable, first_start.__file__, "--kills", "20"]
+    if database == "postgresql":
+        script += ["--state", request.getfixturevalue("postgresql_peer").fresh_database()]
+    done = subprocess.run(script, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
 
 
 def test_what_is_removed_from_a_new_state_stays_removed(tmp_path: Path) -> None:

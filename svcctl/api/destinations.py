@@ -112,9 +112,11 @@ TYPES: Mapping[str, DestinationType] = {
             Parameter("retention.time", "age of a file in seconds, 300 to 86400: 300 by default"),
             _NAME,
         ),
-        local="Writes objects <name>_000.csv, <name>_001.csv … (.gz, .zip); <name> is s3.fileName or the job's ID. An "
-        "object appears when it is complete: when it reaches its size or age, or when the job is stopped or completed. "
-        "A zip file with a password is encrypted with AES.",
+        local="Writes objects <name>_000.csv, <name>_001.csv … (.gz, .zip); <name> is s3.fileName or the job's ID. "
+        "Numbers continue after the highest one that is there, and no object is replaced, also when several jobs have "
+        "one name: the keys must be allowed to list, read, write and delete objects. An object appears when it is "
+        "complete: when it reaches its size or age, or when the job is stopped or completed. A zip file with a "
+        "password is encrypted with AES.",
     ),
     "hdfs": DestinationType(
         "HDFS",
@@ -126,8 +128,9 @@ TYPES: Mapping[str, DestinationType] = {
             Parameter("retention.time", "age of a file in seconds, 1 to 86400: 300 by default"),
             _NAME,
         ),
-        local="Writes several files: /logs/web.csv becomes /logs/web_000.csv, /logs/web_001.csv …. A file is hidden "
-        "until it is complete: when it reaches its size or age, or when the job is stopped or completed.",
+        local="Writes several files: /logs/web.csv becomes /logs/web_000.csv, /logs/web_001.csv …. Numbers continue "
+        "after the highest one that is there, and no file is replaced. A file is hidden until it is complete: when it "
+        "reaches its size or age, or when the job is stopped or completed.",
     ),
     "donothing": DestinationType("donothing", (_NAME,), local="Counts the rows and discards them."),
 }

@@ -97,7 +97,8 @@ class Storage(Protocol):
         One that need not be `durable` may be damaged when the machine fails: local files are not fsynced then.
 
         Two writers of one name never mix their bytes. Without `overwrite`, of two that complete at the same moment
-        only one succeeds on local and HDFS files; S3 checks just before completing, so there the last one wins.
+        only one succeeds. S3 can promise that only of small objects, and where the service heeds conditions; before
+        completing others it checks, so there the last one wins.
         """
 
     def grow(self, name: str, part: str, *, overwrite: bool) -> Growing | None:
@@ -132,6 +133,11 @@ class Storage(Protocol):
     def names(self, folder: str = "") -> Iterator[str]:
         """The names of the complete objects below a folder, at any depth, in no particular order."""
         return (name for name, _ in self.sizes(folder))
+
+    def beginning(self, prefix: str) -> Iterator[str]:
+        """The names of the complete objects that begin with `prefix`, in its folder and none below."""
+        folder = prefix.rpartition("/")[0]
+        return (name for name in self.names(folder) if name.startswith(prefix) and "/" not in name[len(prefix) :])
 
     @abstractmethod
     def remove(self, *names: str) -> None:

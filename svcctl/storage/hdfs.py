@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from urllib.parse import urlsplit
 
-from hdfs_native import Client, WriteOptions
+from hdfs_native import Client, FileStatus, WriteOptions
 
 from svcctl.errors import SvcctlError, Unavailable, UsageError
 from svcctl.files import PART_SUFFIX
@@ -72,10 +72,18 @@ class Hdfs(Storage):
             raise absent(self.address(name)) from None
 
     def sizes(self, folder: str = "") -> Iterator[tuple[str, int]]:
+        return ((found.path.removeprefix("/"), found.length) for found in self._listed(folder, recursive=True))
+
+    def beginning(self, prefix: str) -> Iterator[str]:
+        found = self._listed(prefix.rpartition("/")[0], recursive=False)
+        return (name for one in found if (name := one.path.removeprefix("/")).startswith(prefix))
+
+    def _listed(self, folder: str, *, recursive: bool) -> Iterator[FileStatus]:
+        """The complete files of a folder."""
         with self._explained(folder), suppress(FileNotFoundError):
-            for found in self._client.list_status(_path(folder.rstrip("/")), recursive=True):
+            for found in self._client.list_status(_path(folder.rstrip("/")), recursive=recursive):
                 if not found.isdir and not _is_part(found.path):
-                    yield found.path.removeprefix("/"), found.length
+                    yield found
 
     def folders(self, folder: str = "") -> Iterator[str]:
         with self._explained(folder), suppress(FileNotFoundError):

@@ -52,6 +52,8 @@ CLIENT: ClientConfig = {"allow_http": True, "connect_timeout": "5s", "timeout": 
 RETRY: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
 """Of one request."""
 _CAUSE = re.compile(r'\b(?:message|error): "([^"]+)"')
+NO_CONDITIONS = "501 Not Implemented"
+"""What services answer that know no conditions; others ignore them."""
 ABANDON_SECONDS = 5.0
 """How long `abandon` waits until the server has removed the parts."""
 
@@ -106,6 +108,7 @@ class S3(Storage):
             client_options=CLIENT,
             retry_config=RETRY,
         )
+        self._heeds_conditions = True
 
     def create(self, name: str, *, overwrite: bool, durable: bool = True) -> Sink:
         if not overwrite:
@@ -133,6 +136,19 @@ class S3(Storage):
         except FileNotFoundError:
             raise self._no_bucket() from None
 
+    def beginning(self, prefix: str) -> Iterator[str]:
+        folder = prefix.rpartition("/")[0]
+        try:
+            with self.explained(f"{prefix}*"):
+                for found in obstore.list(self._store, folder or None, offset=prefix, chunk_size=1000):
+                    for name in (str(item["path"]) for item in found):
+                        if not name.startswith(prefix):  # the service lists names in their order
+                            return
+                        if "/" not in name[len(prefix) :]:
+                            yield name
+        except FileNotFoundError:
+            raise self._no_bucket() from None
+
     def folders(self, folder: str = "") -> Iterator[str]:
         try:
             with self.explained(folder):
@@ -141,14 +157,21 @@ class S3(Storage):
             raise self._no_bucket() from None
         return (str(name).rpartition("/")[2] for name in found)
 
-    def put_new(self, name: str, data: bytes) -> bool:
-        try:
-            with self.explained(name):
-                obstore.put(self._store, name, data, mode="create")
-        except AlreadyExistsError:
-            return False
-        except FileNotFoundError:
-            raise self._no_bucket() from None
+    def put_new(self, name: str, data: bytes | bytearray) -> bool:
+        if self._heeds_conditions:
+            try:
+                with self.explained(name):
+                    obstore.put(self._store, name, data, mode="create")
+                return True
+            except AlreadyExistsError:
+                return False
+            except FileNotFoundError:
+                raise self._no_bucket() from None
+            except Unavailable as error:
+                if NO_CONDITIONS not in error.message:
+                    raise
+                self._heeds_conditions = False
+        self.put(name, data)
         return True
 
     def remove(self, *names: str) -> None:
@@ -158,7 +181,7 @@ class S3(Storage):
     def address(self, name: str) -> str:
         return f"s3://{self._bucket}/{name}"
 
-    def put(self, name: str, data: bytearray | Iterator[bytearray]) -> None:
+    def put(self, name: str, data: bytes | bytearray | Iterator[bytearray]) -> None:
         """Store an object, in parts when its content is an iterator; an iterator that raises aborts the upload."""
         parts = isinstance(data, Iterator)
         try:
@@ -223,8 +246,11 @@ class _Object(Sink):
     def complete(self) -> None:
         if not self._overwrite:
             self._bucket.refuse_taken(self._name)
-        if self._upload is None:
+        if self._upload is None and self._overwrite:
             self._bucket.put(self._name, self._pending)
+        elif self._upload is None:
+            if not self._bucket.put_new(self._name, self._pending):
+                raise exists(self._bucket.address(self._name))
         else:
             self._upload.send(self._pending)
             self._upload.finish()

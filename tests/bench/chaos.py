@@ -46,12 +46,14 @@ class Target:
     """A destination under test: its type, its parameters, and its server.
 
     `read` returns the numbers of all events that a job delivered, in their order; it is None where nothing is kept.
+    Several `jobs` may use it at once; then `read` returns what all of them delivered, in any order.
     """
 
     type: str
     params: Mapping[str, str]
     read: Callable[[str], list[int]] | None = None
     peer: Peer | None = None
+    jobs: int = 1
 
     @property
     def relay(self) -> KafkaRelay | None:
@@ -107,8 +109,9 @@ class Chaos:
         query = f"from {TABLE} select n, text"
         for target in self._targets:
             given.write_text(json.dumps({"type": target.type, "params": dict(target.params)}))
-            [job] = self._ndjson("query", query, "--from", "1d", "--follow", "--dest-json", str(given))
-            self._jobs[str(job["id"])] = target
+            for _ in range(target.jobs):
+                [job] = self._ndjson("query", query, "--from", "1d", "--follow", "--dest-json", str(given))
+                self._jobs[str(job["id"])] = target
 
     def load(self) -> None:
         """Load a batch of events whose numbers grow with their dates, in random order."""
@@ -167,13 +170,13 @@ class Chaos:
         """Wait until everything was read, stop the jobs, which delivers the rest, and look at what is there."""
         for job in self._jobs:
             self._finish(job)
-        expected = list(range(self.outcome.loaded))
         for job, target in self._jobs.items():
+            expected = [number for number in range(self.outcome.loaded) for _ in range(target.jobs)]
             there = expected if target.read is None else target.read(job)
-            if there != expected:
+            if (sorted(there) if target.jobs > 1 else there) != expected:
                 counts = Counter(there)
-                doubled = [n for n in counts if counts[n] > 1]
-                lost = [n for n in expected if n not in counts]
+                doubled = [n for n in counts if counts[n] > target.jobs]
+                lost = [n for n in range(self.outcome.loaded) if counts[n] < target.jobs]
                 self.outcome.wrong.append(
                     f"{target.type} {target.params.get('topic', '')}: {len(there)} there, doubled {_ends(doubled)}, "
                     f"lost {_ends(lost)}, in order {there == sorted(there)}"
@@ -233,6 +236,7 @@ def kafka_targets(peer: kafka.KafkaPeer) -> list[Target]:
 
 
 def s3_target(peer: s3.S3Peer, format: str = "gzip") -> Target:
+    """Two jobs whose files have the same names."""
     bucket = peer.fresh_bucket()
     params = {
         "aws.bucket": bucket.bucket,
@@ -241,18 +245,29 @@ def s3_target(peer: s3.S3Peer, format: str = "gzip") -> Target:
         "aws.accesskey": bucket.key,
         "aws.secretkey": bucket.secret,
         "format": format,
+        "s3.fileName": "events",
     }
-    return Target("s3", params, lambda job: numbers(map(gzip.decompress, bucket.objects().values())), bucket)
+
+    def read(job: str) -> list[int]:
+        return numbers(gzip.decompress(content) for content in visible(bucket.objects()))
+
+    return Target("s3", params, read, bucket, jobs=2)
 
 
 def hdfs_target(peer: hdfs.HdfsPeer) -> Target:
+    """Two jobs whose files have the same names."""
     folder = peer.fresh_directory()
     params = {"fs.defaultFS": peer.default_fs, "file": f"{folder}/events.csv", "retention.time": "2"}
 
     def read(job: str) -> list[int]:
-        return numbers(content for name, content in peer.files(folder).items() if not name.startswith("."))
+        return numbers(visible(peer.files(folder)))
 
-    return Target("hdfs", params, read, peer)
+    return Target("hdfs", params, read, peer, jobs=2)
+
+
+def visible(files: Mapping[str, bytes]) -> Iterator[bytes]:
+    """Return the files that are not hidden, as claims and parts are."""
+    return (content for name, content in files.items() if not name.startswith("."))
 
 
 def numbers(files: Iterator[bytes]) -> list[int]:

@@ -72,15 +72,15 @@ def test_a_name_that_s3_clients_cannot_write_is_refused(bucket: S3Peer) -> None:
 
 
 @contextmanager
-def listening() -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """A server's URL, and the headers of the requests that it got; it accepts them all."""
+def listening(*, conditions: bool = True) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """A server's URL, and the headers of the requests that it got; it accepts them all, unless without `conditions`."""
     requests: list[dict[str, str]] = []
 
     class Accepts(BaseHTTPRequestHandler):
         def do_PUT(self) -> None:
             requests.append({name.lower(): value for name, value in self.headers.items()})
             self.rfile.read(int(self.headers["content-length"]))
-            self.send_response(200)
+            self.send_response(200 if conditions or "if-none-match" not in self.headers else 501)
             self.send_header("etag", '"1"')
             self.send_header("content-length", "0")
             self.end_headers()
@@ -94,6 +94,13 @@ def listening() -> Iterator[tuple[str, list[dict[str, str]]]]:
         yield f"http://127.0.0.1:{server.server_port}", requests
         server.shutdown()
         thread.join()
+
+
+def test_a_service_that_knows_no_conditions_gets_objects_without_them() -> None:
+    with listening(conditions=False) as (endpoint, requests):
+        storage = S3("bucket", keys=None, endpoint=endpoint)
+        assert [storage.put_new("a.csv", b"1"), storage.put_new("b.csv", b"2")] == [True, True]
+    assert ["if-none-match" in request for request in requests[-3:]] == [True, False, False]
 
 
 def test_requests_are_signed_with_the_keys_given_and_not_with_those_of_the_process(

@@ -194,6 +194,16 @@ def test_names_are_taken_literally_and_listed_below_their_folder(place: Place) -
     assert [content(storage, top + name) for name in NAMES] == [name.encode() for name in NAMES]
 
 
+def test_names_are_found_by_their_beginning_in_one_folder(place: Place) -> None:
+    storage, _ = place.open()
+    top = place.open("x")[1].removesuffix("x")
+    for name in ("we_0.csv", "web", "web_0.csv", "web_1 é.csv", "web_2/3.csv", "xweb_4.csv", "in/web_5.csv"):
+        store(storage, top + name, SMALL)
+    assert sorted(storage.beginning(f"{top}web_")) == [f"{top}web_0.csv", f"{top}web_1 é.csv"]
+    assert list(storage.beginning(f"{top}in/web_")) == [f"{top}in/web_5.csv"]
+    assert list(storage.beginning(f"{top}nowhere/web_")) == []
+
+
 def test_what_is_not_there_has_no_size_and_no_content_and_is_removed_already(place: Place) -> None:
     storage, name = place.open("nowhere/rows.csv")
     assert storage.size(name) is None

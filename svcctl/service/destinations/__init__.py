@@ -14,8 +14,8 @@ A job opens a destination, writes batches of rows, and commits each batch:
     while rows are left: write(lines, row) as often as room() allows, then commit(), whose memo is saved with the job
 
 Rows that were written may be lost until `commit` returns; afterwards they stay. The service may die between `commit`
-and saving its memo, so every destination has a way to not deliver that batch twice: files are written again under the
-same name with the same rows (`repeats`), and Kafka is asked how many rows it has (`counts`).
+and saving its memo, so every destination has a way to not deliver that batch twice: a file is recognised by what was
+saved of it before, or written with the same rows (`repeats`), and Kafka is asked how many rows it has (`counts`).
 
 One thread uses a destination. `Unavailable` from any method means that the destination does not answer or refuses; the
 job then closes it, and later opens another with the memo that was last saved.
@@ -47,8 +47,9 @@ class Destination(Protocol):
     before its first row is delivered, so that the job knows which rows `open` has found."""
 
     repeats: ClassVar[bool] = False
-    """Whether a commit may come late, or twice, from a process that no longer runs the job. Which rows a batch has is
-    then saved before its commit, and each commit of the batch has the same ones, so that the last one changes nothing.
+    """Whether a commit may come late, or twice, from a process that no longer runs the job. Which rows a batch has, and
+    what `prepare` says, is then saved before its commit, and each commit of the batch has the same rows, so that it
+    changes nothing after the first.
     """
 
     def open(self, sent: int, memo: Memo, head: bytes) -> int:
@@ -70,6 +71,10 @@ class Destination(Protocol):
     @abstractmethod
     def write(self, lines: pa.StringArray, row: int) -> None:
         """Add rows to the batch; `row` is the number of the first, counted from the start of the job."""
+
+    def prepare(self) -> Memo:
+        """Get a batch of a destination that `repeats` ready for its commit; what to save in the memo before it."""
+        return {}
 
     @abstractmethod
     def commit(self) -> Memo:

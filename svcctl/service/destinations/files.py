@@ -10,7 +10,7 @@ import posixpath
 from svcctl.errors import UsageError
 from svcctl.service.destinations.packing import PACKINGS
 from svcctl.service.destinations.params import Params
-from svcctl.service.destinations.parts import Parts
+from svcctl.service.destinations.parts import Names, Parts
 from svcctl.storage import names_host
 
 MEGABYTE = 1_000_000
@@ -18,7 +18,8 @@ UNLIMITED_SIZE, UNLIMITED_AGE = 1 << 62, float("inf")
 
 
 def s3(job_id: str, params: Params) -> Parts:
-    """Objects `<s3.fileName>_<nnn>.csv`, and `.gz` or `.zip`; just `<s3.fileName>.csv` with `multiplefile` false.
+    """Objects `<s3.fileName>_<nnn>.csv`, and `.gz` or `.zip`; just `<s3.fileName>.csv` with `multiplefile` false,
+    unless there is one.
 
     The name is the job's ID unless given. `aws.endpoint` is the URL of another S3 service. Requests are signed
     with `aws.accesskey`, or not at all: a job never uses credentials of the machine that the service runs on.
@@ -46,12 +47,10 @@ def s3(job_id: str, params: Params) -> Parts:
     size = params.number("retention.size", 50, 500, 100) * MEGABYTE
     age = float(params.number("retention.time", 300, 86_400, 300))
 
-    def name(number: int) -> str:
-        return f"{base}_{number:03}.csv" if several or number else f"{base}.csv"
-
     return Parts(
+        job_id,
         storage,
-        name,
+        Names(base, ".csv", plain=not several),
         size=size if several else UNLIMITED_SIZE,
         age=age if several else UNLIMITED_AGE,
         packing=packing,
@@ -59,7 +58,7 @@ def s3(job_id: str, params: Params) -> Parts:
     )
 
 
-def hdfs(params: Params) -> Parts:
+def hdfs(job_id: str, params: Params) -> Parts:
     """Files numbered before the extension: `/logs/web.csv` becomes `/logs/web_000.csv`, `/logs/web_001.csv`, …."""
     from svcctl.storage.hdfs import Hdfs
 
@@ -74,8 +73,9 @@ def hdfs(params: Params) -> Parts:
         raise params.refused("fs.defaultFS", "must be of the form hdfs://host:port") from None
     stem, extension = posixpath.splitext(file.lstrip("/"))
     return Parts(
+        job_id,
         storage,
-        lambda number: f"{stem}_{number:03}{extension}",
+        Names(stem, extension),
         size=params.number("retention.size", 1, 10_000, 128) * MEGABYTE,
         age=float(params.number("retention.time", 1, 86_400, 300)),
     )

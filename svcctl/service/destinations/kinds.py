@@ -31,7 +31,7 @@ def _s3(job_id: str, params: Params) -> Destination:
 def _hdfs(job_id: str, params: Params) -> Destination:
     from svcctl.service.destinations.files import hdfs
 
-    return hdfs(params)
+    return hdfs(job_id, params)
 
 
 def _donothing(job_id: str, params: Params) -> Destination:

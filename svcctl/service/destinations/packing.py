@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import zipfile
 import zlib
@@ -13,11 +14,12 @@ from svcctl.storage import Sink
 
 
 class Counted(io.RawIOBase):
-    """The stream that a packer writes to: passes bytes on to a sink and counts them in `size`."""
+    """The stream that a packer writes to: passes bytes on to a sink, if there is one, and counts and hashes them."""
 
-    def __init__(self, sink: Sink) -> None:
-        self._sink: Sink | None = sink
+    def __init__(self, sink: Sink | None) -> None:
+        self._sink = sink
         self.size = 0
+        self.sha256 = hashlib.sha256()
 
     def drop(self) -> None:
         """Stop passing bytes on: a zip archive writes its end when it is garbage-collected."""
@@ -30,6 +32,7 @@ class Counted(io.RawIOBase):
         view = memoryview(data)
         if self._sink is not None:
             self._sink.write(view)
+        self.sha256.update(view)
         self.size += view.nbytes
         return view.nbytes
 

@@ -1,20 +1,29 @@
 """Rows as csv in numbered files of a storage, each of which appears when it is whole.
 
-A file's name follows from the job and the file's number, and the job saves how many files are whole, and before a file
-is completed which rows it has. So a file whose completion was not saved is written again with the same rows, and
-replaces itself, even when a process that was suspended completes it much later. A file is completed when it has its
-size or its age, when the job is stopped, and when the job is complete.
+A file is completed when it has its size or its age, when the job is stopped, and when the job is complete. It gets the
+number behind the highest that is there, and never replaces another file. Jobs with the same names, also those of other
+services, agree on numbers by claims: a claim of number 7 is the hidden file `.web_007.csv.claim.part`, whose content
+names the job. It is there until `web_007.csv` is. A store that does not refuse to store a claim twice keeps apart the
+jobs of one process only.
+
+Before a file is completed, the job saves its number, its hash and which rows it has. If the service dies then, the file
+is there when one of that number and hash is; otherwise it is written again, with the same rows. A process that was
+suspended and completes its file much later finds it there, and changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from threading import Lock
+from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
 from svcctl.errors import SvcctlError, Unavailable
+from svcctl.files import PART_SUFFIX
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.destinations.packing import PACKINGS, Counted, Packer
 from svcctl.service.rendering import arrow
@@ -25,17 +34,56 @@ LEAST_ROOM = 64 * 1024
 """A file is full when it has less room than this, since a packer does not say how much it holds back."""
 
 
+MOST_PREPARED = 8
+"""How many hashes are saved of a file: the last ones."""
+_CLAIMS: WeakValueDictionary[str, Lock] = WeakValueDictionary()
+"""What a thread of this process holds while it claims a number, by the address of the claim."""
+_CLAIMS_LOCK = Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What files are called: `web_000.csv`, `web_001.csv`, … for the stem `web` and the extension `.csv`.
+
+    With `plain`, for jobs of a single file, number 0 is `web.csv`.
+    """
+
+    stem: str
+    extension: str
+    plain: bool = False
+
+    def name(self, number: int) -> str:
+        return (
+            f"{self.stem}{self.extension}" if self.plain and not number else f"{self.stem}_{number:03}{self.extension}"
+        )
+
+    def claim(self, number: int) -> str:
+        folder, slash, file = self.name(number).rpartition("/")
+        return f"{folder}{slash}.{file}.claim{PART_SUFFIX}"
+
+    def next(self, storage: Storage) -> int:
+        """The number behind the highest that is there, however the file is packed."""
+        suffixes = "|".join(re.escape(packing.suffix) for packing in PACKINGS.values())
+        numbered = re.compile(rf"{re.escape(self.stem)}_([0-9]{{3,}}){re.escape(self.extension)}(?:{suffixes})")
+        found = map(numbered.fullmatch, storage.beginning(f"{self.stem}_"))
+        return 1 + max((int(match[1]) for match in found if match), default=-1)
+
+
 @dataclass(frozen=True, slots=True)
 class _File:
-    """The file being written: rows go through the packer and the counter into the sink."""
+    """The file being written: rows go through the packer and the counter into the sink.
 
-    sink: Sink
+    Without a sink the file is there already, and the rows are dropped. It is `finished` when all of it is in the sink.
+    """
+
+    sink: Sink | None
     counted: Counted
     packer: Packer
+    finished: bool = False
 
 
 class Parts(Destination):
-    """Files of a storage, called `name(0)`, `name(1)`, … and what the packing adds.
+    """Files of a storage with the names of `names`, and the suffix of the packing.
 
     A file has at most `size` bytes, unless a single row has more, and waits at most `age` seconds for its completion.
     """
@@ -45,26 +93,33 @@ class Parts(Destination):
 
     def __init__(
         self,
+        job_id: str,
         storage: Storage,
-        name: Callable[[int], str],
+        names: Names,
         *,
         size: int,
         age: float,
         packing: str = "plain",
         password: str = "",
     ) -> None:
+        self._owner = job_id
         self._storage = storage
-        self._name = name
+        self._names = names
         self._size = size
         self.patience = age
         self._packing = PACKINGS[packing]
         self._password = password
         self._number = 0
+        self._prepared: Sequence[str] = ()
+        """The hashes that the file of this number may have, which may be there: its rows are saved. There are several
+        if it was prepared several times, since an encrypted archive is never the same."""
         self._head = b""
         self._file: _File | None = None
 
     def open(self, sent: int, memo: Memo, head: bytes) -> int:
         self._number = memo.get("parts", 0)
+        self._prepared = memo.get("sha256", ())
+        self._owner = memo.get("owner", self._owner)
         self._head = head
         return sent
 
@@ -80,24 +135,80 @@ class Parts(Destination):
             self._file.packer.write(arrow.text(lines))
 
     def _create(self) -> _File:
-        name = self._name(self._number)
-        sink = self._storage.create(name + self._packing.suffix, overwrite=True)
+        sink = None
+        if not (there := self._there()):
+            number, self._number = self._number, self._claimed()
+            if number != self._number:
+                self._prepared = ()
+            sink = self._storage.create(self._path, overwrite=False)
         counted = Counted(sink)
-        return _File(sink, counted, self._packing.packer(counted, name.rpartition("/")[2], self._password))
+        inner = self._names.name(self._number).rpartition("/")[2]
+        return _File(sink, counted, self._packing.packer(counted, inner, self._password), finished=there)
 
-    def commit(self) -> Memo:
-        if self._file is not None:
+    def _there(self) -> bool:
+        """Whether the file that was prepared is there."""
+        if not self._prepared or self._storage.size(self._path) is None:
+            return False
+        return self._storage.sha256(self._path) in self._prepared
+
+    @property
+    def _path(self) -> str:
+        return self._names.name(self._number) + self._packing.suffix
+
+    def _claimed(self) -> int:
+        """Claim a number that no file has: of a file that is written again its own, else the one behind all others."""
+        number = self._number
+        if not self._prepared and not (self._names.plain and number == 0):
+            number = max(number, self._names.next(self._storage))
+        while not self._claim(number):
+            number = max(number + 1, self._names.next(self._storage))
+        return number
+
+    def _claim(self, number: int) -> bool:
+        """Whether this job has the claim of a number now, and there is no file of that number."""
+        claim = self._names.claim(number)
+        with _CLAIMS_LOCK:
+            claiming = _CLAIMS.setdefault(self._storage.address(claim), Lock())
+        with claiming:
+            if self._storage.size(claim) is None:
+                self._storage.put_new(claim, self._owner.encode())
+            mine = b"".join(self._storage.read(claim)) == self._owner.encode()
+        if mine and self._storage.size(self._names.name(number) + self._packing.suffix) is not None:
+            self._storage.remove(claim)
+            return False
+        return mine
+
+    def prepare(self) -> Memo:
+        if self._file is None:
+            return {}
+        if not self._file.finished:
             with _retried():
                 self._file.packer.finish()
-                self._file.sink.complete()
-            self._file = None
+            self._file = replace(self._file, finished=True)
+            digest = self._file.counted.sha256.hexdigest()
+            if digest not in self._prepared:
+                self._prepared = [*self._prepared, digest][-MOST_PREPARED:]
+        return {"parts": self._number, "sha256": self._prepared, "owner": self._owner}
+
+    def commit(self) -> Memo:
+        self.prepare()
+        if self._file is not None:
+            if self._file.sink is not None:
+                with _retried():
+                    self._file.sink.complete()
+            with suppress(SvcctlError):  # a claim of a file that is there is in nobody's way
+                self._storage.remove(self._names.claim(self._number))
+            self._file, self._prepared = None, ()
             self._number += 1
         return {"parts": self._number}
 
     def close(self) -> None:
-        if self._file is not None:
+        if self._file is not None and self._file.sink is not None:
             self._file.counted.drop()
             self._file.sink.abandon()
+            if not self._prepared:
+                with suppress(SvcctlError):
+                    self._storage.remove(self._names.claim(self._number))
 
 
 @contextmanager

@@ -240,12 +240,13 @@ class _Delivery:
             self._patience = self._destination.patience
 
     def _save_batch(self) -> None:
-        """Save which rows the commit will have, beside what is committed so far."""
+        """Save which rows the commit will have, and what it will make of them, beside what is committed so far."""
         before = Checkpoint.from_json(self.job.checkpoint) if self.job.checkpoint else Checkpoint(None, self._memo)
-        batch = Batch(self._written, tuple(self._steps_of_batch))
-        if before.batch == batch:
+        memo = {**before.memo, **self._destination.prepare()}
+        after = replace(before, memo=memo, batch=Batch(self._written, tuple(self._steps_of_batch)))
+        if after == before:
             return
-        checkpoint = replace(before, batch=batch).to_json()
+        checkpoint = after.to_json()
         self._run.save(self.job.sent, self.job.last_datetime, checkpoint)
         self.job = replace(self.job, checkpoint=checkpoint)
 

@@ -25,8 +25,9 @@ from support.events import selected
 from svcctl.api.dates import Range
 from svcctl.api.destinations import Destination
 from svcctl.api.models import Job
+from svcctl.errors import Unavailable
 from svcctl.service import rendering
-from svcctl.service.destinations import files, parts
+from svcctl.service.destinations import Memo, files, parts
 from svcctl.service.destinations.kinds import destination
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.jobs import delivery
@@ -62,8 +63,10 @@ class Site:
     def __post_init__(self) -> None:
         self.jobs = Jobs(self.store, partial(delivery.deliver, self.engine, lambda: NOW))
 
-    def launch(self, type_: str, params: Mapping[str, str], query: str = "from t") -> str:
-        asked = AskedQuery(query, Range(FIRST, NOW), "csv", destination=Destination(type_, params))
+    def launch(
+        self, type_: str, params: Mapping[str, str], query: str = "from t", *, until: datetime | None = NOW
+    ) -> str:
+        asked = AskedQuery(query, Range(FIRST, until), "csv", destination=Destination(type_, params))
         destination = delivery.check(self.engine, asked, NOW)
         request = StoredQuery(asked, NOW).to_json()
         return self.jobs.launch(ME, type=destination.type, query=query, request=request, params=destination.params).id
@@ -218,6 +221,77 @@ def test_hdfs_holds_the_csv_of_the_query(site: Site, hdfs_peer: HdfsPeer) -> Non
     assert (job.status, job.events_sent, job.error) == ("COMPLETED", 40_000, ())
     assert hdfs_peer.files(folder) == {"web_000.csv": b"eventdate,n,text\n" + b"".join(site.answer("from t", "csv"))}
     assert hdfs_peer.status(f"{folder}/web_000.csv")["replication"] == 1
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Where several jobs with the same names deliver files: the parameters, and what is there."""
+
+    type: str
+    params: Mapping[str, str]
+    files: Callable[[], Mapping[str, bytes]]
+
+
+@pytest.fixture(
+    params=["s3_peer", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ceph_peer", "hdfs_peer"))]
+)
+def shelf(request: pytest.FixtureRequest) -> Shelf:
+    peer = request.getfixturevalue(request.param)
+    if isinstance(peer, HdfsPeer):
+        folder = peer.fresh_directory()
+        return Shelf("hdfs", hdfs(peer, folder), lambda: peer.files(folder))
+    bucket = peer.fresh_bucket()
+    return Shelf("s3", s3(bucket, **{"s3.fileName": "in/web"}), lambda: bucket.objects("in/"))
+
+
+def names(count: int, shelf: Shelf) -> list[str]:
+    return [f"{'' if shelf.type == 'hdfs' else 'in/'}web_{number:03}.csv" for number in range(count)]
+
+
+def test_jobs_with_the_same_names_at_the_same_time_leave_the_files_of_each(site: Site, shelf: Shelf) -> None:
+    jobs = [site.launch(shelf.type, shelf.params, f"from t select n, '{number}' as job") for number in (0, 1, 2, 2)]
+    assert [site.wait(job).events_sent for job in jobs] == [40_000] * 4
+    found = shelf.files()
+    assert list(found) == names(4, shelf)
+    answers = [b"n,job\n" + b"".join(site.answer(f"from t select n, '{n}' as job", "csv")) for n in (0, 1, 2, 2)]
+    assert sorted(found.values()) == sorted(answers)
+
+
+def test_jobs_with_the_same_names_one_after_the_other_leave_the_files_of_each(site: Site, shelf: Shelf) -> None:
+    for number in (0, 1):
+        site.wait(site.launch(shelf.type, shelf.params, f"from t where n = {number} select n limit 1"))
+    assert shelf.files() == dict(zip(names(2, shelf), [b"n\n0\n", b"n\n1\n"], strict=True))
+
+
+def test_a_job_goes_on_behind_what_another_delivered_while_it_was_stopped(site: Site, shelf: Shelf) -> None:
+    job = site.launch(shelf.type, shelf.params, "from t where n = 7 select n limit 3", until=None)
+    site.wait(job, lambda job: job.event_generated == 2)
+    site.jobs.stop(ME, job)
+    site.wait(site.launch(shelf.type, shelf.params, "from t where n = 8 select n limit 1"))
+    site.engine.append("t", selected("SELECT TIMESTAMP '2024-01-31' AS eventdate, 7 AS n, NULL AS text"))
+    site.jobs.start(ME, job)
+    site.wait(job)
+    assert shelf.files() == dict(zip(names(3, shelf), [b"n\n7\n7\n", b"n\n8\n", b"n\n7\n"], strict=True))
+
+
+@pytest.mark.parametrize("rows", [10, 200_000])
+@pytest.mark.parametrize("peer", ["s3_peer", pytest.param("ceph_peer", marks=pytest.mark.slow)])
+def test_a_process_that_wakes_up_when_another_has_its_file_complete_changes_nothing(
+    request: pytest.FixtureRequest, peer: str, rows: int
+) -> None:
+    bucket = request.getfixturevalue(peer).fresh_bucket()
+    suspended, successor = (destination("s3", "job", s3(bucket)) for _ in range(2))
+    memo: Memo = {}
+    for each in (suspended, successor):
+        each.open(0, memo, b"n\n")
+        each.write(pa.array([f"{'x' * 99}\n"] * rows), 0)
+        memo = each.prepare()
+    assert successor.commit() == {"parts": 1}
+    there = bucket.objects()
+    with pytest.raises(Unavailable):
+        suspended.commit()
+    suspended.close()
+    assert (bucket.objects(), bucket.uploads()) == (there, [])
 
 
 def test_a_destination_that_is_down_is_tried_until_it_is_up(site: Site, s3_peer: S3Peer) -> None:

@@ -1,0 +1,370 @@
+"""`svcctl export` as a user's shell runs it, against the real service: files, zones, faults, and what it says."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+from peers.processes import free_port
+from support.faults import FaultyProxy
+from support.shells import SVCCTL, Shell
+from support.timed_events import BERLIN, HOURS, QUERY, START, Moved, broken, forgets, hourly, left, timeless
+
+from svcctl.profiles import default_store
+
+
+def test_a_range_becomes_one_file_and_a_line_says_what_it_holds(home: Shell) -> None:
+    done = home("export", QUERY, *HOURS, "-o", "all.csv")
+    assert (done.returncode, done.stdout, timeless(done.stderr)) == (
+        0,
+        "",
+        "svcctl: rows=72 bytes=1946 windows=6 retries=0 seconds=…\n",
+    )
+    assert (home.home / "all.csv").read_text() == home("query", QUERY, *HOURS, "-f", "csv").stdout
+
+
+def test_the_same_command_again_asks_for_nothing(proxied: tuple[Shell, FaultyProxy]) -> None:
+    shell, proxy = proxied
+    for target, first, there in (
+        ("all.csv", "", "all.csv is already whole; --force fetches it again"),
+        ("{from:%FT%H}.csv", " file=2024-01-31T00.csv", "2024-01-31T00.csv is already whole; --force fetches it again"),
+        (
+            "{start:%H}.csv",
+            " files=6 first=00.csv last=05.csv",
+            "6 files are already whole: 00.csv to 05.csv; --force fetches them again",
+        ),
+    ):
+        proxy.asked.clear()
+        done = shell("export", QUERY, *HOURS, "-o", target)
+        assert (
+            re.sub(r".* seconds=\d+\.\d\d from=2024-01-31T00:00:00Z to=2024-01-31T06:00:00Z", "", done.stderr)
+            == f"{first}\n"
+        )
+        again = shell("export", QUERY, *HOURS, "-o", target)
+        assert (again.returncode, again.stderr) == (0, f"svcctl: nothing to do: {there}\n")
+        assert proxy.asked.total() == 6
+
+
+def test_a_pattern_makes_a_file_a_window(home: Shell) -> None:
+    done = home("export", QUERY, *HOURS, "--window", "3h", "-o", "out/{start:%Y/%m/%d/%H}.csv.gz")
+    assert done.returncode == 0, done.stderr
+    assert left(home.home) == ["out/2024/01/31/00.csv.gz", "out/2024/01/31/03.csv.gz"]
+    text = gzip.decompress((home.home / "out/2024/01/31/03.csv.gz").read_bytes()).decode()
+    assert text == home("query", QUERY, "--from", "2024-01-31T03:00:00Z", "--to", "3h", "-f", "csv").stdout
+
+
+def test_a_start_without_its_unit_is_told(home: Shell) -> None:
+    done = home("export", QUERY, "--from", "30", "--to", "1h", "--dry-run", "-o", "x.csv")
+    told = "svcctl: --from 30 is 1970-01-01 00:00:30 UTC; write 30m for minutes\n"
+    assert (done.returncode, done.stderr) == (0, told)
+
+
+def test_a_query_from_standard_input_with_its_variables(home: Shell) -> None:
+    done = home("export", "-", *HOURS, "-o", "n.ndjson", "--var", "n=7", stdin="from timed.events where str(n) = {{n}}")
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["n"] for line in (home.home / "n.ndjson").read_text().splitlines()] == [7]
+
+
+def test_a_failure_leaves_no_file_and_the_next_run_completes_it(proxied: tuple[Shell, FaultyProxy]) -> None:
+    shell, proxy = proxied
+    proxy.choose = broken(5)
+    done = shell("export", QUERY, *HOURS, "-o", "all.csv", "--retries", "1", "--workers", "1")
+    assert (done.returncode, done.stderr) == (
+        6,
+        "svcctl: error: window 2024-01-31 05:00:00 to 2024-01-31 06:00:00 UTC: "
+        "the service answered HTTP 503: not now\n"
+        "hint: the same command again fetches only what is missing\n",
+    )
+    assert left(shell.home) == []
+    asked = proxy.asked.total()
+    proxy.choose = lambda body: None
+    assert shell("export", QUERY, *HOURS, "-o", "all.csv").returncode == 0
+    assert proxy.asked.total() - asked == 1
+
+
+def test_a_file_that_is_replaced_is_named(home: Shell) -> None:
+    assert home("export", QUERY, "--from", "2024-01-31", "--to", "3h", "-o", "all.csv").returncode == 0
+    done = home("export", QUERY, *HOURS, "-o", "all.csv")
+    assert timeless(done.stderr).splitlines()[1:] == [
+        "svcctl: replaced all.csv, which held 2024-01-31 00:00:00 to 2024-01-31 03:00:00 UTC"
+    ]
+
+
+def test_a_link_is_followed_and_stays_and_the_export_is_known_by_its_name(home: Shell) -> None:
+    real, link = home.home / "real.csv", home.home / "latest.csv"
+    link.symlink_to("real.csv")
+    assert home("export", QUERY, "--from", "2024-01-31", "--to", "3h", "-o", "latest.csv").returncode == 0
+    real.write_bytes(b"old")
+    assert home("export", QUERY, *HOURS, "-o", "latest.csv", "--force").returncode == 0
+    assert str(link.readlink()) == "real.csv"
+    assert real.read_text() == home("query", QUERY, *HOURS, "-f", "csv").stdout
+    assert home("export", "verify", "latest.csv").stderr == "svcctl: 1 file, 1946 bytes: all as they were exported\n"
+    link.unlink()
+    link.symlink_to("none/real.csv")
+    assert home("export", QUERY, *HOURS, "-o", "latest.csv").stderr == (
+        f"svcctl: error: the directory {real.parent}/none does not exist\n"
+        f"hint: make it with: mkdir -p {real.parent}/none\n"
+    )
+
+
+def test_the_last_line_says_the_range_in_the_zone_that_is_asked_for(home: Shell) -> None:
+    for name, more, ends in (
+        ("a.csv", (), "from=2024-01-31T00:00:00Z to=2024-01-31T06:00:00Z"),
+        ("b.csv", ("--time-zone", "Europe/Madrid"), "from=2024-01-31T01:00:00+01:00 to=2024-01-31T07:00:00+01:00"),
+    ):
+        done = home("export", QUERY, "--from", "2024-01-31T00:00:00Z", "--to", "6h", *more, "-o", name)
+        assert re.sub(r".* seconds=\d+\.\d\d ", "", done.stderr.splitlines()[-1]) == ends
+
+
+def test_files_are_days_of_the_zone_that_is_given_and_may_be_written_as_in_a_crontab(home: Shell) -> None:
+    for target in (r"run-{from:\%F}.csv", "{start:%F}.csv"):
+        done = home("-q", "export", QUERY, *BERLIN, "-o", target)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert left(home.home) == ["2024-01-31.csv", "2024-02-01.csv", "run-2024-01-31.csv"]
+    again = home("export", QUERY, *BERLIN, "-o", "{start:%F}.csv")
+    assert again.stderr.splitlines()[-1] == (
+        "svcctl: nothing to do: 2 files are already whole: 2024-01-31.csv to 2024-02-01.csv; --force fetches them again"
+    )
+    (home.home / "2024-02-01.csv").unlink()
+    damaged = home("export", "verify", "{start:%F}.csv").stderr
+    assert damaged.startswith("svcctl: error: 2024-02-01.csv is missing\n")
+    status = home("export", "status", "{start:%F}.csv").stdout.splitlines()
+    assert [line for line in status if line.startswith(("windows", "missing", "no file"))] == [
+        "windows,1",
+        "missing,1",
+        "no file,2024-02-01.csv",
+    ]
+
+
+@pytest.mark.parametrize("state", [(), ("--state", "days")])
+def test_an_export_that_began_with_names_in_utc_goes_on_with_them(home: Shell, state: tuple[str, ...]) -> None:
+    to = ("--window", "1d", "-o", "{start:%F}.ndjson", *state)
+    assert home("export", QUERY, "--from", "2024-01-30T23:00:00Z", "--to", "25h", *to).returncode == 0
+    before = {path.name: path.read_bytes() for path in home.home.glob("2*")}
+    done = home("export", QUERY, *BERLIN, *to)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        0,
+        "svcctl: the names of files are in UTC, not in Europe/Berlin, as in earlier runs of this export",
+    )
+    assert left(home.home)[:3] == ["2024-01-30.ndjson", "2024-01-31.ndjson", "2024-02-01.ndjson"]
+    assert before.items() <= {path.name: path.read_bytes() for path in home.home.glob("2*")}.items()
+
+
+def test_periods_that_a_service_counts_in_utc_keep_files_in_utc(home: Shell) -> None:
+    query = f"{QUERY} group every 1d select count() as n"
+    done = home("export", query, *BERLIN, "-o", "{start:%F}.csv", "--dry-run")
+    assert (done.stdout.splitlines(), done.stderr) == (
+        [
+            "from,to,file",
+            "2024-01-30T23:00:00Z,2024-01-31T00:00:00Z,2024-01-30.csv",
+            "2024-01-31T00:00:00Z,2024-02-01T00:00:00Z,2024-01-31.csv",
+            "2024-02-01T00:00:00Z,2024-02-01T23:00:00Z,2024-02-01.csv",
+        ],
+        "svcctl: the names of files are in UTC, not in Europe/Berlin, as the periods of the query are\n"
+        "svcctl: 2024-01-30.csv has a part of its window: its events begin at 2024-01-30T23:00:00Z, not at "
+        "2024-01-30T00:00:00Z; --from 2024-01-30T00:00:00Z begins with a whole one\n"
+        "svcctl: 2024-02-01.csv has a part of its window: its events end at 2024-02-01T23:00:00Z, not at "
+        "2024-02-02T00:00:00Z; --to 2024-02-01T00:00:00Z leaves it out, --to 2024-02-02T00:00:00Z ends with a "
+        "whole one\n",
+    )
+
+
+def test_a_first_file_whose_name_does_not_show_that_it_has_a_part_of_its_window_is_told(moved: Moved) -> None:
+    moved.now = START + 3 * 3600 + 17 * 60
+    folder = moved.shell.home
+
+    def said(start: str, name: str, *more: str) -> str:
+        code, text = moved("export", QUERY, "--from", start, *more, "-o", f"{folder}/{name}.csv")
+        assert code == 0
+        return text[: text.rindex("svcctl: rows=")]
+
+    part = "has a part of its window: its events begin at"
+    begins = f"svcctl: {folder}/a/02.csv {part} 2024-01-31T02:17:00Z, not at 2024-01-31T02:00:00Z"
+    assert said("1h", "a/{start:%H}") == f"{begins}; --from 2024-01-31T02:00:00Z begins with a whole one\n"
+    zone = ("--window", "1d", "--time-zone", "Asia/Kolkata", "--state", "cut", "--lag", "0")
+    begins = f"svcctl: {folder}/b/2024-01-30.csv {part} 2024-01-30T08:47:00+05:30, not at 2024-01-30T00:00:00+05:30"
+    assert said("1d", "b/{start:%F}", *zone) == f"{begins}; --from 1ad begins with a whole one\n"
+    moved.now += 86_400
+    assert (
+        said("1d", "b/{start:%F}", *zone)
+        == said("2024-02-01T02:00:00Z", "c/{start:%H}")
+        == said("1h", "d/{start:%H%M}")
+        == ""
+    )
+    assert said("90m", "e/{start:%H}").endswith(
+        ", not at 2024-02-01T01:00:00Z; --from 2024-02-01T01:00:00Z begins with a whole one\n"
+    )
+
+
+def test_dates_in_utc_with_days_of_another_zone_are_told_at_both_ends(moved: Moved) -> None:
+    moved.now = START + 5 * 86_400
+    target = f"{moved.shell.home}/{{start:%F}}.csv"
+    days = ("--time-zone", "Europe/Berlin", "--window", "1d", "-o", target)
+    _, told = moved("export", QUERY, "--from", "2024-01-30", "--to", "2024-02-01", *days)
+    part = "has a part of its window: its events"
+    assert told.splitlines()[:-1] == [
+        f"svcctl: {moved.shell.home}/2024-01-30.csv {part} begin at 2024-01-30T01:00:00+01:00, not at "
+        "2024-01-30T00:00:00+01:00; --from 2024-01-30T00:00:00+01:00 begins with a whole one",
+        f"svcctl: {moved.shell.home}/2024-02-01.csv {part} end at 2024-02-01T01:00:00+01:00, not at "
+        "2024-02-02T00:00:00+01:00; --to 2024-02-01T00:00:00+01:00 leaves it out, "
+        "--to 2024-02-02T00:00:00+01:00 ends with a whole one",
+    ]
+    whole = ("--from", "2024-01-30T00:00:00+01:00", "--to", "2024-02-01T00:00:00+01:00")
+    assert moved("export", QUERY, *whole, *days, "--force", "--dry-run")[1] == ""
+
+
+def test_an_end_that_reads_as_days_before_now_is_told(moved: Moved) -> None:
+    moved.now = START + 6 * 3600
+    target = f"{moved.shell.home}/all.csv"
+    assert moved("export", QUERY, "--from", "3ad", "--to", "2ad", "-o", target, "--window", "1d") == (
+        0,
+        "svcctl: 2024-01-28 00:00 … 2024-01-30 00:00 UTC (2d)\nsvcctl: rows=0 bytes=12 windows=2 retries=0 seconds=…\n",
+    )
+
+
+def test_a_local_service_that_is_stopped_starts_for_what_asks_it_before_a_run(shell: Shell) -> None:
+    shell = Shell(shell.home, {"SVCCTL_DEMO_DAYS": "0"})
+    started = "svcctl: starting the local service (stop it with 'svcctl service stop')\n"
+    command = ("export", "from service.access", *HOURS, "-o", "all.csv", "--force")
+    try:
+        for more, said in ((("--dry-run",), ""), ((), "svcctl: rows=0 bytes=73 windows=6 retries=0 seconds=…\n")):
+            done = shell(*command, *more)
+            assert (done.returncode, timeless(done.stderr)) == (0, started + said)
+            assert shell("service", "stop").returncode == 0
+    finally:
+        shell("service", "stop")
+
+
+def test_comments_and_white_space_do_not_make_another_query(moved: Moved) -> None:
+    moved.now = START + 2 * 3600
+    asked = ("--from", "2024-01-31", "--state", "timed", "-o", f"{moved.shell.home}/out/{{start:%FT%H}}.csv")
+    assert moved("export", f"// all\n{QUERY}\n  where n >= 0  // most", *asked)[0] == 0
+    moved.now += 3600
+    assert moved("export", f"{QUERY} where n >= 0", *asked)[0] == 0
+    shown = moved.shell("export", "status", "timed").stdout.splitlines()
+    assert (shown[2], shown[-1]) == (f"query,{QUERY} where n >= 0", "next run from,2024-01-31T02:00:00Z")
+
+
+def test_another_service_or_path_of_an_export_is_told_with_what_to_give(moved: Moved) -> None:
+    moved.now = START + 3 * 3600
+    assert hourly(moved)[0] == 0
+    target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
+    service = moved.shell.environment["SVCCTL_BASE_URL"]
+    moved.shell.variables["SVCCTL_BASE_URL"] = "http://127.0.0.1:9"
+    assert hourly(moved) == (
+        2,
+        f"svcctl: error: the state belongs to an export with another service ({service})\n"
+        "hint: give the profile of that service with -p, or another name to --state and another path, with "
+        "--from 2024-01-31T02:00:00Z\n",
+    )
+    assert moved("export", QUERY, "--from", "2024-01-31", "--to", "1h", "-o", target) == (
+        2,
+        f"svcctl: error: {target} belongs to another export: another service ({service})\n"
+        "hint: write to another path, or give the profile of that service with -p\n",
+    )
+    (moved.shell.home / "out" / "2024-01-31T01.csv").unlink()
+    lost = (
+        f"svcctl: error: {moved.shell.home}/out/2024-01-31T01.csv is missing\n{forgets('timed')}"
+        f"svcctl: error: the export to {target} is not whole\n"
+    )
+    fetch = (
+        f"fetch what is missing with: svcctl export '{QUERY}' -o '{target}' "
+        "--from 2024-01-31T01:00:00Z --to 2024-01-31T02:00:00Z\n"
+    )
+    assert moved("export", "verify", "timed") == (7, f"{lost}hint: with a profile of {service}, {fetch}")
+    moved.shell.variables["SVCCTL_CONFIG"] = f"{moved.shell.home}/config.yaml"
+    store = default_store(moved.shell.environment, None)
+    store.set("prod", {"base_url": f"{service}/", "token": "t"})
+    named = f"{lost}hint: {fetch.replace('svcctl export', 'svcctl -p prod export')}"
+    assert moved("-q", "export", "verify", "timed") == (7, named)
+    assert moved("-q", "export", "verify") == (
+        7,
+        named.replace("the export to", "timed: the export to").replace("svcctl: if", "svcctl: timed: if"),
+    )
+    assert moved("export", "verify", "timed", "-p", "local") == moved("export", "verify", "timed", "-p", "prod")
+    assert hourly(moved)[1].splitlines()[1] == (
+        "hint: give -p prod, or another name to --state and another path, with --from 2024-01-31T02:00:00Z"
+    )
+    store.set("stage", {"base_url": service, "token": "t"})
+    assert moved("export", "verify", "timed") == (
+        7,
+        f"{lost}hint: with a profile of {service} (prod or stage), {fetch}",
+    )
+    assert moved("export", QUERY, "--from", "2024-01-31", "--to", "1h", "-o", target)[1].splitlines()[1] == (
+        "hint: write to another path, or give -p prod or -p stage"
+    )
+    moved.shell.variables["SVCCTL_BASE_URL"] = service
+    assert moved("export", "verify", "timed") == (7, f"{lost}hint: {fetch}")
+    assert moved("export", QUERY, "--state", "timed", "-o", f"{target}.gz")[1].splitlines()[1] == (
+        "hint: give the same export, which 'svcctl export status timed' shows, or another name to --state, with "
+        "--from 2024-01-31T02:00:00Z"
+    )
+
+
+def test_a_target_that_does_not_answer_is_named_with_what_to_check(home: Shell) -> None:
+    url = f"hdfs://127.0.0.1:{free_port()}"
+    done = home("export", QUERY, *HOURS, "-o", f"{url}/out/all.csv")
+    assert (done.returncode, done.stderr) == (
+        6,
+        f"svcctl: error: {url}/out/all.csv: no connection to {url}: Connection refused\n"
+        "hint: check host and port of the NameNode, and that it runs; "
+        "the same command again fetches only what is missing\n",
+    )
+
+
+def test_an_export_is_the_same_from_every_directory(moved: Moved, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved.now = START + 7 * 3600
+    folder = moved.shell.home / "q"
+    folder.mkdir()
+    asked = ("export", QUERY, *HOURS, "--window", "1h")
+    whole = "svcctl: 6 files, 2006 bytes: all as they were exported\n"
+    for name, there in (("one.csv", whole.replace("6 files, 2006", "1 file, 1946")), ("{start:%H}.csv", whole)):
+        monkeypatch.chdir(moved.shell.home)
+        assert moved(*asked, "-o", f"q/{name}")[0] == 0
+        monkeypatch.chdir(folder)
+        for target in (name, f"{folder}/{name}", f"../q/{name}"):
+            assert moved("export", "verify", target) == (0, there)
+            place = target.removesuffix(name)
+            files = f"6 files are already whole: {place}00.csv to {place}05.csv; --force fetches them again"
+            said = f"{target} is already whole; --force fetches it again" if name == "one.csv" else files
+            assert moved(*asked, "-o", target) == (0, f"svcctl: nothing to do: {said}\n")
+    (folder / "01.csv").unlink()
+    assert moved(*asked, "-o", f"{folder}/{{start:%H}}.csv")[0] == 0
+    monkeypatch.chdir(moved.shell.home)
+    assert moved("export", "verify", "q/{start:%H}.csv") == (0, whole)
+
+
+def test_ctrl_c_leaves_no_file_and_the_next_run_completes_it(proxied: tuple[Shell, FaultyProxy]) -> None:
+    shell, proxy = proxied
+    command = ("export", QUERY, *HOURS, "-o", "all.csv", "--workers", "2")
+    proxy.choose = broken(4, fault="stall")
+    process = shell.start(*command, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 30
+    while proxy.asked.total() < 6:  # the others are there, and one hangs
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=20)[1] == (
+        b"svcctl: interrupted\nhint: the same command again fetches only what is missing\n"
+    )
+    assert (process.returncode, left(shell.home)) == (130, [])
+    proxy.choose = lambda body: None
+    assert shell(*command).returncode == 0
+    assert (shell.home / "all.csv").read_text() == shell("query", QUERY, *HOURS, "-f", "csv").stdout
+
+
+def test_a_job_with_an_empty_environment_exports(home: Shell) -> None:
+    """cron and systemd give a job little more than a home."""
+    variables = [f"{name}={home.environment[name]}" for name in ("HOME", "SVCCTL_DATA")]
+    command = [*SVCCTL, "-q", "export", QUERY, *HOURS, "--state", "timed", "-o", "{start}.csv"]
+    done = subprocess.run(
+        ["env", "-i", *variables, *command], cwd=home.home, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (home.home / ".local/state/svcctl/exports/timed.json").exists()
+    assert len(left(home.home)) == 6

@@ -1,0 +1,592 @@
+"""`svcctl export --state` run by run, and `export status`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from support.faults import FaultyProxy
+from support.reseller import Terminal
+from support.shells import Shell
+from support.timed_events import (
+    EVENTS,
+    HOURS,
+    QUERY,
+    START,
+    Moved,
+    broken,
+    counts,
+    forgets,
+    hinted,
+    hourly,
+    left,
+    pasted,
+    timeless,
+)
+
+from svcctl.exports.export import folder_of
+from svcctl.exports.state import State, States, default_states
+from svcctl.exports.windows import Target
+
+
+def test_going_on_after_errors_lists_the_gaps_and_status_knows_them(proxied: tuple[Shell, FaultyProxy]) -> None:
+    shell, proxy = proxied
+    proxy.choose = broken(1, 2, 4)
+    target = "{start:%H}.csv"
+    done = shell("export", QUERY, *HOURS, "-o", target, "--retries", "0", "--on-error", "continue")
+    assert (done.returncode, timeless(done.stderr)) == (
+        7,
+        "svcctl: rows=36 bytes=998 windows=6 missing=3 retries=0 seconds=…\n"
+        "svcctl: error: 2024-01-31 01:00:00 to 2024-01-31 03:00:00 UTC is missing: "
+        "the service answered HTTP 503: not now\n"
+        "svcctl: error: 2024-01-31 04:00:00 to 2024-01-31 05:00:00 UTC is missing: "
+        "the service answered HTTP 503: not now\n"
+        "svcctl: error: 3 windows are missing of 6\n"
+        "hint: the same command again fetches only what is missing\n",
+    )
+    status = shell("export", "status", target)
+    assert status.stdout == (
+        "what,value\n"
+        "target,{start:%H}.csv\n"
+        "query,from timed.events\n"
+        "format,csv\n"
+        f"service,{proxy.url}\n"
+        "window,1h\n"
+        "range,2024-01-31T00:00:00Z to 2024-01-31T06:00:00Z\n"
+        "windows,3\n"
+        "rows,36\n"
+        "bytes,998\n"
+        "missing,3\n"
+        "gap,2024-01-31T01:00:00Z to 2024-01-31T03:00:00Z\n"
+        "gap,2024-01-31T04:00:00Z to 2024-01-31T05:00:00Z\n"
+    )
+    proxy.choose = lambda body: None
+    rest = shell("export", QUERY, *HOURS, "-o", target)
+    assert (rest.returncode, timeless(rest.stderr)) == (
+        0,
+        "svcctl: rows=72 bytes=2006 windows=6 kept=3 retries=0 seconds=…\n",
+    )
+    assert "missing,0\n" in shell("export", "status", target).stdout
+
+
+def test_the_status_of_a_finished_file_counts_what_is_in_it_until_it_is_removed(home: Shell) -> None:
+    assert home("export", QUERY, *HOURS, "-o", "all.csv").returncode == 0
+    assert counts(home, "all.csv") == {"windows": "6", "rows": "72", "bytes": "1946", "missing": "0"}
+    (home.home / "all.csv").unlink()
+    gone = {"windows": "0", "rows": "0", "bytes": "0", "missing": "6", "no file": "all.csv"}
+    assert counts(home, "all.csv") == gone
+
+
+def test_the_status_of_an_unfinished_file_counts_the_bytes_of_its_rows(proxied: tuple[Shell, FaultyProxy]) -> None:
+    shell, proxy = proxied
+    proxy.choose = broken(3)
+    assert shell("export", QUERY, *HOURS, "-o", "all.csv", "--workers", "1", "--retries", "0").returncode == 6
+    whole = shell("query", QUERY, "--from", "2024-01-31", "--to", "3h", "-f", "csv").stdout
+    size = str(len(whole) - len("eventdate,n\n"))
+    assert counts(shell, "all.csv") == {"windows": "3", "rows": "36", "bytes": size, "missing": "3"}
+
+
+def test_status_misses_a_file_that_was_removed(home: Shell) -> None:
+    assert home("export", QUERY, *HOURS, "-o", "{start:%H}.csv").returncode == 0
+    (home.home / "04.csv").unlink()
+    told = {"windows": "5", "rows": "60", "bytes": "1670", "missing": "1", "no file": "04.csv"}
+    assert counts(home, "{start:%H}.csv") == told
+
+
+def test_runs_of_a_state_export_each_window_once_when_it_is_old_enough(moved: Moved) -> None:
+    out = moved.shell.home / "out"
+    moved.now = START + 3600 + 599
+    left_out = "ended less than 10m ago; --lag leaves it for the next run"
+    window = "2024-01-31T00:00:00Z to 2024-01-31T01:00:00Z"
+    assert hourly(moved) == (0, f"svcctl: nothing to export yet: the window {window} {left_out}\n")
+    moved.now = START + 3600 + 600
+    assert hourly(moved) == (0, "svcctl: rows=12 bytes=326 windows=1 retries=0 seconds=…\n")
+    nothing = (0, "svcctl: nothing to export yet: no window has ended since 2024-01-31T01:00:00Z\n")
+    assert hourly(moved) == hourly(moved, "--dry-run") == nothing
+    moved.now = START + 4 * 3600 + 1800  # two runs were missed
+    assert hourly(moved) == (0, "svcctl: rows=36 bytes=1008 windows=3 retries=0 seconds=…\n")
+    moved.now = START  # the clock goes back
+    assert hourly(moved) == (0, "svcctl: nothing to export yet: no window has ended since 2024-01-31T04:00:00Z\n")
+    moved.now = START + 9 * 3600
+    reached = "all windows up to --to, 2024-01-31T04:00:00Z, are exported"
+    assert hourly(moved, "--to", "2024-01-31T04:00:00Z") == (0, f"svcctl: nothing to export: {reached}\n")
+    assert hourly(moved)[0] == 0
+    numbers = [
+        int(line.split(",")[1])
+        for path in sorted(out.glob("*.csv"))
+        for line in path.read_text().split()[1:]
+        if "," in line
+    ]
+    assert numbers == [*range(EVENTS)]
+
+
+def test_a_first_run_that_exports_nothing_fixes_where_the_state_starts(
+    moved: Moved, proxied: tuple[Shell, FaultyProxy], tmp_path: Path
+) -> None:
+    figures = tmp_path / "a.prom"
+    target = f"{tmp_path}/out/{{start:%FT%H}}.csv"
+    began = "2024-01-31T00:00:00Z"
+    held = (
+        f"svcctl: the state 's' starts where its first run did, at {began}, not at --from; "
+        "to begin elsewhere: svcctl export rm s\n"
+    )
+    left_out = "ended less than 10m ago; --lag leaves it for the next run\n"
+
+    def nightly(query: str = QUERY, start: str = "1h") -> tuple[int, str]:
+        command = ("--from", start, "--window", "1h", "--state", "s", "-o", target)
+        return moved("export", query, *command, "--retries", "0", "--workers", "1", "--metrics", str(figures))
+
+    moved.now = START + 3600  # the window has just ended
+    window = f"svcctl: nothing to export yet: the window {began} to 2024-01-31T01:00:00Z {left_out}"
+    assert nightly() == (0, window)
+    assert moved.shell("export", "status", "s").stdout.splitlines() == [
+        "what,value",
+        f"target,{target}",
+        f"query,{QUERY}",
+        "format,csv",
+        f"service,{proxied[1].url}",
+        "window,1h",
+        "windows,0",
+        "rows,0",
+        "bytes,0",
+        "missing,0",
+        f"next run from,{began}",
+    ]
+    assert moved("export", "verify") == (0, "svcctl: s: nothing is exported yet\n")
+    moved.now += 3600
+    code, told = nightly("from timed.nothing")  # a mistake in the first runs can be corrected
+    assert (code, told.startswith("svcctl: error: ")) == (1, True)
+    assert f'until_seconds{{export="s"}} {START}\n' in figures.read_text()
+    proxied[1].choose = broken(0)
+    for start, note in (("1h", ""), ("3h", held), ("1h", "")):  # another --from may be a correction
+        code, told = nightly(start=start)
+        assert (code, told.startswith(f"{note}svcctl: error: window ")) == (6, True)
+    proxied[1].choose = broken()
+    assert nightly() == (0, "svcctl: rows=12 bytes=326 windows=1 retries=0 seconds=…\n")
+    moved.now += 3600
+    assert nightly() == (0, "svcctl: rows=12 bytes=336 windows=1 retries=0 seconds=…\n")
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.csv")) == ["2024-01-31T00.csv", "2024-01-31T01.csv"]
+
+
+def test_a_first_run_that_failed_leaves_windows_that_are_missing(
+    moved: Moved, proxied: tuple[Shell, FaultyProxy], tmp_path: Path
+) -> None:
+    target = f"{tmp_path}/out/{{start:%FT%H}}.csv"
+    ends = "2024-01-31T00:00:00Z to 2024-01-31T03:00:00Z"
+    moved.now = START + 3 * 3600 + 1800
+
+    def nightly(query: str = QUERY) -> int:
+        command = ("export", query, "--from", "2024-01-31", "--state", "s", "-o", target)
+        return moved(*command, "--retries", "0", "--workers", "1")[0]
+
+    assert nightly("from timed.nothing") == 1
+    state = json.loads((moved.shell.home / "states" / "s.json").read_text())
+    nothing = state["failed"].partition(": ")[2]
+    assert nothing.startswith("line 1, column 6: no table 'timed.nothing' (tables are ")
+    proxied[1].choose = broken(0, 1, 2)
+    for query, why in (
+        ("from timed.nothing", nothing),
+        (QUERY, "window 2024-01-31 00:00:00 to 2024-01-31 01:00:00 UTC: the service answered HTTP 503: not now"),
+    ):
+        failed = f"2024-01-31T03:30:00Z: {why}"
+        shown = moved.shell("export", "status", "s").stdout.replace('"', "")
+        assert shown.splitlines() == [
+            "what,value",
+            f"target,{target}",
+            f"query,{query}",
+            "format,csv",
+            f"service,{proxied[1].url}",
+            "window,1h",
+            f"range,{ends}",
+            "windows,0",
+            "rows,0",
+            "bytes,0",
+            "missing,3",
+            f"gap,{ends}",
+            "next run from,2024-01-31T00:00:00Z",
+            f"last run failed,{failed}",
+        ]
+        assert moved.shell("export", "status").stdout.replace('"', "") == (
+            f"name,target,until,missing,failed\ns,{target},2024-01-31T00:00:00Z,3,{failed}\n"
+        )
+        command = shlex.join(["svcctl", "export", query, "-o", target, "--state", "s"])
+        assert moved("export", "verify", "s") == (
+            7,
+            "svcctl: error: 2024-01-31 00:00:00 to 2024-01-31 03:00:00 UTC is not exported yet\n"
+            f"svcctl: error: the export to {target} is not whole\n"
+            f"hint: run the export again: it fetches only what is missing: {command}\n",
+        )
+        assert nightly() == 6
+    proxied[1].choose = broken()
+    assert nightly() == 0
+    assert moved.shell("export", "status", "s").stdout.endswith("\nnext run from,2024-01-31T03:00:00Z\n")
+    assert moved("export", "verify") == (0, "svcctl: s: 3 files, 998 bytes: all as they were exported\n")
+
+
+def test_the_missing_days_of_a_first_run_that_failed_are_those_of_the_zone(
+    moved: Moved, proxied: tuple[Shell, FaultyProxy]
+) -> None:
+    moved.now = START + 24 * 3600
+    proxied[1].choose = lambda body: "503"
+    target = f"{moved.shell.home}/{{start:%F}}.csv"
+    command = (
+        "--from",
+        "2024-01-28T23:00:00Z",
+        "--time-zone",
+        "Europe/Madrid",
+        "--window",
+        "1d",
+        "--state",
+        "s",
+        "-o",
+        target,
+    )
+    assert moved("export", QUERY, *command, "--retries", "0")[0] == 6
+    rows = moved.shell("export", "status", "s").stdout.splitlines()
+    assert rows[-4:-1] == [
+        "missing,3",
+        "gap,2024-01-28T23:00:00Z to 2024-01-31T23:00:00Z",
+        "next run from,2024-01-28T23:00:00Z",
+    ]
+
+
+@pytest.mark.parametrize("lag", ["0", "0s"])
+def test_without_a_lag_a_window_is_exported_as_it_ends(moved: Moved, lag: str) -> None:
+    moved.now = START + 3600
+    assert hourly(moved, "--lag", lag) == (0, "svcctl: rows=12 bytes=326 windows=1 retries=0 seconds=…\n")
+
+
+def test_a_lag_without_a_state_says_what_it_leaves_out(moved: Moved, tmp_path: Path) -> None:
+    moved.now = START + 3 * 3600 + 1800
+    command = ("export", QUERY, "--from", "2024-01-31", "--lag", "10m")
+    written = "svcctl: rows=24 bytes=650 windows=1 retries=0 seconds=…\n"
+    assert moved(*command, "--window", "2h", "-o", f"{tmp_path}/a.csv") == (
+        0,
+        "svcctl: left out 2024-01-31T02:00:00Z to 2024-01-31T03:30:00Z: a window that has not ended, "
+        f"or ended less than --lag ago\n{written}",
+    )
+    moved.now -= 1500
+    assert moved(*command, "-o", f"{tmp_path}/b.csv") == (
+        0,
+        "svcctl: left out 2024-01-31T02:00:00Z to 2024-01-31T03:05:00Z: windows that have not ended, "
+        f"or ended less than --lag ago\n{written.replace('windows=1', 'windows=2')}",
+    )
+    assert moved("-q", *command, "-o", f"{tmp_path}/c.csv") == (0, "")
+    assert moved(*command, "--to", "2h", "-o", f"{tmp_path}/d.csv")[1] == written.replace("windows=1", "windows=2")
+
+
+def test_the_state_moves_to_the_first_gap(moved: Moved, proxied: tuple[Shell, FaultyProxy]) -> None:
+    moved.now = START + 5 * 3600
+    proxied[1].choose = broken(2)
+    code, told = hourly(moved, "--retries", "0", "--on-error", "continue")
+    assert (code, told.splitlines()[0]) == (7, "svcctl: rows=36 bytes=998 windows=4 missing=1 retries=0 seconds=…")
+    states = States(moved.shell.home / "states")
+    assert states.need("timed").until == START + 2 * 3600
+    assert moved.shell("export", "status", "timed").stdout.splitlines()[-2:] == [
+        "next run from,2024-01-31T02:00:00Z",
+        "last run failed,2024-01-31T05:00:00Z: 1 window is missing of 4",
+    ]
+    assert moved.shell("export", "status", "timed/").stdout == moved.shell("export", "status", "timed").stdout
+    asked = proxied[1].asked.total()
+    proxied[1].choose = lambda body: None
+    assert hourly(moved)[0] == 0
+    assert (proxied[1].asked.total() - asked, states.need("timed").until) == (1, START + 4 * 3600)
+
+
+def test_a_run_with_a_file_of_its_own_moves_the_state_only_when_the_file_is_there(
+    moved: Moved, proxied: tuple[Shell, FaultyProxy]
+) -> None:
+    target = f"{moved.shell.home}/{{from:%FT%H}}.csv"
+    every = ("export", QUERY, "--from", "2024-01-31", "--state", "runs", "-o", target, "--retries", "0")
+    moved.now = START + 3 * 3600
+    proxied[1].choose = broken(1)
+    assert moved(*every, "--on-error", "continue")[0] == 7
+    state = States(moved.shell.home / "states").load("runs")
+    # The state of a first run that failed is where it began, so that its status can be asked for.
+    assert (state and state.until, left(moved.shell.home)) == (START, ["states/runs.json", "states/runs.lock"])
+    assert "\nwindows,1\n" in moved.shell("export", "status", "runs").stdout
+    proxied[1].choose = lambda body: None
+    moved.now += 3600
+    assert moved(*every)[0] == 0
+    moved.now += 3600
+    assert moved(*every)[0] == 0
+    assert left(moved.shell.home) == ["2024-01-31T00.csv", "2024-01-31T03.csv", "states/runs.json", "states/runs.lock"]
+
+
+def test_force_forgets_nothing_of_the_runs_before(moved: Moved) -> None:
+    moved.now = START + 3 * 3600
+    target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
+    whole = (0, "svcctl: 4 files, 1334 bytes: all as they were exported\n")
+    assert hourly(moved)[0] == 0
+    moved.now += 2 * 3600
+    assert hourly(moved, "--force") == (0, "svcctl: rows=24 bytes=672 windows=2 retries=0 seconds=…\n")
+    assert moved("export", "verify", "timed") == whole
+    given = ("--from", "2024-01-31T01:00:00Z", "--to", "2024-01-31T02:00:00Z", "-o", target, "--force")
+    (moved.shell.home / "out" / "2024-01-31T01.csv").write_text("eventdate,n\n")
+    assert moved("export", QUERY, *given)[0] == 0
+    assert moved("export", "verify", "timed") == whole
+
+
+def test_a_percent_sign_in_a_folder_of_an_export(home: Shell) -> None:
+    given = (*HOURS, "-o", "a%%b/{start:%H}.csv", "--window", "6h")
+    assert home("export", QUERY, *given).returncode == 0
+    assert [path.name for path in home.home.iterdir()] == ["a%b"]
+    (home.home / "a%b").rename(home.home / "c")
+    done = home("export", "verify", "c/{start:%H}.csv")
+    assert (done.returncode, done.stderr) == (0, "svcctl: 1 file, 1946 bytes: all as they were exported\n")
+
+
+def test_a_second_run_of_a_state_ends_at_once(moved: Moved) -> None:
+    moved.now = START + 3 * 3600
+    with States(moved.shell.home / "states").locked("timed"):
+        assert hourly(moved) == (9, "svcctl: error: another run of the export 'timed' has not ended yet\n")
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        (("from timed.events where n > 1",), "another query"),
+        ((QUERY, "--time-zone", "Europe/Madrid"), "another time zone (without --time-zone)"),
+        (("from timed.events where n > 1", "--window", "2h"), "another query and another window (--window 1h)"),
+    ],
+)
+def test_a_state_says_what_differs_from_its_export(moved: Moved, changed: tuple[str, ...], what: str) -> None:
+    moved.now = START + 3 * 3600
+    assert hourly(moved)[0] == 0
+    target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
+    assert moved("export", *changed, "--state", "timed", "-o", target) == (
+        2,
+        f"svcctl: error: the state belongs to an export with {what}\n"
+        f"hint: give the same export, which 'svcctl export status timed' shows, or another name to "
+        "--state and another path, with --from 2024-01-31T02:00:00Z\n",
+    )
+
+
+def test_a_state_with_another_path_says_where_one_of_another_name_starts(moved: Moved) -> None:
+    moved.now = START + 3 * 3600
+    assert hourly(moved)[0] == 0
+    target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
+    assert moved("export", QUERY, "--state", "timed", "-o", f"{moved.shell.home}/new/{{start:%FT%H}}.csv") == (
+        2,
+        f"svcctl: error: the state belongs to an export with another target ({target})\n"
+        "hint: give the same export, which 'svcctl export status timed' shows, or another name to "
+        "--state, with --from 2024-01-31T02:00:00Z\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("ending", "before", "now"),
+    [
+        ("csv", "eventdate,n", "eventdate,n,m"),
+        ("parquet", "eventdate timestamp, n int8", "eventdate timestamp, n str, m int8"),
+    ],
+)
+def test_columns_that_are_not_those_of_earlier_runs_are_told_once(
+    moved: Moved, events: Shell, tmp_path: Path, ending: str, before: str, now: str
+) -> None:
+    table = f"changing.{ending}"
+    file, old = tmp_path / "a.csv", f"eventdate,n\n{START},1\n"
+
+    def load(text: str) -> None:
+        file.write_text(text)
+        events("service", "drop", table, "--yes")
+        assert events("service", "load", str(file), "--table", table).returncode == 0
+
+    def hourly() -> tuple[int, str]:
+        moved.now += 3600
+        target = f"{tmp_path}/{{start:%FT%H}}.{ending}"
+        command = ("--from", "2024-01-31", "--state", "s", "--lag", "0", "-o", target)
+        return moved("-q", "export", f"from {table}", *command)
+
+    load(old)
+    assert hourly() == hourly() == (0, "")
+    load(f"eventdate,n,m\n{START},x,2\n")
+    assert hourly() == (0, f"svcctl: the columns are not those of earlier files any more: {now} (before: {before})\n")
+    assert hourly() == (0, "")
+
+
+def test_status_shows_the_options_that_a_run_of_a_state_has_to_repeat(moved: Moved) -> None:
+    moved.now = START + 3 * 3600
+    given = ("--time-zone", "Europe/Madrid", "--date-format", "iso", "--limit-per-window", "500")
+    assert hourly(moved, *given)[0] == 0
+    code, told = hourly(moved, *given[:2])
+    assert (code, told.splitlines()[0]) == (
+        2,
+        "svcctl: error: the state belongs to an export with another date format (--date-format iso) and another "
+        "limit per window (--limit-per-window 500)",
+    )
+    assert moved.shell("export", "status", "timed").stdout.splitlines()[5:9] == [
+        "window,1h",
+        "date format,iso",
+        "time zone,Europe/Madrid",
+        "limit per window,500",
+    ]
+
+
+def test_states_are_listed_and_removed_and_their_files_stay(moved: Moved) -> None:
+    assert moved.shell("export", "status").stdout == "name,target,until,missing,failed\n"
+    moved.now = START + 3 * 3600
+    assert hourly(moved)[0] == 0
+    given = ("--from", "2024-01-31", "--to", "1h", "--state", "other", "-o", "other/{start:%FT%H}.csv")
+    assert moved.shell("export", QUERY, *given).returncode == 0
+    listed = (
+        "name,target,until,missing,failed\n"
+        f"other,{moved.shell.home}/other/{{start:%FT%H}}.csv,2024-01-31T01:00:00Z,0,\n"
+        f"timed,{moved.shell.home}/out/{{start:%FT%H}}.csv,2024-01-31T02:00:00Z,0,\n"
+    )
+    assert moved.shell("export", "status").stdout == listed
+    (moved.shell.home / "out" / "2024-01-31T01.csv").unlink()
+    far = State("key", "s3://bucket/{start:%H}.csv", START, 3600)
+    new = State("key", f"{moved.shell.home}/new/{{start:%H}}.csv", START, 3600, since=START)
+    default_states(moved.shell.environment).save("far", far)
+    default_states(moved.shell.environment).save("new", new)
+    manifest = next((moved.shell.home / "other").glob(".*.export/manifest.json"))
+    manifest.write_text("{}")
+    shown = moved.shell("export", "status")
+    assert shown.stdout == (
+        "name,target,until,missing,failed\n"
+        "far,s3://bucket/{start:%H}.csv,2024-01-31T00:00:00Z,,\n"
+        f"new,{moved.shell.home}/new/{{start:%H}}.csv,2024-01-31T00:00:00Z,0,\n"
+        f"other,{moved.shell.home}/other/{{start:%FT%H}}.csv,2024-01-31T01:00:00Z,,\n"
+        f"timed,{moved.shell.home}/out/{{start:%FT%H}}.csv,2024-01-31T02:00:00Z,1,\n"
+    )
+    assert (shown.returncode, shown.stderr) == (
+        0,
+        f"svcctl: manifest {manifest.relative_to(moved.shell.home)} is damaged\n",
+    )
+    lost = f"the state 'other' of {moved.shell.home}/other/{{start:%FT%H}}.csv, up to 2024-01-31T01:00:00Z"
+    assert moved("export", "rm", "other") == (
+        2,
+        f"svcctl: error: this needs confirmation: Remove {lost}? Its files stay.\nhint: add --yes\n",
+    )
+    assert moved("export", "rm", "other", "--yes") == (0, f"svcctl: removed {lost}; its files stay\n")
+    assert moved("export", "rm", "other", "--yes") == (
+        4,
+        "svcctl: error: no export state 'other'\nhint: states are: far, new, timed\n",
+    )
+    assert (moved.shell.home / "other" / "2024-01-31T00.csv").is_file()
+    file = default_states(moved.shell.environment).path("timed")
+    file.write_text("{")
+    assert moved("export", "rm", "timed", "--yes") == (
+        0,
+        "svcctl: removed the damaged state 'timed'; its files stay\n",
+    )
+    assert not file.exists()
+
+
+def test_a_length_as_the_end_counts_from_where_each_run_of_a_state_starts(moved: Moved) -> None:
+    moved.now = START + 5 * 3600
+    more = "svcctl: 2 more windows have ended: without --to, the next run exports all\n"
+    for due, waiting in ((more, 3), ("", 1)):
+        code, said = hourly(moved, "--to", "2h")
+        assert (code, said.split(" bytes")[0], said.partition("\n")[2]) == (0, "svcctl: rows=24", due)
+        have = "windows have" if waiting > 1 else "window has"
+        since = f"2024-01-31T0{5 - waiting}:00:00Z"
+        told = f"svcctl: {waiting} {have} ended since {since}\n"
+        assert moved("export", "status", "timed", stderr=Terminal()) == (0, told)
+    assert moved("export", "status", "timed") == (0, "")
+    assert left(moved.shell.home / "out") == [f"2024-01-31T0{hour}.csv" for hour in range(4)]
+
+
+def test_a_state_belongs_to_a_directory_and_is_found_from_another_one(
+    moved: Moved, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved.now = START + 3 * 3600
+    one, other = moved.shell.home / "a", moved.shell.home / "b"
+    command = ("export", QUERY, "--from", "2024-01-31", "--state", "there", "-o", "{start:%FT%H}.csv")
+    for folder in (one, other):
+        folder.mkdir()
+    monkeypatch.chdir(one)
+    assert moved(*command)[0] == 0
+    monkeypatch.chdir(other)
+    assert moved(*command) == (
+        2,
+        f"svcctl: error: the state belongs to the export to {one}/{{start:%FT%H}}.csv\n"
+        f"hint: run it in {one}, or give another name to --state\n",
+    )
+    assert moved("export", "verify", "there") == (0, "svcctl: 2 files, 662 bytes: all as they were exported\n")
+    (one / "2024-01-31T00.csv").rename(one / "2024-01-30T00.csv")
+    assert moved("export", "verify", "there") == (
+        7,
+        f"svcctl: error: {one}/2024-01-31T00.csv is missing\n"
+        "svcctl: 1 file of this pattern is not in its manifest, and not verified: "
+        f"{one}/2024-01-30T00.csv\n{forgets('there')}"
+        f"svcctl: error: the export to {one}/{{start:%FT%H}}.csv is not whole\n"
+        f"{hinted(f'{one}/{{start:%FT%H}}.csv', '--from 2024-01-31T00:00:00Z --to 2024-01-31T01:00:00Z')}",
+    )
+    assert f"target,{one}/{{start:%FT%H}}.csv\n" in moved.shell("export", "status", "there").stdout
+    (one / "2024-01-30T00.csv").rename(one / "2024-01-31T00.csv")
+    hidden = folder_of(Target(f"{one}/{{start:%FT%H}}.csv"))
+    shutil.move(hidden, one / "hidden")
+    assert moved("export", "verify", "there")[1].startswith(
+        f"svcctl: error: the state 'there' writes to '{one}/{{start:%FT%H}}.csv', "
+        f"where the folder that describes its files is gone: {hidden}\n"
+    )
+    shutil.move(one / "hidden", hidden)
+    path = States(moved.shell.home / "states").path("there")
+    document = json.loads(path.read_text())
+    del document["directory"]  # as an earlier version wrote it
+    path.write_text(json.dumps(document))
+    assert moved("export", "status", "there") == (
+        4,
+        "svcctl: error: the state 'there' writes to '{start:%FT%H}.csv', where nothing is exported\n"
+        "hint: its path is relative: ask in the directory in which its export runs\n",
+    )
+    monkeypatch.chdir(one)
+    moved.now += 3600
+    assert moved(*command)[0] == 0
+
+
+def test_a_first_run_that_goes_on_or_was_killed_has_a_status(proxied: tuple[Shell, FaultyProxy]) -> None:
+    shell, proxy = proxied
+    proxy.choose = broken(1, fault="stall")
+    process = shell.start(
+        "export", QUERY, *HOURS, "--state", "first", "-o", "{start:%FT%H}.csv", stderr=subprocess.PIPE
+    )
+    try:
+        deadline = time.monotonic() + 30
+        while proxy.asked.total() < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert "next run from,2024-01-31T00:00:00Z" in shell("export", "status", "first").stdout
+        hint = "hint: a run of this export is going on: verify it again when that has ended"
+        assert shell("export", "verify", "first").stderr.splitlines()[-1] == hint
+    finally:
+        process.kill()
+        process.communicate()
+    assert "next run from,2024-01-31T00:00:00Z" in shell("export", "status", "first").stdout
+    proxy.choose = broken()
+    verified = shell("export", "verify", "first")
+    assert verified.stderr.splitlines()[-1] == (
+        "hint: run the export again: it fetches only what is missing: "
+        f"svcctl export '{QUERY}' -o '{{start:%FT%H}}.csv' --state first"
+    )
+    assert shell(*pasted(verified.stderr), "--to", "6h").returncode == 0
+    assert shell("export", "verify", "first").returncode == 0
+
+
+def test_what_never_ran_has_no_status(home: Shell) -> None:
+    done = home("export", "status", "nothing")
+    assert (done.returncode, done.stderr) == (
+        4,
+        "svcctl: error: no export goes to 'nothing', and no state has that name\n"
+        "hint: give the path as it was given to -o\n",
+    )
+
+
+def test_the_exports_to_a_folder_are_named_by_what_they_were_given(home: Shell) -> None:
+    for target in ("out/{start:%H}.csv", "out/day.csv"):
+        (home.home / "out").mkdir(exist_ok=True)
+        assert home("export", QUERY, *HOURS, "-o", target).returncode == 0
+    for folder, prefix in (("out", "out"), ("out/", "out"), (f"{home.home}/out", f"{home.home}/out")):
+        done = home("export", "verify", folder)
+        assert (done.returncode, done.stderr) == (
+            4,
+            f"svcctl: error: no export goes to '{folder}', and no state has that name\n"
+            f"hint: exports to this folder are: '{prefix}/{{start:%H}}.csv', {prefix}/day.csv\n",
+        )

@@ -1,0 +1,595 @@
+"""`svcctl export verify`, and how files that are lost or damaged come back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.faults import FaultyProxy
+from support.shells import Shell
+from support.timed_events import (
+    HOURS,
+    QUERY,
+    START,
+    Moved,
+    broken,
+    folder_name,
+    forgets,
+    hinted,
+    hourly,
+    pasted,
+    timeless,
+)
+
+from svcctl.exports.export import folder_of
+from svcctl.exports.manifest import Manifest
+from svcctl.exports.moments import moment
+from svcctl.exports.state import States
+from svcctl.exports.windows import Target
+
+
+def test_status_counts_a_file_of_another_size_as_missing_and_names_verify(home: Shell) -> None:
+    assert home("export", QUERY, *HOURS, "-o", "{start:%H}.csv").returncode == 0
+    (home.home / "04.csv").write_text("eventdate,n\n")
+    status = home("export", "status", "{start:%H}.csv")
+    assert status.stdout.splitlines()[-2:] == ["missing,1", "damaged,04.csv"]
+    assert status.stderr == "svcctl: files were removed or changed: svcctl export verify '{start:%H}.csv'\n"
+
+
+def test_verify_names_what_is_damaged_or_missing(home: Shell) -> None:
+    assert home("export", QUERY, *HOURS, "-o", "{start:%H}.csv").returncode == 0
+    fine = home("export", "verify", "{start:%H}.csv")
+    assert (fine.returncode, fine.stderr) == (0, "svcctl: 6 files, 2006 bytes: all as they were exported\n")
+    (home.home / "01.csv").write_text("eventdate,n\n")
+    (home.home / "04.csv").unlink()
+    hours = [f"--from 2024-01-31T0{hour}:00:00Z --to 2024-01-31T0{hour + 1}:00:00Z" for hour in range(6)]
+    one = home("export", "verify", "01.csv")
+    assert (one.returncode, one.stderr) == (
+        7,
+        "svcctl: error: 01.csv is damaged\n"
+        f"svcctl: error: the export to 01.csv is not whole\n{hinted('{start:%H}.csv', hours[1])}",
+    )
+    other = home("export", "verify", f"{home.home}/02.csv")
+    assert (other.returncode, other.stderr) == (0, "svcctl: 1 file, 336 bytes: all as they were exported\n")
+    gone = home("export", "verify", f"{home.home}/04.csv")
+    assert (gone.returncode, gone.stderr) == (
+        7,
+        f"svcctl: error: {home.home}/04.csv is missing\n"
+        f"svcctl: error: the export to {home.home}/04.csv is not whole\n"
+        f"{hinted(f'{home.home}/{{start:%H}}.csv', hours[4])}",
+    )
+    assert home("export", "status", "04.csv").stdout.splitlines()[-2:] == ["missing,1", "no file,04.csv"]
+    done = home("export", "verify", "{start:%H}.csv")
+    assert (done.returncode, done.stderr) == (
+        7,
+        "svcctl: error: 01.csv is damaged\n"
+        "svcctl: error: 04.csv is missing\n"
+        f"{forgets('{start:%H}.csv')}"
+        "svcctl: error: the export to {start:%H}.csv is not whole\n"
+        f"{hinted('{start:%H}.csv', '--from 2024-01-31T01:00:00Z --to 2024-01-31T05:00:00Z')}",
+    )
+    for said in (one, gone):
+        assert timeless(home(*pasted(said.stderr)).stderr).startswith("svcctl: rows=12 bytes=336 windows=1 retries=0 ")
+    assert home("export", "verify", "{start:%H}.csv").returncode == 0
+
+
+def test_verify_names_a_few_of_many_lost_files_and_one_command_for_all(home: Shell) -> None:
+    target = "{start:%H%M}.csv"
+    assert home("export", QUERY, *HOURS, "--window", "30m", "-o", target).returncode == 0
+    for hour in range(6):
+        (home.home / f"{hour:02}00.csv").unlink()
+    lost = [f"svcctl: error: {hour:02}00.csv is missing\n" for hour in range(6)]
+    given = "--window 30m -o '{start:%H%M}.csv' --from 2024-01-31T00:00:00Z --to 2024-01-31T05:30:00Z"
+    end = (
+        f"{forgets(target)}svcctl: error: the export to {target} is not whole\n"
+        f"hint: fetch what is missing with: svcctl export '{QUERY}' {given}\n"
+    )
+    assert home("export", "verify", target).stderr == "".join([*lost, end])
+    (home.home / "0030.csv").write_text("eventdate,n\n")
+    lost.insert(1, "svcctl: error: 0030.csv is damaged\n")
+    more = f"svcctl: error: 2 more are missing or damaged; to see all: svcctl -v export verify '{target}'\n"
+    done = home("export", "verify", target)
+    assert (done.returncode, done.stderr) == (7, "".join([*lost[:5], more, end]))
+    assert home("-v", "export", "verify", target).stderr == "".join([*lost, end])
+    assert home(*pasted(done.stderr)).returncode == home("export", "verify", target).returncode == 0
+
+
+def test_an_export_with_options_comes_back_with_them(home: Shell) -> None:
+    options = ["--window", "2h", "--date-format", "iso", "--time-zone", "GMT+1", "--limit-per-window", "50"]
+    (home.home / "out 1").mkdir()
+    command = ["export", f"{QUERY} // all", *HOURS, "-o", "out 1/{start:%H}.txt", "-f", "csv", *options]
+    assert home(*command).returncode == 0
+    (home.home / "out 1" / "02.txt").unlink()
+    said = home("export", "verify", "out 1/02.txt").stderr
+    assert said.splitlines()[-1] == (
+        "hint: fetch what is missing with: svcctl export 'from timed.events' --window 2h --date-format iso "
+        "--time-zone GMT+1 --limit-per-window 50 --format csv -o 'out 1/{start:%H}.txt' "
+        "--from 2024-01-31T01:00:00Z --to 2024-01-31T03:00:00Z"
+    )
+    assert home(*pasted(said)).returncode == 0
+    assert home("export", "verify", "out 1/{start:%H}.txt").returncode == 0
+
+
+def test_a_file_whose_manifest_does_not_name_its_target_comes_back_with_the_command_that_a_person_has(
+    home: Shell,
+) -> None:
+    assert home("export", QUERY, *HOURS, "-o", "{start:%H}.csv").returncode == 0
+    (path,) = home.home.glob(".*.export/manifest.json")
+    manifest = Manifest.from_text(path.read_text(), str(path))
+    path.write_text(replace(manifest, target="").to_text())  # as an earlier version wrote it
+    (home.home / "04.csv").unlink()
+    assert home("export", "verify", "04.csv").stderr.splitlines()[-1] == (
+        "hint: fetch what is missing with the same command, without --state and with "
+        "--from 2024-01-31T04:00:00Z --to 2024-01-31T05:00:00Z"
+    )
+
+
+def test_verify_says_that_one_damaged_file_is_fetched_again_as_a_whole(proxied: tuple[Shell, FaultyProxy]) -> None:
+    shell, proxy = proxied
+    shell("export", QUERY, *HOURS, "-o", "all.csv")
+    (shell.home / "all.csv").write_text("eventdate,n\n")
+    given = ("--from", "2024-01-31T00:00:00Z", "--to", "2024-01-31T06:00:00Z")
+    assert shell("export", "verify", "all.csv").stderr == (
+        "svcctl: error: all.csv is damaged\n"
+        "svcctl: error: the export to all.csv is not whole\n"
+        f"{hinted('all.csv', ' '.join(given), what='fetch the whole file again')}"
+    )
+    proxy.asked.clear()
+    again = shell("export", QUERY, *given, "--window", "1h", "-o", "all.csv")
+    assert timeless(again.stderr) == (
+        "svcctl: rows=72 bytes=1946 windows=6 retries=0 seconds=…\n"
+        "svcctl: replaced all.csv, which was not as it was exported\n"
+    )
+    assert proxy.asked.total() == 6
+
+
+def test_what_a_state_has_moved_past_comes_back_as_verify_says(
+    moved: Moved, proxied: tuple[Shell, FaultyProxy]
+) -> None:
+    moved.now = START + 5 * 3600
+    out = moved.shell.home / "out"
+    target = f"{out}/{{start:%FT%H}}.csv"
+    assert hourly(moved)[0] == 0
+    (out / "2024-01-31T01.csv").unlink()
+    (out / "2024-01-31T02.csv").write_text("eventdate,n\n")
+    for name in ("timed", target):
+        assert moved("export", "verify", name) == (
+            7,
+            f"svcctl: error: {out}/2024-01-31T01.csv is missing\n"
+            f"svcctl: error: {out}/2024-01-31T02.csv is damaged\n{forgets(name)}"
+            f"svcctl: error: the export to {target} is not whole\n"
+            f"{hinted(target, '--from 2024-01-31T01:00:00Z --to 2024-01-31T03:00:00Z')}",
+        )
+    assert moved("export", "verify", f"{out}/2024-01-31T02.csv") == (
+        7,
+        f"svcctl: error: {out}/2024-01-31T02.csv is damaged\n"
+        f"svcctl: error: the export to {out}/2024-01-31T02.csv is not whole\n"
+        f"{hinted(target, '--from 2024-01-31T02:00:00Z --to 2024-01-31T03:00:00Z')}",
+    )
+    asked = proxied[1].asked.total()
+    given = ("--from", "2024-01-31T01:00:00Z", "--to", "2024-01-31T03:00:00Z")
+    assert moved("export", QUERY, *given, "-o", target) == (
+        0,
+        "svcctl: rows=24 bytes=672 windows=2 retries=0 seconds=…\n"
+        f"svcctl: replaced {out}/2024-01-31T02.csv, which was not as it was exported\n",
+    )
+    assert proxied[1].asked.total() - asked == 2
+    for hour in (1, 2):
+        (out / f"2024-01-31T0{hour}.csv").write_text("eventdate,n\n")
+    assert moved("export", QUERY, *given, "-o", target)[1].splitlines()[1] == (
+        f"svcctl: replaced {out}/2024-01-31T01.csv, which was not as it was exported, and 1 other file"
+    )
+    assert moved("export", "verify", "timed")[0] == 0
+    assert moved.shell("export", "status", "timed").stdout.splitlines()[-1] == "next run from,2024-01-31T04:00:00Z"
+
+
+@pytest.mark.parametrize("name", ["start", "from"])
+def test_a_run_tells_once_which_files_of_earlier_windows_are_gone(moved: Moved, name: str) -> None:
+    out = moved.shell.home / "out"
+
+    def night(*hours: int, quiet: bool = False) -> str:
+        """What a run says after the files of these hours were removed, but for its last line."""
+        for hour in hours:
+            (out / f"2024-01-31T{hour:02}.csv").unlink()
+        moved.now += 3600
+        target = f"{out}/{{{name}:%FT%H}}.csv"
+        command = ("export", QUERY, "--from", "2024-01-31", "--state", "timed", "--lag", "0", "-o", target)
+        code, said = moved(*["-q"] * quiet, *command)
+        assert code == 0
+        return "" if quiet else said[: said.rindex("svcctl: rows=")]
+
+    see = "; see 'svcctl export verify timed'\n"
+    for _ in range(6):
+        assert night() == ""
+    assert night(2, quiet=True) == ""
+    assert night() == f"svcctl: 1 file of an earlier window is gone: {out}/2024-01-31T02.csv{see}"
+    assert night() == ""
+    assert night(0, 1, 4) == (f"svcctl: 3 files of earlier windows are gone (first: {out}/2024-01-31T00.csv){see}")
+    assert night(3) == ""  # files that were shipped are removed, the oldest first
+    assert night(5, 6, 8) == f"svcctl: 1 file of an earlier window is gone: {out}/2024-01-31T08.csv{see}"
+    (out / "2024-01-31T08.csv").touch()
+    assert night() == ""
+    assert night(8) == f"svcctl: 1 file of an earlier window is gone: {out}/2024-01-31T08.csv{see}"
+
+
+@pytest.mark.parametrize("name", ["start", "from"])
+def test_files_that_were_removed_on_purpose_are_not_missed_and_count_again_when_they_are_fetched(
+    moved: Moved, name: str
+) -> None:
+    out = moved.shell.home / "out"
+    target = f"{out}/{{{name}:%FT%H}}.csv"
+    command = ("export", QUERY, "--from", "2024-01-31", "--state", "timed", "--lag", "0", "-o", target)
+    for _ in range(6):
+        moved.now += 3600
+        assert moved(*command)[0] == 0
+    for hour in (0, 1, 4):
+        (out / f"2024-01-31T0{hour}.csv").unlink()
+    note = forgets("timed")
+    assert note in moved("export", "verify", "timed")[1]
+    assert moved("export", "forget", "timed", "--before", "2024-01-31T02:00:00Z") == (
+        0,
+        f"svcctl: 2 files count as removed on purpose: {out}/2024-01-31T00.csv to {out}/2024-01-31T01.csv\n",
+    )
+    assert moved("export", "forget", "timed", "--before", "2024-01-31T02:00:00Z") == (
+        0,
+        "svcctl: nothing to forget: no file of a window that ended by 2024-01-31T02:00:00Z is gone\n",
+    )
+    assert moved("export", "forget", "timed", "--before", "30") == (
+        2,
+        "svcctl: error: --before 30 is 1970-01-01T00:00:30Z\nhint: write 30ad for days\n",
+    )
+    given = "--from 2024-01-31T04:00:00Z --to 2024-01-31T05:00:00Z"
+    assert moved("export", "verify", "timed") == (
+        7,
+        f"svcctl: error: {out}/2024-01-31T04.csv is missing\n{note}"
+        f"svcctl: error: the export to {target} is not whole\n{hinted(target, given)}",
+    )
+    assert moved("export", "forget", target) == (
+        0,
+        f"svcctl: 1 file counts as removed on purpose: {out}/2024-01-31T04.csv\n",
+    )
+    whole = "files, 1008 bytes: all as they were exported; 3 removed on purpose\n"
+    assert moved("export", "verify", "timed") == (0, f"svcctl: 3 {whole}")
+    shown = moved.shell("export", "status", "timed").stdout.splitlines()
+    assert {"windows,3", "missing,0", "removed,3"} <= {*shown}
+    assert moved.shell("export", "status").stdout.splitlines()[1].split(",")[3] == "0"
+    moved.now += 3600
+    assert moved(*command) == (0, "svcctl: rows=0 bytes=12 windows=1 retries=0 seconds=…\n")  # and no file is gone
+    assert moved("export", QUERY, *given.split(), "-o", target)[0] == 0
+    assert moved("export", "verify", "timed")[1].endswith(
+        "5 files, 1356 bytes: all as they were exported; 2 removed on purpose\n"
+    )
+    (out / "2024-01-31T04.csv").unlink()
+    assert f"{out}/2024-01-31T04.csv is missing" in moved("export", "verify", "timed")[1]
+    (out / "2024-01-31T00.csv").touch()
+    assert f"{out}/2024-01-31T00.csv is damaged" in moved("export", "verify", "timed")[1]
+    assert moved("export", "forget", f"{out}/2024-01-31T04.csv") == (
+        2,
+        f"svcctl: error: {out}/2024-01-31T04.csv is one file of an export\n"
+        "hint: name its state, or the pattern as given to -o\n",
+    )
+    for file in out.glob("*.csv"):
+        file.unlink()
+    assert moved("export", "forget", "timed")[0] == 0
+    assert moved("export", "verify", "timed") == (0, "svcctl: no file is left: 7 removed on purpose\n")
+
+
+def test_each_file_of_a_run_comes_back_as_verify_says(moved: Moved) -> None:
+    target = f"{moved.shell.home}/{{from:%FT%H}}.csv"
+    moved.now = START + 3 * 3600
+    for _ in range(2):
+        assert moved("export", QUERY, "--from", "2024-01-31", "--state", "runs", "-o", target)[0] == 0
+        moved.now += 2 * 3600
+    for file in moved.shell.home.glob("*.csv"):
+        file.unlink()
+    ranges = [("2024-01-31T00:00:00Z", "2024-01-31T02:00:00Z"), ("2024-01-31T02:00:00Z", "2024-01-31T04:00:00Z")]
+    assert moved("export", "verify", "runs") == (
+        7,
+        f"svcctl: error: {moved.shell.home}/2024-01-31T00.csv is missing\n"
+        f"svcctl: error: {moved.shell.home}/2024-01-31T02.csv is missing\n{forgets('runs')}"
+        f"svcctl: error: the export to {target} is not whole\n"
+        f"{hinted(target, *(f'--from {start} --to {end}' for start, end in ranges))}",
+    )
+    for start, end in ranges:
+        assert moved("export", QUERY, "--from", start, "--to", end, "-o", target)[0] == 0
+    assert moved("export", "verify", "runs")[0] == 0
+
+
+def test_a_file_that_names_its_run_comes_back_as_verify_says(moved: Moved) -> None:
+    target = f"{moved.shell.home}/{{from:%FT%H}}/{{start:%H}}.csv"
+    moved.now = START + 3 * 3600
+    for _ in range(2):
+        assert moved("export", QUERY, "--from", "2024-01-31", "--state", "runs", "-o", target)[0] == 0
+        moved.now += 2 * 3600
+    lost = moved.shell.home / "2024-01-31T02" / "03.csv"
+    lost.unlink()
+    given = ("--from", "2024-01-31T02:00:00Z", "--to", "2024-01-31T04:00:00Z")
+    assert moved("export", "verify", "runs") == (
+        7,
+        f"svcctl: error: {lost} is missing\n{forgets('runs')}"
+        f"svcctl: error: the export to {target} is not whole\n"
+        f"{hinted(target, ' '.join(given))}",
+    )
+    assert moved("export", "verify", str(lost)) == (
+        7,
+        f"svcctl: error: {lost} is missing\n"
+        f"svcctl: error: the export to {lost} is not whole\n"
+        f"{hinted(target, ' '.join(given))}",
+    )
+    assert moved("export", QUERY, *given, "-o", target)[0] == 0
+    assert (moved("export", "verify", "runs")[0], lost.is_file()) == (0, True)
+
+
+def test_no_other_export_takes_the_files_of_a_state(moved: Moved) -> None:
+    moved.now = START + 3 * 3600
+    assert hourly(moved)[0] == 0
+    target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
+    other = ("export", "from timed.events where n > 1", "-o", target, "--from", "2024-01-31T01:00:00Z", "--to", "1h")
+    for more in ([], ["--force"], ["--force", "--dry-run"], ["--force", "--state", "new"]):
+        assert moved(*other, *more) == (
+            2,
+            f"svcctl: error: {target} belongs to another export: another query\n"
+            "hint: write to another path, or first end the state 'timed', which writes to this one, with "
+            "'svcctl export rm timed', and then give --force\n",
+        ), more
+    moved.now += 3600
+    assert hourly(moved)[0] == 0
+    assert moved("export", "verify", "timed")[0] == 0
+    assert moved("export", "rm", "timed", "--yes")[0] == 0
+    code, told = moved(*other, "--force")
+    assert (code, told.splitlines()[1:]) == (
+        0,
+        [
+            f"svcctl: replaced {moved.shell.home}/out/{folder_name(moved)}/manifest.json, which described another "
+            "export: 2 other files of it stay, and are not verified any more"
+        ],
+    )
+    assert (
+        moved("export", "verify", target)[1]
+        .splitlines()[0]
+        .startswith("svcctl: 2 files of this pattern are not in its manifest, and not verified: ")
+    )
+
+
+def test_several_exports_are_verified_one_by_one(home: Shell) -> None:
+    for name in ("a.csv", "b.csv"):
+        assert home("export", QUERY, *HOURS, "-o", name).returncode == 0
+    (home.home / "b.csv").write_text("")
+    done = home("export", "verify", "a.csv", "b.csv", "c.csv")
+    size = (home.home / "a.csv").stat().st_size
+    assert (done.returncode, [line for line in done.stderr.splitlines() if not line.startswith("hint: ")]) == (
+        7,
+        [
+            f"svcctl: a.csv: 1 file, {size} bytes: all as they were exported",
+            "svcctl: error: b.csv is damaged",
+            "svcctl: error: b.csv: the export to b.csv is not whole",
+            "svcctl: error: no export goes to 'c.csv', and no state has that name",
+        ],
+    )
+
+
+def test_a_state_whose_files_are_all_gone_says_how_to_fetch_them_again(moved: Moved) -> None:
+    moved.now = START + 3 * 3600
+    assert hourly(moved)[0] == 0
+    moved.now += 3600
+    assert hourly(moved)[0] == 0
+    out = moved.shell.home / "out"
+    target = f"{out}/{{start:%FT%H}}.csv"
+    shutil.rmtree(out)
+    told = (
+        7,
+        f"svcctl: error: the state 'timed' writes to '{target}', where all files are gone, and the folder that "
+        f"describes them: {folder_of(Target(target))}\n"
+        "hint: fetch them again with the same command, without --state and with "
+        "--from 2024-01-31T00:00:00Z --to 2024-01-31T03:00:00Z --force\n",
+    )
+    assert moved("export", "verify", "timed") == moved("export", "status", "timed") == told
+    by_path = moved("export", "verify", target)
+    assert by_path == (7, told[1].replace("the state 'timed'", "a state"))
+    path = States(moved.shell.home / "states").path("timed")
+    document = json.loads(path.read_text())
+    del document["since"]  # as an earlier version wrote it
+    path.write_text(json.dumps(document))
+    assert moved("export", "verify", "timed") == (
+        7,
+        told[1].replace("--from 2024-01-31T00:00:00Z", "--from the start of what was there"),
+    )
+    given = ("--from", "2024-01-31T00:00:00Z", "--to", "2024-01-31T03:00:00Z")
+    assert moved("export", QUERY, *given, "--force", "-o", target)[0] == 0
+    assert moved("export", "verify", "timed") == (0, "svcctl: 3 files, 998 bytes: all as they were exported\n")
+
+
+def test_a_file_that_no_manifest_describes_is_told_from_one_that_no_export_wrote(moved: Moved) -> None:
+    moved.now = START + 3 * 3600
+    assert hourly(moved)[0] == 0
+    out = moved.shell.home / "out"
+    file, (folder,) = f"{out}/2024-01-31T01.csv", out.glob(".*.export")
+    (folder / "manifest.json").write_text("{}")
+    again = "--from 2024-01-31T00:00:00Z --to 2024-01-31T02:00:00Z --force"
+    damaged = f"svcctl: error: manifest {folder}/manifest.json is damaged\nhint: "
+    with_state = "fetch them again with the same command, without --state and with"
+    assert moved("export", "verify", "timed") == (2, f"{damaged}{with_state} {again}\n")
+    assert moved("export", "verify", file)[1].startswith(damaged)
+    shutil.rmtree(folder)
+    target = f"{out}/{{start:%FT%H}}.csv"
+    assert moved("export", "verify", file) == (
+        7,
+        f"svcctl: error: the state 'timed' writes to '{target}', where the folder that describes its files is gone: "
+        f"{folder}/\nhint: {with_state} {again}\n",
+    )
+    assert moved("export", "rm", "timed", "--yes")[0] == 0
+    assert (
+        moved("export", "verify", file)
+        == moved("export", "status", file)
+        == (
+            4,
+            f"svcctl: error: no manifest of an export describes {file}: whether it is whole cannot be told\n"
+            "hint: if an export wrote it, its command with --force exports it again\n",
+        )
+    )
+    assert moved("export", "verify", target)[1].startswith(
+        f"svcctl: error: no manifest of an export describes {out}/2024-01-31T00.csv: "
+    )
+
+
+def test_files_of_runs_that_overlap_are_told(moved: Moved) -> None:
+    moved.now = START + 5 * 3600
+    target = f"{moved.shell.home}/{{from:%FT%H}}.csv"
+    for start, end in ((0, 2), (1, 3), (4, 5)):
+        given = ("--from", f"2024-01-31T0{start}:00:00Z", "--to", f"2024-01-31T0{end}:00:00Z", "-o", target)
+        assert moved("export", QUERY, *given)[0] == 0
+    told = (
+        "svcctl: files overlap, so these events are there, and counted, more than once: "
+        "2024-01-31T01:00:00Z to 2024-01-31T02:00:00Z\n"
+    )
+    assert moved("export", "status", target) == (0, told)
+    assert moved("export", "verify", target) == (0, f"{told}svcctl: 3 files, 1646 bytes: all as they were exported\n")
+
+
+def test_files_of_windows_of_runs_that_overlap_are_told(moved: Moved) -> None:
+    moved.now = START + 5 * 3600
+    target = f"{moved.shell.home}/{{from:%H%M}}/{{start:%H%M}}.csv"
+    for start, stderr in (("00:30", "rows=18 bytes=506"), ("00:00", "rows=24 bytes=662")):
+        given = ("--from", f"2024-01-31T{start}:00Z", "--to", "2024-01-31T02:00:00Z", "-o", target)
+        assert moved("export", QUERY, *given) == (0, f"svcctl: {stderr} windows=2 retries=0 seconds=…\n")
+    assert moved("export", "status", target) == (
+        0,
+        "svcctl: files overlap, so these events are there, and counted, more than once: "
+        "2024-01-31T00:30:00Z to 2024-01-31T01:00:00Z\n"
+        "svcctl: 1 file of this pattern is not in its manifest, and not verified: "
+        f"{moved.shell.home}/0030/0100.csv\n",
+    )
+
+
+def test_files_whose_manifest_was_lost_are_not_forgotten(moved: Moved) -> None:
+    moved.now = START + 3 * 3600
+    assert hourly(moved)[0] == 0
+    out = moved.shell.home / "out"
+    target = f"{out}/{{start:%FT%H}}.csv"
+    (folder,) = out.glob(".*.export")
+    shutil.rmtree(folder)
+    moved.now += 2 * 3600
+    assert hourly(moved, "-q") == (
+        0,
+        "svcctl: the manifest of earlier runs is gone: 'svcctl export verify timed' tells of which files\n",
+    )
+    told = (
+        7,
+        "svcctl: error: 2024-01-31 00:00:00 to 2024-01-31 02:00:00 UTC was exported, but the manifest does not have "
+        "its files any more\n"
+        "svcctl: 2 files of this pattern are not in its manifest, and not verified: "
+        f"{out}/2024-01-31T00.csv, {out}/2024-01-31T01.csv\n"
+        f"svcctl: error: the export to {target} is not whole\n"
+        + hinted(target, "--from 2024-01-31T00:00:00Z --to 2024-01-31T02:00:00Z --force", what="fetch them again"),
+    )
+    assert moved("export", "verify", "timed") == told
+    shown = moved.shell("export", "status", "timed")
+    assert shown.stdout.splitlines()[-2] == "unknown,2024-01-31T00:00:00Z to 2024-01-31T02:00:00Z"
+    assert shown.stderr == (
+        "svcctl: 2 files of this pattern are not in its manifest, and not verified: "
+        f"{out}/2024-01-31T00.csv, {out}/2024-01-31T01.csv\n"
+        "svcctl: the manifest does not have all earlier files: svcctl export verify timed\n"
+    )
+    given = ("--from", "2024-01-31T00:00:00Z", "--to", "2024-01-31T02:00:00Z")
+    assert moved("export", QUERY, *given, "--force", "-o", target)[0] == 0
+    assert moved("export", "verify", "timed") == (0, "svcctl: 4 files, 1334 bytes: all as they were exported\n")
+
+
+def test_files_of_runs_whose_manifest_was_lost_come_back_as_they_were(moved: Moved) -> None:
+    target = f"{moved.shell.home}/{{from:%FT%H}}.csv"
+    moved.now = START + 3 * 3600
+    for _ in range(2):
+        assert moved("export", QUERY, "--from", "2024-01-31", "--state", "runs", "-o", target)[0] == 0
+        moved.now += 2 * 3600
+    before = {file.name: file.read_bytes() for file in moved.shell.home.glob("*.csv")}
+    (folder,) = moved.shell.home.glob(".*.export")
+    shutil.rmtree(folder)
+    span = ("--from", "2024-01-31T00:00:00Z", "--to", "2024-01-31T04:00:00Z")
+    ranges = [(*span[:3], "2024-01-31T02:00:00Z"), ("--from", "2024-01-31T02:00:00Z", *span[2:])]
+    each = [f"{' '.join(given)} --force" for given in ranges]
+    gone = moved("export", "verify", "runs")[1]
+    assert gone.splitlines()[1] == (
+        f"hint: fetch them again with the same command, without --state and with {', then with '.join(each)}"
+    )
+    assert moved("export", QUERY, "--state", "runs", "-o", target)[0] == 0
+    strange = moved.shell.home / "2024-01-30T02.csv"  # no run of the state wrote it
+    strange.touch()
+    assert moved("export", "verify", "runs")[1].splitlines(keepends=True)[-1] == (
+        hinted(
+            target,
+            f"{' '.join(span)} --force",
+            what="move the files of this range to another folder; then fetch them again",
+        )
+    )
+    strange.unlink()
+    hint = hinted(target, *each, what="fetch them again")
+    assert moved("export", "verify", "runs")[1].splitlines(keepends=True)[-1] == hint
+    for given in ranges:
+        assert moved("export", QUERY, *given, "--force", "-o", target)[0] == 0
+    assert moved("export", "verify", "runs") == (0, "svcctl: 3 files, 1970 bytes: all as they were exported\n")
+    assert before.items() <= {file.name: file.read_bytes() for file in moved.shell.home.glob("*.csv")}.items()
+
+
+def test_verify_without_a_name_verifies_the_exports_of_all_states(moved: Moved, tmp_path: Path) -> None:
+    moved.now = START + 3 * 3600
+    assert moved("export", "verify") == (0, f"svcctl: no states in {moved.shell.home}/states\n")
+    targets = {name: f"{tmp_path}/{name}/{{start:%FT%H}}.csv" for name in "abc"}
+    for name, target in targets.items():
+        assert moved("export", QUERY, "--from", "2024-01-31", "--state", name, "-o", target)[0] == 0
+    whole = [f"svcctl: {name}: 2 files, 662 bytes: all as they were exported" for name in "abc"]
+    assert moved("export", "verify") == (0, "".join(f"{line}\n" for line in whole))
+    (tmp_path / "b" / "2024-01-31T00.csv").unlink()
+    code, told = moved("export", "verify")
+    assert (code, told.splitlines()) == (
+        7,
+        [
+            whole[0],
+            f"svcctl: error: {tmp_path}/b/2024-01-31T00.csv is missing",
+            "svcctl: b: if files were removed on purpose: svcctl export forget b",
+            f"svcctl: error: b: the export to {targets['b']} is not whole",
+            hinted(targets["b"], "--from 2024-01-31T00:00:00Z --to 2024-01-31T01:00:00Z").rstrip(),
+            whole[2],
+        ],
+    )
+
+
+def test_a_hint_names_the_first_of_many_files_and_verify_the_next_ones(moved: Moved) -> None:
+    moved.now += 3600
+    target = f"{moved.shell.home}/{{from:%H%M}}.csv"
+    starts = [START + minutes * 60 for minutes in range(0, 50, 10)]
+    ranges = [f"--from {moment(start)} --to {moment(start + 600)}" for start in starts]
+    for given in ranges:
+        assert moved("export", QUERY, *given.split(), "-o", target)[0] == 0
+    for path in moved.shell.home.glob("*.csv"):
+        path.unlink()
+    hint = moved("export", "verify", target)[1].splitlines(keepends=True)[-1]
+    assert hint == hinted(target, *ranges[:3], what="fetch what is missing, the first 3 of 5 files,")
+
+
+def test_an_export_whose_service_is_gone_says_how_it_goes_on(moved: Moved, proxied: tuple[Shell, FaultyProxy]) -> None:
+    moved.now = START + 3 * 3600
+    proxied[1].choose = broken(0, 1)
+    code, said = hourly(moved, "--retries", "0")
+    assert (code, said.splitlines()[1:]) == (6, ["hint: the same command again fetches only what is missing"])
+
+
+def test_a_state_knows_its_target_in_every_spelling(moved: Moved, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = moved.shell.home / "q"
+    folder.mkdir()
+    monkeypatch.chdir(moved.shell.home)
+    spellings = ("q/{start:%FT%H}.csv", f"{folder}/{{start:%FT%H}}.csv", "./q/../q/{start:%FT%H}.csv")
+    for hours, target in enumerate(spellings, 3):
+        moved.now = START + hours * 3600
+        assert moved("export", QUERY, "--from", "2024-01-31", "--window", "1h", "--state", "s", "-o", target)[0] == 0
+    monkeypatch.chdir(folder)
+    moved.now += 3600
+    assert moved("export", QUERY, "--state", "s", "--window", "1h", "-o", "{start:%FT%H}.csv")[0] == 0
+    assert sorted(path.name for path in folder.glob("*.csv")) == [f"2024-01-31T0{hour}.csv" for hour in range(5)]
+    assert moved("export", "verify", "s")[0] == moved("export", "verify", "../q/{start:%FT%H}.csv")[0] == 0
+    monkeypatch.chdir(moved.shell.home)
+    assert moved("export", QUERY, "--state", "s", "--window", "1h", "-o", "{start:%FT%H}.csv")[1].startswith(
+        f"svcctl: error: the state belongs to the export to {folder}/{{start:%FT%H}}.csv\n"
+    )

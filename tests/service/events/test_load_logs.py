@@ -1,0 +1,282 @@
+"""Loads of log lines: access logs, lines that begin with a time, keys and values."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.loads import at, load, rows, written
+
+from svcctl.errors import UsageError
+from svcctl.service.engines.duckdb import DuckDBEngine
+
+
+def test_lines_of_key_and_value_get_a_column_for_each_key(engine: DuckDBEngine, tmp_path: Path) -> None:
+    text = (
+        'level=info ts=2026-01-02T10:00:00Z msg="it began" status=200 dur=1 code=007\n'
+        'level=warn ts=2026-01-02T10:00:01Z msg="a \\"b\\" c=d\\n" status= user="" dur=2.5\n'
+        "goroutine 1 [running]:\n"
+        "level=error ts=2026-01-02T10:00:02Z msg=boom status=500 Level=x level=again\n"
+    )
+    result = load(engine, written(tmp_path, "app.log", text), "t")
+    assert [(column.name, str(column.type)) for column in result.columns] == [
+        *(("eventdate", "timestamp"), ("level", "str"), ("msg", "str"), ("status", "int8"), ("dur", "float8")),
+        *(("code", "str"), ("user", "str"), ("Level_1", "str")),
+    ]
+    at = [datetime(2026, 1, 2, 10, 0, second) for second in range(3)]
+    assert rows(engine, "t") == [
+        (at[0], "info", "it began", 200, 1.0, "007", None, None),
+        (at[1], "warn", 'a "b" c=d\n', None, 2.5, None, "", None),
+        (at[2], "error", "boom", 500, None, None, None, "x"),
+    ]
+    assert (result.skipped, result.first_skipped) == (1, "line 3: 'goroutine 1 [running]:' is not a line of key=value")
+
+
+def test_lines_that_begin_with_a_time_of_the_epoch_are_those_of_a_log(engine: DuckDBEngine, tmp_path: Path) -> None:
+    load(engine, written(tmp_path, "s.log", "1769853600.5 GET /x\n at 10\n1769853601 GET /y\n"), "s")
+    load(engine, written(tmp_path, "ms.txt", "1769853600123: a b\n"), "ms")
+    first = datetime(2026, 1, 31, 10)
+    assert rows(engine, "s") == [
+        (first.replace(microsecond=500_000), "GET /x\n at 10"),
+        (first.replace(second=1), "GET /y"),
+    ]
+    assert rows(engine, "ms") == [(first.replace(microsecond=123_000), "a b")]
+    for text in ("1769853600\n1769853601\n", "17698536001 a\n"):
+        with pytest.raises(UsageError, match=r"^the format of n.log is not clear$"):
+            load(engine, written(tmp_path, "n.log", text), "n")
+
+
+def test_access_logs_common_and_combined(engine: DuckDBEngine, tmp_path: Path) -> None:
+    text = (
+        '192.0.2.1 - ada [10/Oct/2025:13:55:36 -0700] "GET /a?b=1 HTTP/1.0" 200 2326 "https://example.com/" '
+        '"curl/8, \\"x\\""\n'
+        '2001:db8::1 - - [10/Oct/2025:20:55:37 +0000] "POST /a b HTTP/1.1" 404 -\n'
+        "noise\n"
+        '192.0.2.2 - - [10/Oct/2025:20:55:38 +0000] "-" 408 0 "-" "-"\n'
+    )
+    result = load(engine, written(tmp_path, "access.log", text), "web.access")
+    assert (result.rows, result.skipped, result.first_skipped) == (
+        3,
+        1,
+        "line 3: 'noise' is not a line of an access log",
+    )
+    assert [column.name for column in result.columns] == [
+        "eventdate",
+        "clientIp",
+        "user",
+        "method",
+        "uri",
+        "protocol",
+        "statusCode",
+        "bytes",
+        "referralUri",
+        "userAgent",
+    ]
+    at = datetime(2025, 10, 10, 20, 55, 36)
+    assert rows(engine, "web.access") == [
+        (at, "192.0.2.1", "ada", "GET", "/a?b=1", "HTTP/1.0", 200, 2326, "https://example.com/", 'curl/8, \\"x\\"'),
+        (at.replace(second=37), "2001:db8::1", None, "POST", "/a b", "HTTP/1.1", 404, None, None, None),
+        (at.replace(second=38), "192.0.2.2", None, None, None, None, 408, 0, None, None),
+    ]
+
+
+@pytest.mark.parametrize("rest", ["", ' "-" "curl/8"'])
+def test_the_address_of_an_access_log_has_no_brackets_and_no_port(
+    engine: DuckDBEngine, tmp_path: Path, rest: str
+) -> None:
+    hosts = ("[::1]:54321", "[2001:db8::1]", "::ffff:192.0.2.1", "192.0.2.1:8080", "192.0.2.1", "web-1.example:80", "-")
+    request = '- - [10/Oct/2025:20:55:37 +0000] "GET / HTTP/1.1" 200 -'
+    text = "".join(f"{host} {request}{rest}\n" for host in hosts)
+    assert load(engine, written(tmp_path, "access.log", text), "web.access").rows == len(hosts)
+    assert [row[1] for row in rows(engine, "web.access")] == [
+        *("::1", "2001:db8::1", "::ffff:192.0.2.1", "192.0.2.1", "192.0.2.1", "web-1.example:80", "-"),
+    ]
+
+
+def test_an_access_log_of_several_servers_keeps_the_server(engine: DuckDBEngine, tmp_path: Path) -> None:
+    line = 'shop.example:443 192.0.2.1 - - [10/Oct/2025:20:55:37 +0000] "GET / HTTP/1.1" 200 9 "-" "curl/8"\n'
+    assert load(engine, written(tmp_path, "other.log", line), "web").skipped == 0
+    (row,) = rows(engine, "web")
+    at = datetime(2025, 10, 10, 20, 55, 37)
+    assert row[:9] == (at, "shop.example:443", "192.0.2.1", None, "GET", "/", "HTTP/1.1", 200, 9)
+
+
+def test_log_lines_that_begin_with_a_time(engine: DuckDBEngine, tmp_path: Path) -> None:
+    text = "no time\n2026-01-02 10:11:12 status installed foo:amd64 1.2\n2026-01-02T10:11:13,250+01:00 ünïcode\r\n"
+    result = load(engine, written(tmp_path, "dpkg.log.gz", text), "dpkg", format="log")
+    assert (result.rows, result.skipped, result.first_skipped) == (
+        2,
+        1,
+        "line 1: 'no time' is not a line with a time",
+    )
+    assert rows(engine, "dpkg") == [
+        (datetime(2026, 1, 2, 9, 11, 13, 250_000), "ünïcode"),
+        (datetime(2026, 1, 2, 10, 11, 12), "status installed foo:amd64 1.2"),
+    ]
+
+
+def test_the_error_log_of_a_web_server_is_a_log(engine: DuckDBEngine, tmp_path: Path) -> None:
+    text = (
+        '2026/01/31 10:00:00 [error] 1234#0: *5 open() "/x" failed, client: 10.0.0.1, server: _\n'
+        "2026/01/31 10:00:01 [emerg] 1234#0: bind() failed\n  and why\n"
+    )
+    assert load(engine, written(tmp_path, "error.log", text), "web.errors").skipped == 0
+    assert rows(engine, "web.errors") == [
+        (datetime(2026, 1, 31, 10), '[error] 1234#0: *5 open() "/x" failed, client: 10.0.0.1, server: _'),
+        (datetime(2026, 1, 31, 10, 0, 1), "[emerg] 1234#0: bind() failed\n  and why"),
+    ]
+
+
+def test_the_time_of_a_log_line_may_be_in_brackets(engine: DuckDBEngine, tmp_path: Path) -> None:
+    text = (
+        "[2026-01-31 10:00:00] live.ERROR: it failed\n[stacktrace]\n#0 main.php(1)\n"
+        "[2026-01-31T10:00:00.250000+00:00] live.INFO: done []\n[2026-01-31 11:00:01 +0100] [7] [INFO] Booting\n"
+    )
+    assert load(engine, written(tmp_path, "live.log", text), "live").skipped == 0
+    assert rows(engine, "live") == [
+        (datetime(2026, 1, 31, 10), "live.ERROR: it failed\n[stacktrace]\n#0 main.php(1)"),
+        (datetime(2026, 1, 31, 10, 0, 0, 250_000), "live.INFO: done []"),
+        (datetime(2026, 1, 31, 10, 0, 1), "[7] [INFO] Booting"),
+    ]
+
+
+def test_the_time_of_a_log_line_may_name_a_zone(engine: DuckDBEngine, tmp_path: Path) -> None:
+    zones = {"UTC": 6, "GMT": 6, "Z": 6, "CET": 5, "CEST": 4, "EDT": 10, "America/New_York": 11, "-03": 9}
+    text = "".join(f"2026-11-20 06:00:01.5 {zone} [1] LOG: {zone}\n" for zone in zones)
+    result = load(engine, written(tmp_path, "z.log", f"{text}[2026-11-20 06:00:00 EST] [1]\n"), "z", zone="Asia/Tokyo")
+    assert (result.skipped, result.notes) == (0, ())
+    assert rows(engine, "z") == sorted(
+        [
+            *((datetime(2026, 11, 20, hour, 0, 1, 500_000), f"[1] LOG: {zone}") for zone, hour in zones.items()),
+            (datetime(2026, 11, 20, 11), "[1]"),
+        ],
+        key=lambda row: row[0],
+    )
+
+
+def test_the_time_of_a_log_line_may_be_that_of_c_and_brackets_may_hold_more(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    text = (
+        "[Sat Jan 31 10:00:00 2026] [notice] Apache configured\n  and running\n"
+        "[Sat Jan 31 10:00:00.123456 2026] [core:error] [pid 7] no file\nSun Feb  1 10:00:00 2026 plain\n"
+        "[2026-02-02 10:00:00 ERROR] foo\n"
+    )
+    result = load(engine, written(tmp_path, "error.log", text), "errors", zone="Europe/Berlin")
+    assert (result.rows, result.skipped) == (4, 0)
+    assert rows(engine, "errors") == [
+        (datetime(2026, 1, 31, 9), "[notice] Apache configured\n  and running"),
+        (datetime(2026, 1, 31, 9, 0, 0, 123_000), "[core:error] [pid 7] no file"),
+        (datetime(2026, 2, 1, 9), "plain"),
+        (datetime(2026, 2, 2, 9), "[ERROR] foo"),
+    ]
+
+
+@pytest.mark.parametrize("format", [None, "log"])
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("update-alternatives {}: run with --all", "update-alternatives run with --all"),
+        ("[pid 12] {} up", "[pid 12] up"),
+        ("INFO {},250 up, 2", "INFO up, 2"),
+        ("INFO:root:{} up", "INFO:root:up"),
+        ("[INFO] [{}] up", "[INFO] up"),
+        ("[I {} main] up", "[I main] up"),
+        ("[I {}] up", "[I] up"),
+        ('time="{}" INFO up', "INFO up"),
+        ("level=info ts={} n=1", "level=info n=1"),
+        ("(12) ({}) up", "(12) up"),
+        ("7:M {named} * up", "7:M * up"),
+        ("{named} up", "up"),
+        ('192.0.2.1 - ada [{access} +0000] "GET /" 1.5', '192.0.2.1 - ada "GET /" 1.5'),
+        ("INFO {interface} up", "INFO up"),
+    ],
+)
+def test_the_time_of_a_log_line_may_have_words_before_it(
+    engine: DuckDBEngine, tmp_path: Path, line: str, message: str, format: str | None
+) -> None:
+    lines = [
+        line.format(at, named=f"{at:%d %b %Y %H:%M:%S.250}", access=f"{at:%d/%b/%Y:%X}", interface=f"{at:%d/%m/%Y %X}")
+        for at in (datetime(2026, 1, 31, 10), datetime(2026, 1, 31, 10, 0, 1))
+    ]
+    more = "\nwhich is no entry of 2026-01-30 10:00:00 and\n  2026-01-30 10:00:00 neither"
+    result = load(
+        engine, written(tmp_path, "app.log", f"{lines[0]}{more}\n{lines[1]}"), "app", format=format, strict=True
+    )
+    assert (result.oldest or 0) // 1000 == at("2026-01-31T10:00:00") // 1000
+    assert [row[1] for row in rows(engine, "app")] == [f"{message}{more}", message]
+
+
+def test_the_lines_of_a_log_may_begin_with_blanks(engine: DuckDBEngine, tmp_path: Path) -> None:
+    text = "    INFO 2026-01-31 10:00:00 up\n  and away\n CRITICAL 2026-01-31 10:00:01 down\n"
+    load(engine, written(tmp_path, "a.log", text), "t")
+    assert [row[1] for row in rows(engine, "t")] == ["INFO up\n  and away", "CRITICAL down"]
+
+
+@pytest.mark.parametrize("options", [{}, {"format": "log"}, {"time_format": "yyyy-MM-dd  HH:mm:ss"}])
+def test_a_log_may_have_two_blanks_between_date_and_time_and_no_text_behind_it(
+    engine: DuckDBEngine, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    text = "\nStart-Date: 2026-01-31  10:00:00\nInstall: a:amd64 (1, 2)\nEnd-Date: 2026-01-31  10:00:01\n"
+    load(engine, written(tmp_path, "history.log", text), "apt", **options)
+    assert rows(engine, "apt") == [
+        (datetime(2026, 1, 31, 10), "Start-Date: Install: a:amd64 (1, 2)"),
+        (datetime(2026, 1, 31, 10, 0, 1), "End-Date: "),
+    ]
+
+
+def test_a_comment_that_names_a_time_begins_no_log_unless_it_is_one(engine: DuckDBEngine, tmp_path: Path) -> None:
+    path = written(tmp_path, "slow", "# Time: 2026-01-31 10:00:00\n# Time: 2026-01-31 10:00:01\nSELECT 1;\n")
+    with pytest.raises(UsageError, match=r"^the format of slow is not clear$"):
+        load(engine, path, "t")
+    load(engine, path, "t", format="log")
+    assert [row[1] for row in rows(engine, "t")] == ["# Time: ", "# Time: SELECT 1;"]
+
+
+@pytest.mark.parametrize("format", [None, "log"])
+def test_the_time_of_a_log_line_may_begin_with_the_day(
+    engine: DuckDBEngine, tmp_path: Path, format: str | None
+) -> None:
+    text = "05/11/2026 10:00 one\n  more of one\n[21/11/2026 10:00:01.5]  2, two\n"
+    result = load(engine, written(tmp_path, "app.log", text), "app", format=format, zone="Europe/Berlin", strict=True)
+    assert rows(engine, "app") == [
+        (datetime(2026, 11, 5, 9), "one\n  more of one"),
+        (datetime(2026, 11, 21, 9, 0, 1, 500_000), "2, two"),
+    ]
+    assert result.notes == ()
+    american = written(tmp_path, "us.log", "05/11/2026 10:00:00 one\n11/21/2026 10:00:00 two\n")
+    with pytest.raises(UsageError) as caught:
+        load(engine, american, "us", format=format)
+    assert (caught.value.message, caught.value.hint) == (
+        "us.log could not be read: line 2: eventdate '11/21/2026 10:00:00' has the month first, and such dates are "
+        "read as day/month",
+        "give --time-format 'MM/dd/yyyy HH:mm:ss'; 'dd/MM/yyyy HH:mm:ss' skips such lines",
+    )
+    with pytest.raises(UsageError, match=r"is not (clear|a line with a time)"):
+        load(engine, written(tmp_path, "pm.log", "05/11/2026 10:00:00 PM one\n"), "pm", format=format)
+
+
+@pytest.mark.parametrize(
+    ("time_format", "line"),
+    [
+        ("dd.MM.yyyy HH:mm:ss", "31.01.2026 10:00:00"),
+        ("d-MMM-yyyy h:mm a", "[31-Jan-2026 10:00 AM]"),
+        ("%Y%m%d %H%M%S", "20260131 100000"),
+        ("yyyy/MM/dd HH:mm:ss.SSS XX", "2026/01/31 11:00:00.000 +0100"),
+    ],
+)
+def test_a_format_tells_the_time_at_the_beginning_of_log_lines(
+    engine: DuckDBEngine, tmp_path: Path, time_format: str, line: str
+) -> None:
+    text = f"{line} one\n  more of one\n{line} 2, two\n"
+    result = load(engine, written(tmp_path, "app.log", text), "app", time_format=time_format, strict=True)
+    assert result.rows == 2
+    assert rows(engine, "app") == [
+        (datetime(2026, 1, 31, 10), "one\n  more of one"),
+        (datetime(2026, 1, 31, 10), "2, two"),
+    ]
+    with pytest.raises(UsageError) as caught:
+        load(engine, written(tmp_path, "b.log", "2026 x\n"), "app", time_format=time_format, format="log")
+    assert caught.value.message == "b.log could not be read: line 1: '2026 x' is not a line with a time"

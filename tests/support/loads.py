@@ -1,0 +1,171 @@
+"""Files that tests load, and how."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import re
+import tarfile
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import zstandard
+from hypothesis import strategies as st
+
+from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.events import load as loading
+from svcctl.service.events.load import LoadResult, Source, Wishes
+from svcctl.service.language.types import Column, Type
+
+CSV = (
+    "timestamp,n,x,ok,text,code\n"
+    '2026-01-02T10:00:00Z,1,1,true,"a, ""b""",007\n'
+    "2026-01-02 12:00:00.5+02:00,-2,2.5,FALSE,,12\n"
+    '2026-01-03,9007199254740993,3,true,"",1\n'
+)
+
+
+CSV_COLUMNS = (
+    Column("eventdate", Type.TIMESTAMP),
+    Column("n", Type.INT8),
+    Column("x", Type.FLOAT8),
+    Column("ok", Type.BOOL),
+    Column("text", Type.STR),
+    Column("code", Type.STR),
+)
+
+
+CSV_ROWS = [
+    (datetime(2026, 1, 2, 10), 1, 1.0, True, 'a, "b"', "007"),
+    (datetime(2026, 1, 2, 10, 0, 0, 500_000), -2, 2.5, False, None, "12"),
+    (datetime(2026, 1, 3), 2**53 + 1, 3.0, True, "", "1"),
+]
+
+
+def load(engine: DuckDBEngine, path: Path | list[Path], table: str, **wishes: Any) -> LoadResult:
+    paths = path if isinstance(path, list) else [path]
+    loaded = loading.load(engine, [Source(one, one.name) for one in paths], table, Wishes(**wishes))
+    assert loaded is not None
+    return loaded
+
+
+def at(text: str) -> int:
+    """Epoch milliseconds."""
+    return int(datetime.fromisoformat(f"{text}+00:00").timestamp() * 1000)
+
+
+def written(tmp_path: Path, name: str, text: str | bytes) -> Path:
+    path = tmp_path / name
+    data = text if isinstance(text, bytes) else text.encode()
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return path
+
+
+def rows(engine: DuckDBEngine, table: str) -> list[tuple[object, ...]]:
+    with engine.statement(f'SELECT * FROM events."{table}"') as stream:
+        return [tuple(row.values()) for batch in stream for row in batch.to_pylist()]
+
+
+TIMES = st.sampled_from(["2026-01-02", "2026-01-02T03:04:05Z", "1700000000", "01/02/2026 03:04", "never", ""])
+
+
+TEXTS = st.text(st.sampled_from("aA\"',;:{}[]\\ \t\0é\ud83d\ude00-1.eE"), max_size=6)
+
+
+ENTRIES: dict[str, st.SearchStrategy[str]] = {
+    "csv": st.builds(
+        "{},{},{}".format,
+        TIMES,
+        TEXTS.map(lambda text: text.replace('"', "")),
+        st.sampled_from(["1", "1.5", "x", '"a ""b"""', '"a"b']),
+    ),
+    "ndjson": st.one_of(
+        st.builds(
+            lambda time, name, value: json.dumps({"time": time, name: value}),
+            TIMES,
+            TEXTS,
+            st.recursive(st.none() | st.integers() | st.floats() | TEXTS, lambda one: st.lists(one, max_size=2)),
+        ),
+        TEXTS,
+    ),
+    "log": st.builds("{}{}".format, st.sampled_from(["2026-01-02 03:04:05 ", "2026-13-02 03:04:05 "]), TEXTS),
+    "access": st.builds('h - - [{}] "GET {}" 200 -'.format, st.sampled_from(["02/Jan/2026:03:04:05 +0000", ""]), TEXTS),
+    "syslog": st.builds("{} host {}".format, st.sampled_from(["Feb  2 03:04:05", "Feb 31 03:04:05", "<1>1"]), TEXTS),
+    "logfmt": st.builds('time={} s="{}" n={}'.format, TIMES, TEXTS, TEXTS),
+}
+
+
+INTERNAL = re.compile(r"DuckDB|Error:|LINE \d|Exception|FROM |SELECT|CAST")
+
+
+OTHER_LOGS = {
+    "squid": "1769853600.123    100 10.0.0.1 TCP_MISS/200 1234 GET http://a/ - DIRECT/1.2.3.4 text/html\n",
+    "auditd": 'type=CWD msg=audit(1769853600.123:456): cwd="/root"\n',
+}
+
+
+AFTERWARDS = {
+    "squid": (100, "10.0.0.1", "TCP_MISS/200", 1234, "GET", "http://a/", "-", "DIRECT/1.2.3.4", "text/html"),
+    "auditd": ("CWD", 456, "/root"),
+}
+
+
+ANSWER = "the answer of a query as one document"
+
+
+UNREAD = {
+    "a.json": (b'{"success":true,"msg":"","status":0,"cid":"1","object":[\n{"eventdate":0,"n":1}\n]}\n', ANSWER),
+    "b.ndjson": (b'{"m":{"n":{"type":"int4","index":0}},"metadata":[{"name":"n"}],"d":[[1]]}\n', ANSWER),
+    "c.xml": (b'<?xml version="1.0" encoding="UTF-8"?>\n<events>\n</events>\n', "a document of XML"),
+}
+
+
+def _tar(text: bytes) -> bytes:
+    with tarfile.open(fileobj=(packed := io.BytesIO()), mode="w:gz") as archive:
+        entry = tarfile.TarInfo("access.log")
+        entry.size = len(text)
+        archive.addfile(entry, io.BytesIO(text))
+    return packed.getvalue()
+
+
+PACKED: dict[str, tuple[Callable[[bytes], bytes], str, str]] = {
+    "a.log.bz2": (bz2.compress, "packed with bzip2", "unpack it: bzcat FILE | svcctl service load - -t …"),
+    "a.log.xz": (lzma.compress, "packed with xz", "unpack it: xzcat FILE | svcctl service load - -t …"),
+    "a.tgz": (_tar, "a tar archive", "unpack it with 'tar -xf FILE', and load the files in it"),
+    "a.xlsx": (lambda _: b"PK\x03\x04\x14\n", "a spreadsheet or another zip archive", "save it as csv, or unpack it"),
+}
+
+
+AMBIGUOUS = "dates such as '{}' were read as day/month; as month/day they are read with --time-format 'MM/dd/yyyy{}'"
+
+
+def will_be_text(name: str) -> str:
+    return f"{name} is text; --types {name}=timestamp makes times of it"
+
+
+TABLES = {
+    "csv": b"eventdate,n\n" + b"".join(b"2026-01-02 10:00:%02d,%d\n" % (n % 60, n * n) for n in range(5000)),
+    "tsv": b"eventdate\tn\n" + b"".join(b"2026-01-02 10:00:%02d\t%d\n" % (n % 60, n * n) for n in range(5000)),
+    "ndjson": b"".join(b'{"eventdate":"2026-01-02 10:00:%02d","n":%d}\n' % (n % 60, n * n) for n in range(5000)),
+    "log": b"".join(b"2026-01-02 10:00:%02d number %d\n" % (n % 60, n * n) for n in range(5000)),
+}
+
+
+CODECS = {".gz": gzip.compress, ".zst": zstandard.ZstdCompressor(write_checksum=True).compress}
+
+
+HARM: dict[str, Callable[[bytes], bytes]] = {
+    "cut in the middle": lambda data: data[: len(data) // 2],
+    "cut by a byte": lambda data: data[:-1],
+    "another check sum": lambda data: data[:-6] + bytes([data[-6] ^ 1]) + data[-5:],
+    "another last byte": lambda data: data[:-1] + bytes([data[-1] ^ 1]),
+    "a bit flipped": lambda data: (
+        data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 1]) + data[len(data) // 2 + 1 :]
+    ),
+    "garbage behind": lambda data: data + b"garbage",
+}

@@ -1,0 +1,101 @@
+"""The table timed.events: one event each five minutes for six hours; and what tests of its exports share."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.shells import Shell
+from svcctl.cli import run
+from svcctl.context import Context
+from svcctl.terminal.diagnostics import Diagnostics
+from svcctl.terminal.prompt import Prompt
+
+START = 1_706_659_200
+"""2024-01-31, the day of the events that are loaded for these tests: one each five minutes for six hours."""
+
+
+EVENTS = 72
+
+
+HOURS = ("--from", "2024-01-31", "--to", "6h")
+
+
+QUERY = "from timed.events"
+
+
+def broken(*hours: int, fault: str = "503") -> Callable[[bytes], str | None]:
+    """Chooses a fault for the windows that begin at these hours."""
+    wanted = {START + 3600 * hour for hour in hours}
+    return lambda body: fault if json.loads(body or b"{}").get("from") in wanted else None
+
+
+def left(folder: Path) -> list[str]:
+    """The files that a person sees."""
+    paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return sorted(path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts))
+
+
+def hinted(target: str, *ranges: str, what: str = "fetch what is missing") -> str:
+    """The hint that fetches ranges of an export again."""
+    command = f"svcctl export '{QUERY}' -o {shlex.quote(target)}"
+    return f"hint: {what} with: {' && '.join(f'{command} {given}' for given in ranges)}\n"
+
+
+def forgets(name: str) -> str:
+    """What is said of files that are missing."""
+    return f"svcctl: if files were removed on purpose: svcctl export forget {shlex.quote(name)}\n"
+
+
+def pasted(stderr: str) -> list[str]:
+    """The command at the end of a hint, as a shell reads it."""
+    return shlex.split(stderr.splitlines()[-1].partition(": svcctl ")[2])
+
+
+def timeless(stderr: str) -> str:
+    """What is said, without the seconds, and the range and files behind them."""
+    return re.sub(r"seconds=\d+\.\d\d from=\S+ to=\S+( files?=.*)?", "seconds=…", stderr)
+
+
+def counts(shell: Shell, name: str) -> dict[str, str]:
+    """What status counts of an export, and which files it does not find."""
+    lines = dict(line.split(",", 1) for line in shell("export", "status", name).stdout.splitlines())
+    return {what: lines[what] for what in ("windows", "rows", "bytes", "missing", "no file") if what in lines}
+
+
+BERLIN = ("--from", "2024-01-30T23:00:00Z", "--to", "2d", "--window", "1d", "--time-zone", "Europe/Berlin")
+
+
+@dataclass
+class Moved:
+    """Runs svcctl in this process with a clock that a test sets; a token has no time that a service could refuse."""
+
+    shell: Shell
+    now: float
+
+    def __call__(
+        self, *arguments: str, stderr: io.StringIO | None = None, prompt: Prompt | None = None
+    ) -> tuple[int, str]:
+        """The exit code and stderr."""
+        told = stderr or io.StringIO()
+        data = Path(self.shell.environment["SVCCTL_DATA"])
+        token = json.loads((data / "credentials.json").read_text())["local"]["token"]
+        environment = self.shell.environment | {"SVCCTL_AUTH": "token", "SVCCTL_TOKEN": token}
+        context = Context(diagnostics=Diagnostics(told), environment=environment, clock=lambda: self.now, prompt=prompt)
+        code = run([*arguments], context)
+        return code, timeless(told.getvalue())
+
+
+def hourly(moved: Moved, *more: str) -> tuple[int, str]:
+    target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
+    return moved("export", QUERY, "--from", "2024-01-31", "--state", "timed", "-o", target, "--workers", "2", *more)
+
+
+def folder_name(moved: Moved) -> str:
+    """The name of the folder that describes the files in `out`."""
+    return next((moved.shell.home / "out").glob(".*.export")).name

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from support import launcher
 from support.spark import sail, shared, spark
 
 TESTED = os.environ.get("SVCCTL_TEST_ENGINE", "duckdb")
@@ -53,15 +54,19 @@ class Shell:
 
     def __call__(self, *arguments: str, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
         """Run a command; stdout and stderr are text with untouched newlines."""
-        done = subprocess.run(
-            [*SVCCTL, *arguments],
-            input=stdin.encode("utf-8", "surrogateescape"),
-            capture_output=True,
-            env=self.environment | variables,
-            cwd=self.home,
-            timeout=self.timeout,
-            check=False,
-        )
+        environment, text = self.environment | variables, stdin.encode("utf-8", "surrogateescape")
+        if launcher.can_run(environment):
+            done = launcher.run(arguments, environment, self.home, text, self.timeout)
+        else:
+            done = subprocess.run(
+                [*SVCCTL, *arguments],
+                input=text,
+                capture_output=True,
+                env=environment,
+                cwd=self.home,
+                timeout=self.timeout,
+                check=False,
+            )
         return subprocess.CompletedProcess(
             done.args, done.returncode, done.stdout.decode("utf-8", "surrogateescape"), done.stderr.decode()
         )

@@ -305,7 +305,8 @@ def main() -> NoReturn:
     """Run the command line of this process and exit. `svcctl.__main__` answers what needs none."""
     encoding.use_utf8()
     streams.adopt()
-    arguments, context = [encoding.argument(word) for word in sys.argv[1:]], Context()
+    arguments = [encoding.argument(word) for word in sys.argv[1:]]
+    context = Context(arguments=arguments)
     signal.signal(signal.SIGTERM, _terminate)
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -63,6 +63,8 @@ class Context:
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     clock: Callable[[], float] = time.time
     client_factory: ClientFactory = _connect
+    arguments: Sequence[str] = ()
+    """The command line, as it was typed."""
     prompt: Prompt | None = None
     """Who answers questions; None is the person at the terminal."""
     closing: ExitStack = field(default_factory=ExitStack)
@@ -122,7 +124,7 @@ class Context:
     def client(self) -> Client:
         """The client of the profile; the built-in profile's service is started if it does not run."""
         if self.profile.name in profiles.BUILT_IN:
-            self.start_local()
+            self.start_local(unasked=True)
         self.closing.enter_context(self.diagnostics.working(lambda: "waiting for the service"))
         self.closing.push(self._explain)
         return self.connect()
@@ -140,7 +142,8 @@ class Context:
             return
         error.hint = "find out why with 'svcctl profile check'"
         if self.profile.name in profiles.BUILT_IN and local_service.running(self.files) is None:
-            error.hint = f"the local service has ended: see {self.files.log}, and start it with 'svcctl service start'"
+            how = local_service.how_to_start(self.files)
+            error.hint = f"the local service has ended: see {self.files.log}, and {how}"
 
     def late(self, seconds: float | None, otherwise: SvcctlError) -> SvcctlError:
         """The error of a command whose --max-time is over: why no attempt succeeded, or `otherwise`."""
@@ -199,11 +202,14 @@ class Context:
         """The text that a person types, not shown when it is a secret; empty when nothing is typed."""
         return self._prompt.answer(what, " (not shown): " if hidden else ": ", hidden=hidden).strip()
 
-    def start_local(self) -> bool:
-        """Start the local service unless it runs, and say so; False when it already ran."""
+    def start_local(self, *, unasked: bool = False) -> bool:
+        """Start the local service unless it runs, and say so; False when it already ran.
+
+        Unavailable when nobody asked for that, and the last service was run with --listen.
+        """
         from svcctl import local_service
 
-        if local_service.answers(self.files):
+        if local_service.answers(self.files) or (unasked and local_service.await_served(self.files)):
             return False
         self.diagnostics.note("starting the local service (stop it with 'svcctl service stop')")
         started = local_service.start(self.files, self.diagnostics.progress, self.diagnostics.note)

@@ -67,6 +67,11 @@ class Files:
         return self.directory / "credentials.json"
 
     @property
+    def serve_command(self) -> Path:
+        """The command line of the last service, if that was `service serve --listen`."""
+        return self.directory / "serve.txt"
+
+    @property
     def events(self) -> Path:
         return self.directory / "events.duckdb"
 
@@ -206,6 +211,48 @@ def still_held(files: Files, handle: int) -> bool:
         return False
 
 
+def keep_serve_command(files: Files, command: str | None) -> None:
+    """Keep the command line of a service that listens on TCP; None for another one, which commands may start."""
+    with files.within():
+        if command is None:
+            files.serve_command.unlink(missing_ok=True)
+        else:
+            write(files.serve_command, command.encode(), private=True)
+
+
+def serve_command(files: Files) -> str | None:
+    """The command line that was kept: only that, or a person, starts the service again."""
+    with files.within(), suppress(FileNotFoundError):
+        return files.serve_command.read_text(encoding="utf-8", errors="replace")
+    return None
+
+
+def how_to_start(files: Files) -> str:
+    """What to do about a service that does not run."""
+    background = "'svcctl service start'"
+    if (command := serve_command(files)) is None:
+        return f"start it with {background}"
+    return f"start it with '{command}', or in the background with {background}"
+
+
+def await_served(files: Files) -> bool:
+    """Wait for a service that listens on TCP and is starting; False when the last service did not listen.
+
+    Unavailable when it does not run. One in the background would keep its supervisor from starting it.
+    """
+    if serve_command(files) is None:
+        return False
+    deadline = time.monotonic() + START_SECONDS
+    while not answers(files):
+        if running(files) is None or time.monotonic() > deadline:
+            raise Unavailable(
+                "the local service is not running, and commands do not start one that was run with --listen",
+                hint=how_to_start(files),
+            )
+        time.sleep(0.05)
+    return True
+
+
 def answers(files: Files) -> bool:
     """Whether something listens on the service's socket."""
     with socket.socket(socket.AF_UNIX) as connection:
@@ -256,7 +303,7 @@ def start(files: Files, notify: Callable[[str], None], note: Callable[[str], Non
 
 
 def reset(files: Files) -> None:
-    """Delete what the service stored; its credentials stay. The service must not run."""
+    """Delete what the service stored; its credentials and its command line stay. The service must not run."""
     with files.within():
         for path in (files.events, files.state):
             for each in files.directory.glob(f"{path.name}*"):

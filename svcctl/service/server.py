@@ -121,6 +121,7 @@ class _Server(uvicorn.Server):
 
 def serve(
     files: local_service.Files,
+    command: str,
     *,
     listen: str | None = None,
     state: str | None = None,
@@ -130,7 +131,8 @@ def serve(
 ) -> None:
     """Run until SIGTERM or SIGINT. Locked when a service already runs on these files.
 
-    The service always listens on its Unix socket, where the commands of this machine find it; `listen` adds HOST:PORT.
+    The service always listens on its Unix socket, where the commands of this machine find it; `listen` adds HOST:PORT,
+    and then `command`, the command line, is kept for those that find no service.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)  # its words about its own process
@@ -147,6 +149,7 @@ def serve(
     with ExitStack() as closing:
         tcp = None if listen is None else closing.enter_context(_tcp(listen))
         address = None if tcp is None else _address(tcp)
+        local_service.keep_serve_command(files, None if tcp is None else command)
         store = open_store(files, os.environ, state=state)
         closing.callback(store.close)
         own = closing.enter_context(DuckDBEngine(files.events))

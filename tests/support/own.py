@@ -36,7 +36,7 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 class Running(Context):
     """A context whose local service already runs."""
 
-    def start_local(self) -> bool:
+    def start_local(self, *, unasked: bool = False) -> bool:
         return False
 
 

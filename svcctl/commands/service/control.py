@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,7 +10,7 @@ import typer
 from svcctl.commands import verbs_of
 from svcctl.commands.service.state import open_state
 from svcctl.context import Context
-from svcctl.errors import NotFound, Unavailable
+from svcctl.errors import NotFound, Unavailable, UsageError
 from svcctl.options import FormatOpt, YesOpt
 from svcctl.profiles import LOCAL
 from svcctl.service_settings import PLACES, STATE, places
@@ -60,17 +61,23 @@ def stop(ctx: typer.Context) -> None:
 
 @app.command()
 def restart(ctx: typer.Context) -> None:
-    """Stop the local service and start it in the background"""
+    """Stop the local service and start it in the background
+
+    A service of 'svcctl service serve --listen' is not restarted: that would close its address.
+    """
     from svcctl import local_service
 
     svc: Context = ctx.obj
+    if local_service.await_served(svc.files):
+        raise UsageError(
+            f"the local service was started with '{local_service.serve_command(svc.files)}', not in the background",
+            hint="restart it there, or in the background with 'svcctl service stop' and then 'svcctl service start'",
+        )
     before = _status(svc) if local_service.answers(svc.files) else None
     local_service.stop(svc.files)
     svc.start_local()
     if before is None:
         return
-    if address := before.address:
-        svc.diagnostics.note(f"it no longer listens on {address}: 'svcctl service serve --listen {address}' does")
     now = places(svc.environment)
     for name, setting in PLACES.items():
         one, other = now.get(name, "none"), before.uses.get(name, "none")
@@ -91,7 +98,7 @@ def status(ctx: typer.Context, format: FormatOpt = None) -> None:
     svc: Context = ctx.obj
     pid = local_service.running(svc.files)
     if pid is None:
-        raise NotFound("the local service is not running", hint="start it with 'svcctl service start'")
+        raise NotFound("the local service is not running", hint=local_service.how_to_start(svc.files))
     if not local_service.answers(svc.files):
         raise NotFound("the local service is starting or stopping", hint="'svcctl service start' waits for it")
     found, chosen = _status(svc), svc.format(format, lists=True)
@@ -130,14 +137,19 @@ def serve(
     engine: EngineOpt = None,
     ready_fd: ReadyFdOpt = None,
 ) -> None:
-    """Run the service in the foreground until Ctrl-C or SIGTERM"""
+    """Run the service in the foreground until Ctrl-C or SIGTERM
+
+    After --listen, other commands do not start the service in the background when it does not run:
+    this command does, or 'svcctl service start'.
+    """
     from svcctl import extras
 
     svc: Context = ctx.obj
     extras.need("service", "the local service")
     from svcctl.service.server import serve as run
 
-    run(svc.files, listen=listen, state=state, tables=tables, engine=engine, ready_fd=ready_fd)
+    command = shlex.join(["svcctl", *svc.arguments])
+    run(svc.files, command, listen=listen, state=state, tables=tables, engine=engine, ready_fd=ready_fd)
 
 
 @app.command()

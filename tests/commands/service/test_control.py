@@ -199,6 +199,101 @@ def test_serve_listens_on_tcp_until_it_is_told_to_stop(shell: Shell) -> None:
     assert process.wait(20) == 0
 
 
+SERVE = "svcctl service serve --listen 127.0.0.1:0"
+NOT_STARTED = (
+    "svcctl: error: the local service is not running, and commands do not start one that was run with --listen\n"
+    f"hint: start it with '{SERVE}', or in the background with 'svcctl service start'\n"
+)
+
+
+def serving(shell: Shell) -> subprocess.Popen[bytes]:
+    """A service of SERVE that listens."""
+    process = shell.start(*SERVE.split()[1:], stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    assert any(b"listening" in line for line in process.stderr)
+    process.stderr.close()
+    return process
+
+
+def test_a_service_that_listens_is_not_started_in_the_background_by_a_command_that_finds_it_down(shell: Shell) -> None:
+    process = serving(shell)
+    assert shell("tables").returncode == 0
+    process.kill()
+    process.wait()
+    done = shell("tables")
+    assert (done.returncode, done.stdout, done.stderr) == (6, "", NOT_STARTED)
+    again = serving(shell)
+    assert shell("service", "stop").returncode == 0
+    assert again.wait(20) == 0
+    assert shell("tables").returncode == 6
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("query", "from auth.all", "--from", "1h"),
+        ("job", "list"),
+        ("service", "load", "-", "--table", "t", "--format", "csv"),
+        ("service", "restart"),
+        ("-p", "local-reseller", "domain", "list"),
+    ],
+    ids=" ".join,
+)
+def test_every_command_that_would_start_it_names_the_command_that_does(shell: Shell, command: tuple[str, ...]) -> None:
+    files = local_service.Files(shell.home / "data")
+    files.make()
+    local_service.keep_serve_command(files, SERVE)
+    done = shell(*command, stdin="eventdate,n\n2024-01-31 10:00:00,1\n")
+    assert (done.returncode, done.stdout, done.stderr) == (6, "", NOT_STARTED)
+    assert local_service.running(files) is None
+    assert not files.lock.exists()
+
+
+def test_a_start_in_the_background_lets_commands_start_the_service_again(shell: Shell) -> None:
+    files = local_service.Files(shell.home / "data")
+    files.make()
+    local_service.keep_serve_command(files, SERVE)
+    down = shell("service", "status")
+    assert (down.returncode, down.stderr) == (
+        4,
+        "svcctl: error: the local service is not running\n"
+        f"hint: start it with '{SERVE}', or in the background with 'svcctl service start'\n",
+    )
+    assert shell("service", "reset", "--yes").returncode == 0
+    assert shell("tables").returncode == 6
+    started = shell("service", "start")
+    assert (started.returncode, started.stderr) == (0, STARTING)
+    shell("service", "stop")
+    done = shell("tables")
+    assert (done.returncode, done.stderr) == (0, STARTING)
+    shell("service", "stop")
+
+
+def test_a_service_that_listens_is_not_restarted_in_the_background(shell: Shell) -> None:
+    process = serving(shell)
+    done = shell("service", "restart")
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"svcctl: error: the local service was started with '{SERVE}', not in the background\n"
+        "hint: restart it there, or in the background with 'svcctl service stop' and then 'svcctl service start'\n",
+    )
+    assert process.poll() is None
+    process.terminate()
+    assert process.wait(20) == 0
+
+
+def test_a_command_waits_for_a_service_that_listens_and_is_starting(shell: Shell) -> None:
+    files = local_service.Files(shell.home / "data")
+    lock = local_service.hold_lock(files)
+    local_service.keep_serve_command(files, SERVE)
+    waiting = shell.start("tables", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with pytest.raises(subprocess.TimeoutExpired):
+        waiting.wait(1)
+    os.close(lock)
+    assert waiting.communicate(timeout=20) == (b"", NOT_STARTED.encode())
+    assert waiting.returncode == 6
+
+
 def test_a_service_in_the_foreground_says_what_it_does_and_is_stopped_like_any_other(tmp_path: Path) -> None:
     shell = Shell(tmp_path, {**OWN_FILE, "SVCCTL_DEMO_DAYS": "6"})
     process = shell.start("service", "serve", "--listen", "[::1]:0", stderr=subprocess.PIPE)

@@ -13,6 +13,7 @@ import typer
 
 from svcctl.api.models import DomainStatus
 from svcctl.api.suggest import suggesting
+from svcctl.api.typed_dates import parse_limit
 from svcctl.app import App
 from svcctl.commands.service.state import open_state
 from svcctl.completion.words import Completes
@@ -57,6 +58,11 @@ StatusArg = Annotated[str, typer.Argument(metavar="STATUS", help=", ".join(STATE
 KeyDomainOpt = Annotated[str | None, typer.Option("--domain", metavar="NAME", help="Create a key for this domain.")]
 KeyResellerOpt = Annotated[
     str | None, typer.Option("--reseller", metavar="NAME", help="Create a key for this reseller.")
+]
+TokenKeyArg = Annotated[str, typer.Argument(metavar="KEY", help="An API key, as 'list keys' prints it.")]
+ExpiresOpt = Annotated[
+    Any,
+    typer.Option("--expires", parser=parse_limit, metavar="LENGTH", help="Time until it expires: 30m, 8h, 7d."),
 ]
 AdminOpt = Annotated[bool, typer.Option("--admin", help="Let the key manage the roles of its domain.")]
 IncludeAppsOpt = Annotated[
@@ -131,6 +137,26 @@ def key(
         svc.diagnostics.note(
             f"to use it: svcctl profile set NAME {socket} api_key={made.api_key}, which asks for the secret"
         )
+
+
+@app.command()
+def token(ctx: typer.Context, key: TokenKeyArg, expires: ExpiresOpt = "1h") -> None:
+    """Print a jwt: a token that is made from an API key's secret and expires
+
+    The service does not store it, so it is valid until it expires or the key is deleted. Requests send it as
+    'Authorization: jwt TOKEN'; 'svcctl help service' says what it holds.
+
+    \b
+    svcctl service accounts token KEY --expires 8h
+    """
+    svc: Context = ctx.obj
+    store = open_state(svc)
+    from svcctl.service.provisioning import accounts
+
+    made = accounts.expiring_token(store, key, int(svc.clock() + expires))
+    svc.output.text(made)
+    if svc.diagnostics.is_terminal:
+        svc.diagnostics.note("to use it: svcctl profile set NAME auth=jwt token=-, which asks for the token")
 
 
 @app.command()
@@ -213,15 +239,16 @@ def status(ctx: typer.Context, domain: DomainArg, status: StatusArg) -> None:
 
     This is the only way into Pending and out of it.
     """
-    if status not in STATES:
+    known = next((state for state in STATES if state.lower() == status.lower()), None)
+    if known is None:
         raise UsageError(f"unknown status '{status}'", hint=f"a domain can be {', '.join(STATES)}")
     svc: Context = ctx.obj
     store = open_state(svc)
     from svcctl.service.provisioning import domains
 
     with _among("domains", domain, store):
-        full = domains.set_status(store, domain, DomainStatus(status))
-    svc.diagnostics.note(f"domain {full} is {status}")
+        full = domains.set_status(store, domain, DomainStatus(known))
+    svc.diagnostics.note(f"domain {full} is {known}")
 
 
 @app.command()

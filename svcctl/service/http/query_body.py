@@ -132,6 +132,7 @@ def _count(fields: Mapping[str, Any], name: str) -> int | None:
     value = fields.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or value != int(value) or not 0 <= value < 2**63:
         raise ServiceError(f"{name} '{shown(value)}' is not a number of rows")
-    return value
+    return int(value)

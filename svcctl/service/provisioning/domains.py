@@ -33,6 +33,7 @@ MAX_NAME = 64
 OWNER = "OWNER"
 ADMIN = "ADMIN"
 USER = "USER"
+BUILT_IN = (OWNER, ADMIN, USER)
 NO_ROLE = ""
 """The role of a member whose role was deleted."""
 
@@ -263,7 +264,7 @@ def assign(store: Store, name: str, email: str, role: str | None) -> tuple[str, 
     with store.transaction() as connection:
         domain = find(connection, name)
         custom = connection.scalars(select(schema.roles.c.name).where(schema.roles.c.domain == domain.id))
-        known = [OWNER, ADMIN, USER, *sorted(custom)]
+        known = [*BUILT_IN, *sorted(custom)]
         members = _members(connection, domain.id)
         if role is None:
             kept = (OWNER if member.owner else member.role for member in members if member.email == email)

@@ -98,6 +98,9 @@ def _available(connection: Connection, domain: domains.StoredDomain) -> Availabl
 
 
 def _require_free(connection: Connection, domain: domains.StoredDomain, name: str) -> None:
+    """Refuse a name that another role has; those of the built-in roles are names that users are given roles by."""
+    if name in domains.BUILT_IN:
+        raise refused(Reason.ROLE_TAKEN, f"{name} is the name of a built-in role")
     if _select(connection, domain, name):
         raise refused(Reason.ROLE_TAKEN, f"domain {domain.name} already has a role '{name}'")
 
@@ -124,9 +127,8 @@ def _role(row: RowMapping) -> CustomRole:
 
 
 def _having(domain: domains.StoredDomain, name: str) -> list[ColumnElement[bool]]:
-    """The members of a domain who have a role of its own; those of ADMIN and USER have the built-in one."""
-    theirs = schema.members.c
-    return [theirs.domain == domain.id, theirs.role == name, theirs.role.not_in((domains.ADMIN, domains.USER))]
+    """The members of a domain who have a role of its own."""
+    return [schema.members.c.domain == domain.id, schema.members.c.role == name]
 
 
 def _put(connection: Connection, domain: domains.StoredDomain, role: CustomRole) -> None:

@@ -172,11 +172,14 @@ def keep_the_application_referred_to(role: CustomRole, changes: Changes, availab
     return replace(changes, applications=(wanted,))
 
 
-def require_a_grant(role: CustomRole) -> None:
-    """Rule 4."""
-    if not role.policies and not role.applications:
+def require_a_grant(role: CustomRole, available: Collection[str]) -> None:
+    """Rule 4; `*` is no application where none is available."""
+    everything = role.applications == EVERY
+    if not role.policies and not (available if everything else role.applications):
         raise refused(
-            Reason.GRANTS_NOTHING, f"role '{role.name}' has no policies, so it needs at least one application"
+            Reason.GRANTS_NOTHING,
+            f"role '{role.name}' has no policies, so it needs at least one application",
+            hint="the domain has no applications for '*'" if everything else None,
         )
 
 
@@ -228,7 +231,7 @@ def _checked(current: CustomRole, changes: Changes, available: Available) -> Cus
     role = _merged(current, changes)
     require_available("policy", changes.policies, available.policies)
     require_available("application", changes.applications, available.applications)
-    require_a_grant(role)
+    require_a_grant(role, available.applications)
     if changes.applications is not None or changes.default_application is not None:
         require_the_default_among_applications(role, available.applications)
     return role

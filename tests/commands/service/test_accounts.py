@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from typing import Any
 
+import jwt
 import pytest
 from support.shells import Shell
 
+from svcctl.errors import CredentialsError
+from svcctl.service.http.auth import claimed
 from svcctl.service.provisioning import domains
 from svcctl.service.provisioning.accounts import Account, with_key
 
@@ -88,6 +92,21 @@ def test_a_key_is_shown_once_and_works(reseller: Any, machine: Any) -> None:
     assert with_key(machine.store, key) is None
 
 
+def test_a_token_of_a_key_authorizes_until_it_expires(reseller: Any, machine: Any) -> None:
+    domains.create(machine.store, "demo", {"name": "acme", "plan": "trial"})
+    key = accounts(reseller, "key", "--domain", "acme@demo", "-f", "csv").stdout.splitlines()[1].split(",")[0]
+    made = accounts(reseller, "token", key, "--expires", "30m")
+    assert (made.code, made.stderr, made.stdout.count("\n")) == (0, "", 1)
+    token = made.stdout.strip()
+    claims = jwt.decode(token, options={"verify_signature": False})
+    assert (claims["iss"], 1700 < claims["exp"] - time.time() <= 1800) == (key, True)
+    found = claimed({"authorization": f"jwt {token}"}, machine.store, time.time)(b"")
+    assert found == with_key(machine.store, key)
+    expired = accounts(reseller, "token", key, "--expires", "0").stdout.strip()
+    with pytest.raises(CredentialsError):
+        claimed({"authorization": f"jwt {expired}"}, machine.store, time.time)
+
+
 def test_users_and_states_are_the_providers_to_set(reseller: Any, machine: Any) -> None:
     domains.create(machine.store, "demo", {"name": "acme", "plan": "trial"})
     for arguments, said in (
@@ -103,7 +122,8 @@ def test_users_and_states_are_the_providers_to_set(reseller: Any, machine: Any) 
             "bob@acme.example has the role OWNER in acme@demo; the owner was ann@acme.example, who stays ADMIN",
         ),
         (("user", "bob@acme.example", "acme", "--role", "OWNER"), "bob@acme.example has the role OWNER in acme@demo"),
-        (("status", "acme", "Pending"), "domain acme@demo is Pending"),
+        (("status", "acme", "disabled"), "domain acme@demo is Disabled"),
+        (("status", "acme", "pending"), "domain acme@demo is Pending"),
     ):
         done = accounts(reseller, *arguments)
         assert (done.code, done.stdout, done.stderr) == (0, "", f"svcctl: {said}\n")
@@ -200,6 +220,12 @@ def test_a_user_leaves_one_domain_or_all(reseller: Any, machine: Any) -> None:
             "hint: first give it another one: svcctl service accounts user EMAIL local --role OWNER",
         ),
         (("rm", "keys", "x", "--yes"), 4, "no key 'x'"),
+        (("token", "x"), 4, "no key 'x'\nhint: list them with 'svcctl service accounts list keys'"),
+        (
+            ("token", "x", "--expires", "soon"),
+            2,
+            "'soon' is not a time limit\nhint: write seconds such as 30, or a length such as 5m",
+        ),
         (
             ("rm", "policies", "x", "--yes"),
             4,
@@ -243,6 +269,7 @@ main()
         ("accounts", "list", "keys"),
         ("accounts", "rm", "keys", "k", "--yes"),
         ("accounts", "key", "--domain", "local"),
+        ("accounts", "token", "k"),
         ("accounts", "reseller", "west"),
         ("accounts", "plan", "p", "--reseller", "demo"),
         ("accounts", "policy", "p"),

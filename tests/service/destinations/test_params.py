@@ -19,6 +19,7 @@ HDFS = {"fs.defaultFS": "hdfs://n:8020", "file": "/a/b.csv"}
     [
         ("kafka", KAFKA),
         ("kafka", KAFKA | {"mode": "JSON", "maxBytesPerCommit": 10_000_000, "maxTimeWithoutCommit": "1000"}),
+        ("kafka", KAFKA | {"security.protocol": "SASL_SSL", "compression.type": "Zstd"}),
         ("kafka", KAFKA | {"colour": "red", "plugin.library.paths": "/tmp/x.so"}),
         ("s3", S3),
         ("s3", S3 | {"format": "ZIP", "file.password": "p", "retention.size": 50, "retention.time": "86400"}),
@@ -50,6 +51,16 @@ def test_parameters_that_can_be_used_are_taken(type_: str, params: dict[str, Any
             " (did you mean 'topic' for 'Topic', 'bootstrap.servers' for 'bootstrap.server'?)",
         ),
         ("kafka", KAFKA | {"mode": "csv"}, "mode must be json or array"),
+        (
+            "kafka",
+            KAFKA | {"security.protocol": "tls"},
+            "security.protocol must be plaintext, ssl, sasl_plaintext or sasl_ssl",
+        ),
+        (
+            "kafka",
+            KAFKA | {"compression.type": "bogus"},
+            "compression.type must be none, gzip, snappy, lz4 or zstd",
+        ),
         (
             "kafka",
             KAFKA | {"maxBytesPerCommit": 10_000_001},

@@ -109,6 +109,12 @@ def test_relative_ends_keep_the_fraction_of_from() -> None:
     assert found.end == NOW - timedelta(hours=1) + timedelta(milliseconds=250)
 
 
+def test_a_number_of_rows_may_be_written_with_a_point() -> None:
+    found = read_bytes(b'{"query":"from few","from":1,"limit":2.0,"skip":1e3}')
+    assert (found.limit, found.skip) == (2, 1000)
+    assert (type(found.limit), type(found.skip)) == (int, int)
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -200,7 +206,8 @@ def test_a_body_that_is_no_query_is_refused(body: bytes, message: str) -> None:
         ({"keepAlive": {"type": "token", "token": 1}}, "token is not a string"),
         ({"keepAlive": {"type": "none", "token": "x"}}, "only keepAlive 'token' has a token"),
         ({"limit": -1}, "limit '-1' is not a number of rows"),
-        ({"skip": 1e3}, "skip '1000.0' is not a number of rows"),
+        ({"skip": 1.5}, "skip '1.5' is not a number of rows"),
+        ({"limit": 1e19}, "limit '1e+19' is not a number of rows"),
         ({"dateFormat": []}, "dateFormat '[]' is not one of default, sql, iso"),
         ({"timeZone": "Mars"}, "time zone 'Mars' is not of the form GMT+2"),
     ],

@@ -145,6 +145,15 @@ def test_rule_4_a_role_grants_a_policy_or_an_application(fields: dict[str, Any])
     assert refusal(lambda: made(**fields)) == NOTHING
 
 
+@pytest.mark.parametrize("policies", [{}, {"policies": []}])
+def test_rule_4_all_applications_are_none_where_the_domain_has_none(policies: dict[str, Any]) -> None:
+    without = Available(AVAILABLE.policies, ())
+    fields = {"name": "ops", "applications": "*", **policies}
+    assert refusal(lambda: rules.made(rules.read(fields), without)) == NOTHING
+    role = rules.made(rules.read({"name": "ops", "policies": "Search", "applications": "*"}), without)
+    assert refusal(lambda: rules.changed(role, rules.read({"policies": []}), without)) == NOTHING
+
+
 def test_rule_4_either_will_do() -> None:
     assert made(policies=[], applications=["explorer"])["applications"] == ["explorer"]
     assert made(policies=["Search"], applications=[])["policies"] == ["Search"]

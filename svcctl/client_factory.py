@@ -74,6 +74,8 @@ def _tell(diagnostics: Diagnostics, event: Exchange | Retry) -> None:
                 diagnostics.detail(f"> {name}: {value}")
             if event.body:
                 diagnostics.detail(f"> {event.body}")
+            if event.note:
+                diagnostics.detail(event.note)
             diagnostics.detail(f"< {event.failure or event.status} after {event.seconds:.3f} s")
             for name, value in event.answer_headers:
                 diagnostics.detail(f"< {name}: {value}")

@@ -21,7 +21,7 @@ from svcctl.api.models import Domain, Job, JobStatus, Role
 from svcctl.api.payloads import decoded, launched, record, records
 from svcctl.api.query import QueryRequest
 from svcctl.api.refusals import refusal_in
-from svcctl.api.transport import CID, Call, Exchange, Retry, Sender, http_date
+from svcctl.api.transport import CID, Call, Exchange, Preview, Retry, Sender, http_date
 from svcctl.api.wire.errors import DecodingError, WireError
 from svcctl.api.wire.messages import Response
 from svcctl.api.wire.opening import opened
@@ -133,8 +133,8 @@ class Client:
         _raise_job_failure(job)
         return job.id
 
-    def preview(self, request: QueryRequest) -> str:
-        """The request that `query` or `launch` would send, as text with its secrets redacted."""
+    def preview(self, request: QueryRequest) -> Preview:
+        """The request that `query` or `launch` would send."""
         return self._sender.preview(self._query_call(request, repeatable=False))
 
     def _query_call(self, request: QueryRequest, *, repeatable: bool) -> Call:

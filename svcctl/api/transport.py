@@ -7,11 +7,12 @@ the end. Which error a body states is decided in `svcctl.api.refusals`.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from svcctl.api import backoff, tls
@@ -64,6 +65,19 @@ class Exchange:
     answer_headers: tuple[tuple[str, str], ...]
     seconds: float
     failure: str | None = None
+    note: str = ""
+    """What to say of `body`, if values in it are redacted; the rest of it is as it was signed and sent."""
+
+
+MASKED = "the signature and the content-length are of the unmasked body"
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The request that a call would send, secrets redacted, and what to say if values in its body are."""
+
+    text: str
+    note: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +182,11 @@ class Sender:
                 return found
         raise AssertionError("the last attempt returns or raises")
 
-    def preview(self, call: Call) -> str:
-        """The request that a call would send, as text, secrets redacted."""
+    def preview(self, call: Call) -> Preview:
         built = self._built(call)
         head = [f"{built.method} {built.url}", *(f"{name}: {value}" for name, value in self._shown(built.fields))]
-        return "\n".join([*head, "", _shown_body(call.body)])
+        body, note = _shown_body(call.body)
+        return Preview("\n".join([*head, "", body]), note)
 
     def _exchange(self, call: Call) -> Response:
         """One attempt: a new request, so that its signature is new too; the body of the answer is not read yet."""
@@ -211,16 +225,18 @@ class Sender:
     ) -> None:
         if self._observe is None:
             return
+        text, note = _shown_body(body)
         self._observe(
             Exchange(
                 request.method,
                 request.url,
                 self._shown(request.fields),
-                _shown_body(body),
+                text,
                 response.status if response is not None else None,
                 self._shown(response.headers.items()) if response is not None else (),
                 seconds,
                 failure,
+                note,
             )
         )
 
@@ -273,18 +289,29 @@ def _host(url: str) -> str:
     return in_ascii(parts.netloc).removesuffix(f":{PORTS.get(parts.scheme)}")
 
 
-def _shown_body(body: bytes) -> str:
-    """A body that may be logged: the values of keys that name secrets are redacted, however deep."""
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_COLON = re.compile(r"[ \t\r\n]*:[ \t\r\n]*")
+
+
+def _shown_body(body: bytes) -> tuple[str, str]:
+    """A body that may be logged, and a note if it is masked.
+
+    It is the text that is signed and sent, except for the values of keys that name secrets, however deep.
+    """
     try:
-        return json.dumps(_redacted(json.loads(body)), ensure_ascii=False)
+        text = body.decode()
+        json.loads(text)
     except (ValueError, RecursionError):
-        return "" if not body else f"{len(body)} bytes that are not JSON"
-
-
-def _redacted(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: REDACTED if is_secret(key) else _redacted(inner) for key, inner in value.items()}
-    return [_redacted(inner) for inner in value] if isinstance(value, list) else value
+        return ("" if not body else f"{len(body)} bytes that are not JSON"), ""
+    kept, start, at = "", 0, 0
+    while string := _STRING.search(text, at):
+        at = string.end()
+        colon = _COLON.match(text, at)
+        if colon is not None and is_secret(json.loads(string[0])):
+            kept += f'{text[start : colon.end()]}"{REDACTED}"'
+            _, at = json.JSONDecoder().raw_decode(text, colon.end())
+            start = at
+    return kept + text[start:], MASKED if start else ""
 
 
 def _may_be_done(call: Call, response: Response) -> bool:

@@ -482,15 +482,39 @@ def test_the_wire_log_shows_no_secret(serve: Serve, auth: Any) -> None:
     assert isinstance(exchange, Exchange)
     assert "hidden" not in repr(exchange)
     assert (exchange.method, exchange.url, exchange.status) == ("POST", script.url + "/search/query", 200)
-    assert exchange.body == (
-        '{"query": "from t", "from": "1h", "mode": {"type": "json"}, "destination": '
-        '{"type": "s3", "params": {"aws.bucket": "b", "aws.secretkey": "***"}}}'
-    )
+    assert exchange.body == script.requests[0][2].decode().replace("hidden", "***")
+    assert exchange.note == "the signature and the content-length are of the unmasked body"
+
+
+@pytest.mark.parametrize(
+    ("body", "shown", "masked"),
+    [
+        ('{ "a" :1.0,\n"b":"\\u00e9 é", "n":[1e2,{}] }', None, False),
+        ('{"a":"x\\"password\\": 1","token_":"t"}', '{"a":"x\\"password\\": 1","token_":"***"}', True),
+        ('{"pass\\u0077ord" : {"x":[1]} , "b":2}', '{"pass\\u0077ord" : "***" , "b":2}', True),
+        ('[{"aws.secretkey":"s"},{"aws.secretkey":null}]', '[{"aws.secretkey":"***"},{"aws.secretkey":"***"}]', True),
+        ("not JSON", "8 bytes that are not JSON", False),
+    ],
+)
+def test_a_body_is_shown_as_it_is_signed_but_for_the_values_of_secret_keys(
+    serve: Serve, body: str, shown: str | None, masked: bool
+) -> None:
+    events: list[Exchange | Retry] = []
+    script = serve(ok("{}"))
+    with client(script, observe=events.append) as service:
+        service.call("POST", "/x", body.encode())
+    [exchange] = events
+    assert isinstance(exchange, Exchange)
+    assert (exchange.body, bool(exchange.note)) == (shown or body, masked)
+    assert script.requests[0][2] == body.encode()
 
 
 def test_a_preview_is_the_request_without_its_secrets() -> None:
     with Client("https://service.test/base/", AUTH) as service:
-        assert service.preview(LAUNCH) == (
+        assert service.preview(CSV).note == ""
+        preview = service.preview(LAUNCH)
+        assert preview.note == "the signature and the content-length are of the unmasked body"
+        assert preview.text == (
             "POST https://service.test/base/search/query\n"
             "host: service.test\n"
             "connection: keep-alive\n"
@@ -503,8 +527,8 @@ def test_a_preview_is_the_request_without_its_secrets() -> None:
             "x-svc-timestamp: 1700000000000\n"
             "x-svc-sign: ***\n"
             "\n"
-            '{"query": "from t", "from": "1h", "mode": {"type": "json"}, "destination": '
-            '{"type": "s3", "params": {"aws.bucket": "b", "aws.secretkey": "***"}}}'
+            '{"query":"from t","from":"1h","mode":{"type":"json"},"destination":'
+            '{"type":"s3","params":{"aws.bucket":"b","aws.secretkey":"***"}}}'
         )
 
 

@@ -156,6 +156,7 @@ def test_a_range_has_milliseconds_as_svcctl_prints_them(service: Shell) -> None:
 def test_a_dry_run_prints_the_request_and_no_secret(service: Shell) -> None:
     done = service("query", "from sample", "--from", "2h", "--limit", "3", "--dry-run")
     head, body = done.stdout.split("\n\n")
+    assert f"\ncontent-length: {len(body.removesuffix(chr(10)))}\n" in head
     assert head.startswith("POST http://localhost/search/query\n")
     assert "x-svc-apikey: ***\n" in head
     assert head.endswith("x-svc-sign: ***")

@@ -180,7 +180,7 @@ def query(
     asking.check(request, chosen, selection, follow=follow, fail_on_empty=fail_on_empty)
     question = asking.question(svc, request, chosen, selection, dates)
     if dry_run:
-        svc.output.text(svc.connect().preview(question.request))
+        printing.show(svc, question.request)
         return
     if every is not None:
         repeating.repeat(

@@ -30,7 +30,7 @@ def launch(svc: Context, request: QueryRequest, format: str | None, selection: S
     """Launch a job and print it."""
     chosen = svc.format(format, lists=True)
     if dry_run:
-        svc.output.text(svc.connect().preview(request))
+        show(svc, request)
         return
     job = jobs.launch(svc.client, request, svc.diagnostics.note)
     svc.output.records(LAUNCHED, [job], chosen, selection)
@@ -38,6 +38,14 @@ def launch(svc: Context, request: QueryRequest, format: str | None, selection: S
         with suppress(SvcctlError):  # the job runs, whatever its name is
             if (others := namesakes(job, svc.client.jobs())) is not None:
                 svc.diagnostics.note(others)
+
+
+def show(svc: Context, request: QueryRequest) -> None:
+    """Print a request instead of sending it."""
+    preview = svc.connect().preview(request)
+    svc.output.text(preview.text)
+    if preview.note:
+        svc.diagnostics.note(preview.note)
 
 
 def once(

@@ -151,9 +151,9 @@ def token(ctx: typer.Context, key: TokenKeyArg, expires: ExpiresOpt = "1h") -> N
     """
     svc: Context = ctx.obj
     store = open_state(svc)
-    from svcctl.service.provisioning import accounts
+    from svcctl.service.http.auth import expiring_token
 
-    made = accounts.expiring_token(store, key, int(svc.clock() + expires))
+    made = expiring_token(store, key, int(svc.clock() + expires))
     svc.output.text(made)
     if svc.diagnostics.is_terminal:
         svc.diagnostics.note("to use it: svcctl profile set NAME auth=jwt token=-, which asks for the token")

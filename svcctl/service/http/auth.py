@@ -15,12 +15,13 @@ import hashlib
 import hmac
 from collections.abc import Callable, Mapping
 
-from svcctl.errors import CredentialsError
+from svcctl.errors import CredentialsError, NotFound
 from svcctl.service.provisioning import accounts
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.store import Store
 
 CLOCK_WINDOW_MS = 5 * 60 * 1000
+_ALGORITHM = "HS256"
 
 
 def claimed(headers: Mapping[str, str], store: Store, clock: Callable[[], float]) -> Callable[[bytes], Account]:
@@ -72,6 +73,16 @@ def _by_token(token: str, store: Store) -> Account:
     return account
 
 
+def expiring_token(store: Store, api_key: str, expires: int) -> str:
+    """Make a JWT of an account, signed with its secret, that expires at epoch seconds. NotFound without a key."""
+    import jwt
+
+    account = accounts.with_key(store, api_key)
+    if account is None:
+        raise NotFound(f"no key '{api_key}'", hint="list them with 'svcctl service accounts list keys'")
+    return jwt.encode({"iss": api_key, "exp": expires}, account.api_secret, algorithm=_ALGORITHM)
+
+
 def _by_jwt(token: str, store: Store) -> Account:
     import jwt
 
@@ -79,7 +90,7 @@ def _by_jwt(token: str, store: Store) -> Account:
         key = jwt.decode(token, options={"verify_signature": False}).get("iss", "")
         account = accounts.with_key(store, str(key))
         if account is not None:
-            jwt.decode(token, account.api_secret, algorithms=["HS256"], options={"require": ["iss", "exp"]})
+            jwt.decode(token, account.api_secret, algorithms=[_ALGORITHM], options={"require": ["iss", "exp"]})
             return account
     except (jwt.InvalidTokenError, ValueError, OverflowError, RecursionError):
         pass  # the library reads what the token holds, of whoever sent it: any depth, any number, half a character

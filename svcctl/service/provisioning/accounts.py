@@ -89,16 +89,6 @@ def remove(store: Store, api_key: str) -> None:
             raise NotFound(f"no key '{api_key}'")
 
 
-def expiring_token(store: Store, api_key: str, expires: int) -> str:
-    """Make a JWT of an account, signed with its secret, that expires at epoch seconds. NotFound without a key."""
-    import jwt
-
-    account = with_key(store, api_key)
-    if account is None:
-        raise NotFound(f"no key '{api_key}'", hint="list them with 'svcctl service accounts list keys'")
-    return jwt.encode({"iss": api_key, "exp": expires}, account.api_secret, algorithm="HS256")
-
-
 def issue(
     store: Store, *, domain: str | None = None, reseller: str | None = None, administrator: bool = False
 ) -> Account:

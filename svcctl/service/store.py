@@ -8,22 +8,26 @@ database. Other processes may have it open too, as `svcctl service accounts` doe
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterator
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Table, Transaction, event, exists, insert, select, true, update
-from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from svcctl import __version__
 from svcctl.errors import UsageError
 from svcctl.service import migrations
-from svcctl.service.databases import Database, StateUnavailable
+from svcctl.service.databases import DAMAGED, LOCKED, Database, StateUnavailable
 from svcctl.service.databases.sqlite import SQLite
 
 T = TypeVar("T")
+
+PAUSE_SECONDS = 0.02
+"""How often a transaction is begun again that another process holds up."""
 
 _log = logging.getLogger("svcctl.service")
 
@@ -41,7 +45,7 @@ class Store:
         """Open the database, or create its tables; a path is that of an SQLite file. `fill` stores the first rows in
         the transaction that creates the tables. Tables of an older version are kept as the database can and upgraded;
         `before_upgrade` can raise an error to prevent that. UsageError when a newer svcctl wrote them, or when they are
-        damaged.
+        damaged; StateUnavailable when they cannot be read or changed.
         """
         self._database = database = SQLite(place) if isinstance(place, Path) else place
         self._lock = RLock()
@@ -57,15 +61,10 @@ class Store:
             except BaseException:
                 self.close()
                 raise
-        except DatabaseError as error:
-            # An OperationalError is about locks, the disk or permissions.
-            damaged = not isinstance(error, OperationalError)
-            raise UsageError(
-                f"state {database.name} cannot be opened: {error.orig}",
-                hint="restore it from a backup, or start over with 'svcctl service reset'"
-                if damaged and not self.shared
-                else None,
-            ) from None
+        except StateUnavailable as error:
+            if error.failure is not DAMAGED:
+                raise
+            raise UsageError(error.detail, hint=error.advice) from None
 
     def close(self) -> None:
         self._connection.close()
@@ -83,11 +82,18 @@ class Store:
     def transaction(self) -> Iterator[Connection]:
         """Run the block's statements all or none; no other thread or process writes in between.
 
-        Inside the block of another transaction they are a part of it.
+        Inside the block of another transaction they are a part of it. While this waits for another process, other
+        threads can read.
         """
-        with self._lock, self._database.explained(), self._begin(self._database.writing):
-            self._remembered.clear()
-            yield self._connection
+        until = time.monotonic() + self._database.patience
+        while True:
+            with self._lock, self._database.explained():
+                if (begun := self._begin_writing(until)) is not None:
+                    with begun:
+                        self._remembered.clear()
+                        yield self._connection
+                    return
+            time.sleep(PAUSE_SECONDS)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -120,12 +126,24 @@ class Store:
                 self._remembered[key] = value
             return value
 
-    def _begin(self, statement: str) -> Transaction:
-        """Begin a transaction, on a new connection if the old one is found to be closed; a savepoint inside one."""
+    def _begin_writing(self, until: float) -> Transaction | None:
+        """Begin a transaction that writes, or a savepoint inside one; None if another process has a transaction, until
+        a moment of the monotonic clock.
+        """
         begun = self._connection.get_execution_options().get("begin")
-        if self._connection.in_transaction() and statement == begun == self._database.writing:
+        if self._connection.in_transaction() and begun == self._database.writing:
             return self._connection.begin_nested()
-        self._connection.execution_options(begin=statement)
+        try:
+            with self._database.explained():
+                return self._begin(self._database.writing)
+        except StateUnavailable as error:
+            if error.failure is not LOCKED or time.monotonic() >= until:
+                raise
+            return None
+
+    def _begin(self, statements: Sequence[str]) -> Transaction:
+        """Begin a transaction, on a new connection if the old one is found to be closed."""
+        self._connection.execution_options(begin=statements)
         try:
             return self._connection.begin()
         except DBAPIError as error:
@@ -185,7 +203,8 @@ def _is_ours(version: str) -> bool:
 
 
 def _begun(connection: Connection) -> None:
-    connection.exec_driver_sql(connection.get_execution_options()["begin"])
+    for statement in connection.get_execution_options()["begin"]:
+        connection.exec_driver_sql(statement)
 
 
 def replace(connection: Connection, table: Table, **row: Any) -> None:

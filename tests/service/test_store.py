@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from copy import copy
@@ -14,9 +15,10 @@ import pytest
 from peers.postgresql import PASSWORD, PostgreSQLPeer
 from sqlalchemy import Connection, func, insert, select
 from sqlalchemy.exc import IntegrityError, ResourceClosedError
+from support.state import locked
 
 from svcctl.errors import Locked, ServiceError, UsageError
-from svcctl.service.databases import StateUnavailable
+from svcctl.service.databases import AWAY, LOCKED, READ_ONLY, StateUnavailable
 from svcctl.service.databases.postgresql import PAUSE_SECONDS, PostgreSQL, chosen
 from svcctl.service.databases.sqlite import SQLite
 from svcctl.service.schema import queries
@@ -123,6 +125,27 @@ def test_threads_take_turns(store: Store) -> None:
     assert saved(store) == [f"{name}{number:02}" for name in "abcd" for number in range(20)]
 
 
+def test_threads_read_while_another_process_keeps_one_from_writing(file: Path) -> None:
+    store = Store(SQLite(file, lock_seconds=30))
+    with store.transaction() as connection:
+        save(connection, "before")
+    with locked(store):
+        writing = threading.Thread(target=lambda: add(store, "after"))
+        writing.start()
+        began = time.monotonic()
+        assert [saved(store) for _ in range(20)] == [["before"]] * 20
+        assert time.monotonic() - began < 5
+        assert writing.is_alive()
+    writing.join(10)
+    assert saved(store) == ["after", "before"]
+    store.close()
+
+
+def add(store: Store, id: str) -> None:
+    with store.transaction() as connection:
+        save(connection, id)
+
+
 def test_a_closed_store_answers_nothing(store: Store) -> None:
     store.close()
     with pytest.raises(ResourceClosedError), store.reading():
@@ -145,7 +168,7 @@ def test_a_damaged_file_is_refused_in_one_line(file: Path) -> None:
     with pytest.raises(UsageError) as caught:
         Store(file)
     assert (caught.value.message, caught.value.hint) == (
-        f"state file {file} cannot be opened: file is not a database",
+        f"the state in file {file} cannot be read: file is not a database",
         "restore it from a backup, or start over with 'svcctl service reset'",
     )
 
@@ -155,11 +178,12 @@ def test_a_file_that_cannot_be_changed_is_no_reason_to_start_over(file: Path) ->
     with closing(sqlite3.connect(file)) as other:
         other.execute("update alembic_version set version_num = '0001'")
         other.commit()
-    with store.transaction(), pytest.raises(UsageError) as caught:
+    with store.transaction(), pytest.raises(StateUnavailable) as caught:
         Store(SQLite(file, lock_seconds=0.01))
-    assert (caught.value.message, caught.value.hint) == (
-        f"state file {file} cannot be opened: database is locked",
-        None,
+    assert (caught.value.failure, caught.value.detail, caught.value.advice) == (
+        LOCKED,
+        f"the state in file {file} cannot be written: database is locked",
+        "end the process that holds the lock",
     )
     store.close()
 
@@ -209,7 +233,7 @@ def test_a_database_that_goes_away_is_an_error_until_it_comes_back(postgresql_pe
             for ask in (lambda: saved(store), lambda: store.remembered("one", read), lambda: saved(store)):
                 with pytest.raises(StateUnavailable, match=r"^the service cannot reach its state$") as caught:
                     ask()
-                assert caught.value.code == 503
+                assert caught.value.failure is AWAY
                 assert re.match(r"the state in postgresql://127.0.0.1:\d+/\w+ cannot be reached: ", caught.value.detail)
         threading.Event().wait(PAUSE_SECONDS)
         assert store.remembered("one", read) == "from t"
@@ -297,10 +321,11 @@ def test_a_user_who_may_not_create_tables_is_told(postgresql_peer: PostgreSQLPee
     with postgresql_peer.connection(url) as connection:
         connection.execute("create role reader login password 'x'")
         connection.execute("revoke create on schema public from public")
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(StateUnavailable) as caught:
         Store(PostgreSQL(url.replace("svcctl@", "reader@"), password="x"))
-    assert (caught.value.message, caught.value.hint) == (
-        f"the state in {url.replace('svcctl@', '')} refuses its user: permission denied for schema public",
+    assert (caught.value.failure, caught.value.detail, caught.value.advice) == (
+        READ_ONLY,
+        f"the state in {url.replace('svcctl@', '')} cannot be written: permission denied for schema public",
         "let the user create tables there: grant create on schema public to …",
     )
 

@@ -10,25 +10,76 @@ done with them in the module of each noun.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sqlalchemy import ColumnElement, Engine
 
-from svcctl.errors import ServiceError
+from svcctl.errors import Unavailable
 
 
-class StateUnavailable(ServiceError):
-    """The database of the state does not answer. What was asked of it is done or not; it can be asked again.
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A way in which a state fails: the HTTP status, and the words for those who use the service and who run it."""
+
+    status: int
+    message: str
+    hint: str
+    refused: str
+    """What the database would not do: `cannot be …`."""
+    advice: str
+
+
+FULL = Failure(
+    507,
+    "no space left for the state of the service",
+    "try again when there is room on its disk",
+    "written",
+    "make room on its disk",
+)
+READ_ONLY = Failure(
+    503,
+    "the state of the service is read-only",
+    "try again when it can be written",
+    "written",
+    "make it writable",
+)
+LOCKED = Failure(
+    503,
+    "the state of the service is locked by another process",
+    "try again soon",
+    "written",
+    "end the process that holds the lock",
+)
+DAMAGED = Failure(
+    503,
+    "the state of the service is damaged",
+    "try again when it is restored",
+    "read",
+    "restore it from a backup",
+)
+AWAY = Failure(
+    503,
+    "the service cannot reach its state",
+    "try again soon",
+    "reached",
+    "start the database, or check its address",
+)
+
+
+class StateUnavailable(Unavailable):
+    """The state cannot be used at present. What was asked of it is done or not; it can be asked again.
 
     The message is for anybody who may connect; `detail` says which database it is, and why, and `advice` what to do.
     """
 
-    def __init__(self, database: str, reason: str, advice: str = "start the database, or check its address") -> None:
-        super().__init__("the service cannot reach its state", code=503, hint="try again soon")
-        self.detail = f"the state in {database} cannot be reached: {reason}"
-        self.advice = advice
+    def __init__(self, failure: Failure, database: str, reason: str, advice: str | None = None) -> None:
+        super().__init__(failure.message, hint=failure.hint)
+        self.failure = failure
+        self.detail = f"the state in {database} cannot be {failure.refused}: {reason}"
+        self.advice = advice or failure.advice
 
 
 class Database(Protocol):
@@ -38,10 +89,12 @@ class Database(Protocol):
     """How a person writes it: `file /x/state.db`, `postgresql://host/name`, never with a password."""
     shared: bool
     """Whether several service processes use it at once, over a network."""
-    reading: str
-    """The statement that begins a transaction which sees one state of the database."""
-    writing: str
-    """The statement that begins a transaction in which nobody else writes."""
+    reading: Sequence[str]
+    """The statements that begin a transaction which sees one state of the database."""
+    writing: Sequence[str]
+    """The statements that begin a transaction in which nobody else writes."""
+    patience: float = 0
+    """Seconds to begin such a transaction again while it is LOCKED; 0 where the server waits."""
     foreign: str | None = None
     """What to do when there are tables of other programs; None when such a database is upgraded as an old one."""
 
@@ -56,7 +109,9 @@ class Database(Protocol):
 
     @abstractmethod
     def explained(self) -> AbstractContextManager[None]:
-        """The driver's errors as ours, as far as they are no defects: StateUnavailable, ServiceError."""
+        """The driver's errors as ours, as far as they are no defects: StateUnavailable, and ServiceError for a value
+        that the database cannot hold.
+        """
 
     @abstractmethod
     def upgrading(self, driver: Any) -> AbstractContextManager[None]:

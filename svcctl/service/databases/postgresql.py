@@ -16,14 +16,24 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import BigInteger, ColumnElement, Engine, cast, create_engine, event, func
-from sqlalchemy.exc import DataError, DBAPIError, OperationalError
+from sqlalchemy.exc import DataError, DBAPIError
 from sqlalchemy.pool import NullPool
 
 from svcctl.api.destinations import without_secret
 from svcctl.errors import Locked, ServiceError, UsageError, reason
-from svcctl.service.databases import Database, StateUnavailable
+from svcctl.service.databases import (
+    AWAY,
+    DAMAGED,
+    FULL,
+    LOCKED,
+    READ_ONLY,
+    Database,
+    Failure,
+    StateUnavailable,
+)
 from svcctl.service_settings import STATE, STATE_PASSWORD_FILE
 
 LOCK = 0x73766363746C
@@ -47,8 +57,20 @@ SESSION = (
 ADVICE = {
     "password": f"set {STATE_PASSWORD_FILE.environment} to a file with its password, or PGPASSWORD",
     "does not exist": "create it on the server, or check its name",
+    "permission denied": "let the user create tables there: grant create on schema public to …",
 }
 """What to do about a refusal, by a part of the server's message."""
+FAILURES: Mapping[type[psycopg.Error], Failure] = {
+    errors.DiskFull: FULL,
+    errors.ReadOnlySqlTransaction: READ_ONLY,
+    errors.InsufficientPrivilege: READ_ONLY,
+    errors.QueryCanceled: LOCKED,
+    errors.LockNotAvailable: LOCKED,
+    errors.DataCorrupted: DAMAGED,
+    errors.IndexCorrupted: DAMAGED,
+    psycopg.OperationalError: AWAY,
+}
+"""What the server's errors are, the first class that fits; others are defects, unless they end the connection."""
 OPEN = "svcctl state "
 """A session's name in pg_stat_activity begins like this, and ends with the version of the tables that it uses."""
 
@@ -57,8 +79,8 @@ class PostgreSQL(Database):
     """A database, by its URL. The password comes from the URL, PGPASSWORD, a file, or ~/.pgpass."""
 
     shared = True
-    reading = "begin isolation level repeatable read read only"
-    writing = f"begin; select pg_advisory_xact_lock({LOCK})"
+    reading = ("begin isolation level repeatable read read only",)
+    writing = ("begin", f"select pg_advisory_xact_lock({LOCK})")
     foreign = "give svcctl a database of its own"
 
     def __init__(self, url: str, *, password: str | None = None, password_file: str | None = None) -> None:
@@ -105,29 +127,23 @@ class PostgreSQL(Database):
             yield
         except DataError as error:
             raise ServiceError(f"the state cannot hold this value: {_line(error.orig)}") from None
-        except OperationalError as error:
-            raise self._unavailable(error.orig) from None
         except DBAPIError as error:
-            if isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
-                raise UsageError(
-                    f"the state in {self.name} refuses its user: {_line(error.orig)}",
-                    hint="let the user create tables there: grant create on schema public to …",
-                ) from None
-            if not error.connection_invalidated:
+            failure = _failure(error.orig) or (AWAY if error.connection_invalidated else None)
+            if failure is None:
                 raise
-            raise self._unavailable(error.orig) from None
+            raise self._unavailable(failure, error.orig) from None
 
     @contextmanager
     def _explained_driver(self) -> Iterator[None]:
         try:
             yield
         except psycopg.OperationalError as error:
-            raise self._unavailable(error) from None
+            raise self._unavailable(_failure(error) or AWAY, error) from None
 
-    def _unavailable(self, error: BaseException | None) -> StateUnavailable:
+    def _unavailable(self, failure: Failure, error: BaseException | None) -> StateUnavailable:
         said = _line(error, str(self._parameters.get("password", "")))
         advice = [advice for part, advice in ADVICE.items() if part in said]
-        return StateUnavailable(self.name, said, *advice[:1])
+        return StateUnavailable(failure, self.name, said, *advice[:1])
 
     @contextmanager
     def upgrading(self, driver: Any) -> Iterator[None]:
@@ -166,6 +182,10 @@ def chosen(url: str, password_file: str | None, *, may_hold_password: bool) -> P
             hint=f"set PGPASSWORD or {STATE_PASSWORD_FILE.environment}, or the whole URL as {STATE.environment}",
         )
     return PostgreSQL(url, password_file=password_file)
+
+
+def _failure(error: BaseException | None) -> Failure | None:
+    return next((failure for kind, failure in FAILURES.items() if isinstance(error, kind)), None)
 
 
 def _password(file: str) -> str:

@@ -5,38 +5,51 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Hashable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, Engine, create_engine, event, literal
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from svcctl import files
-from svcctl.service.databases import Database
+from svcctl.service.databases import AWAY, DAMAGED, FULL, LOCKED, READ_ONLY, Database, Failure, StateUnavailable
 
 LOCK_SECONDS = 10
 """How long a transaction waits for one of another process."""
+RESTORE = "restore it from a backup, or start over with 'svcctl service reset'"
+
+FAILURES: Mapping[int, tuple[Failure, str | None]] = {
+    sqlite3.SQLITE_FULL: (FULL, None),
+    sqlite3.SQLITE_READONLY: (READ_ONLY, None),
+    sqlite3.SQLITE_BUSY: (LOCKED, None),
+    sqlite3.SQLITE_LOCKED: (LOCKED, None),
+    sqlite3.SQLITE_CORRUPT: (DAMAGED, RESTORE),
+    sqlite3.SQLITE_NOTADB: (DAMAGED, RESTORE),
+    **dict.fromkeys((sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM), (AWAY, "check its disk")),
+}
+"""What the primary codes of SQLite's errors are, and what to do; others are defects."""
 
 
 class SQLite(Database):
     """One file. One service uses it; other processes may have it open too, as `svcctl service accounts` does."""
 
     shared = False
-    reading = "begin"
-    writing = "begin immediate"
+    writing = ("pragma busy_timeout = 0", "begin immediate")
 
     def __init__(self, path: Path, *, lock_seconds: float = LOCK_SECONDS) -> None:
         self.name = f"file {path}"
+        self.patience = lock_seconds
+        self.reading = (f"pragma busy_timeout = {int(lock_seconds * 1000)}", "begin")
         self._path = path
-        self._lock_seconds = lock_seconds
 
     @cached_property
     def engine(self) -> Engine:
         os.close(os.open(self._path, os.O_CREAT | os.O_CLOEXEC, 0o600))
-        options = {"timeout": self._lock_seconds, "check_same_thread": False, "isolation_level": None}
+        options = {"timeout": self.patience, "check_same_thread": False, "isolation_level": None}
         engine = create_engine("sqlite://", creator=partial(sqlite3.connect, self._path, **options), poolclass=NullPool)
 
         @event.listens_for(engine, "connect")
@@ -47,11 +60,21 @@ class SQLite(Database):
         return engine
 
     def version(self, driver: Any) -> Hashable:
-        [version] = driver.execute("pragma data_version").fetchone()  # changes with each write of another process
+        with self.explained():
+            [version] = driver.execute("pragma data_version").fetchone()  # changes with each write of another process
         return int(version)
 
-    def explained(self) -> AbstractContextManager[None]:
-        return nullcontext()
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (DBAPIError, sqlite3.Error) as error:
+            cause = error.orig if isinstance(error, DBAPIError) else error
+            found = FAILURES.get(getattr(cause, "sqlite_errorcode", 0) & 0xFF)
+            if found is None:
+                raise
+            failure, advice = found
+            raise StateUnavailable(failure, self.name, str(cause), advice) from None
 
     @contextmanager
     def upgrading(self, driver: Any) -> Iterator[None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 
 from svcctl import extras, local_service
 from svcctl.errors import Locked, Unavailable, UsageError
@@ -45,7 +46,7 @@ def open_store(
     """Open the state of the local service, and fill it if it is new. Other processes may have it open too.
 
     It is in the PostgreSQL database whose URL is `state`, or is set in the environment, else in a file. Unavailable
-    when the database does not answer.
+    when it cannot be read or written.
     """
     files.make()
     own, reseller = local_service.all_profile_fields(files)
@@ -54,14 +55,13 @@ def open_store(
         catalog(store)
         profiles(store, own, reseller)
 
-    if (database := _database(environment or {}, state)) is None:
-        store = Store(files.state, fill=fill, before_upgrade=partial(_require_no_other_service, files))
-    else:
-        try:
-            store = Store(database, fill=fill)
-        except StateUnavailable as error:
-            raise Unavailable(error.detail, hint=error.advice) from None
-    profiles(store, own, reseller)
+    place = _database(environment or {}, state) or files.state
+    before_upgrade = partial(_require_no_other_service, files) if isinstance(place, Path) else lambda: None
+    try:
+        store = Store(place, fill=fill, before_upgrade=before_upgrade)
+        profiles(store, own, reseller)
+    except StateUnavailable as error:
+        raise Unavailable(error.detail, hint=error.advice) from None
     return store
 
 

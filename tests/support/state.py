@@ -1,0 +1,59 @@
+"""Failures of a state in SQLite, as SQLite makes them itself."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
+
+from svcctl.service.databases import FULL, LOCKED, READ_ONLY, Failure
+from svcctl.service.store import Store
+
+MOST_PAGES = 1 << 30
+
+
+@contextmanager
+def full(store: Store) -> Iterator[None]:
+    """The file cannot grow: what fits into it can still be written."""
+    with _settings(store) as driver:
+        [pages] = driver.execute("pragma page_count").fetchone()
+        driver.execute(f"pragma max_page_count = {pages}")
+    yield
+    with _settings(store) as driver:
+        driver.execute(f"pragma max_page_count = {MOST_PAGES}")
+
+
+@contextmanager
+def read_only(store: Store) -> Iterator[None]:
+    with _settings(store) as driver:
+        driver.execute("pragma query_only = on")
+    yield
+    with _settings(store) as driver:
+        driver.execute("pragma query_only = off")
+
+
+@contextmanager
+def locked(store: Store) -> Iterator[None]:
+    """Another process writes, and does not end."""
+    with _settings(store) as driver:
+        [(_, _, file)] = driver.execute("pragma database_list").fetchall()
+    with closing(sqlite3.connect(Path(file), isolation_level=None)) as other:
+        other.execute("begin immediate")
+        yield
+
+
+@contextmanager
+def _settings(store: Store) -> Iterator[sqlite3.Connection]:
+    """The connection of a store, in no transaction."""
+    with store._lock:
+        driver = store._connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        yield driver
+
+
+FAILURES: dict[str, tuple[Callable[[Store], AbstractContextManager[None]], Failure]] = {
+    "full": (full, FULL),
+    "read-only": (read_only, READ_ONLY),
+    "locked": (locked, LOCKED),
+}

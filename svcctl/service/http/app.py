@@ -70,8 +70,8 @@ def build(service: Service, jobs: Jobs | None = None, origins: Sequence[str] = (
 
 def settle(service: Service, jobs: Jobs) -> None:
     """End the jobs and answers of domains that can no longer be accessed, and resume the jobs of those that can."""
-    jobs.settle()
     service.turns.end(domains.refusals(service.store, service.turns.domains()))
+    jobs.settle()
 
 
 async def _no_route(request: Request, error: Exception) -> Response:

@@ -8,6 +8,7 @@ roles too. Additions to the interface: reading, listing and deleting roles, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from starlette.requests import Request
@@ -15,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from svcctl.errors import ServiceError
+from svcctl.service.databases import StateUnavailable
 from svcctl.service.http.body import json_object, note_unknown
 from svcctl.service.http.envelope import cut, json_response, told
 from svcctl.service.http.middleware import signed
@@ -85,7 +87,8 @@ def _route(method: str, path: str, operation: Operation, *, settling: bool = Fal
         try:
             content = operation(service.store, state.account, request.path_params, state.body)
             if settling:
-                request.app.state.settle()
+                with suppress(StateUnavailable):  # what was asked is saved; the service settles again by itself
+                    request.app.state.settle()
             return json_response(content)
         except ServiceError as error:
             if (reason := reason_of(error)) is None:

@@ -26,6 +26,7 @@ from svcctl.api import backoff
 from svcctl.api import destinations as api
 from svcctl.errors import ServiceError, Unavailable
 from svcctl.service import rendering
+from svcctl.service.databases import StateUnavailable
 from svcctl.service.destinations import Destination, Memo, kinds
 from svcctl.service.engines import Engine
 from svcctl.service.jobs.checkpoint import Batch, Checkpoint, StoredQuery
@@ -63,7 +64,8 @@ def deliver(
 ) -> bool:
     """Deliver a job until it is complete (True) or stopped (False). ServiceError when its query fails.
 
-    While the destination does not answer, the delivery is retried from the last commit.
+    While the destination does not answer, the delivery is retried from the last commit. Unavailable when the state, or
+    what the query reads, is away: what was saved last is known only when the job is read again.
     """
     query = StoredQuery.from_json(job.request)
     steps = Steps(engine, query.asked, clock, launched=query.launched, repeatable=True)
@@ -74,6 +76,8 @@ def deliver(
         try:
             with closing(destination):
                 return delivery.work()
+        except StateUnavailable:
+            raise
         except Unavailable as error:
             run.trouble(_without_secrets(error.message, job.params))
         failures = 1 if delivery.job.sent > job.sent else failures + 1

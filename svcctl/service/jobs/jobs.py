@@ -19,6 +19,8 @@ The interface does not define these cases:
   the domain is enabled. The jobs of a deleted domain are deleted with it.
 - A job whose query fails stops with the reason in `error`. A job whose destination is down retries, with the reason in
   `error` until it succeeds. A job that is stopped then keeps the reason in `error` until it is started.
+- A job stays RUNNING while its state cannot be written (no space, read-only, locked, away), with the reason in `error`,
+  which is in memory until it can be saved. Its thread ends only with the job; `settle` replaces a thread that is gone.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from svcctl.api import models
+from svcctl.api import backoff, models
 from svcctl.api.models import JobStatus
 from svcctl.errors import Conflict, NotFound, SvcctlError, Unavailable
 from svcctl.service.databases import StateUnavailable
@@ -60,7 +62,9 @@ ELSEWHERE_SECONDS = 1.5
 CLOSE_SECONDS = 10.0
 """How long the end of the service waits for the destinations."""
 WAITING_SECONDS = 5.0
-"""After this time a job that waits for its previous run says so in its `error`; one without its events tries again."""
+"""After this time a job that waits for its previous run says so in its `error`."""
+MOST_DOUBLED = 4
+"""The wait of a job for its state or its events grows with so many failures in a row, to 4 s."""
 
 _log = logging.getLogger("svcctl.service")
 
@@ -72,7 +76,8 @@ Deliver = Callable[[StoredJob, Run], bool]
 class Jobs:
     """The job operations, and a thread for each job that this process runs: RUNNING, in an active domain, and leased.
 
-    An operation changes the store, and then calls `settle`. `place` names the events that only this process has.
+    An operation changes the store, and then calls `settle`; if the state fails only then, the operation has succeeded,
+    and the rest follows when `settle` is called again. `place` names the events that only this process has.
     """
 
     def __init__(
@@ -88,6 +93,9 @@ class Jobs:
         self._place = place
         self._holder = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
         self._renewed = 0.0
+        self._trouble: tuple[str, ...] = ()
+        self._troubled_since: int | None = None
+        """Why the last `settle` could not start the jobs that nobody runs, and since when, in epoch milliseconds."""
         self._deliver = deliver
         self._share = share
         self._total = total
@@ -98,23 +106,40 @@ class Jobs:
     def settle(self) -> None:
         """Start and end threads so that exactly the jobs run here that should, by the present state of the store.
 
-        Returns within PATIENCE, when the threads that have to end have ended or are fenced.
+        Returns within PATIENCE, when the threads that have to end have ended or are fenced. StateUnavailable while the
+        state cannot be read, or a job cannot be leased; then it is to be called again.
         """
-        with self._lock:
-            if self._closed:
-                return
-            due = {job.id: job for job in stored.due(self._store)}
-            for run in list(self._runs.values()):
-                if run.job_id in due and due[run.job_id].fence != run.token and not run.fenced:
-                    run.lose()
-            alive = {run.job_id for run in self._runs.values() if not run.stopping.is_set()}
-            if any(job.free and job.id not in alive for job in due.values()):
-                for job in leases.claim(self._store, self._holder, self._place, alive):
-                    self._start(job)
-            ending = [run for job_id, run in self._runs.items() if job_id not in due]
-        for run in ending:
-            run.stop()  # also those that were stopped before: the engine may have missed an interrupt
-        _wait([run for run in ending if not run.fenced], PATIENCE)
+        try:
+            self._settle()
+        except StateUnavailable as error:
+            if not self._trouble:
+                self._troubled_since = int(time.time() * 1000)
+            self._trouble = (error.message,)
+            raise
+        self._trouble = ()
+
+    def _settle(self) -> None:
+        ending: list[Run] = []
+        try:
+            with self._lock:
+                if self._closed:
+                    return
+                due = {job.id: job for job in stored.due(self._store)}
+                for run in list(self._runs.values()):
+                    if not run.thread.is_alive():
+                        _log.error("job %s: its thread is gone; a job that is RUNNING gets another one", run.job_id)
+                        self._give_back(run)
+                    elif run.job_id in due and due[run.job_id].fence != run.token and not run.fenced:
+                        run.lose()
+                ending = [run for job_id, run in self._runs.items() if job_id not in due]
+                alive = {run.job_id for run in self._runs.values() if not run.stopping.is_set()}
+                if any(job.free and job.id not in alive for job in due.values()):
+                    for job in leases.claim(self._store, self._holder, self._place, alive):
+                        self._start(job)
+        finally:
+            for run in ending:
+                run.stop()  # also those that were stopped before: the engine may have missed an interrupt
+            _wait([run for run in ending if not run.fenced], PATIENCE)
 
     def renew(self) -> None:
         """Renew the leases of the jobs that run here, where other processes would take them over otherwise."""
@@ -124,7 +149,12 @@ class Jobs:
         if not (self._store.shared and runs) or now - self._renewed < leases.RENEW_SECONDS:
             return
         asked = [(run.job_id, run.token, run.generated, run.reached) for run in runs]
-        kept = leases.renew(self._store, self._holder, asked)
+        try:
+            kept = leases.renew(self._store, self._holder, asked)
+        except StateUnavailable as error:
+            for run in runs:
+                run.wait_for(error)
+            raise
         self._renewed = now
         for run in runs:
             if (run.job_id, run.token) in kept:
@@ -159,7 +189,8 @@ class Jobs:
             place=self._place if self._store.shared and not everywhere else None,
         )
         stored.add(self._store, job, partial(self._need_room, account))
-        self.settle()
+        with suppress(StateUnavailable):
+            self.settle()
         return self._shown(job)
 
     def listed(self, account: Account) -> list[models.Job]:
@@ -180,7 +211,8 @@ class Jobs:
         if job.status is not JobStatus.RUNNING:
             raise Conflict(f"job {job_id} is {job.status}: only a running job can be stopped", code=NOT_RUNNING)
         stored.move(self._store, job_id, JobStatus.RUNNING, JobStatus.STOPPED)
-        self._end(job_id)
+        with suppress(StateUnavailable):
+            self._end(job_id)
         return self.get(account, job_id)
 
     def start(self, account: Account, job_id: str) -> models.Job:
@@ -189,17 +221,20 @@ class Jobs:
             raise Conflict(f"job {job_id} is already running", code=UNCHANGEABLE)
         room = partial(self._need_room, account)
         stored.move(self._store, job_id, JobStatus.STOPPED, JobStatus.RUNNING, room)
-        self.settle()
+        with suppress(StateUnavailable):
+            self.settle()
         return self.get(account, job_id)
 
     def remove(self, account: Account, job_id: str) -> models.Job:
         self._own(account, job_id)
         stored.move(self._store, job_id, JobStatus.RUNNING, JobStatus.STOPPED)
-        self._end(job_id)
+        with suppress(StateUnavailable):
+            self._end(job_id)
         with self._lock:
             removed = self._shown(self._own(account, job_id), JobStatus.REMOVED)
             stored.remove(self._store, job_id)
-        self.settle()  # it may have been started again in the meantime
+        with suppress(StateUnavailable):
+            self.settle()  # it may have been started again in the meantime
         return removed
 
     def _end(self, job_id: str) -> None:
@@ -241,6 +276,11 @@ class Jobs:
         run = self._runs.get(job.id)
         live = run if job.status is JobStatus.RUNNING else None
         told = job if job.status is JobStatus.RUNNING and not job.free else _NOTHING
+        error, since = job.error, job.failing_since
+        if live is not None and live.error is not None:
+            error, since = live.error, since or live.failing_since
+        elif live is None and job.status is JobStatus.RUNNING and job.free and self._trouble:
+            error, since = self._trouble, since or self._troubled_since
         return models.Job(
             id=job.id,
             status=status or job.status,
@@ -250,8 +290,8 @@ class Jobs:
             events_sent=job.sent,
             last_datetime=max(job.last_datetime, live.reached if live else told.reached),
             query=job.query,
-            error=job.error,
-            extra=_history(job, runs=live is not None or told is job),
+            error=error,
+            extra=_history(job, runs=live is not None or told is job, failing_since=since if error else None),
         )
 
     def _start(self, job: StoredJob) -> None:
@@ -260,51 +300,73 @@ class Jobs:
         if self._store.shared:
             _log.info("job %s: this process runs it, by its lease %d", job.id, job.fence)
             run.until = time.monotonic() + leases.SECONDS - leases.MARGIN
-        threading.Thread(target=self._work, args=(run, before), name=f"job-{job.id[:8]}", daemon=True).start()
+        name = f"job-{job.id[:8]}"
+        run.thread = threading.Thread(target=self._work, args=(run, before), name=name, daemon=True)
+        run.thread.start()
 
     def _work(self, run: Run, before: Run | None) -> None:
-        """Run a job in its thread, after the job's previous thread has ended: two at once would deliver rows twice."""
+        """Run a job in its thread until the job or the run ends, and wait for a state or for events that are away."""
         try:
-            while before is not None and not before.ended.wait(WAITING_SECONDS):
+            failures = 0
+            while not self._attempt(run, before):
+                failures = failures + 1 if run.error else 1
+                if run.fenced or run.stopping.wait(backoff.delay(min(failures, MOST_DOUBLED))):
+                    break
+            if run.fenced:
+                _log.info("job %s: its thread has ended, some time after it was stopped or taken over", run.job_id)
+            self._give_back(run)
+        finally:
+            run.ended.set()
+
+    def _attempt(self, run: Run, before: Run | None) -> bool:
+        """Run a job from its checkpoint until it or the run has ended; False if something is away that it needs."""
+        try:
+            while before is not None and not before.ended.wait(WAITING_SECONDS):  # two would deliver rows twice
                 if not run.stopping.is_set():
                     run.trouble("waiting for the destination to answer the job's previous run")
+            run.keep_error()
             job = stored.get(self._store, run.job_id)
             running = job is not None and job.status is JobStatus.RUNNING and not run.stopping.is_set()
             if job is not None and running and job.fence == run.token:
-                if self._deliver(job, run):
-                    run.end(JobStatus.COMPLETED)
-                else:
-                    run.keep_reached()
-        except Fenced:
-            _log.info("job %s: its thread has ended, some time after it was stopped or taken over", run.job_id)
-        except StateUnavailable as error:
-            _log.warning("job %s: it ends here, and continues when it can: %s", run.job_id, error.detail)
-        except Unavailable as error:  # where the events are, before the delivery has begun
-            run.trouble(error.message)
-            run.stopping.wait(WAITING_SECONDS)
+                run.check()
+                self._run(job, run)
+        except Unavailable as error:
+            run.wait_for(error)
+            return False
+        except Fenced:  # a lease that has ended is renewed later if no other process took the job
+            return False
+        return True
+
+    def _run(self, job: StoredJob, run: Run) -> None:
+        try:
+            if self._deliver(job, run):
+                run.end(JobStatus.COMPLETED)
+            else:
+                run.keep_reached()
+        except (Fenced, Unavailable):
+            raise
         except SvcctlError as error:
             run.end(JobStatus.STOPPED, error.message)
         except Exception:
             _log.exception("job %s failed", run.job_id)
             run.end(JobStatus.STOPPED, "the service failed on this job; its log has the reason")
+
+    def _give_back(self, run: Run) -> None:
+        """Forget a run that is over. If the state cannot be written, its lease ends by itself."""
+        try:
+            with suppress(StateUnavailable):
+                leases.release(self._store, run.job_id, run.token)
         finally:
-            self._ended(run)
-
-    def _ended(self, run: Run) -> None:
-        """Give the job back. If the store does not answer, the lease ends by itself."""
-        with suppress(StateUnavailable):
-            leases.release(self._store, run.job_id, run.token)
-        with self._lock:
-            if self._runs.get(run.job_id) is run:
-                del self._runs[run.job_id]
-        run.ended.set()
+            with self._lock:
+                if self._runs.get(run.job_id) is run:
+                    del self._runs[run.job_id]
 
 
-def _history(job: StoredJob, *, runs: bool) -> dict[str, Any]:
+def _history(job: StoredJob, *, runs: bool, failing_since: int | None) -> dict[str, Any]:
     """The members of a job's object that the interface does not have, as far as they are known."""
     members = {
         "launched": job.request.get("launched"),
-        "failingSince": job.failing_since,
+        "failingSince": failing_since,
         "lastDelivered": job.delivered,
         "process": job.holder.rpartition("/")[0] if runs and job.holder else None,
     }

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import math
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from time import monotonic
 from typing import Any
 
 from svcctl.api.models import JobStatus
+from svcctl.errors import Unavailable
+from svcctl.service.databases import StateUnavailable
 from svcctl.service.jobs import leases, stored
 from svcctl.service.store import Store
 
@@ -45,8 +47,14 @@ class Run:
     interrupt: Callable[[], None] | None = None
     """Interrupts the engine; the delivery sets it while a query runs."""
     fenced: bool = False
-    _told: tuple[str, ...] | None = None
-    """The error that this run saved last; None while that of an earlier run may stand."""
+    error: tuple[str, ...] | None = None
+    """What keeps the job from going on, also while the state cannot be written; None while the error that an earlier
+    run saved may stand."""
+    failing_since: int | None = None
+    """The epoch milliseconds at which it got this error after it had none."""
+    thread: threading.Thread = field(default_factory=threading.Thread)
+    _saved: tuple[str, ...] | None = None
+    """The error that this run saved last."""
     _saving: threading.Lock = field(default_factory=threading.Lock)
 
     def stop(self) -> None:
@@ -68,36 +76,49 @@ class Run:
 
     def check(self) -> None:
         """Raise Fenced when nothing more may be delivered."""
-        if self.fenced or monotonic() >= self.until:
+        if self.fenced or time.monotonic() >= self.until:
             raise Fenced
 
     def save(self, sent: int, last_datetime: int, checkpoint: Mapping[str, Any]) -> None:
         """Save the progress of the delivery in one transaction, and clear the error of the job. Fenced if it is."""
-        self._told = ()
         with self._saving:
             self.check()
             progress = {"sent": sent, "last_datetime": last_datetime, "checkpoint": checkpoint}
             if not stored.change(self.store, self.job_id, token=self.token, **progress, error=()):
                 self.fenced = True
                 raise Fenced
+            self.error = self._saved = ()
 
-    def trouble(self, reason: str) -> None:
-        """Save and log why the job is stuck, once for each new reason.
+    def wait_for(self, error: Unavailable) -> None:
+        """Keep in memory why the job is stuck, and log it, once for each new reason; `keep_error` saves it.
 
         A run that is stopping says nothing: if the job was started again, another run has it.
         """
+        if self.error != (error.message,) and not self.fenced and not self.stopping.is_set():
+            if not self.error:
+                self.failing_since = int(time.time() * 1000)
+            self.error = (error.message,)
+            _log.warning("job %s: %s", self.job_id, error.detail if isinstance(error, StateUnavailable) else error)
+
+    def trouble(self, reason: str) -> None:
+        """Save and log why the job is stuck, once for each new reason."""
+        self.wait_for(Unavailable(reason))
+        self.keep_error()
+
+    def keep_error(self) -> None:
+        """Save the error that is in memory, unless that is done. StateUnavailable while the state cannot be written."""
         with self._saving:
-            if self._told != (reason,) and not self.fenced and not self.stopping.is_set():
-                self._told = (reason,)
-                _log.warning("job %s: %s", self.job_id, reason)
-                stored.trouble(self.store, self.job_id, self.token, self._told)
+            error = self.error
+            if error is not None and error != self._saved and not self.fenced and not self.stopping.is_set():
+                stored.trouble(self.store, self.job_id, self.token, error)
+                self._saved = error
 
     def recovered(self) -> None:
         """Clear the error of the job: there is nothing to deliver, and nothing is in the way."""
         with self._saving:
-            if self._told != () and not self.fenced:
-                self._told = ()
+            if self.error != () and not self.fenced:
                 stored.trouble(self.store, self.job_id, self.token, ())
+                self.error = self._saved = ()
 
     def keep_reached(self) -> None:
         """Save how far the job came."""

@@ -17,7 +17,7 @@ from support.engines import chosen_engine
 
 from svcctl.api.models import JobStatus
 from svcctl.service import server
-from svcctl.service.databases import StateUnavailable
+from svcctl.service.databases import AWAY, StateUnavailable
 from svcctl.service.engines.duckdb.lake import LakeEngine
 from svcctl.service.engines.lake import Lake
 from svcctl.service.http.app import build
@@ -98,7 +98,7 @@ class Away(Store):
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
-        raise StateUnavailable("postgresql://db/svcctl", "connection refused")
+        raise StateUnavailable(AWAY, "postgresql://db/svcctl", "connection refused")
         yield
 
 
@@ -137,7 +137,7 @@ def test_the_log_says_when_the_state_is_away_and_when_it_is_back(
     class Renewed(Jobs):
         def renew(self) -> None:
             if not next(answers, True):
-                raise StateUnavailable("postgresql://db/svcctl", "connection refused")
+                raise StateUnavailable(AWAY, "postgresql://db/svcctl", "connection refused")
 
         def settle(self) -> None:
             stopping.set()

@@ -17,11 +17,14 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 from sqlalchemy import select
+from support.state import FAILURES, read_only
 
 from svcctl.api import models
 from svcctl.api.models import DomainStatus, JobStatus
 from svcctl.errors import Conflict, NotFound, ServiceError, Unavailable
 from svcctl.service import schema
+from svcctl.service.databases import StateUnavailable
+from svcctl.service.databases.sqlite import SQLite
 from svcctl.service.jobs import jobs, stored
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.run import Run
@@ -96,6 +99,15 @@ def ended(jobs: Jobs, job_id: str) -> models.Job:
     if run is not None:
         assert run.ended.wait(10)
     return jobs.get(ME, job_id)
+
+
+def awaited(jobs: Jobs, job_id: str, happens: Callable[[models.Job], bool]) -> models.Job:
+    """The job as soon as this is so."""
+    deadline = time.monotonic() + 10
+    while not happens(job := jobs.get(ME, job_id)):
+        assert time.monotonic() < deadline, job
+        time.sleep(0.01)
+    return job
 
 
 def refusal(act: Callable[[], object]) -> tuple[str, int | None]:
@@ -183,8 +195,7 @@ def test_a_query_that_fails_stops_its_job_with_the_reason(store: Store) -> None:
     assert (job.status, job.error) == ("STOPPED", ("no table 't'",))
 
 
-def test_a_job_whose_events_are_away_waits_for_them(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "WAITING_SECONDS", 0.01)
+def test_a_job_whose_events_are_away_waits_for_them(store: Store) -> None:
     away = [True]
 
     def read(job: StoredJob, run: Run) -> bool:
@@ -193,10 +204,10 @@ def test_a_job_whose_events_are_away_waits_for_them(store: Store, monkeypatch: p
         return True
 
     mine = Jobs(store, read)
-    job = ended(mine, launch(mine))
+    job_id = launch(mine)
+    job = awaited(mine, job_id, lambda job: bool(job.error))
     assert (job.status, job.error) == ("RUNNING", ("hdfs://namenode/events: nobody answers",))
     away.clear()
-    mine.settle()
     assert ended(mine, job.id).status == "COMPLETED"
     mine.close()
 
@@ -281,6 +292,99 @@ def test_a_share_of_one_job_is_told_as_one(store: Store, work: Work) -> None:
     with pytest.raises(Conflict, match=r"^1 job is already running, which is the maximum$"):
         launch(mine)
     mine.close()
+
+
+# A state that fails
+
+
+def deliver_rows(job: StoredJob, run: Run) -> bool:
+    """Deliver a row each time until the run is stopped, with checkpoints that grow."""
+    sent = job.sent
+    while not run.stopping.wait(0.01):
+        sent += 1
+        run.save(sent, sent, {"memo": "x" * 4096 * sent})
+    return False
+
+
+@pytest.fixture
+def hasty(tmp_path: Path) -> Iterator[Store]:
+    """A store that does not wait long for other processes."""
+    opened(tmp_path).close()
+    store = Store(SQLite(tmp_path / "state.db", lock_seconds=0.05))
+    yield store
+    store.close()
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_job_goes_on_by_itself_in_its_thread_after_each_failure_of_its_state(hasty: Store, name: str) -> None:
+    failing, failure = FAILURES[name]
+    mine = Jobs(hasty, deliver_rows)
+    job_id = launch(mine)
+    awaited(mine, job_id, lambda job: (job.events_sent or 0) > 1)
+    run = mine._runs[job_id]
+    with failing(hasty):
+        job = awaited(mine, job_id, lambda job: bool(job.error))
+        assert (job.status, job.error) == ("RUNNING", (failure.message,))
+        with pytest.raises(StateUnavailable) as caught:
+            mine.launch(ME, type="donothing", query="x" * 100_000, request={}, params={})
+        assert caught.value.failure is failure
+    after = awaited(mine, job_id, lambda now: (now.events_sent or 0) > (job.events_sent or 0))
+    assert (after.status, after.error, mine._runs[job_id]) == ("RUNNING", (), run)
+    assert mine.stop(ME, job_id).status == "STOPPED"
+    mine.close()
+
+
+def test_a_job_that_ends_while_its_state_cannot_be_written_is_ended_later(store: Store) -> None:
+    may_end = threading.Event()
+
+    def fail(job: StoredJob, run: Run) -> bool:
+        may_end.wait(10)
+        raise ServiceError("no table 't'")
+
+    mine = Jobs(store, fail)
+    job_id = launch(mine)
+    with read_only(store):
+        may_end.set()
+        assert awaited(mine, job_id, lambda job: bool(job.error)).status == "RUNNING"
+    job = awaited(mine, job_id, lambda job: job.status == "STOPPED")
+    assert job.error == ("no table 't'",)
+
+
+def test_a_job_that_no_process_can_lease_says_why_until_one_can(store: Store, work: Work) -> None:
+    before = Jobs(store, work)
+    job_id = launch(before)
+    before.close()
+    after = Jobs(store, work)
+    with read_only(store):
+        with pytest.raises(StateUnavailable):
+            after.settle()
+        job = after.get(ME, job_id)
+        assert (job.status, job.error) == ("RUNNING", ("the state of the service is read-only",))
+    after.settle()
+    assert (after.get(ME, job_id).error, set(after._runs)) == ((), {job_id})
+    after.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_running_job_without_a_thread_gets_another_one_and_the_log_says_so(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    threads: list[int] = []
+
+    def die_first(job: StoredJob, run: Run) -> bool:
+        threads.append(threading.get_ident())
+        if len(threads) == 1:
+            raise SystemExit  # ends a thread, whatever that would do at its end
+        return True
+
+    mine = Jobs(store, die_first)
+    job_id = launch(mine)
+    thread = mine._runs[job_id].thread
+    thread.join(10)
+    assert mine.get(ME, job_id).status == "RUNNING"
+    mine.settle()
+    assert ended(mine, job_id).status == "COMPLETED"
+    assert caplog.messages == [f"job {job_id}: its thread is gone; a job that is RUNNING gets another one"]
 
 
 # Domains that are disabled and deleted

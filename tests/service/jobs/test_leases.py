@@ -11,7 +11,7 @@ import pytest
 from peers.postgresql import PASSWORD, PostgreSQLPeer
 
 from svcctl.api.models import JobStatus
-from svcctl.service.databases import StateUnavailable
+from svcctl.service.databases import AWAY, READ_ONLY, StateUnavailable
 from svcctl.service.databases.postgresql import PostgreSQL
 from svcctl.service.jobs import jobs, leases, stored
 from svcctl.service.jobs.jobs import Jobs
@@ -28,6 +28,7 @@ class Process:
     """What a service process does with jobs: it looks after them again and again, until it is suspended."""
 
     def __init__(self, url: str, place: str) -> None:
+        self.url = url
         self.store = Store(PostgreSQL(url, password=PASSWORD))
         self.jobs = Jobs(self.store, self._deliver, place=place)
         self.runs: list[Run] = []
@@ -174,15 +175,50 @@ def test_a_stop_does_not_wait_for_a_process_that_is_suspended(processes: list[Pr
     assert there.jobs.get(ME, job_id) == stopped
 
 
-def test_a_state_that_goes_away_takes_the_jobs_with_it_and_brings_them_back(
+def test_jobs_wait_for_a_state_that_is_away_and_go_on_with_it(
     processes: list[Process], postgresql_peer: PostgreSQLPeer
 ) -> None:
     job_id = launched(processes[0])
-    runner(processes, job_id)
+    here, there = runner(processes, job_id)
+    eventually(lambda: sent(there, job_id) > 3)
+    [run] = here.runs
     with postgresql_peer.down():
         with pytest.raises(StateUnavailable):
-            sent(processes[1], job_id)
-        eventually(lambda: not any(process.running() for process in processes))
-    runner(processes, job_id)
-    before = sent(processes[1], job_id)
-    eventually(lambda: sent(processes[1], job_id) > before)
+            sent(there, job_id)
+        eventually(lambda: run.error == (AWAY.message,))
+        time.sleep(leases.SECONDS * 1.2)  # its lease ends, and its thread does not
+        assert run.thread.is_alive()
+    eventually(lambda: answers(there))
+    before = sent(there, job_id)
+    eventually(lambda: sent(there, job_id) > before)
+    assert here.jobs.get(ME, job_id).error == ()
+
+
+def test_jobs_go_on_when_a_server_that_takes_no_writes_takes_them_again(
+    processes: list[Process], postgresql_peer: PostgreSQLPeer
+) -> None:
+    job_id = launched(processes[0])
+    here, there = runner(processes, job_id)
+    eventually(lambda: sent(there, job_id) > 3)
+    read_only_is(postgresql_peer, here.url, "on")
+    for process in processes:
+        eventually(lambda: process.jobs.get(ME, job_id).error == (READ_ONLY.message,))  # noqa: B023
+    before = there.jobs.get(ME, job_id)
+    read_only_is(postgresql_peer, here.url, "off")
+    eventually(lambda: sent(there, job_id) > (before.events_sent or 0))
+    assert (before.status, here.jobs.get(ME, job_id).error) == (JobStatus.RUNNING, ())
+
+
+def answers(process: Process) -> bool:
+    with suppress(StateUnavailable):
+        process.store.check()
+        return True
+    return False
+
+
+def read_only_is(peer: PostgreSQLPeer, url: str, word: str) -> None:
+    """Set whether a database takes writes, and end its sessions, as a server does that becomes a replica."""
+    name = url.rpartition("/")[2]
+    with peer.connection() as connection:
+        connection.execute(f"alter database {name} set default_transaction_read_only = {word}")
+        connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", (name,))

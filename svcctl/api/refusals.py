@@ -6,7 +6,7 @@ them send web pages. Every reader of a body decides here whether it is an error,
 The class of the exception follows the HTTP status when that is about credentials or the path to the service, otherwise
 the service's own code, otherwise the HTTP status. A JSON answer with HTTP 500 is a ServiceError: the service read the
 request and refused it, so a retry would be refused too. A web page with 500 does not come from the service, so it is
-Unavailable, as are 429, 502-504 and 520-524 with any body.
+Unavailable, as are 429, 502-504, 507 and 520-524 with any body.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from svcctl.errors import Conflict, CredentialsError, NotFound, Place, ServiceEr
 
 UNAVAILABLE = frozenset({429, 502, 503, 504, 520, 521, 522, 523, 524})
 """The HTTP statuses that are worth a retry."""
+NO_SPACE = 507
+"""Unavailable too, but nobody makes room between two attempts."""
 
 MAX_BODY = 64 * 1024
 """Bytes of an error body that are read; a longer one holds nothing more of use."""
@@ -84,7 +86,7 @@ class Refusal:
     def as_error(self, http_status: int = 200, *, hint: str | None = None) -> SvcctlError:
         """The exception, for the HTTP status of the answer."""
         hint = hint or self.hint
-        if http_status in UNAVAILABLE:
+        if http_status in UNAVAILABLE or http_status == NO_SPACE:
             about = f" (cid {self.cid})" if self.cid else ""
             return Unavailable(f"the service answered HTTP {http_status}: {self.message}{about}", hint=hint)
         code = self.code if self.code is not None or http_status == 200 else http_status

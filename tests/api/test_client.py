@@ -148,6 +148,13 @@ def test_a_refusal_is_not_tried_again(serve: Serve, status: int, kind: type) -> 
     assert (type(error), error.message, len(script.requests)) == (kind, "no", 1)
 
 
+def test_a_service_without_space_is_unavailable_and_not_asked_again(serve: Serve) -> None:
+    script = serve(http("507 Insufficient Storage", '{"msg":"no space left","status":1,"cid":"c9"}'))
+    error = failure(lambda: read(script))
+    message = "the service answered HTTP 507: no space left (cid c9)"
+    assert (type(error), error.message, len(script.requests)) == (Unavailable, message, 1)
+
+
 def test_attempts_end_with_unavailable(serve: Serve) -> None:
     events: list[Exchange | Retry] = []
     script = serve(http("503 Busy"))

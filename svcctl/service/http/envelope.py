@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, SvcctlError, Unavailable
+from svcctl.service.databases import StateUnavailable
 from svcctl.service.jobs.jobs import CODES
 from svcctl.service.language import QueryError
 
@@ -75,6 +76,8 @@ def cut(message: str) -> str:
 
 def http_status(error: SvcctlError) -> int:
     """Return the HTTP status of an error: by its class, else the code of a ServiceError that is an HTTP status."""
+    if isinstance(error, StateUnavailable):
+        return error.failure.status
     for kind, status in _HTTP_STATUS:
         if isinstance(error, kind):
             return status

@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from json import dumps
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ from typing import Any
 import pytest
 from support.application import answered
 from support.engines import chosen_engine
+from support.state import FAILURES
 
+from svcctl.service.databases.sqlite import SQLite
 from svcctl.service.http.app import build
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language.types import Column, Type
@@ -187,3 +190,46 @@ def test_a_query_that_cannot_run_is_refused_at_launch_with_its_place(ask: Ask) -
         },
     )
     assert ask("GET", "/jobs") == done([])
+
+
+LAUNCH = {"query": "from t", "from": 1, "destination": {"type": "donothing", "params": {"friendlyName": "x" * 50_000}}}
+OPERATIONS: dict[str, tuple[str, str, Any]] = {
+    "launch": ("POST", "/search/query", LAUNCH),
+    "stop": ("GET", "/search/job/stop/{job}", None),
+    "remove": ("DELETE", "/search/job/remove/{job}", None),
+    "create a domain": ("POST", "/domain", {"name": "acme", "plan": "basic"}),
+    "disable a domain": ("POST", "/domain/old/disable", None),
+    "create a role": ("POST", "/domain/old@demo/roles", {"name": "watchers"}),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "operation"),
+    [*(("read-only", operation) for operation in OPERATIONS), ("full", "launch"), ("locked", "stop")],
+)
+def test_what_changes_a_state_that_cannot_be_written_is_refused_with_the_reason(
+    tmp_path: Path, name: str, operation: str
+) -> None:
+    failing, failure = FAILURES[name]
+    method, path, body = OPERATIONS[operation]
+    with (
+        chosen_engine() as engine,
+        ThreadPoolExecutor(2) as executor,
+        closing(Store(SQLite(tmp_path / "state.db", lock_seconds=0.05))) as store,
+        closing(Jobs(store, lambda job, run: run.stopping.wait() and False)) as jobs,
+    ):
+        seed.catalog(store)
+        domains.create(store, seed.RESELLER, {"name": "old", "plan": "basic"})
+        mine = Account("key", "secret", "token", seed.LOCAL_DOMAIN, domain_id=1)
+        accounts.put(store, mine)
+        accounts.put(store, Account("other", "secret", "reseller", "", reseller=seed.RESELLER))
+        engine.create("t", (Column("eventdate", Type.TIMESTAMP),))
+        app = build(Service(engine, store, executor, clock=lambda: NOW), jobs)
+        job_id = jobs.launch(mine, type="donothing", query="from t", request={}, params={}).id
+        before = jobs.every(), domains.every(store)
+        token = "token" if path.startswith("/search") else "reseller"
+        with failing(store):
+            content = b"" if body is None else dumps(body).encode()
+            told = answered(app, method, path.format(job=job_id), content, {"authorization": f"Bearer {token}"})
+        assert (told.status_code, told.json()["object"][1]) == (failure.status, failure.message)
+        assert (jobs.every(), domains.every(store)) == before

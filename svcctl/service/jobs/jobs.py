@@ -274,7 +274,7 @@ class Jobs:
         lastDatetime moves on where no event matches.
         """
         run = self._runs.get(job.id)
-        live = run if job.status is JobStatus.RUNNING else None
+        live = run if run is not None and job.status is JobStatus.RUNNING and run.token == job.fence else None
         told = job if job.status is JobStatus.RUNNING and not job.free else _NOTHING
         error, since = job.error, job.failing_since
         if live is not None and live.error is not None:

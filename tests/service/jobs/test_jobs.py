@@ -325,11 +325,12 @@ def test_a_job_goes_on_by_itself_in_its_thread_after_each_failure_of_its_state(h
     with failing(hasty):
         job = awaited(mine, job_id, lambda job: bool(job.error))
         assert (job.status, job.error) == ("RUNNING", (failure.message,))
+        assert abs(time.time() * 1000 - job.extra["failingSince"]) < 60_000
         with pytest.raises(StateUnavailable) as caught:
             mine.launch(ME, type="donothing", query="x" * 100_000, request={}, params={})
         assert caught.value.failure is failure
-    after = awaited(mine, job_id, lambda now: (now.events_sent or 0) > (job.events_sent or 0))
-    assert (after.status, after.error, mine._runs[job_id]) == ("RUNNING", (), run)
+    after = awaited(mine, job_id, lambda now: not now.error and (now.events_sent or 0) > (job.events_sent or 0))
+    assert (after.status, after.extra.get("failingSince"), mine._runs[job_id]) == ("RUNNING", None, run)
     assert mine.stop(ME, job_id).status == "STOPPED"
     mine.close()
 

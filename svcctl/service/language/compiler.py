@@ -275,13 +275,15 @@ class _Rows:
 
     def _nest(self) -> None:
         inner: dict[str, Sql] = {}
-        known: dict[str | int, str] = {}
+        known: dict[Sql, str] = {}
 
         def carry(value: Value) -> Value:
-            key = value.sql.name if isinstance(value.sql, exp.Column) else id(value.sql)
-            name = known.get(key)
+            if value.whole is not None:
+                carried = (carry(Value(part, value.type)).sql for part in value.parts)
+                return Value(value.whole(*carried), value.type)
+            name = known.get(value.sql)
             if name is None:
-                name = known[key] = f"c{len(inner) + 1}"
+                name = known[value.sql] = f"c{len(inner) + 1}"
                 inner[name] = _alias(value.sql, name)
             return Value(_column(name), value.type)
 

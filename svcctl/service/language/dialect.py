@@ -51,8 +51,15 @@ class Dialect(Protocol):
         """
 
     @abstractmethod
-    def sum_whole(self, sql: exp.Expr) -> exp.Expr:
-        """The sum of whole numbers as an int8, or null when an int8 cannot hold it."""
+    def wide_sum(self, sql: exp.Expr) -> exp.Expr:
+        """The sum of whole numbers as a wide one, which holds at least 126 bits; null of no values.
+
+        Wide numbers are added, subtracted, multiplied and compared as others are.
+        """
+
+    @abstractmethod
+    def float_of_wide(self, sql: exp.Expr) -> exp.Expr:
+        """The float8 that is nearest to a wide number."""
 
     @abstractmethod
     def try_cast(self, sql: exp.Expr, to: exp.DataType) -> exp.Expr:

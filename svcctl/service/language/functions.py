@@ -23,6 +23,7 @@ from ipaddress import AddressValueError, IPv4Address
 
 from sqlglot import exp
 
+from svcctl.service.language import moments
 from svcctl.service.language.dialect import DatePart, DatePattern
 from svcctl.service.language.errors import Refused
 from svcctl.service.language.sql import (
@@ -371,6 +372,10 @@ def _double(wrap: type[exp.Func]) -> Build:
 
 def _round(context: Context, value: Sql, digits: int = 0) -> Sql:
     return exp.Round(this=context.cast(value, Type.FLOAT8), decimals=number(digits))
+
+
+def _sum_whole(context: Context, value: Sql) -> Sql:
+    return context.try_cast(context.dialect.wide_sum(value), Type.INT8)
 
 
 def _abs_whole(context: Context, value: Sql) -> Sql:
@@ -744,7 +749,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             (
                 "sum",
                 (
-                    Overload("int -> int8", lambda context, value: context.dialect.sum_whole(value)),
+                    Overload("int -> int8", _sum_whole),
                     Overload("float8 -> float8", _of(exp.Sum)),
                     _measure(exp.Sum)[1],
                 ),
@@ -752,7 +757,13 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 "sum(status)",
                 804,
             ),
-            ("avg", _measure(exp.Avg), f"the mean; {_LEFT_OUT}", "avg(status)", 268.0),
+            (
+                "avg",
+                (Overload("int -> float8", moments.mean), *_measure(exp.Avg)),
+                f"the mean; {_LEFT_OUT}",
+                "avg(status)",
+                268.0,
+            ),
             ("min", _one("T -> T", _of(exp.Min)), "the smallest value", "min(user)", "ann"),
             ("max", _one("T -> T", _of(exp.Max)), "the largest value", "max(user)", "cid"),
             (
@@ -771,7 +782,11 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             ),
             (
                 "stddev",
-                _measure(exp.StddevSamp),
+                (
+                    Overload("int4 -> float8", moments.deviation),
+                    Overload("int8 -> float8", moments.deviation_of_halves),
+                    *_measure(exp.StddevSamp),
+                ),
                 f"the sample standard deviation; null for fewer than two values; {_LEFT_OUT}",
                 "round(stddev(seconds), 3)",
                 4.359,

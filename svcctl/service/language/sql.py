@@ -6,6 +6,7 @@ What an engine would do in its own way is asked of its Dialect, through the Cont
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
@@ -29,11 +30,17 @@ class Special(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A compiled expression. `written` is its value if it is a literal or a pattern in the query."""
+    """A compiled expression. `written` is its value if it is a literal or a pattern in the query.
+
+    An aggregate may need a step behind its group: then the group computes its `parts`, and `whole` makes the SQL of
+    that step from the columns with them; `sql` means nothing.
+    """
 
     sql: Sql
     type: Type | Special
     written: str | float | None = None
+    parts: tuple[Sql, ...] = ()
+    whole: Callable[..., Sql] | None = None
 
 
 @dataclass(slots=True)

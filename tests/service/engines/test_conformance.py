@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from itertools import pairwise
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -425,3 +428,102 @@ def test_a_query_that_runs_reads_on_while_its_table_is_dropped(engine: Engine) -
         first = next(batches_)
         engine.drop("t")
         assert first.num_rows + sum(batch.num_rows for batch in batches_) == 20_000
+
+
+def deviation(values: list[int]) -> float | None:
+    """The sample standard deviation of whole numbers: rounded where the exact spread becomes a float8, and behind."""
+
+    def spread(one: list[int], other: list[int]) -> int:
+        return len(values) * sum(map(int.__mul__, one, other)) - sum(one) * sum(other)
+
+    upper, lower = [value >> 32 for value in values], [value & 2**32 - 1 for value in values]
+    if spread(upper, upper) < 2**56:
+        total = float(spread(values, values))
+    else:
+        parts = spread(upper, upper), spread(upper, lower), spread(lower, lower)
+        total = parts[0] * 2.0**64 + parts[1] * 2.0**33 + parts[2]
+    count = float(len(values))
+    return math.sqrt(total / (count * (count - 1))) if len(values) > 1 else None
+
+
+WHOLE: Mapping[str, Callable[[Random], int]] = {
+    "status": lambda random: random.choice([200, 200, 200, 301, 404, 500]),
+    "int4": lambda random: random.randint(-(2**31), 2**31 - 1),
+    "milliseconds": lambda random: 2**40 + random.randint(-(10**7), 10**7),
+    "edge": lambda random: 2**32 - random.randint(0, 1),
+    "equal": lambda random: 2**62 + 1,
+    "int8": lambda random: random.randint(-(2**63), 2**63 - 1),
+    "ends": lambda random: random.choice([-(2**63), 2**63 - 1]),
+}
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))])
+def test_mean_and_deviation_of_whole_numbers_are_exact_whatever_their_order(engine: Engine, seed: int) -> None:
+    random = Random(seed)
+    kinds = list(WHOLE.values())
+    groups = {key: [kinds[key](random) for _ in range(random.randint(2, 3000))] for key in range(len(kinds))}
+    groups[len(kinds)] = [random.randint(0, 100)]
+    columns = (*COLUMNS, Column("key", Type.INT4), Column("small", Type.INT4))
+    events = [
+        (at(random.randint(0, 999)), n, key, n if -(2**31) <= n < 2**31 else None)
+        for key, values in groups.items()
+        for n in values
+    ]
+    random.shuffle(events)
+    store(engine, "t", columns, events)
+    asked = "avg(n), stddev(n) as of8, stddev(small) as of4, count(small) as many"
+    assert rows(engine, f"from t group by key select {asked}") == [
+        (
+            key,
+            float(sum(values)) / len(values),
+            deviation(values),
+            deviation([n for n in values if -(2**31) <= n < 2**31]),
+            sum(-(2**31) <= n < 2**31 for n in values),
+        )
+        for key, values in groups.items()
+    ]
+    assert rows(engine, "from t where n = 1, n = 2 group select avg(n), stddev(n), stddev(small) as s") == [(None,) * 3]
+    where = "where key < 5 group by key select stddev(n) as s, avg(n) as a where s >= 0.0 select key, a + s as x"
+    assert rows(engine, f"from t {where}") == [
+        (key, float(sum(groups[key])) / len(groups[key]) + (deviation(groups[key]) or 0)) for key in range(5)
+    ]
+
+
+def percentile(values: list[float], percent: float) -> float:
+    """On the line between two neighbours, whose one product is not rounded."""
+    ordered = sorted(values)
+    place = (len(values) - 1) * float(Fraction(str(percent)) / 100)
+    low, high, part = ordered[math.floor(place)], ordered[math.ceil(place)], place % 1
+    return low if low == high else float(Fraction(low) * Fraction(1 - part) + Fraction(high * part))
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))])
+def test_percentiles_are_the_same_to_the_last_digit(engine: Engine, seed: int) -> None:
+    random = Random(seed)
+    kinds = [
+        lambda: random.uniform(-1e5, 1e5),
+        lambda: round(random.uniform(0, 1000), 2),
+        lambda: float(random.randint(-(10**9), 10**9)),
+        lambda: random.uniform(1, 10) * 10.0 ** random.randint(-100, 100),
+        lambda: float(random.randint(0, 3)),
+    ]
+    groups = {key: [kinds[key % len(kinds)]() for _ in range(random.randint(1, 200))] for key in range(60)}
+    columns = (COLUMNS[0], Column("key", Type.INT4), Column("x", Type.FLOAT8))
+    events = [(at(random.randint(0, 999)), key, x) for key, values in groups.items() for x in values]
+    random.shuffle(events)
+    store(engine, "t", columns, events)
+    percents = (0, 5, 33.3, 50, 90, 95, 99.9, 100, round(random.uniform(0, 100), 3))
+    asked = ", ".join(f"percentile(x, {percent}) as p{index}" for index, percent in enumerate(percents))
+    assert rows(engine, f"from t group by key select {asked}, median(x)") == [
+        (key, *(percentile(values, percent) for percent in percents), percentile(values, 50))
+        for key, values in groups.items()
+    ]
+
+
+def test_a_small_number_has_the_same_text(engine: Engine) -> None:
+    random = Random(1)
+    numbers = [random.uniform(1, 10) * 10.0**-power for power in range(1, 8) for _ in range(50)]
+    numbers += [sign * digit * 10.0**-power for power in range(1, 12) for digit in (1, 12, 9.99) for sign in (1, -1)]
+    numbers += [0.0, -0.0, 0.0001, 0.00009999999999999999, 0.00001, 0.000009999999999999999, 1e15, 123456789.125]
+    store(engine, "t", (COLUMNS[0], Column("x", Type.FLOAT8)), [(at(index), x) for index, x in enumerate(numbers)])
+    assert rows(engine, "from t select str(x) as s") == list(map(repr, numbers))

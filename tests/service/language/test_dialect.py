@@ -34,8 +34,11 @@ class Unprepared:
     def attempt(self, sql: exp.Expr) -> exp.Expr:
         return exp.Try(this=sql)
 
-    def sum_whole(self, sql: exp.Expr) -> exp.Expr:
+    def wide_sum(self, sql: exp.Expr) -> exp.Expr:
         return exp.Try(this=exp.Sum(this=sql))
+
+    def float_of_wide(self, sql: exp.Expr) -> exp.Expr:
+        return exp.cast(sql, "DOUBLE")
 
     def try_cast(self, sql: exp.Expr, to: exp.DataType) -> exp.Expr:
         return exp.TryCast(this=sql, to=to)
@@ -72,7 +75,7 @@ class Prepared(Unprepared):
                 return exp.Case(ifs=[exp.If(this=test, true=negated)], default=sql.this)
         return sql
 
-    def sum_whole(self, sql: exp.Expr) -> exp.Expr:
+    def wide_sum(self, sql: exp.Expr) -> exp.Expr:
         return exp.func("try_sum", sql)
 
     def format_date(self, value: exp.Expr, pattern: DatePattern) -> exp.Expr:
@@ -105,6 +108,7 @@ def refused(compiled: Compiled, expression: str, *, group: bool = False) -> str 
 CANNOT_TRY = "line 1, column 6: this engine cannot run the query: Unsupported TRY function"
 REFUSED = {
     "abs": CANNOT_TRY,
+    "avg": CANNOT_TRY,
     "sum": CANNOT_TRY,
     "timestamp": CANNOT_TRY,
     "today": "line 1, column 15: dates cannot be formatted here",

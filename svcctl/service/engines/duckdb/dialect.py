@@ -34,9 +34,15 @@ class DuckDBDialect:
     def attempt(self, sql: exp.Expr) -> exp.Expr:
         return exp.Try(this=sql)
 
-    def sum_whole(self, sql: exp.Expr) -> exp.Expr:
-        # DuckDB adds them up in 128 bits
-        return self.try_cast(exp.Sum(this=sql), exp.DataType(this=exp.DType.BIGINT))
+    def wide_sum(self, sql: exp.Expr) -> exp.Expr:
+        return exp.Sum(this=sql)  # DuckDB adds them up in 128 bits
+
+    def float_of_wide(self, sql: exp.Expr) -> exp.Expr:
+        # DuckDB rounds 128 bits twice, but int8 and text once; only few numbers need the slower text
+        least, most = (exp.Literal.number(number) for number in (-(2**63), 2**63 - 1))
+        short = exp.Between(this=exp.paren(sql), low=least, high=most)
+        ways = (exp.cast(exp.cast(sql, type_), "DOUBLE") for type_ in ("BIGINT", "VARCHAR"))
+        return exp.Case(ifs=[exp.If(this=short, true=next(ways))], default=next(ways))
 
     def try_cast(self, sql: exp.Expr, to: exp.DataType) -> exp.Expr:
         return exp.TryCast(this=sql, to=to)

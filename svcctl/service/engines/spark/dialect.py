@@ -9,7 +9,7 @@ from sqlglot import exp
 from svcctl.service.engines.duckdb.dialect import DuckDBDialect
 from svcctl.service.engines.spark import dates
 from svcctl.service.engines.spark.bound import bound
-from svcctl.service.engines.spark.sql import SparkSql, Sum
+from svcctl.service.engines.spark.sql import SparkSql, WideSum
 from svcctl.service.language.dialect import DatePattern
 
 POSITION = "(position)"
@@ -42,8 +42,11 @@ class SparkDialect:
                 return exp.func("timestamp_micros", microseconds)
         return sql
 
-    def sum_whole(self, sql: exp.Expr) -> exp.Expr:
-        return Sum(this=sql)
+    def wide_sum(self, sql: exp.Expr) -> exp.Expr:
+        return WideSum(this=sql)
+
+    def float_of_wide(self, sql: exp.Expr) -> exp.Expr:
+        return exp.Cast(this=sql, to=exp.DataType(this=exp.DType.DOUBLE))
 
     def try_cast(self, sql: exp.Expr, to: exp.DataType) -> exp.Expr:
         return exp.TryCast(this=sql, to=to)
@@ -74,11 +77,15 @@ def _float_text(x: str) -> str:
     text = f"CAST({x} AS STRING)"
     plain = rf"regexp_replace(CAST(try_cast({text} AS DECIMAL(38, 21)) AS STRING), '(\\.[0-9]+?)0+$', '$1')"
     mantissa = rf"regexp_replace(regexp_extract({text}, '^[^eE]+', 0), '\\.0$', '')"
+    # some servers write numbers from 0.00001 on plainly
+    small = rf"regexp_replace(regexp_replace({text}, '^(-?)0\\.0*([1-9])', '$1$2.'), '\\.$', '')"
+    zeros = rf"length(regexp_extract({text}, '^-?0\\.(0*)', 1))"
     exponent = f"try_cast(regexp_extract({text}, '[eE]([+-]?[0-9]+)', 1) AS INT)"
     return (
         f"CASE WHEN {x} IS NULL THEN NULL WHEN isnan({x}) THEN 'nan' "
         f"WHEN abs({x}) = CAST('Infinity' AS DOUBLE) THEN CASE WHEN {x} > 0D THEN 'inf' ELSE '-inf' END "
-        f"WHEN NOT {text} RLIKE '[eE]' THEN {text} "
+        f"WHEN NOT {text} RLIKE '[eE]' AND ({x} = 0D OR abs({x}) >= 0.0001D) THEN {text} "
+        f"WHEN NOT {text} RLIKE '[eE]' THEN concat({small}, 'e-', lpad(CAST({zeros} + 1 AS STRING), 2, '0')) "
         f"WHEN abs({x}) >= 0.0001D AND abs({x}) < 1e16D THEN {plain} "
         f"ELSE concat({mantissa}, CASE WHEN {exponent} < 0 THEN 'e-' ELSE 'e+' END, "
         f"lpad(CAST(abs({exponent}) AS STRING), greatest(2, length(CAST(abs({exponent}) AS STRING))), '0')) END"

@@ -1,7 +1,7 @@
 """Spark's SQL as sqlglot writes it, with what means something else in Spark than in the language.
 
 The rules are those of the embedded engine: aggregates skip nulls, halves are rounded away from zero in binary,
-percentiles lie on the line between their neighbours, and zeros keep their sign.
+percentiles lie on the line between their neighbours, computed in the same order, and zeros keep their sign.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ MAX_ROWS = 2**31 - 1
 """The largest limit and offset that Spark reads."""
 _ALL_WHOLE = "9007199254740992D"
 """From here on every float8 is whole, and Spark's whole numbers soon end."""
+_SPLIT = "134217729D"
+"""2^27 + 1, which splits a float8 into halves whose products are exact."""
 MAX_DEPTH = 12
 """Values that are bound within each other: servers take too long with more."""
 Body = Callable[[str], str]
 Write = Callable[[Generator, exp.Expr], str]
 
 
-class Sum(exp.Expression):
-    """The sum of whole numbers, as `Dialect.sum_whole` has it."""
+class WideSum(exp.Expression, exp.AggFunc):
+    """The sum of whole numbers, as `Dialect.wide_sum` has it."""
 
     arg_types = {"this": True}  # noqa: RUF012
 
@@ -37,11 +39,11 @@ def _text(template: str) -> Write:
     return lambda generator, node: template.format(generator.sql(node, "this"), generator.sql(node, "expression"))
 
 
-def _sum(generator: Generator, node: exp.Expr) -> str:
-    """Summed up in halves: a sum may leave the range of an int8 and come back."""
+def _wide_sum(generator: Generator, node: exp.Expr) -> str:
+    """Summed up in halves, which is faster than in decimals."""
     value = f"CAST({generator.sql(node, 'this')} AS BIGINT)"
     high = f"CAST(try_sum(shiftright({value}, 32)) AS DECIMAL(38, 0)) * 4294967296"
-    return f"try_cast({high} + try_sum({value} & 4294967295) AS BIGINT)"
+    return f"({high} + try_sum({value} & 4294967295))"
 
 
 def _whole(name: str, zero: str) -> Callable[[exp.Expr], Body]:
@@ -73,10 +75,30 @@ BODIES: Mapping[type[exp.Expr], Callable[[exp.Expr], Body]] = {
 
 
 def _percentile(generator: Generator, node: exp.Expr) -> str:
-    place = f"(size(a) - 1) * {generator.sql(node, 'expression') or '0.5'}D"
+    """The value at a place of the sorted ones; the line between two neighbours is computed as the embedded engine does.
+
+    That is low * (1 - d) + high * d with the first product not rounded (fused). Here its error `e` is computed as
+    T. J. Dekker does, with the halves of both factors, and added together with the error of the sum. Where a half is
+    infinite the error counts as zero.
+    """
+    place = f"((size(a) - 1) * {generator.sql(node, 'expression') or '0.5'}D)"
     low, high = (f"get(a, CAST({way}({place}) AS INT))" for way in ("floor", "ceil"))
     above = f"({place} - floor({place}))"
-    value = f"CASE WHEN {low} = {high} THEN {low} ELSE {low} * (1D - {above}) + {high} * {above} END"
+    of = {
+        "l": low,
+        "h": high,
+        "d": above,
+        "w": "1D - d",
+        "p": "l * w",
+        "t": "h * d",
+        "s": "p + t",
+        "lh": f"l * {_SPLIT} - (l * {_SPLIT} - l)",
+        "wh": f"w * {_SPLIT} - (w * {_SPLIT} - w)",
+        "e": "((lh * wh - p) + lh * (w - wh) + (l - lh) * wh) + (l - lh) * (w - wh)",
+    }
+    value = "CASE WHEN l = h THEN l WHEN isnan(e) THEN s ELSE s + (((p - (s - (s - p))) + (t - (s - p))) + e) END"
+    for name, sql in reversed(of.items()):
+        value = f"get(transform(array({sql}), {name} -> {value}), 0)"
     values = f"array_sort(collect_list({generator.sql(node, 'this')}))"
     return f"get(transform(array({values}), a -> {value}), 0)"
 
@@ -147,7 +169,7 @@ class SparkSql(Spark):
         TRANSFORMS = {  # noqa: RUF012
             **SparkGenerator.TRANSFORMS,
             **dict.fromkeys(BODIES, _bound),
-            Sum: _sum,
+            WideSum: _wide_sum,
             exp.ApproxDistinct: _text("count(DISTINCT {0})"),
             exp.ArgMax: _text("max_by({0}, {1}) FILTER (WHERE ({0}) IS NOT NULL)"),
             exp.ArgMin: _text("min_by({0}, {1}) FILTER (WHERE ({0}) IS NOT NULL)"),

@@ -1,0 +1,76 @@
+"""Mean and standard deviation of whole numbers, the same to the last digit in every engine and in every run.
+
+The last digit of a float8 sum depends on the order in which rows are added up. So whole numbers are added up as whole
+numbers, and only the exact result is divided as a float8. The group computes the sums; the formula is computed from
+them in the step behind the group.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from svcctl.service.language.sql import Context, Sql, Value, choose, number
+from svcctl.service.language.types import Type
+
+_FITS = 2**56
+"""Below this, the spread of upper halves leaves room for that of the lower ones in a wide number."""
+
+
+def mean(context: Context, value: Sql) -> Value:
+    """The mean of whole numbers."""
+    counted, added = context.copies(value, 2)
+
+    def result(count: Sql, total: Sql) -> Sql:
+        divided = exp.Div(this=context.dialect.float_of_wide(total), expression=context.cast(count, Type.FLOAT8))
+        return choose((count > 0, divided))
+
+    parts = (exp.Count(this=counted), context.dialect.wide_sum(added))
+    return Value(exp.null(), Type.FLOAT8, parts=parts, whole=result)
+
+
+def deviation(context: Context, value: Sql) -> Value:
+    """The sample standard deviation of numbers whose squares fit int8."""
+    counted, added, *factors = context.copies(value, 4)
+    one, other = (context.cast(each, Type.INT8) for each in factors)
+
+    def result(count: Sql, total: Sql, squares: Sql) -> Sql:
+        return _root(context, count, context.dialect.float_of_wide(_spread(count, squares, total, total)))
+
+    wide = context.dialect.wide_sum
+    parts = (exp.Count(this=counted), wide(added), wide(one * other))
+    return Value(exp.null(), Type.FLOAT8, parts=parts, whole=result)
+
+
+def deviation_of_halves(context: Context, value: Sql) -> Value:
+    """The sample standard deviation of any int8, which is upper * 2^32 + lower + 2^31; both are from -2^31 to 2^31."""
+    counted, *copies = context.copies(exp.paren(value), 9)
+    upper = [exp.paren(exp.BitwiseRightShift(this=each, expression=number(32))) for each in copies[:4]]
+    lower = [exp.BitwiseAnd(this=each, expression=number(2**32 - 1)) - 2**31 for each in copies[4:]]
+
+    def result(count: Sql, high: Sql, low: Sql, highs: Sql, lows: Sql, products: Sql) -> Sql:
+        above, below = _spread(count, highs, high, high), _spread(count, lows, low, low)
+        between = _spread(count, products, high, low)
+        exact = context.dialect.float_of_wide((above * 2**32 + between * 2) * 2**32 + below)
+        first, second, third = map(context.dialect.float_of_wide, (above, between, below))
+        near = first * _power(context, 64) + second * _power(context, 33) + third
+        return _root(context, count, choose((above < _FITS, exact), default=near))
+
+    products = (upper[0], lower[0], upper[1] * upper[2], lower[1] * lower[2], upper[3] * lower[3])
+    parts = (exp.Count(this=counted), *map(context.dialect.wide_sum, products))
+    return Value(exp.null(), Type.FLOAT8, parts=parts, whole=result)
+
+
+def _spread(count: Sql, products: Sql, one: Sql, other: Sql) -> Sql:
+    """The covariance of two numbers, times the count twice: from the sum of their products and their own sums."""
+    return exp.paren(count * products - one * other)
+
+
+def _root(context: Context, count: Sql, spread: Sql) -> Sql:
+    """The root of a spread by count * (count - 1); null for fewer than two values."""
+    one, other = context.cast(count.copy(), Type.FLOAT8), context.cast(exp.paren(count - 1), Type.FLOAT8)
+    variance = exp.Div(this=exp.paren(spread), expression=exp.paren(one * other))
+    return choose((count > 1, exp.Sqrt(this=variance)))
+
+
+def _power(context: Context, bits: int) -> Sql:
+    return context.cast(exp.Literal.string(repr(2.0**bits)), Type.FLOAT8)

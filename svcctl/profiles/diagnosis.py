@@ -24,6 +24,7 @@ from svcctl.api.client import Client
 from svcctl.api.query import QueryRequest
 from svcctl.api.transport import SKEW, Exchange, Retry
 from svcctl.errors import (
+    Conflict,
     CredentialsError,
     NotFound,
     ServiceError,
@@ -251,11 +252,14 @@ def _tls(subject: Subject) -> Found:
 
 
 def _answer(subject: Subject) -> Found:
-    """Check that the service answers at all; refusals are left to the next steps."""
+    """Check that the service answers at all, and not each operation with a refusal that is not about its rights."""
     errors = list(subject.answers.values())
     heard = [exchange for exchange in subject.exchanges if exchange.status is not None]
     if errors[0] is not None and (not heard or all(isinstance(error, Unavailable) for error in errors)):
         raise errors[0]
+    surprises = [error for name in subject.answers if (error := _surprise(subject, name)) is not None]
+    if surprises and not any(_is_answered(subject, name) for name in subject.answers):
+        raise surprises[0]
     return Found(f"HTTP {heard[0].status} after {1000 * heard[0].seconds:.0f} ms")
 
 
@@ -298,6 +302,8 @@ def _permission(name: str, yes: str, no: str) -> Callable[[Subject], Found]:
             return Found(error.message, no, NO)
         if isinstance(error, NotFound) and not _is_ours(error):
             return Found(f"nothing at this path ({error.message})", "set the path (see 'svcctl help profiles')", NO)
+        if (surprise := _surprise(subject, name)) is not None:
+            raise surprise
         return Found(yes)
 
     return step
@@ -352,6 +358,26 @@ def _error_of(subject: Subject, ask: Callable[[Client, float], object]) -> Svcct
     except SvcctlError as error:
         return error
     return None
+
+
+def _surprise(subject: Subject, name: str) -> SvcctlError | None:
+    """The refusal of an operation that is neither about credentials nor about its path, and not of the query of this
+    check: each operation is refused in the same words when the account's domain is disabled or pending.
+    """
+    error = subject.answers[name]
+    if isinstance(error, CredentialsError | Unavailable) or (isinstance(error, NotFound) and not _is_ours(error)):
+        return None
+    if name != "queries" or isinstance(error, Conflict) or not isinstance(error, ServiceError):
+        return error
+    others = (other for kind, other in subject.answers.items() if kind != name and other is not None)
+    return error if any(other.message == error.message for other in others) else None
+
+
+def _is_answered(subject: Subject, name: str) -> bool:
+    """Whether an operation was answered as it is expected from a service that works."""
+    error = subject.answers[name]
+    refused = isinstance(error, ServiceError) and not isinstance(error, CredentialsError | NotFound)
+    return error is None or (name == "queries" and refused and _surprise(subject, name) is None)
 
 
 def _is_ours(error: SvcctlError | None) -> bool:

@@ -238,6 +238,47 @@ def test_a_base_url_with_a_path_too_many_is_not_taken_for_the_service(shell: She
     )
 
 
+DISABLED = {"error": {"code": 130, "message": "domain acme@demo is disabled and cannot be accessed"}}
+
+
+@pytest.mark.parametrize(("status", "exit_code"), [(409, 5), (400, 1), (200, 1)])
+def test_a_domain_that_cannot_be_accessed_is_reported_in_the_words_of_the_service(
+    shell: Shell, status: int, exit_code: int
+) -> None:
+    with serving(lambda path: (403, RESELLERS_ONLY) if path == "/domain" else (status, DISABLED)) as port:
+        profile(shell, f"http://127.0.0.1:{port}")
+        code, steps, stderr = check(shell)
+    assert (code, steps["answer"]) == (exit_code, ("failed", "domain acme@demo is disabled and cannot be accessed"))
+    assert {steps[step][0] for step in ("credentials", "queries", "jobs", "domains")} == {"-"}
+    assert "domain acme@demo is disabled" in stderr
+
+
+def test_an_operation_that_is_refused_alone_fails_its_step(shell: Shell) -> None:
+    refused = {"error": {"code": 12, "message": "jobs are closed for maintenance"}}
+    with serving(lambda path: (409, refused) if path == "/search/jobs" else domain_key(path)) as port:
+        profile(shell, f"http://127.0.0.1:{port}")
+        code, steps, _ = check(shell)
+    assert (code, steps["queries"], steps["jobs"]) == (5, ("ok", "allowed"), ("failed", refused["error"]["message"]))
+
+
+@pytest.mark.slow
+def test_a_disabled_or_pending_domain_of_the_local_service_is_not_healthy(service: Shell, tmp_path: Path) -> None:
+    shell = Shell(tmp_path, {"SVCCTL_DATA": service.environment["SVCCTL_DATA"]})
+    local = {row["setting"]: row["value"] for row in shell.ndjson("profile", "show", "local")}
+    assert shell("-p", "local-reseller", "domain", "create", "checked", "--plan", "basic").returncode == 0
+    assert shell("service", "accounts", "user", "owner@checked", "checked@demo", "--role", "OWNER").returncode == 0
+    [key] = shell.ndjson("service", "accounts", "key", "--domain", "checked@demo")
+    fields = ("base_url=http://localhost", f"socket={local['socket']}", f"api_key={key['api_key']}", "api_secret=-")
+    assert shell("profile", "set", "checked", *fields, stdin=str(key["api_secret"])).returncode == 0
+    assert check(shell, "checked")[0] == 0
+    for state in ("Disabled", "Pending"):
+        assert shell("service", "accounts", "status", "checked@demo", state).returncode == 0
+        code, steps, _ = check(shell, "checked")
+        words = f"domain checked@demo is {state.lower()} and cannot be accessed"
+        assert (code, steps["answer"], steps["queries"][0]) == (5, ("failed", words), "-")
+    assert shell("-p", "local-reseller", "domain", "rm", "checked", "--yes").returncode == 0
+
+
 def test_a_service_that_is_out_of_order_is_reported(shell: Shell) -> None:
     with serving(lambda path: (503, "<html><title>Maintenance</title></html>")) as port:
         profile(shell, f"http://127.0.0.1:{port}")

@@ -39,6 +39,10 @@ class Field(Generic[T]):
     """Cells that a text keeps in a table, as TableColumn has it."""
     marks: Mapping[str, int] = field(default_factory=dict)
     """Values that a table colours, with the code of each colour."""
+    below: bool = False
+    """Whether a table has it below the row, as TableColumn has it."""
+    needed: Callable[[Sequence[T]], bool] | None = None
+    """Whether people need the column, by all models; without it always."""
 
 
 def _no_members(model: Any) -> Mapping[str, Any]:
@@ -54,6 +58,8 @@ class Listing(Generic[T]):
     """The columns that people see, where those are not the columns of programs."""
     extra: Callable[[T], Mapping[str, Any]] = _no_members
     """Members that only some models have; each becomes a column after the others."""
+    moments: frozenset[str] = frozenset()
+    """Those of these members that are dates in epoch milliseconds."""
     whole: bool = False
     """Whether no value may be cut: `table` is printed as `vertical` then."""
     keyed: bool = False
@@ -72,15 +78,20 @@ class Listing(Generic[T]):
         """Columns and rows, for people (`shown`) or for programs; with `every`, those of the other follow."""
         fields = self.people if shown and self.people else self.fields
         if every:
-            names = {one.name for one in fields}
-            fields = (*fields, *(one for one in (*self.fields, *self.people) if one.name not in names))
+            by_name: dict[str, Field[T]] = {}
+            for one in (*fields, *self.fields, *self.people):
+                by_name.setdefault(one.name, one)
+            fields = tuple(by_name.values())
+        elif any(one.needed for one in fields):
+            models = given = list(models)
+            fields = tuple(one for one in fields if one.needed is None or one.needed(given))
         if self.extra is not _no_members:
             models = list(models)
             others = dict.fromkeys(name for model in models for name in self.extra(model))
             fields = (*fields, *map(self._extra_field, others))
         if shown:
             fields = tuple(replace(one, value=one.shown, type=one.shown_type) if one.shown else one for one in fields)
-        columns = [TableColumn(one.name, one.type, least=one.least, marks=one.marks) for one in fields]
+        columns = [TableColumn(one.name, one.type, least=one.least, marks=one.marks, below=one.below) for one in fields]
         return columns, ([one.value(model) for one in fields] for model in models)
 
     def in_order(self, models: Iterable[T], selection: Selection) -> Iterable[T]:
@@ -94,7 +105,10 @@ class Listing(Generic[T]):
 
     def _extra_field(self, name: str) -> Field[T]:
         return Field(
-            name, lambda model: self.extra(model).get(name), shown=lambda model: _listed(self.extra(model).get(name))
+            name,
+            lambda model: self.extra(model).get(name),
+            shown=lambda model: _listed(self.extra(model).get(name)),
+            shown_type="timestamp" if name in self.moments else None,
         )
 
 
@@ -106,10 +120,6 @@ def rows(*names: str, whole: bool = False, **types: str) -> Listing[Sequence[Any
 def _attributes(*names: str, **types: str) -> tuple[Field[Any], ...]:
     """Fields that are attributes of the same name."""
     return tuple(Field(name, attrgetter(name), types.get(name)) for name in names)
-
-
-def _words(texts: Iterable[str]) -> str | None:
-    return "; ".join(texts) or None
 
 
 def _listed(value: Any) -> Any:
@@ -151,7 +161,9 @@ _LAST = Field[Watched](
 )
 _RATE = Field[Watched]("rate", attrgetter("rate"), "float8")
 _LAG = Field[Watched]("lag", attrgetter("lag"), "float8")
-_ERROR = Field[Watched]("error", lambda seen: list(seen.job.error), shown=lambda seen: _words(seen.job.error))
+_ERROR = Field[Watched](
+    "error", lambda seen: list(seen.job.error), shown=lambda seen: seen.job.reason or None, below=True
+)
 _QUERY = Field[Watched]("query", attrgetter("job.query"))
 _IS_FAILING = Field[Watched]("failing", lambda seen: job_states.shown(seen.job) == job_states.FAILING, "bool")
 """In formats for programs, where the status is the service's own word."""
@@ -160,23 +172,43 @@ _IS_FAILING = Field[Watched]("failing", lambda seen: job_states.shown(seen.job) 
 _SHORT_ID = replace(_ID, value=attrgetter("short"))
 _STATE = replace(_STATUS, value=lambda seen: job_states.shown(seen.job), marks={job_states.FAILING: 31})
 _LAG_IN_WORDS = replace(_LAG, shown=lambda seen: None if seen.lag is None else in_units(seen.lag), shown_type="id")
-_REASON = replace(_ERROR, least=28)
+
+
+def _only_generated(jobs: Sequence[Watched]) -> bool:
+    """Whether the service says of some jobs how many events they have generated, and not how many they have sent."""
+    return any(seen.job.events_sent is None and seen.job.event_generated is not None for seen in jobs)
+
+
+_INSTEAD_OF_SENT = replace(_GENERATED, needed=_only_generated)
+_BESIDE_SENT = replace(_GENERATED, needed=lambda jobs: not _only_generated(jobs))
 
 JOBS = Listing[Watched](
     (_ID, _STATUS, _IS_FAILING, _TYPE, _NAME, _GENERATED, _SENT, _LAST, _ERROR, _QUERY),
-    people=(_SHORT_ID, _STATE, _NAME, _LAG_IN_WORDS, _REASON, _SENT, _TYPE, _LAST, _QUERY),
+    people=(_SHORT_ID, _STATE, _NAME, _LAG_IN_WORDS, _ERROR, _INSTEAD_OF_SENT, _SENT, _TYPE, _LAST, _QUERY),
 )
 JOB = replace(
     JOBS,
     people=(_ID, _STATE, _TYPE, _NAME, _GENERATED, _SENT, _LAST, _LAG_IN_WORDS, _ERROR, _QUERY),
     extra=attrgetter("job.extra"),
+    moments=frozenset(("launched", "failingSince", "lastDelivered")),
     whole=True,
 )
 """A job with all that the service returned about it."""
 LAUNCHED = Listing[Job]((*_attributes("id", "status", "type"), Field("friendlyName", attrgetter("friendly_name"))))
 WATCHED = Listing[Watched](
     (_ID, _STATUS, _IS_FAILING, _SENT, _RATE, _LAG, _ERROR, _TYPE, _NAME, _GENERATED),
-    people=(_SHORT_ID, _STATE, _NAME, _LAG_IN_WORDS, _REASON, _SENT, _RATE, _TYPE, _GENERATED),
+    people=(
+        _SHORT_ID,
+        _STATE,
+        _NAME,
+        _LAG_IN_WORDS,
+        _ERROR,
+        _INSTEAD_OF_SENT,
+        _SENT,
+        _RATE,
+        _TYPE,
+        _BESIDE_SENT,
+    ),
 )
 
 # Domains and roles

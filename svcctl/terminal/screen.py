@@ -41,17 +41,22 @@ def show(frames: Iterable[str], write: Callable[[str], object], *, moving: bool,
 
 def frame(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], footer: str, style: Style) -> str:
     """A table and a line below it, as wide and as high as the terminal is now; the line says what does not fit."""
-    style = replace(style, width=shutil.get_terminal_size().columns)
-    return filled(tables.table(columns, rows, style, tables.Cuts()), footer)
+    width, cuts = shutil.get_terminal_size().columns, tables.Cuts()
+    table = list(tables.table(columns, rows, replace(style, width=width), cuts))
+    lines = [part for line in table for part in ([line] if isinstance(line, Styled) else tables.folded(line, width))]
+    return filled(lines, f"{footer}, no room for {', '.join(cuts.columns)}" if cuts.columns else footer)
 
 
 def filled(text: Iterable[str], footer: str) -> str:
-    """Lines and a line below them, as many as the terminal has now; the last one says what does not fit."""
+    """Lines and a footer below them, as many as the terminal has now; the footer says what does not fit."""
     size = shutil.get_terminal_size()
-    lines = list(text)
-    shown = max(0, size.lines - 2)
-    left = len(lines) - shown
-    lines = [*lines[:shown], f"… {left} more, {footer}" if left > 0 else footer]
+    lines, end = list(text), tables.folded(footer, size.columns)
+    if len(lines) + len(end) >= size.lines:
+        longest = tables.folded(f"… {len(lines)} more, {footer}", size.columns)
+        shown = max(0, size.lines - 1 - len(longest))
+        end = tables.folded(f"… {len(lines) - shown} more, {footer}", size.columns)
+        lines = lines[:shown]
+    lines += end
     return joined(*(joined(line if isinstance(line, Styled) else line[: size.columns], "\n") for line in lines))
 
 

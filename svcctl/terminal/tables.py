@@ -6,8 +6,9 @@ This file knows nothing of streams or formats. Events contain what strangers wro
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import chain, islice
 from typing import Any
@@ -43,6 +44,8 @@ class TableColumn:
     """Cells that a cut text keeps; later columns are left out for it."""
     marks: Mapping[str, int] = field(default_factory=dict, kw_only=True, hash=False)
     """Values that are coloured, with the code of each colour."""
+    below: bool = field(default=False, kw_only=True)
+    """Whether a table with a width has its values, whole, on lines of their own below the rows that have one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +146,37 @@ def vertical(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], styl
 
 
 def table(
+    columns: Sequence[TableColumn],
+    rows: Iterable[Sequence[Any]],
+    style: Style,
+    cuts: Cuts,
+) -> Iterator[str]:
+    """A heading, a rule, and for each row a line and those of its columns that are `below`, as the rows arrive.
+
+    A terminal breaks a long line below a row itself, so that it can be copied as one. Without a width, and where all
+    columns are `below`, they are in the row.
+    """
+    beside = [at for at, column in enumerate(columns) if style.width is None or not column.below]
+    if not beside:
+        columns, beside = [replace(column, type="id") for column in columns], list(range(len(columns)))
+    under = [at for at in range(len(columns)) if at not in beside]
+    waiting: deque[list[str]] = deque()
+
+    def parted(row: Sequence[Any]) -> list[Any]:
+        found = ((columns[at], row[at]) for at in under if row[at] is not None)
+        waiting.append(
+            [f"{GAP}{visible(column.name)}: {format_cell(value, column.type, style)}" for column, value in found]
+        )
+        return [row[at] for at in beside]
+
+    lines = _aligned([columns[at] for at in beside], map(parted, rows), style, cuts)
+    yield from islice(lines, 2 if style.header else 0)
+    for line in lines:
+        yield line
+        yield from waiting.popleft()
+
+
+def _aligned(
     columns: Sequence[TableColumn],
     rows: Iterable[Sequence[Any]],
     style: Style,
@@ -305,6 +339,17 @@ def cut(text: str, width: int) -> str:
     from rich.cells import set_cell_size
 
     return set_cell_size(text, width - 1) + "…"
+
+
+def folded(text: str, width: int) -> list[str]:
+    """A text in lines of a width, as a terminal breaks it."""
+    if cell_width(text) <= width:
+        return [text]
+    if text.isascii():
+        return [text[at : at + width] for at in range(0, len(text), width)]
+    from rich.cells import chop_cells
+
+    return chop_cells(text, width)
 
 
 def fill(text: str, width: int, *, right: bool = False) -> str:

@@ -68,6 +68,28 @@ def test_a_job_that_is_shown_has_its_whole_id_and_what_only_this_service_returns
     assert [column.name for column in listed(JOB, [WATCHED_JOB], shown=False)[0]][-2:] == ["query", "unknown"]
 
 
+def test_a_job_that_is_shown_has_the_moments_of_its_service_as_dates() -> None:
+    job = Job("a", "RUNNING", extra={"launched": 1, "failingSince": 2, "lastDelivered": 3, "process": "host/4", "n": 5})
+    columns, data = listed(JOB, [Watched(job, None, None, "a")], shown=True)
+    assert columns[-5:] == [
+        *(TableColumn(name, "timestamp") for name in ("launched", "failingSince", "lastDelivered")),
+        *(TableColumn("process"), TableColumn("n")),
+    ]
+    assert data[0][-5:] == [1, 2, 3, "host/4", 5]
+
+
+def test_people_read_generated_events_where_the_service_does_not_say_how_many_it_sent() -> None:
+    sent, generated = Job("a", "COMPLETED", event_generated=9, events_sent=9), Job("b", "RUNNING", event_generated=7)
+    without = [column.name for column in listed(JOBS, [Watched(sent, None, None, "a")], shown=True)[0]]
+    for listing in (JOBS, WATCHED):
+        jobs = [Watched(job, None, None, job.id) for job in (sent, generated)]
+        columns, data = listed(listing, jobs, shown=True)
+        names = [column.name for column in columns]
+        assert ("eventGenerated" in without, names.count("eventGenerated")) == (False, 1)
+        assert names.index("eventGenerated") == names.index("eventsSent") - 1
+        assert [row[names.index("eventGenerated")] for row in data] == [9, 7]
+
+
 def test_people_who_watch_read_words_and_programs_numbers() -> None:
     assert listed(WATCHED, [WATCHED_JOB], shown=True)[1] == [
         ["3f2a", "FAILING", "copy", "12m 13s", "lost; late", 4, 1.5, "kafka", 5]

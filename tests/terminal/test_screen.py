@@ -76,3 +76,34 @@ def test_a_frame_says_how_many_rows_the_screen_has_no_room_for(
     frame = screen.frame([TableColumn("id")], [["a"], ["b"], ["c"]], "3 jobs", Style())
     shown = frame.split("\n")
     assert shown == [*["id", "--", "a", "b", "c"][: max(0, int(lines) - 2)], footer, ""]
+
+
+def test_a_frame_folds_what_is_below_a_row_and_names_the_columns_that_do_not_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setenv("LINES", "12")
+    columns = [TableColumn("id", "id"), TableColumn("error", below=True), TableColumn("lastDatetime", "timestamp")]
+    rows = [("a", "no connection to 127.0.0.1:9092", 0), ("b", None, 0)]
+    assert screen.frame(columns, rows, "2 jobs", Style()).split("\n") == [
+        "id",
+        "--",
+        "a",
+        "  error: no connecti",
+        "on to 127.0.0.1:9092",
+        "b",
+        "2 jobs, no room for ",
+        "lastDatetime",
+        "",
+    ]
+    monkeypatch.setenv("LINES", "8")
+    assert screen.frame(columns, rows, "2 jobs", Style()).split("\n") == [
+        "id",
+        "--",
+        "a",
+        "  error: no connecti",
+        "… 2 more, 2 jobs, no",
+        " room for lastDateti",
+        "me",
+        "",
+    ]

@@ -66,6 +66,25 @@ def test_a_narrow_terminal_cuts_the_widest_cells_and_counts_them() -> None:
     assert (cuts.cells, cuts.columns) == (2, [])
 
 
+def test_a_column_below_the_row_is_whole_on_a_line_of_its_own() -> None:
+    columns = [TableColumn("id", "id"), TableColumn("error", below=True), TableColumn("text"), TableColumn("n", "int8")]
+    rows = [("a", "x" * 40, "y" * 40, 1), ("b", None, "z", 2), ("c", "漢字\n", "z", 3)]
+    lines, cuts = lay_out(columns, rows, Style(width=30))
+    assert lines == [
+        "id  text                     n",
+        "--  -----------------------  -",
+        "a   yyyyyyyyyyyyyyyyyyyyyy…  1",
+        f"  error: {'x' * 40}",
+        "b   z                        2",
+        "c   z                        3",
+        "  error: 漢字\\n",
+    ]
+    assert (cuts.cells, cuts.columns) == (1, [])
+    assert lay_out(columns[1:2], [("x" * 40,)], Style(width=30))[0] == ["error", "-" * 30, "x" * 40]
+    without_width = lay_out(columns[:2], [row[:2] for row in rows[:1]], Style())[0]
+    assert without_width == ["id  error", f"--  {'-' * 40}", f"a   {'x' * 40}"]
+
+
 def test_columns_that_do_not_fit_at_all_are_left_out_and_named() -> None:
     columns = [TableColumn(name, "str") for name in "abcd"]
     lines, cuts = lay_out(columns, [("x" * 20,) * 4], Style(width=27))

@@ -157,23 +157,26 @@ class Client:
         )
 
     def stop_job(self, job_id: str) -> Job:
-        """Stops a job. After a lost reply, a job that is stopped or completed counts as success."""
-        return self._change_job("GET", "/stop", job_id, (JobStatus.STOPPED, JobStatus.COMPLETED))
+        """Stops a job; Conflict when the service answers another state. A completed job counts as stopped."""
+        return self._change_job("GET", "/stop", job_id, "stopped", (JobStatus.STOPPED, JobStatus.COMPLETED))
 
     def start_job(self, job_id: str) -> Job:
-        """Resumes a stopped job where it stopped; ServiceError when it stops again at once with an error."""
-        job = self._change_job("GET", "/start", job_id, (JobStatus.RUNNING, JobStatus.COMPLETED))
-        _raise_job_failure(job)
-        return job
+        """Resumes a stopped job where it stopped; ServiceError when it stops again at once with an error, Conflict when
+        the service answers another state that is not on the way to RUNNING.
+        """
+        wanted = (JobStatus.RUNNING, JobStatus.COMPLETED, "CREATED", "RECONNECTING")
+        return self._change_job("GET", "/start", job_id, "started", wanted)
 
     def remove_job(self, job_id: str) -> Job:
-        """Removes a job. After a lost reply, a job that no longer exists counts as removed."""
-        return self._change_job("DELETE", "/remove", job_id, (JobStatus.REMOVED,))
+        """Removes a job; Conflict when the service answers another state."""
+        return self._change_job("DELETE", "/remove", job_id, "removed", (JobStatus.REMOVED,))
 
     def _job_call(self, method: str, verb: str, job_id: str) -> Call:
         return Call(method, f"{self._base_url}{self._paths.job}{verb}/{segment(job_id)}")
 
-    def _change_job(self, method: str, verb: str, job_id: str, wanted: tuple[JobStatus, ...]) -> Job:
+    def _change_job(self, method: str, verb: str, job_id: str, changed: str, wanted: tuple[str, ...]) -> Job:
+        """Changes a job to one of the wanted states. After a lost reply, a job that is in one counts as changed."""
+
         def already() -> Job | None:
             try:
                 job = self.job(job_id)
@@ -184,7 +187,15 @@ class Client:
             return job if job.status in wanted else None
 
         call = self._job_call(method, verb, job_id)
-        return self._sender.send(call, lambda response: _job(decoded(response)), already)
+        job = self._sender.send(call, lambda response: _job(decoded(response)), already)
+        if job.status in wanted:
+            return job
+        if "RUNNING" in wanted:
+            _raise_job_failure(job)
+        raise Conflict(
+            f"job {job_id} is not {changed}: the service answered {job.status or 'no state'}",
+            hint=f"'svcctl job show {job_id}' shows its state by now",
+        )
 
     # Domains
 
@@ -345,7 +356,7 @@ def _job(payload: Any) -> Job:
 
 def _raise_job_failure(job: Job) -> None:
     if job.status == JobStatus.STOPPED and job.error:
-        raise ServiceError(f"job {job.id} stopped with an error: {'; '.join(job.error)}")
+        raise ServiceError(f"job {job.id} stopped with an error: {job.reason}")
 
 
 def _told_role(payload: Any, given: Role) -> Role:

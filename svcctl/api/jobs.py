@@ -70,18 +70,21 @@ def wait_for(
 
 def _unlike(job: Job, wanted: Collection[str]) -> str:
     """How the state of a job differs from the wanted ones."""
-    error = "; ".join(job.error)
     state = shown(job)
     if state in wanted:
-        return f"{state} but reports: {error}"
-    return f"{state}{f' ({error})' if error else ''}, not {' or '.join(sorted(wanted))}"
+        return f"{state} but reports: {job.reason}"
+    return f"{state}{f' ({job.reason})' if job.error else ''}, not {' or '.join(sorted(wanted))}"
 
 
 def progress(job: Job, wanted: Collection[str]) -> str:
     """What a job that is waited for has done so far, in a line."""
-    of = "…" if job.event_generated is None else job.event_generated
-    facts = [shown(job), f"{job.events_sent or 0} of {of} events"]
-    facts += [f"error: {'; '.join(job.error)}"] if job.error else []
+    sent, generated = job.events_sent, job.event_generated
+    if sent is None and generated is not None:
+        events = f"{generated} events generated"
+    else:
+        events = f"{sent or 0} of {'…' if generated is None else generated} events"
+    facts = [shown(job), events]
+    facts += [f"error: {job.reason}"] if job.error else []
     return f"waiting for {' or '.join(sorted(wanted))}: {', '.join(facts)}"
 
 
@@ -89,7 +92,7 @@ def _check_hope(job: Job, wanted: Collection[str]) -> None:
     """Raise unless a job that is not in a wanted state can still reach one by itself."""
     resting = job.status in ("COMPLETED", "STOPPED")
     if resting and job.error:
-        raise ServiceError(f"job {job.id} is {job.status} with an error: {'; '.join(job.error)}")
+        raise ServiceError(f"job {job.id} is {job.status} with an error: {job.reason}")
     others = {"COMPLETED": {"REMOVED"}, "STOPPED": set(wanted) - {"COMPLETED", "STOPPED"}}
     if resting and not others[job.status] & set(wanted):
         can_start = f"it can be started again; 'svcctl job show {job.id}' shows how far it has read"
@@ -109,12 +112,14 @@ def restart(client: Client, job_id: str, note: Callable[[str], None], leave: Cal
     """
     job = client.job(job_id)
     if job.error:
-        note(f"job {job_id} was {shown(job)} with the error: {'; '.join(job.error)}")
+        note(f"job {job_id} was {shown(job)} with the error: {job.reason}")
     if job.status not in (JobStatus.STOPPED, JobStatus.COMPLETED):
         try:
             job = client.stop_job(job_id)
-        except Conflict:  # it has stopped by itself meanwhile
+        except Conflict:
             job = client.job(job_id)
+            if job.status not in (JobStatus.STOPPED, JobStatus.COMPLETED):  # it has not stopped by itself meanwhile
+                raise
     if job.status == JobStatus.COMPLETED:
         leave(f"job {job_id} is COMPLETED")
         return job
@@ -129,7 +134,8 @@ def restart(client: Client, job_id: str, note: Callable[[str], None], leave: Cal
 class Watched:
     """A job at one moment: its rate in events per second since the moment before, and its lag in seconds behind now.
 
-    Both are None where they are not known: at the first look, and for a job that does not run. `short` is the beginning
+    The rate is that of eventsSent; where a service sends it only when the job is complete, of eventGenerated. Both are
+    None where they are not known: at the first look, and for a job that does not run. `short` is the beginning
     of the ID that tells it from the IDs of all jobs.
     """
 
@@ -174,7 +180,7 @@ def looks(
     deadline: float | None = None
     everything: tuple[Job, ...] = ()
     named: Collection[str] | None = None
-    before: dict[str, tuple[int, int | None]] = {}
+    before: dict[str, tuple[int, Job]] = {}
     while True:
         failure = None
         try:
@@ -190,7 +196,7 @@ def looks(
         size = job_ids.shortest(job.id for job in everything)
         yield Look(at, tuple(_watched(job, at, size, *before.get(job.id, (0, None))) for job in jobs), failure)
         if failure is None:
-            before = {job.id: (at, job.events_sent) for job in jobs}
+            before = {job.id: (at, job) for job in jobs}
         if deadline is not None and time.monotonic() + interval > deadline:
             return
         time.sleep(interval)
@@ -206,10 +212,19 @@ def _named(ids: Collection[str], jobs: Collection[Job]) -> Collection[str]:
     return named
 
 
-def _watched(job: Job, at: int, size: int, then: int, sent: int | None) -> Watched:
+def _watched(job: Job, at: int, size: int, then: int, before: Job | None) -> Watched:
     rate = lag = None
-    if sent is not None and job.events_sent is not None and at > then:
-        rate = round((job.events_sent - sent) * 1000 / (at - then), 1)
+    events = None if before is None else _growth(before, job)
+    if events is not None and at > then:
+        rate = round(events * 1000 / (at - then), 1)
     if job.status == JobStatus.RUNNING and job.last_datetime:
         lag = round((at - job.last_datetime) / 1000, 1)
     return Watched(job, rate, lag, job.id[:size])
+
+
+def _growth(before: Job, after: Job) -> int | None:
+    """How many events a job has sent between two looks; how many it has generated if one of them has no eventsSent."""
+    for then, now in ((before.events_sent, after.events_sent), (before.event_generated, after.event_generated)):
+        if then is not None and now is not None:
+            return now - then
+    return None

@@ -6,6 +6,7 @@ deployed services send more than the interface lists. Client and service share t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -28,6 +29,13 @@ def _integer(value: object) -> int | None:
     if isinstance(value, str) and value.removeprefix("-").isdecimal():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _message(error: object) -> str:
+    """An error of a job, which is a text or an object, as people read it."""
+    if not isinstance(error, Mapping):
+        return str(error)
+    return str(error.get("message") or error.get("msg") or json.dumps(error, ensure_ascii=False))
 
 
 def _text(value: object) -> str | None:
@@ -87,7 +95,8 @@ OTHER_STATUSES = ("CREATED", "RECONNECTING", "PAUSED")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A query job. `status` is kept as sent: usually a JobStatus, but deployed services have more.
+    """A query job. `status` is kept as sent: usually a JobStatus, but deployed services have more. So are the elements
+    of `error`: texts, of some services objects.
 
     `last_datetime` is in epoch milliseconds, 0 when the job never ran.
     """
@@ -100,7 +109,7 @@ class Job:
     events_sent: int | None = None
     last_datetime: int | None = None
     query: str | None = None
-    error: tuple[str, ...] = ()
+    error: tuple[Any, ...] = ()
     extra: JsonObject = field(default_factory=lambda: _NO_EXTRA)
 
     @classmethod
@@ -115,7 +124,7 @@ class Job:
             events_sent=_integer(source.get("eventsSent")),
             last_datetime=_integer(source.get("lastDatetime")),
             query=_text(source.get("query")),
-            error=tuple(map(str, errors)) if isinstance(errors, list | tuple) else (str(errors),),
+            error=tuple(errors) if isinstance(errors, list | tuple) else (errors,),
             extra=_rest(
                 source,
                 (
@@ -131,6 +140,11 @@ class Job:
                 ),
             ),
         )
+
+    @property
+    def reason(self) -> str:
+        """Its errors as people read them; empty without one."""
+        return "; ".join(map(_message, self.error))
 
     def to_json(self) -> dict[str, Any]:
         return _without_none(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from svcctl.api import job_states
 from svcctl.api.destinations import NAMES, TYPES
-from svcctl.api.if_needed import ALLOWED, change_job, done_if
+from svcctl.api.if_needed import change_job, done_if
 from svcctl.api.job_ids import ENOUGH, Chosen, choose, shortest
 from svcctl.api.job_states import FAILING
 from svcctl.api.jobs import Watched, at_moment, failing_first, looks, progress, restart, wait_for
@@ -20,7 +20,7 @@ from svcctl.commands import verbs_of
 from svcctl.completion import words
 from svcctl.completion.words import Completes
 from svcctl.context import Context
-from svcctl.errors import Conflict, NotFound, ServiceError, Unavailable, UsageError
+from svcctl.errors import NotFound, ServiceError, Unavailable, UsageError
 from svcctl.inputs import job_ids, text
 from svcctl.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt, max_time_option
 from svcctl.terminal.diagnostics import Reported
@@ -94,8 +94,9 @@ def list_(
 ) -> None:
     """List jobs
 
-    A table has the beginning of each ID, which every command takes, and jobs with an error first. FAILING is a running
-    job with an error. The lag is the time since lastDatetime, up to which the job has read events.
+    A table has the beginning of each ID, which every command takes, and jobs with an error first; on a terminal the
+    error is below its job. FAILING is a running job with an error. The lag is the time since lastDatetime, up to which
+    the job has read events.
 
     Programs get whole IDs and the fields of the interface; a FAILING job has 'status' RUNNING and 'failing' true.
 
@@ -138,6 +139,9 @@ def show(ctx: typer.Context, ids: IdsArg, format: FormatOpt = None, columns: Col
 
     In json one job that is named is an object, and several are a list.
 
+    svcctl's own service says when a job was launched, since when it fails (failingSince), when it last delivered, and
+    which process runs it (host/process ID).
+
     A service returns neither the range that a job was launched with nor the parameters of its destination, so keep the
     command that launches it.
     """
@@ -156,10 +160,7 @@ def stop(ctx: typer.Context, ids: RunningIdsArg, if_needed: IfNeededOpt = False,
 
 @_app.command()
 def start(ctx: typer.Context, ids: StoppedIdsArg, if_needed: IfNeededOpt = False, format: FormatOpt = None) -> None:
-    """Resume stopped jobs where they stopped
-
-    Fails when a job is completed (exit code 5): nothing is left to do.
-    """
+    """Resume stopped jobs where they stopped; completed ones are left as they are"""
     svc: Context = ctx.obj
     chosen = _chosen(svc, ids, changes=True)
     _change(svc, chosen, _to(svc, svc.client.start_job, JobStatus.RUNNING, if_needed), "started", format)
@@ -228,7 +229,7 @@ def wait(
         chosen = _chosen(svc, ids)
         wanted = job_states.to_wait_for(for_, chosen.jobs)
         last = "waiting for the service"
-        told: dict[str, tuple[str, ...]] = {}
+        told: dict[str, tuple[Any, ...]] = {}
         endless: set[str] = set()
         began = _now(svc)
 
@@ -244,7 +245,7 @@ def wait(
                 )
             if job.error and told.get(job.id) != job.error:
                 told[job.id] = job.error
-                reports = f"job {job.id} is {job_states.shown(job)} and reports: {'; '.join(job.error)}"
+                reports = f"job {job.id} is {job_states.shown(job)} and reports: {job.reason}"
                 if not keep_waiting:
                     raise ServiceError(reports, hint="--keep-waiting waits until it recovers")
                 svc.diagnostics.note(f"{reports} (still waiting)")
@@ -264,7 +265,8 @@ def watch(
     """Show status, events, rate, lag and errors of jobs, live
 
     Prints a live table on a terminal, with failing jobs first, until q (exit code 0) or Ctrl-C (130). Elsewhere prints
-    one row per job and interval, with the time of each and the lag in seconds.
+    one row per job and interval, with the time of each and the lag in seconds. The rate is in events per second, of
+    eventsSent; of eventGenerated where a service says only at the end how many it sent.
     """
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)
@@ -324,13 +326,11 @@ def _hinted(chosen: Chosen, act: Callable[[str], Job], job_id: str) -> Job:
 
 
 def _to(svc: Context, change: Callable[[str], Job], wanted: JobStatus, if_needed: bool) -> Change:
-    """The change that starts or stops a job. A completed job is left as it is `if_needed`; otherwise Conflict."""
+    """The change that starts or stops a job; a completed job is left as it is."""
 
     def act(job_id: str, leave: Callable[[str], None]) -> Job:
         job = change_job(change, svc.client, job_id, wanted, leave, if_needed=if_needed)
         if job.status == JobStatus.COMPLETED:
-            if not if_needed:
-                raise Conflict(f"job {job_id} is COMPLETED: nothing is left to do", hint=ALLOWED)
             leave(f"job {job_id} is COMPLETED")
         return job
 

@@ -11,7 +11,7 @@ import pytest
 from svcctl.api.auth import Signature
 from svcctl.api.client import Client
 from svcctl.api.destinations import Destination
-from svcctl.api.jobs import launch, looks, wait_for
+from svcctl.api.jobs import launch, looks, restart, wait_for
 from svcctl.api.models import Job
 from svcctl.api.query import QueryRequest
 from svcctl.errors import Conflict, ServiceError, Unavailable
@@ -54,6 +54,41 @@ def test_a_deadline_says_what_the_job_was_last() -> None:
     assert caught.value.message == "job a is FAILING (slow), not COMPLETED, and the time is up"
 
 
+@pytest.mark.parametrize(
+    ("change", "answered", "message"),
+    [
+        ("stop_job", "STOPPED", None),
+        ("stop_job", "COMPLETED", None),
+        ("stop_job", "RUNNING", "job a is not stopped: the service answered RUNNING"),
+        ("stop_job", "PAUSED", "job a is not stopped: the service answered PAUSED"),
+        ("stop_job", "", "job a is not stopped: the service answered no state"),
+        ("start_job", "RUNNING", None),
+        ("start_job", "COMPLETED", None),
+        ("start_job", "CREATED", None),
+        ("start_job", "RECONNECTING", None),
+        ("start_job", "STOPPED", "job a is not started: the service answered STOPPED"),
+        ("remove_job", "REMOVED", None),
+        ("remove_job", "RUNNING", "job a is not removed: the service answered RUNNING"),
+    ],
+)
+def test_a_change_of_a_job_fails_when_the_service_answers_another_state(
+    change: str, answered: str, message: str | None
+) -> None:
+    client = client_of(job(answered))
+    if message is None:
+        assert getattr(client, change)("a").status == answered
+        return
+    with pytest.raises(Conflict) as caught:
+        getattr(client, change)("a")
+    assert caught.value.message == message
+
+
+def test_a_restart_of_a_job_that_goes_on_running_fails() -> None:
+    running = [job("RUNNING") for _ in range(3)]
+    with pytest.raises(Conflict):
+        restart(client_of(*running), "a", pytest.fail, pytest.fail)
+
+
 def test_a_job_that_is_gone_counts_as_removed() -> None:
     assert wait_for(client_of(httpx.Response(404)), "a", {"REMOVED"}, None) == Job("a", "REMOVED")
 
@@ -86,3 +121,15 @@ def test_looks_have_rates_and_lags_and_keep_the_jobs_of_a_service_that_is_away()
         [(150, 25.0, 3.0)],
         [(150, 0.0, 5.0)],
     ]
+
+
+def test_the_rate_is_that_of_generated_events_until_a_service_says_how_many_it_sent() -> None:
+    jobs = [
+        Job("a", "RUNNING", event_generated=1_000),
+        Job("a", "RUNNING", event_generated=3_000),
+        Job("a", "COMPLETED", event_generated=3_500, events_sent=3_500),
+        Job("a", "COMPLETED", event_generated=3_500, events_sent=3_500),
+    ]
+    reads, clock = iter(jobs), itertools.count(10.0, 2.0)
+    seen = itertools.islice(looks(lambda: [next(reads)], [], interval=0, seconds=None, clock=lambda: next(clock)), 4)
+    assert [look.jobs[0].rate for look in seen] == [None, 1000.0, 250.0, 0.0]

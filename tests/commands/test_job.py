@@ -107,7 +107,7 @@ def test_on_a_terminal_the_answer_decides(jobs: Shell, answer: str, code: int, l
     assert len(jobs.ndjson("job", "list")) == left
 
 
-def on_terminal(shell: Shell, arguments: list[str], typed: str = "") -> tuple[int, str]:
+def on_terminal(shell: Shell, arguments: list[str], typed: str = "", columns: int = 100) -> tuple[int, str]:
     """The exit code of a command that runs on a terminal, and what that showed."""
     main, terminal = pty.openpty()
     os.write(main, typed.encode())
@@ -116,7 +116,7 @@ def on_terminal(shell: Shell, arguments: list[str], typed: str = "") -> tuple[in
         stdin=terminal,
         stdout=terminal,
         stderr=terminal,
-        env={**shell.environment, "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "100", "LINES": "20"},
+        env={**shell.environment, "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": str(columns), "LINES": "20"},
         cwd=shell.home,
     )
     os.close(terminal)
@@ -330,11 +330,12 @@ class Scripted:
     type: str = "application/json"
     body: str = ""
     requests: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
 
 
 @pytest.fixture
-def scripted(shell: Shell) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
-    """Runs a command against a service that says what the test says."""
+def script() -> Iterator[Scripted]:
+    """A service that says what the test says."""
     script = Scripted()
 
     class Answer(BaseHTTPRequestHandler):
@@ -355,22 +356,29 @@ def scripted(shell: Shell) -> Iterator[Callable[..., subprocess.CompletedProcess
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
 
+    script.environment = {
+        "SVCCTL_BASE_URL": f"http://127.0.0.1:{server.server_port}",
+        "SVCCTL_API_KEY": "key",
+        "SVCCTL_API_SECRET": "secret",
+        "SVCCTL_RETRIES": "0",
+    }
+    yield script
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def scripted(shell: Shell, script: Scripted) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a command against that service."""
+
     def run(
         *arguments: str, status: int, body: str, type: str = "application/json"
     ) -> subprocess.CompletedProcess[str]:
         script.status, script.body, script.type = status, body, type
-        environment = {
-            "SVCCTL_BASE_URL": f"http://127.0.0.1:{server.server_port}",
-            "SVCCTL_API_KEY": "key",
-            "SVCCTL_API_SECRET": "secret",
-            "SVCCTL_RETRIES": "0",
-        }
-        return shell("job", *arguments, **environment)
+        return shell("job", *arguments, **script.environment)
 
-    yield run
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    return run
 
 
 BODIES = [
@@ -436,6 +444,50 @@ def test_a_job_that_stopped_with_an_error_is_no_success(
     done = scripted(verb, "X", status=200, body=body)
     assert (done.returncode, done.stdout) == (1, "")
     assert "disk full" in done.stderr
+
+
+def test_at_80_columns_an_error_is_whole_and_columns_that_are_left_out_are_named(
+    shell: Shell, script: Scripted
+) -> None:
+    error = "kafka: no connection to 127.0.0.1:9092: Connection refused; the topic was written last at 10:00 (UTC)"
+    counts = {"eventGenerated": 1_000_000, "eventsSent": 999_000, "lastDatetime": 1_700_000_000_000}
+    names = {"type": "kafka", "friendlyName": "nightly-to-warehouse", "query": "from web.access where status = 500"}
+    running = {"id": NOWHERE, "status": "RUNNING", **names, **counts}
+    script.body = json.dumps({"status": 0, "object": [running | {"id": "X"}, running | {"error": [error]}]})
+    narrow = Shell(shell.home, shell.variables | script.environment)
+    code, shown = on_terminal(narrow, ["job", "list"], columns=80)
+    lines = shown.split("\r\n")
+    assert (code, lines[2].split()[1], lines[3]) == (0, "FAILING", f"  error: {error}")
+    assert lines[-2].startswith("svcctl: left out columns that do not fit: lastDatetime, query ")
+    code, shown = on_terminal(narrow, ["job", "watch", "--interval", "0.1", "--max-time", "0.2"], columns=80)
+    lines = shown.rpartition("\x1b[?1049l")[2].split("\r\n")
+    assert (code, lines[2].split()[1]) == (0, "FAILING")
+    assert lines[0].split()[:6] == ["id", "status", "friendlyName", "lag", "eventsSent", "rate"]
+    assert lines[3] + lines[4] == f"  error: {error}"
+    assert lines[-2].endswith(" (UTC), no room for eventGenerated")
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(("verb", "status"), [("stop", "RUNNING"), ("start", "PAUSED"), ("rm", "STOPPED")])
+def test_a_change_that_the_service_did_not_make_exits_5(
+    scripted: Callable[..., subprocess.CompletedProcess[str]], verb: str, status: str
+) -> None:
+    body = json.dumps({"status": 0, "msg": "", "object": {"id": "X", "status": status, "error": []}})
+    done = scripted(verb, "X", *["--yes"] * (verb == "rm"), status=200, body=body)
+    assert (done.returncode, done.stdout) == (5, "")
+    assert status in done.stderr
+
+
+def test_an_error_that_is_an_object_is_shown_by_its_message_and_is_json_as_it_came(
+    scripted: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    errors = [{"code": 3, "message": "boom"}, "plain", {"code": 4}]
+    body = json.dumps({"status": 0, "object": [{"id": "A", "status": "RUNNING", "error": errors}]})
+    assert 'boom; plain; {"code": 4}' in scripted("list", "-f", "table", status=200, body=body).stdout
+    assert json.loads(scripted("list", "-f", "json", status=200, body=body).stdout)[0]["error"] == errors
+    one = json.dumps({"status": 0, "object": {"id": "A", "status": "RUNNING", "error": errors}})
+    done = scripted("wait", "A", status=200, body=one)
+    assert (done.returncode, "boom; plain" in done.stderr) == (1, True)
 
 
 def test_fields_may_be_absent_and_statuses_unknown(

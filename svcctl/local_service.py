@@ -232,7 +232,7 @@ def how_to_start(files: Files) -> str:
     background = "'svcctl service start'"
     if (command := serve_command(files)) is None:
         return f"start it with {background}"
-    return f"start it with '{command}', or in the background with {background}"
+    return f"start it with: {command} (or in the background with {background})"
 
 
 def await_served(files: Files) -> bool:

@@ -70,7 +70,7 @@ def restart(ctx: typer.Context) -> None:
     svc: Context = ctx.obj
     if local_service.await_served(svc.files):
         raise UsageError(
-            f"the local service was started with '{local_service.serve_command(svc.files)}', not in the background",
+            f"the local service was not started in the background, but with: {local_service.serve_command(svc.files)}",
             hint="restart it there, or in the background with 'svcctl service stop' and then 'svcctl service start'",
         )
     before = _status(svc) if local_service.answers(svc.files) else None

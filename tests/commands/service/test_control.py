@@ -202,7 +202,7 @@ def test_serve_listens_on_tcp_until_it_is_told_to_stop(shell: Shell) -> None:
 SERVE = "svcctl service serve --listen 127.0.0.1:0"
 NOT_STARTED = (
     "svcctl: error: the local service is not running, and commands do not start one that was run with --listen\n"
-    f"hint: start it with '{SERVE}', or in the background with 'svcctl service start'\n"
+    f"hint: start it with: {SERVE} (or in the background with 'svcctl service start')\n"
 )
 
 
@@ -257,7 +257,7 @@ def test_a_start_in_the_background_lets_commands_start_the_service_again(shell: 
     assert (down.returncode, down.stderr) == (
         4,
         "svcctl: error: the local service is not running\n"
-        f"hint: start it with '{SERVE}', or in the background with 'svcctl service start'\n",
+        f"hint: start it with: {SERVE} (or in the background with 'svcctl service start')\n",
     )
     assert shell("service", "reset", "--yes").returncode == 0
     assert shell("tables").returncode == 6
@@ -274,7 +274,7 @@ def test_a_service_that_listens_is_not_restarted_in_the_background(shell: Shell)
     done = shell("service", "restart")
     assert (done.returncode, done.stderr) == (
         2,
-        f"svcctl: error: the local service was started with '{SERVE}', not in the background\n"
+        f"svcctl: error: the local service was not started in the background, but with: {SERVE}\n"
         "hint: restart it there, or in the background with 'svcctl service stop' and then 'svcctl service start'\n",
     )
     assert process.poll() is None

@@ -156,12 +156,12 @@ _svcctl_place() {
         words=(start stop restart status serve reset load drop compact copy accounts queries)
         ;;
     'svcctl service serve -')
-        words=(--listen --state --tables --engine --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        words=(--listen --state --tables --engine --create --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl service serve --state')
         ;;
     'svcctl service load -')
-        words=(--table --time-field --time-format --time-zone --format --types --replace --strict --tables --id --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        words=(--table --time-field --time-format --time-zone --format --types --replace --strict --tables --create --id --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl service load --format' | 'svcctl service load -f' | 'svcctl service load --output-format')
         words=(csv tsv ndjson json parquet access log syslog logfmt)

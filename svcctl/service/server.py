@@ -11,7 +11,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -26,8 +26,7 @@ from svcctl.service.databases import StateUnavailable
 from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.joined import JoinedEngine
-from svcctl.service.events import demo
-from svcctl.service.events.same_folder import changed, require_same
+from svcctl.service.events import demo, same_folder
 from svcctl.service.events.shared import opened
 from svcctl.service.http.app import build, settle
 from svcctl.service.http.connection import Connection, Limits
@@ -127,6 +126,7 @@ def serve(
     state: str | None = None,
     tables: str | None = None,
     engine: str | None = None,
+    create: bool = False,
     ready_fd: int | None = None,
 ) -> None:
     """Run until SIGTERM or SIGINT. Locked when a service already runs on these files.
@@ -155,11 +155,10 @@ def serve(
         own = closing.enter_context(DuckDBEngine(files.events))
         demo.extend(own, datetime.now(UTC), ready.progress, history)
         live = frozenset((ACCESS_TABLE, *(demo.TABLES if history else ())))
-        uri, on = tables or TABLES.read(os.environ), engine or ENGINE.read(os.environ)
-        joined = closing.enter_context(_engine(own, store, uri, on, live))
+        on = engine or ENGINE.read(os.environ) or EMBEDDED
+        shared = closing.enter_context(_shared(store, tables or TABLES.read(os.environ), on, ready.note, create=create))
+        joined = own if shared is None else JoinedEngine(own, shared, live)
         uses = places(os.environ, folder=tables, state=state, engine=engine)
-        if before := changed(store, folder := uses.get("folder")):
-            ready.note(f"its folder is {folder or 'none'} now, and was {before}: {TABLES.environment} sets it")
         executor = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
         closing.callback(executor.shutdown, cancel_futures=True)
         service = Service(
@@ -206,32 +205,29 @@ def serve(
 
 
 @contextmanager
-def _engine(
-    own: DuckDBEngine, store: Store, uri: str | None, on: str | None, live: Collection[str]
-) -> Iterator[Engine]:
-    """The engine of all tables: those in the service's own file, and those in a shared folder if there is one.
+def _shared(
+    store: Store, uri: str | None, on: str, note: Callable[[str], None], *, create: bool
+) -> Iterator[Engine | None]:
+    """The engine of the tables in a shared folder, which must be that of the state; None when there is no folder.
 
-    Plans over the shared ones run `on` the embedded engine, or on Spark at a URI.
+    Plans run `on` the embedded engine, or on Spark at a URI. `create` makes a folder for a state that has none.
     """
-    on = None if on == EMBEDDED else on
-    if uri is None:
-        if on is not None:
-            hint = f"name the folder with --tables or {TABLES.environment}"
-            raise UsageError("--engine needs tables in a shared folder, which Spark reads as well", hint=hint)
-        require_same(store, None)
-        yield own
-        return
-    with opened(uri, os.environ) as shared:
-        require_same(store, shared.lake.folder)
-        shared.lake.folder.make()
-        shared.tables()
-        if on is None:
-            yield JoinedEngine(own, shared, live)
+    with ExitStack() as closing:
+        if uri is None and (create or on != EMBEDDED):
+            given = "--create" if create else "--engine"
+            hint = f"name it with --tables or {TABLES.environment}"
+            raise UsageError(f"{given} needs a shared folder of tables", hint=hint)
+        shared = None if uri is None else closing.enter_context(opened(uri, os.environ))
+        folder = None if shared is None else shared.lake.folder
+        if before := same_folder.join(store, folder, create=create):
+            now = same_folder.NONE if folder is None else folder.uri
+            note(f"its folder is {now} now, and was {before}: {TABLES.environment} sets it")
+        if shared is None or on == EMBEDDED:
+            yield shared
             return
         from svcctl.service.engines.spark import on_spark  # which packages of two extras are needed for
 
-        with on_spark(shared, on, os.environ) as spark:
-            yield JoinedEngine(own, spark, live)
+        yield closing.enter_context(on_spark(shared, on, os.environ))
 
 
 def _descriptors_for(connections: int) -> int:

@@ -178,9 +178,13 @@ def exists(address: str, held: object = None) -> UsageError:
     return UsageError(f"{address} already exists{what}", hint="move it away, or overwrite it with --force")
 
 
-def absent(address: str) -> UsageError:
+class Absent(UsageError):
+    """There is no such object."""
+
+
+def absent(address: str) -> Absent:
     """The error of every storage when there is nothing to read."""
-    return UsageError(f"{address} does not exist")
+    return Absent(f"{address} does not exist")
 
 
 def names_host(url: str, *schemes: str) -> bool:

@@ -25,7 +25,7 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).parents[1])
 from bench.bench import FIRST_SECOND, ROWS, headers  # noqa: E402
 from peers.processes import HOST, Process, free_port, running  # noqa: E402
-from support.shells import Shell  # noqa: E402
+from support.shells import Shell, made  # noqa: E402
 from support.spark import sail, spark  # noqa: E402
 
 from svcctl import local_service  # noqa: E402
@@ -109,7 +109,7 @@ def load(shell: Shell, files: list[Path], tables: Path | None) -> None:
     together = LOADS_TOGETHER if tables is None else 1
     for start in range(0, len(files), together):
         named = [str(file) for file in files[start : start + together]]
-        done = shell("service", "load", *named, "--table", "bench", *(["--tables", str(tables)] if tables else []))
+        done = shell("service", "load", *named, "--table", "bench", *(["--tables", made(tables)] if tables else []))
         assert done.returncode == 0, done.stderr
     shell("service", "stop")
 

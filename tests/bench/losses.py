@@ -26,7 +26,7 @@ if (here := str(Path(__file__).parent)) in sys.path:
 
 from bench.chaos import TARGETS, Chaos, Outcome, Target
 from peers.postgresql import PASSWORD, PostgreSQLPeer, postgresql, programs
-from support.shells import Shell
+from support.shells import Shell, made
 
 from svcctl import local_service
 
@@ -44,7 +44,7 @@ class Cluster(Chaos):
         variables = {
             "SVCCTL_SERVICE_STATE": self._url,
             "PGPASSWORD": PASSWORD,
-            "SVCCTL_TABLES": str(directory / "tables"),
+            "SVCCTL_TABLES": made(directory / "tables"),
             "SVCCTL_DEMO_DAYS": "0",
         }
         self.shells = [Shell(directory / name, variables) for name in ("a", "b")]

@@ -213,7 +213,7 @@ def exported(shell: Shell) -> dict[str, str]:
 
 
 def loaded(shell: Shell) -> dict[str, str]:
-    shell("service", "load", "orders.csv", "-t", "shop.o", "--tables", "tables")
+    shell("service", "load", "orders.csv", "-t", "shop.o", "--tables", "tables", "--create")
     return {}
 
 

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import cast
 
 import duckdb
@@ -50,6 +51,8 @@ class PlainEngine:
         self._versions: dict[str, int] = {}
         self._begun: dict[str, int] = {}
         self._loads: set[tuple[str, str]] = set()
+
+    def check(self) -> None: ...
 
     def tables(self) -> Mapping[str, Table]:
         return self._tables
@@ -234,12 +237,19 @@ def _stored(type_: Type) -> pa.DataType:
     return pa.int64() if type_ is Type.IP4 else ARROW[type_]
 
 
+def new_lake(uri: str, environment: Mapping[str, str] | None = None, *, lock_file: Path | None = None) -> Lake:
+    """A shared folder that is made where there is none."""
+    lake = Lake(uri, environment or {}, lock_file=lock_file)
+    lake.folder.create()
+    return lake
+
+
 class OwnFolder(LakeEngine):
     """Tables in a folder that is removed when the engine is closed."""
 
     def __init__(self) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="svcctl-lake-")
-        super().__init__(Lake(self._directory.name, {}))
+        super().__init__(new_lake(self._directory.name))
 
     def close(self) -> None:
         super().close()

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,15 +21,23 @@ OWN_FILE = {"SVCCTL_TABLES": "", "SVCCTL_ENGINE": ""}
 SVCCTL = [sys.executable, "-m", "svcctl"]
 
 
+def made(folder: Path) -> str:
+    """A shared folder, as 'service serve --create' makes it."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not (identity := folder / ".svcctl").exists():
+        identity.write_text(uuid.uuid4().hex)
+    return str(folder)
+
+
 def on_tested_engine(folder: Path) -> dict[str, str]:
     """The settings of a service whose tables are in a folder and run on the engine of TESTED."""
     match TESTED:
         case "duckdb":
             return {}
         case "lake":
-            return {"SVCCTL_TABLES": str(folder)}
+            return {"SVCCTL_TABLES": made(folder)}
         case name:
-            return {"SVCCTL_TABLES": str(folder), "SVCCTL_ENGINE": shared({"sail": sail, "spark": spark}[name])}
+            return {"SVCCTL_TABLES": made(folder), "SVCCTL_ENGINE": shared({"sail": sail, "spark": spark}[name])}
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from bench import chaos
 from peers import installed
 from peers.processes import HOST, Process, free_port, running
 from support.clients import without_cid
-from support.shells import Shell
+from support.shells import Shell, made
 from support.spark import spark
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -59,7 +59,7 @@ class SecureSpark:
         """The settings of a service that uses it."""
         return {
             "SVCCTL_DEMO_DAYS": "0",
-            "SVCCTL_TABLES": str(self.directory / "tables"),
+            "SVCCTL_TABLES": made(self.directory / "tables"),
             "SVCCTL_ENGINE": self.uri,
             "SVCCTL_SPARK_TOKEN": TOKEN,
             "SVCCTL_SPARK_CA_BUNDLE": str(self.directory / "ca.pem"),
@@ -220,7 +220,7 @@ def test_jobs_deliver_every_event_once_when_spark_is_killed(
     ]
     dice = random.Random(seed := random.randrange(1 << 32))
     print("seed", seed)
-    tables = {"SVCCTL_TABLES": str(tmp_path / "tables")}
+    tables = {"SVCCTL_TABLES": made(tmp_path / "tables")}
     with service(tmp_path / "service", secure_spark.variables(**tables)) as shell, ExitStack() as back:
         back.callback(secure_spark.process.start)
         jobs = chaos.Chaos(shell, targets, 20_000, dice)

@@ -34,6 +34,12 @@ EngineOpt = Annotated[
     str | None,
     typer.Option("--engine", metavar="ENGINE", help="With --tables: run queries on Spark, at sc://HOST:PORT."),
 ]
+CreateOpt = Annotated[
+    bool,
+    typer.Option(
+        "--create", help="Make the shared folder if its state has none yet; a folder that is away is not made anew."
+    ),
+]
 ReadyFdOpt = Annotated[int | None, typer.Option("--ready-fd", hidden=True)]
 
 app = verbs_of("service")
@@ -135,6 +141,7 @@ def serve(
     state: StateOpt = None,
     tables: TablesOpt = None,
     engine: EngineOpt = None,
+    create: CreateOpt = False,
     ready_fd: ReadyFdOpt = None,
 ) -> None:
     """Run the service in the foreground until Ctrl-C or SIGTERM
@@ -149,7 +156,8 @@ def serve(
     from svcctl.service.server import serve as run
 
     command = shlex.join(["svcctl", *svc.arguments])
-    run(svc.files, command, listen=listen, state=state, tables=tables, engine=engine, ready_fd=ready_fd)
+    options = {"listen": listen, "state": state, "tables": tables, "engine": engine}
+    run(svc.files, command, **options, create=create, ready_fd=ready_fd)
 
 
 @app.command()

@@ -16,6 +16,7 @@ import typer
 
 from svcctl import extras
 from svcctl.api.typed_dates import seconds_of
+from svcctl.commands.service.state import known_state
 from svcctl.completion.words import Completes
 from svcctl.context import Context
 from svcctl.errors import ServiceError, SvcctlError, Terminated, UsageError
@@ -75,18 +76,20 @@ def shared_folder(svc: Context, uri: str | None) -> str:
 
 
 def load(
+    svc: Context,
     uri: str,
     files: Sequence[tuple[str, str]],
     table: str,
     wishes: own_service.Wishes,
     load_id: str | None,
-    notify: Callable[[str], None],
     given_up: Callable[[own_service.Loaded | None], None],
+    *,
+    create: bool,
 ) -> own_service.Loaded | None:
     """Load files, given by path and name, into a table of a shared folder; None when it has a load of this ID.
 
-    `notify` is told what else is made, `given_up` what a load that is ended stored all the same. The load has a thread
-    of its own, which Ctrl-C cannot stop in the midst of DuckDB's work.
+    `create` makes the folder if it is not there; `given_up` is told what a load that is ended stored all the same.
+    The load has a thread of its own, which Ctrl-C cannot stop in the midst of DuckDB's work.
     """
     extras.need("service", "the local service")
     from svcctl.api import own_service
@@ -95,7 +98,7 @@ def load(
 
     given = [Source(Path(path), name) for path, name in files]
     asked = Wishes(*astuple(wishes))
-    gone = Event()
+    gone, state = Event(), known_state(svc)
 
     def go_on() -> None:
         if gone.is_set():
@@ -105,7 +108,8 @@ def load(
         return None if loaded is None else own_service.Loaded.from_json(asdict(loaded))
 
     with ThreadPoolExecutor(1, initializer=without_signals) as thread:
-        loads = thread.submit(shared.load_into, uri, os.environ, given, table, asked, load_id, go_on, notify)
+        options = (uri, os.environ, given, table, asked, load_id, go_on, svc.diagnostics.note)
+        loads = thread.submit(shared.load_into, *options, create=create, state=state)
         try:
             return told(loads.result())
         except (KeyboardInterrupt, Terminated):
@@ -146,7 +150,8 @@ def compact(
     extras.need("service", "the local service")
     from svcctl.service.events import shared
 
-    for done in shared.compact(shared_folder(svc, tables), os.environ, table, timedelta(seconds=keep)):
+    uri, state = shared_folder(svc, tables), known_state(svc)
+    for done in shared.compact(uri, os.environ, table, timedelta(seconds=keep), state):
         made = f"{counted(done.small, 'small file')} made into {done.made}, " if done.small else ""
         svc.diagnostics.note(f"{done.table}: {made}{counted(done.removed, 'old file')} removed")
 

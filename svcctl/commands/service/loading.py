@@ -73,6 +73,7 @@ IntoOpt = Annotated[
     str | None,
     typer.Option("--tables", metavar="URI", help="Shared folder to load into, without a service (help cluster)."),
 ]
+CreateOpt = Annotated[bool, typer.Option("--create", help="With --tables: make the folder if it is not there.")]
 IdOpt = Annotated[
     str | None, typer.Option("--id", metavar="ID", help="Load nothing if the table has a load of this ID.")
 ]
@@ -94,6 +95,7 @@ def load(
     replace: ReplaceOpt = False,
     strict: StrictOpt = False,
     tables: IntoOpt = None,
+    create: CreateOpt = False,
     load_id: IdOpt = None,
 ) -> None:
     """Load files of events into a table of the local service
@@ -115,6 +117,8 @@ def load(
         raise UsageError(f"unknown format '{format}'", hint=f"formats are: {', '.join(FILE_KINDS)}")
     if load_id is not None and not load_id.strip():
         raise UsageError("--id is empty", hint="name the load, or leave out --id")
+    if create and tables is None:
+        raise UsageError("--create makes a shared folder", hint="name it with --tables")
     svc.files.make()
     with ExitStack() as spooled:
         given = [
@@ -126,7 +130,7 @@ def load(
             loaded = _load(svc, given, table, wishes, load_id)
         else:
             given_up = partial(_tell_given_up, svc, replace=replace)
-            loaded = folder.load(tables, given, table, wishes, load_id, svc.diagnostics.note, given_up)
+            loaded = folder.load(svc, tables, given, table, wishes, load_id, given_up, create=create)
             if replace and loaded is not None and loaded.before:
                 loaded = dataclasses.replace(loaded, jobs=folder.readers(svc, tables, table))
     if loaded is None:

@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING
 
 from svcctl import extras
 from svcctl.context import Context
+from svcctl.service_settings import STATE
 
 if TYPE_CHECKING:
     from svcctl.service.store import Store
+
+
+def known_state(svc: Context) -> Store | None:
+    """The state until the command ends, if a service of this directory has made it: who only looks makes none."""
+    made = svc.files.state if STATE.read(svc.environment) is None else svc.files.credentials
+    return open_state(svc) if made.exists() else None
 
 
 def open_state(svc: Context) -> Store:

@@ -85,6 +85,10 @@ class Engine(Protocol):
         """What plans for this engine are compiled with."""
 
     @abstractmethod
+    def check(self) -> None:
+        """Unavailable when the place where tables are stored is away, so that queries and loads fail."""
+
+    @abstractmethod
     def tables(self) -> Mapping[str, Table]:
         """The stored tables by name, as of the last write."""
 

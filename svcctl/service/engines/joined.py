@@ -44,6 +44,10 @@ class JoinedEngine:
     def dialect(self) -> Dialect:
         return self.own.dialect
 
+    def check(self) -> None:
+        self.own.check()
+        self.shared.check()
+
     def tables(self) -> Mapping[str, Table]:
         own, shared = self.own.tables(), self.shared.tables()
         if self._joined is None or self._joined[0] is not own or self._joined[1] is not shared:

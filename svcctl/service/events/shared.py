@@ -6,7 +6,6 @@ The packages of Delta Lake are an extra, so they are imported late.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -14,7 +13,9 @@ from typing import TYPE_CHECKING
 
 from svcctl import extras
 from svcctl.errors import NotFound
+from svcctl.service.events import same_folder
 from svcctl.service.events.load import LoadResult, Source, Wishes, load
+from svcctl.service.store import Store
 from svcctl.service_settings import TABLES_LOCK
 
 if TYPE_CHECKING:
@@ -50,34 +51,30 @@ def load_into(
     load_id: str | None,
     go_on: Callable[[], None],
     notify: Callable[[str], None],
+    *,
+    create: bool = False,
+    state: Store | None = None,
 ) -> LoadResult | None:
     """Load files into a table of a shared folder as `load` does; None when a load of this ID is in the table.
 
-    `notify` is told of a folder that had to be made.
+    Unavailable when there is no such folder, unless `create` is given (`notify` is told when it was made), and as of
+    `same_folder.check`.
     """
     with opened(uri, environment) as engine:
         folder = engine.lake.folder
-        made = folder.make()
-        try:
-            folder.names()  # tells in plain words why a store cannot be reached
-            loaded = load(engine, sources, table, wishes, go_on, load_id=load_id)
-        except BaseException:
-            if made and folder.local is not None:
-                with suppress(OSError):
-                    folder.local.rmdir()
-            raise
-        if made:
-            notify(f"made the folder {folder.uri}")
-        return loaded
+        if same_folder.check(state, folder, create=create):  # before the files are read, which may take long
+            notify(f"made the shared folder {folder.uri}")
+        return load(engine, sources, table, wishes, go_on, load_id=load_id)
 
 
-def compact(uri: str, environment: Mapping[str, str], table: str | None, keep: timedelta) -> Iterator[Compacted]:
+def compact(
+    uri: str, environment: Mapping[str, str], table: str | None, keep: timedelta, state: Store | None = None
+) -> Iterator[Compacted]:
     """Make small files into large ones, in a table or in all, and remove those that nobody needs for `keep`."""
     with opened(uri, environment) as engine:
         from svcctl.service.engines.lake.upkeep import vacuum
 
-        if engine.lake.folder.local is not None and not engine.lake.folder.local.is_dir():
-            raise NotFound(f"there is no folder {uri}")
+        same_folder.check(state, engine.lake.folder)
         names = engine.lake.folder.names() if table is None else [engine.table(table).name]
         if not names:
             raise NotFound(f"no tables in {uri}")

@@ -169,6 +169,7 @@ def _status(request: Request) -> Response:
     except StateUnavailable as error:
         problems.append(error.detail)
     try:
+        service.engine.check()
         tables = [
             {"name": table.name, "columns": [f"{column.name} {column.type}" for column in table.columns]}
             for table in service.engine.tables().values()

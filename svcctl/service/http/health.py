@@ -27,9 +27,10 @@ Sample = tuple[Mapping[str, str], float]
 
 
 def _health(request: Request) -> Response:
-    """Answer that requests can be served; 503 when the state cannot be read."""
+    """Answer that requests can be served; 503 when the state cannot be read, or the tables are away."""
     service: Service = request.app.state.service
     service.store.check()
+    service.engine.check()
     return succeeded(request, {"status": "ok"})
 
 

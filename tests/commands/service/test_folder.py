@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.shells import OWN_FILE, Shell
+from support.shells import OWN_FILE, Shell, made
 
 EVENTS = "eventdate,n\n2024-01-01T00:00:00Z,1\n2024-01-02T00:00:00Z,2\n"
 LOADED = "svcctl: loaded 2 events into web.a, from 2024-01-01 00:00:00 to 2024-01-02 00:00:00 (UTC)\n"
@@ -24,16 +25,11 @@ def shared(tmp_path: Path) -> Shell:
 def test_tables_of_a_folder_are_loaded_with_and_without_a_service_compacted_and_moved(shared: Shell) -> None:
     folder = str(shared.home / "tables")
     direct = ("service", "load", "a.csv", "-t", "web.a", "--tables", folder, "--id", "one")
-    (shared.home / "b.csv").write_text(EVENTS.replace("-01-02T", "-01-x"), encoding="utf-8")
-    strict = shared("service", "load", "b.csv", "-t", "web.a", "--tables", folder, "--strict")
-    assert (strict.returncode, strict.stderr, Path(folder).exists()) == (
-        2,
-        "svcctl: error: b.csv could not be read: line 3: eventdate '2024-01-x00:00:00Z' is not a time\n"
-        "hint: nothing was changed; without --strict such lines are skipped\n",
-        False,
-    )
-    assert shared(*direct).stderr == f"svcctl: made the folder {folder}\n{LOADED}"
-    assert shared(*direct).stderr == "svcctl: web.a has the load one already: nothing was loaded\n"
+    for refused in (shared(*direct), shared("service", "start"), shared("tables")):
+        assert (refused.returncode, Path(folder).exists()) == (6, False)
+        assert f"cannot read the shared folder {folder}: it is not there\n" in refused.stderr
+    assert shared(*direct, "--create").stderr == f"svcctl: made the shared folder {folder}\n{LOADED}"
+    assert shared(*direct, "--create").stderr == "svcctl: web.a has the load one already: nothing was loaded\n"
     assert Path(folder).stat().st_mode & 0o777 == 0o700
     assert shared("service", "start").returncode == 0
     try:
@@ -81,12 +77,67 @@ def test_tables_of_a_folder_are_loaded_with_and_without_a_service_compacted_and_
         shared("service", "stop")
 
 
+def test_a_folder_that_is_away_fails_every_command_and_its_jobs_go_on_when_it_is_back(shared: Shell) -> None:
+    folder, away, stranger = (shared.home / name for name in ("tables", "away", "stranger"))
+    load = ("service", "load", "a.csv", "-t", "web.a")
+    assert shared(*load, "--tables", made(folder)).returncode == 0
+    assert shared(*load, "--tables", made(stranger)).returncode == 0
+    assert shared("service", "start").returncode == 0
+    try:
+        job = ("--from", "2024-01-01", "--to", "2030-01-01", "--dest", "donothing", "--dest-param", "friendlyName=j")
+        assert shared("query", "from web.a", *job).returncode == 0
+        _wait_for(lambda: shared("job", "list", "-f", "ndjson").stdout, '"eventsSent":2')
+        folder.rename(away)
+        _refused(shared, f"cannot read the shared folder {folder}: it is not there")
+        assert not folder.exists()
+        stranger.rename(folder)
+        _refused(shared, f"cannot read the shared folder {folder}: another folder is in its place")
+        _wait_for(lambda: shared("job", "list", "-f", "ndjson").stdout, "another folder is in its place")
+        restarted = shared("service", "restart")
+        assert (restarted.returncode, f"{folder} is another one" in restarted.stderr) == (6, True)
+        folder.rename(stranger)
+        away.rename(folder)
+        assert shared("service", "start").returncode == 0
+        assert shared(*QUERY).stdout == "1\n2\n"
+        assert shared(*load).returncode == 0
+        _wait_for(lambda: shared("job", "list", "-f", "ndjson").stdout, '"eventsSent":4')
+        assert shared("api", "GET", "/service/health").returncode == 0
+    finally:
+        shared("service", "stop")
+
+
+def _refused(shell: Shell, reason: str) -> None:
+    """Every command that uses the folder of the service ends with exit code 6 and the reason."""
+    for arguments in (
+        QUERY,
+        ("tables",),
+        ("service", "load", "a.csv", "-t", "web.a"),
+        ("service", "load", "a.csv", "-t", "web.a", "--tables", "tables"),
+        ("service", "load", "a.csv", "-t", "web.a", "--tables", "tables", "--create"),
+        ("service", "drop", "web.a", "--yes"),
+        ("service", "copy", "web.a", "--to", "file", "--yes"),
+        ("service", "compact"),
+        ("service", "status"),
+        ("api", "GET", "/service/health"),
+    ):
+        done = shell("--retries", "0", *arguments)
+        assert (done.returncode, done.stdout if arguments[0] == "query" else "") == (6, ""), done
+        assert reason in done.stderr, done
+
+
+def _wait_for(told: Callable[[], str], part: str) -> None:
+    deadline = time.monotonic() + 30
+    while part not in (text := told()):
+        assert time.monotonic() < deadline, text
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("compact", "--tables", "nowhere"), "there is no folder nowhere"),
-        (("compact", "web.a", "--tables", "nowhere"), "there is no folder nowhere"),
-        (("compact", "--tables", "."), "no tables in ."),
+        (("compact", "--tables", "nowhere"), "cannot read the shared folder {}/nowhere: it is not there"),
+        (("compact", "web.a", "--tables", "nowhere"), "cannot read the shared folder {}/nowhere: it is not there"),
+        (("compact", "--tables", "."), "cannot read the shared folder {}: it has no file .svcctl"),
+        (("compact", "--tables", "new"), "no tables in new"),
         (("copy", "web.a", "--to", "s3"), "unknown place 's3'"),
         (("compact",), "no shared folder of tables was named"),
         (("compact", "--tables", "x", "--keep", "soon"), "--keep 'soon' is not a length of time"),
@@ -95,20 +146,21 @@ def test_tables_of_a_folder_are_loaded_with_and_without_a_service_compacted_and_
         (("load", "a.csv", "-t", "t", "--tables", "s3:/bucket/x"), "'s3:/bucket/x' cannot hold tables"),
         (("serve", "--tables", "s3://"), "'s3://' names no bucket"),
         (
-            ("load", "a.csv", "-t", "t", "--tables", "/no/such/folder"),
+            ("load", "a.csv", "-t", "t", "--tables", "/no/such/folder", "--create"),
             "cannot make the shared folder /no/such/folder: there is no folder /no/such",
         ),
+        (("load", "a.csv", "-t", "t", "--create"), "--create makes a shared folder"),
+        (("serve", "--create"), "--create needs a shared folder of tables"),
     ],
 )
 def test_what_cannot_be_done_with_a_folder_is_refused(shell: Shell, arguments: tuple[str, ...], message: str) -> None:
     (shell.home / "a.csv").write_text(EVENTS, encoding="utf-8")
+    made(shell.home / "new")
     shell = Shell(shell.home, {**OWN_FILE, "SVCCTL_DEMO_DAYS": "0"})
     refused = shell("service", *arguments)
     said = [line for line in refused.stderr.splitlines() if line.startswith("svcctl")]
-    assert (refused.returncode, said) == (
-        4 if message.startswith(("no tables", "there is no")) else 2,
-        [f"svcctl: error: {message}"],
-    )
+    code = 6 if message.startswith("cannot read") else 4 if message.startswith("no tables") else 2
+    assert (refused.returncode, said) == (code, [f"svcctl: error: {message.format(shell.home)}"])
 
 
 def test_a_store_that_cannot_be_reached_is_told_in_plain_words(shell: Shell) -> None:
@@ -118,6 +170,6 @@ def test_a_store_that_cannot_be_reached_is_told_in_plain_words(shell: Shell) -> 
     done = shell(*load, **keys)
     assert (done.returncode, done.stderr) == (
         6,
-        "svcctl: error: s3://bucket/x: no connection to http://127.0.0.1:1: Connection refused\n"
+        "svcctl: error: s3://bucket/x/.svcctl: no connection to http://127.0.0.1:1: Connection refused\n"
         "hint: check the endpoint, and that its service is running\n",
     )

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from support.shells import Shell
+from support.shells import Shell, made
 
 ROWS = 400_000
 
@@ -89,12 +89,13 @@ def test_a_load_into_a_shared_folder_ends_when_it_is_told_to(
 ) -> None:
     lines = (loading.home / "large.csv").read_bytes().partition(b"\n")
     (loading.home / "huge.csv").write_bytes(b"".join((*lines[:2], *[lines[2]] * 5)))
-    process = begun(loading, "left", "--tables", "folder", file="huge.csv")
+    folder = loading.home / "folder"
+    process = begun(loading, "left", "--tables", made(folder), file="huge.csv")
     process.send_signal(sent)
     _, stderr = process.communicate(timeout=30)
     assert (process.returncode, stderr.decode()) == (code, f"svcctl: nothing was loaded\nsvcctl: {said}\n")
     assert not is_loading(loading)
-    assert not any(path.is_file() for path in (loading.home / "folder").rglob("*"))
+    assert [path.name for path in folder.rglob("*") if path.is_file()] == [".svcctl"]
 
 
 def test_a_load_whose_service_is_killed_leaves_nothing_and_its_client_is_told(loading: Shell) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import deltalake
 import duckdb
 import pytest
+from support.engines import new_lake
 from support.events import batches, selected, store
 from support.places import Place, hdfs, local, s3
 
@@ -27,7 +28,7 @@ from svcctl.service.engines.lake import Lake, snapshot
 from svcctl.service.engines.lake.log import ATTEMPTS
 from svcctl.service.engines.lake.snapshot import File, Part, parts, whole
 from svcctl.service.engines.lake.upkeep import together, vacuum
-from svcctl.service.language import Column, Plan, QueryError, Type, compile, parse
+from svcctl.service.language import Column, Plan, Type, compile, parse
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.queries.continuous import Steps
 
@@ -38,7 +39,7 @@ ADDRESS = int(IPv4Address("255.1.2.3"))
 
 def opened(place: Place, lock_file: Path | None = None) -> LakeEngine:
     """The tables of a place, as another process would open them."""
-    return LakeEngine(Lake(f"{place.target}/tables", place.environment, lock_file=lock_file))
+    return LakeEngine(new_lake(f"{place.target}/tables", place.environment, lock_file=lock_file))
 
 
 def add(engine: LakeEngine, *events: tuple[float, int]) -> None:
@@ -206,14 +207,14 @@ def _reader(rows: Iterator[Any]) -> Any:
 
 def test_a_store_on_which_two_writers_may_both_win_is_written_to_with_a_lock_only(s3_peer: Any, tmp_path: Path) -> None:
     place = s3(s3_peer)
-    with opened(place) as engine, pytest.raises(UsageError) as caught:
-        engine.create("t", COLUMNS)
-    assert caught.value.message == (
-        f"cannot write tables in {place.target}/tables: two writers of the same object would both be told that they won"
-    )
     with opened(place, tmp_path / "lock") as engine:
         add(engine, (0, 1))
         assert engine.extent("t").events == 1  # this server answers no request for a part of an object
+    with opened(place) as engine, pytest.raises(UsageError) as caught:
+        engine.create("u", COLUMNS)
+    assert caught.value.message == (
+        f"cannot write tables in {place.target}/tables: two writers of the same object would both be told that they won"
+    )
 
 
 def file(oldest: float, newest: float, rows: int) -> File:
@@ -266,7 +267,7 @@ def test_rows_that_are_answered_part_by_part_are_those_of_one_sort(
 def test_an_answer_over_files_that_overlap_is_not_held(tmp_path: Path) -> None:
     nowhere = tmp_path / "spill"
     nowhere.touch()
-    lake = Lake(f"{tmp_path}/tables", {})
+    lake = new_lake(f"{tmp_path}/tables")
     with LakeEngine(lake) as engine:
         for first in range(4):
             rows = (
@@ -318,40 +319,99 @@ def test_files_that_cannot_be_read_are_an_outage_after_which_a_job_goes_on(place
         assert f"{place.target}/tables/t" in caught.value.message
 
 
-@pytest.mark.parametrize("mounted", [False, True])
+AWAY = {
+    "gone": "it is not there",
+    "empty": "it has no file .svcctl",
+    "stranger": "another folder is in its place",
+}
+"""What is where a shared folder was, and what is said of it."""
+
+
+@pytest.mark.parametrize("instead", AWAY)
 def test_a_folder_that_is_away_is_an_outage_and_nothing_is_written_in_its_place(
-    engine: LakeEngine, tmp_path: Path, mounted: bool
+    engine: LakeEngine, tmp_path: Path, instead: str
 ) -> None:
     add(engine, (1, 1))
     assert numbers(engine) == [1]
-    folder, away = tmp_path / "tables", tmp_path / "away"
+    folder, away, plan = tmp_path / "tables", tmp_path / "away", planned(engine)
+    until = engine.mark("t")
     folder.rename(away)
-    if mounted:
+    if instead == "empty":
         folder.mkdir()
-    reason = "it had tables and is empty now" if mounted else "it is not there"
-    message = f"cannot read the shared folder {folder}: {reason}"
+    if instead == "stranger":  # with a table of the same name and columns, and as many versions
+        with opened(local(tmp_path)) as other:
+            add(other, (5, 5))
+    before = sorted(folder.rglob("*"))
     asked = AskedQuery("from t select n", Range(FIRST.replace(tzinfo=UTC), None))
     now = (FIRST + timedelta(days=1)).replace(tzinfo=UTC)
     attempts: list[Callable[[], object]] = [
+        engine.check,
         lambda: add(engine, (2, 2)),
         lambda: store(engine, "u", COLUMNS, [(FIRST, 1, ADDRESS)]),
         lambda: engine.create("u", COLUMNS),
+        lambda: engine.extent("t"),
         lambda: engine.mark("t"),
+        lambda: engine.check_mark("t", until),
+        lambda: engine.has_load("t", "1"),
+        lambda: engine.stream(plan).__enter__(),
+        lambda: engine.compact("t"),
+        lambda: engine.trim("t", most=0, since=FIRST),
+        lambda: vacuum(engine.lake, "t", timedelta()),
+        lambda: engine.drop("t"),
         lambda: Steps(engine, asked, lambda: now, launched=now),
     ]
     for attempt in attempts:
         with pytest.raises(Unavailable) as caught:
             attempt()
-        assert caught.value.message == message
-    assert [*folder.rglob("*")] == []
-    with opened(local(tmp_path)) as fresh, pytest.raises(QueryError if mounted else Unavailable):
-        Steps(fresh, asked, lambda: now, launched=now)
-    if mounted:
-        folder.rmdir()
+        assert caught.value.message == f"cannot read the shared folder {folder}: {AWAY[instead]}"
+    assert sorted(folder.rglob("*")) == before
+    if instead != "gone":
+        folder.rename(tmp_path / "other")
     away.rename(folder)
     assert Steps(engine, asked, lambda: now, launched=now).shape.table == "t"
     add(engine, (2, 2))
-    assert numbers(engine) == [1, 2]
+    assert (numbers(engine), numbers(engine, until=until)) == ([1, 2], [1])
+
+
+def test_a_folder_that_goes_away_during_a_read_or_a_commit_is_an_outage_and_nothing_of_another_one_is_remembered(
+    engine: LakeEngine, tmp_path: Path
+) -> None:
+    add(engine, (1, 1))
+    add(engine, (2, 2))
+    folder, away, other = (tmp_path / name for name in ("tables", "away", "other"))
+    with LakeEngine(new_lake(str(other))) as stranger:
+        for n in range(3, 7):
+            add(stranger, (n, n))
+    storage = engine.lake.folder.storage
+    first = storage.size
+
+    def size(name: str) -> int | None:
+        """The other folder takes its place between the first look at it and the next."""
+        if not away.exists():
+            folder.rename(away)
+            other.rename(folder)
+        return first(name)
+
+    for attempt in (lambda: engine.mark("t"), lambda: add(engine, (7, 7)), lambda: engine.drop("t")):
+        storage.size = size  # type: ignore[method-assign]
+        with pytest.raises(Unavailable, match=r"another folder is in its place$"):
+            attempt()
+        folder.rename(other)
+        away.rename(folder)
+        storage.size = first  # type: ignore[method-assign]
+        assert numbers(engine) == [1, 2]
+    with LakeEngine(Lake(str(other), {})) as stranger:
+        assert numbers(stranger) == [3, 4, 5, 6]
+
+
+def test_a_folder_without_an_identity_is_no_shared_folder(tmp_path: Path) -> None:
+    with LakeEngine(Lake(str(tmp_path), {})) as engine:
+        with pytest.raises(Unavailable) as caught:
+            engine.tables()
+        assert caught.value.message == f"cannot read the shared folder {tmp_path}: it has no file .svcctl"
+        assert engine.lake.folder.create()
+        assert not engine.lake.folder.create()
+        assert engine.tables() == {}
 
 
 def test_no_commit_follows_a_version_that_is_gone(engine: LakeEngine, tmp_path: Path) -> None:

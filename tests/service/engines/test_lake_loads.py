@@ -14,10 +14,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.engines import new_lake
 from support.places import Place, hdfs, local, s3
 
 from svcctl.service.engines.duckdb.lake import LakeEngine
-from svcctl.service.engines.lake import Lake
 from svcctl.service.language import Column, Type, compile, parse
 
 COLUMNS = (Column("eventdate", Type.TIMESTAMP), Column("load", Type.INT8), Column("n", Type.INT8))
@@ -31,7 +31,7 @@ _context.set_forkserver_preload(["svcctl.service.engines.duckdb.lake", "svcctl.s
 
 def opened(place: Place | tuple[str, dict[str, str]]) -> LakeEngine:
     target, environment = place if isinstance(place, tuple) else (place.target, place.environment)
-    return LakeEngine(Lake(f"{target}/tables", environment))
+    return LakeEngine(new_lake(f"{target}/tables", environment))
 
 
 def rows(load: int) -> pa.RecordBatchReader:

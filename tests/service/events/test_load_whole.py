@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
+from support.engines import new_lake
 from support.loads import (
     AFTERWARDS,
     ANSWER,
@@ -34,7 +35,6 @@ from svcctl.errors import ServiceError, UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.formats import READERS
 from svcctl.service.engines.duckdb.lake import LakeEngine
-from svcctl.service.engines.lake import Lake
 from svcctl.service.events import load as loading
 from svcctl.service.events.load import Source, Wishes
 from svcctl.service.events.readers import FILE_KINDS
@@ -234,7 +234,7 @@ def test_an_existing_table_takes_what_fits_and_counts_the_rest(engine: DuckDBEng
 
 def test_a_table_that_another_load_makes_meanwhile_takes_what_fits(tmp_path: Path) -> None:
     first, second = (written(tmp_path, f"{n}.csv", f"timestamp,n\n2026-01-02,{n}\n") for n in ("1.5", "2"))
-    with LakeEngine(Lake(str(tmp_path / "tables"), {})) as engine:
+    with LakeEngine(new_lake(str(tmp_path / "tables"))) as engine:
 
         def go_on() -> None:
             if "t" not in engine.tables():

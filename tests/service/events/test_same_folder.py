@@ -16,7 +16,7 @@ from support.places import Place, hdfs, local, s3
 from svcctl.errors import Unavailable, UsageError
 from svcctl.service.databases.postgresql import PostgreSQL
 from svcctl.service.engines.lake.folder import Folder
-from svcctl.service.events.same_folder import require_same
+from svcctl.service.events.same_folder import join
 from svcctl.service.store import Store
 
 STORES: Mapping[str, Callable[[Any], Place]] = {"tmp_path": local, "ceph_peer": s3, "hdfs_peer": hdfs}
@@ -30,30 +30,35 @@ def state(postgresql_peer: PostgreSQLPeer) -> Iterator[Store]:
 
 def test_a_service_with_another_folder_than_that_of_the_state_does_not_start(state: Store, tmp_path: Path) -> None:
     first, other = (Folder(str(tmp_path / name), {}) for name in ("first", "other"))
-    require_same(state, None)
-    require_same(state, first)
-    require_same(state, first)
+    join(state, None)
+    with pytest.raises(Unavailable):
+        join(state, first)
+    join(state, first, create=True)
+    join(state, first, create=True)
+    join(state, first)
     identity = (tmp_path / "first" / ".svcctl").read_text()
-    (tmp_path / "other").mkdir()
+    other.create()
     belongs = f"the state is that of services with the shared folder {first.uri}"
-    for folder, message, hint in (
-        (None, f"{belongs}, and this one has none", f"start it with --tables {first.uri}"),
+    for folder, kind, message, hint in (
+        (None, UsageError, f"{belongs}, and this one has none", f"start it with --tables {first.uri}"),
         (
             other,
+            Unavailable,
             f"{belongs}, and {other.uri} is another one",
             f"start it with --tables {first.uri}; for {other.uri} to take its place, its file .svcctl must hold"
             f" {identity}",
         ),
     ):
-        with pytest.raises(UsageError) as caught:
-            require_same(state, folder)
+        with pytest.raises(kind) as caught:
+            join(state, folder, create=True)
         assert (caught.value.message, caught.value.hint) == (message, hint)
     shutil.move(tmp_path / "first", tmp_path / "moved")
     with pytest.raises(Unavailable, match=r"it is not there$"):
-        require_same(state, first)
-    require_same(state, moved := Folder(str(tmp_path / "moved"), {}))
+        join(state, first, create=True)
+    assert not (tmp_path / "first").exists()
+    join(state, moved := Folder(str(tmp_path / "moved"), {}))
     with pytest.raises(UsageError) as caught:
-        require_same(state, None)
+        join(state, None)
     assert caught.value.hint == f"start it with --tables {moved.uri}"
 
 
@@ -66,31 +71,45 @@ def test_services_that_start_at_once_give_a_folder_one_identity_on_every_store(s
     def folder(name: str = "tables") -> Folder:
         return Folder(f"{place.target}/{name}", place.environment)
 
-    folder().make()
-    assert folder().identity() is None
     with ThreadPoolExecutor(4) as services:
-        [identity] = set(services.map(Folder.identify, (folder() for _ in range(4))))
-    assert (folder().identity(), folder().names()) == (identity, [])
+        made = list(services.map(Folder.create, (folder() for _ in range(4))))
+    assert made.count(True) == 1
+    identity = folder().identity()
+    assert folder().names() == []
     assert [name.rpartition("tables/")[2] for name in place.everything()] == [".svcctl"]
-    require_same(state, folder())
-    require_same(state, folder("tables/"))
+    join(state, folder())
+    join(state, folder("tables/"))
     other = folder("other")
-    other.make()
-    with pytest.raises(UsageError) as caught:
-        require_same(state, other)
+    other.create()
+    with pytest.raises(Unavailable) as caught:
+        join(state, other)
     assert caught.value.message == (
         f"the state is that of services with the shared folder {folder().uri}, and {other.uri} is another one"
     )
-    with other.writing():
-        assert other.put_new(Folder.IDENTITY, identity.encode())
-    require_same(state, other)
-    with pytest.raises(UsageError) as caught:
-        require_same(state, None)
-    assert caught.value.hint == f"start it with --tables {other.uri}"
+    other.storage.remove(other.name(Folder.IDENTITY))
+    assert identity is not None
+    assert other.put_new(Folder.IDENTITY, identity.encode())
+    join(state, folder("other"))
+    with pytest.raises(UsageError) as refused:
+        join(state, None)
+    assert refused.value.hint == f"start it with --tables {other.uri}"
 
 
-def test_the_state_of_one_service_belongs_to_no_folder(tmp_path: Path) -> None:
+def test_the_state_of_one_service_may_get_another_folder_at_another_address_and_at_no_other(tmp_path: Path) -> None:
+    def folder(name: str) -> Folder:
+        return Folder(str(tmp_path / name), {})
+
     with closing(Store(tmp_path / "state.db")) as store:
-        require_same(store, Folder(str(tmp_path / "tables"), {}))
-        require_same(store, None)
-    assert not (tmp_path / "tables").exists()
+        assert join(store, None) is None
+        assert join(store, folder("one"), create=True) == "none"
+        assert join(store, folder("one")) is None
+        (tmp_path / "one").rename(tmp_path / "away")
+        for instead in ("it is not there", "it has no file .svcctl"):
+            with pytest.raises(Unavailable, match=f"{instead}$"):
+                join(store, folder("one"), create=True)
+            (tmp_path / "one").mkdir(exist_ok=True)
+        folder("one").create()
+        with pytest.raises(Unavailable, match=r"one is another one$"):
+            join(store, folder("one"))
+        assert join(store, folder("away")) == str(tmp_path / "one")
+        assert join(store, None) == str(tmp_path / "away")

@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 from support.application import answered
-from support.engines import chosen_engine
+from support.engines import chosen_engine, new_lake
 
 from svcctl.api.models import JobStatus
 from svcctl.service import server
 from svcctl.service.databases import AWAY, StateUnavailable
 from svcctl.service.engines.duckdb.lake import LakeEngine
-from svcctl.service.engines.lake import Lake
 from svcctl.service.http.app import build
 from svcctl.service.http.health import exposed
 from svcctl.service.http.middleware import TABLE, AccessLog
@@ -106,7 +105,7 @@ def test_the_status_is_told_on_the_own_socket_while_the_state_and_the_tables_are
     service: Service, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "tables"
-    with LakeEngine(Lake(str(folder), {})) as engine:
+    with LakeEngine(new_lake(str(folder))) as engine:
         for name in ("t", "u"):
             engine.create(name, (Column("eventdate", Type.TIMESTAMP),))
         folder.rename(tmp_path / "elsewhere")

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.engines import new_lake
 from support.events import selected
 
 from svcctl.api.dates import Range
@@ -21,7 +22,6 @@ from svcctl.service import rendering
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.lake import LakeEngine
-from svcctl.service.engines.lake import Lake
 from svcctl.service.jobs import delivery, stored
 from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.jobs import Jobs
@@ -302,7 +302,7 @@ def test_the_last_date_moves_on_where_nothing_matches_and_is_kept_by_a_stop(
 def test_a_job_whose_table_is_away_shows_it_stands_still_and_recovers(tmp_path: Path) -> None:
     world = World()
     folder, away = tmp_path / "tables", tmp_path / "away"
-    with LakeEngine(Lake(str(folder), {})) as engine:
+    with LakeEngine(new_lake(str(folder))) as engine:
         engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
         store = Store(tmp_path / "state.db")
         request = StoredQuery(AskedQuery("from t", Range(FIRST, None), "csv"), LAUNCH).to_json()

@@ -71,6 +71,9 @@ class DuckDBEngine(Reading):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def check(self) -> None:
+        """Nothing: the file is open."""
+
     def tables(self) -> Mapping[str, Table]:
         """The stored tables by name, as of the last write. Another mapping once a write changes what it says."""
         return self._tables

@@ -63,6 +63,9 @@ class LakeEngine(Reading):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def check(self) -> None:
+        self.lake.folder.require()
+
     def tables(self) -> Mapping[str, Table]:
         return self.lake.tables()
 

@@ -1,4 +1,8 @@
-"""The shared folder behind a URI: its objects, and what the libraries need to reach the same ones."""
+"""The shared folder behind a URI: its objects, and what the libraries need to reach the same ones.
+
+A disk that is not mounted, or a folder that was moved away, must not look like a folder without tables. So each folder
+has an identity, and whatever reads or writes is enclosed in `reading`, `checked` or `writing`, which look at it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from pathlib import Path
 from svcctl.errors import Unavailable, UsageError, reason
 from svcctl.files import lock
 from svcctl.service_settings import absolute
-from svcctl.storage import Storage
+from svcctl.storage import Absent, Storage
 from svcctl.storage.targets import SCHEMES, open_target
 
 LOCK_SECONDS = 60.0
@@ -37,6 +41,7 @@ class Folder:
         self._environment = environment
         self._lock_file = lock_file
         self._honours: bool | None = None
+        self._identity: str | None = None
 
     def name(self, path: str) -> str:
         """The object of a path below the folder, as the storage names it."""
@@ -48,55 +53,80 @@ class Folder:
             folders = self.storage.folders(self.name("").rstrip("/"))
             return sorted(name for name in folders if not name.startswith("."))
 
-    def make(self) -> bool:
-        """Make a local folder that is not there; whether it was. UsageError when it would not be in a folder."""
-        if self.local is None or self.local.is_dir():
+    def create(self) -> bool:
+        """Make the folder, and its identity, where there is none; whether that was so.
+
+        UsageError when it would not be in a folder, or cannot be written.
+        """
+        if self.local is not None and not self.local.is_dir():
+            self._make(self.local)
+        if self.identity() is not None:
             return False
-        if not self.local.parent.is_dir():
+        with self._exclusive():
+            made = self.put_new(self.IDENTITY, uuid.uuid4().hex.encode())
+        if made:
+            _log.info("made the shared folder %s", self.uri)
+        return made
+
+    def _make(self, local: Path) -> None:
+        if not local.parent.is_dir():
             raise UsageError(
-                f"cannot make the shared folder {self.uri}: there is no folder {self.local.parent}",
+                f"cannot make the shared folder {self.uri}: there is no folder {local.parent}",
                 hint="check its path; if it is right, make the folder, or mount its disk",
             )
         try:
-            self.local.mkdir(mode=0o700, exist_ok=True)
+            local.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise UsageError(f"cannot make the shared folder {self.uri}: {reason(error)}") from None
-        _log.info("made the shared folder %s", self.uri)
-        return True
 
     def identity(self) -> str | None:
-        """What tells this folder from others; None when it was not given an identity yet."""
-        name = self.name(self.IDENTITY)
-        with self.reading():
-            found = self.storage.size(name) is not None and b"".join(self.storage.read(name))
-        return found.decode(errors="replace").strip() if found else None
+        """What tells the folder that is there now from others; None when it has no identity, or is not there."""
+        with self._granted():
+            try:
+                found = b"".join(self.storage.read(self.name(self.IDENTITY)))
+            except Absent:
+                return None
+        return found.decode(errors="replace").strip() or None
 
-    def identify(self) -> str:
-        """The identity of this folder, which is given one if it has none. UsageError when it cannot be written."""
-        if (known := self.identity()) is not None:
-            return known
-        with self.writing():
-            self.put_new(self.IDENTITY, uuid.uuid4().hex.encode())
-        found = self.identity()
-        assert found is not None
-        return found
+    def require(self, identity: str | None = None) -> None:
+        """Unavailable when the folder is not there, or another one is in its place: its disk is not mounted, say.
 
-    def require(self) -> None:
-        """Unavailable when a folder that had tables has none: a disk that is not mounted is such a folder.
-
-        A table that was dropped keeps its log, so a folder never comes to be empty.
+        The folder has that identity from now on; without one, the identity that it was found to have first.
         """
-        self.require_there()
-        if not self.names():
-            raise Unavailable(f"cannot read the shared folder {self.uri}: it had tables and is empty now")
+        self._identity = identity or self._identity
+        cannot, found = f"cannot read the shared folder {self.uri}", self.identity()
+        hint = (
+            "check its path, and that its disk is mounted; for a new folder, --create of 'svcctl service load' or"
+            " 'svcctl service serve' makes it"
+            if self._identity is None
+            else f"check that its disk is mounted; for another folder to take its place, its file {self.IDENTITY} must"
+            f" hold {self._identity}"
+        )
+        if found is None:
+            gone = self.local is not None and not self.local.is_dir()
+            why = "it is not there" if gone else f"it has no file {self.IDENTITY}"
+            raise Unavailable(f"{cannot}: {why}", hint=hint)
+        self._identity = self._identity or found
+        if found != self._identity:
+            raise Unavailable(f"{cannot}: another folder is in its place", hint=hint)
 
-    def require_there(self) -> None:
-        """Unavailable when a local folder is not there: nobody knows which tables it has."""
-        if self.local is not None and not self.local.is_dir():
-            raise Unavailable(f"cannot read the shared folder {self.uri}: it is not there")
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """Unavailable, whatever else happens in the block, unless the folder is there before and after it."""
+        self.require()
+        try:
+            yield
+        finally:
+            self.require()
 
     @contextmanager
     def reading(self) -> Iterator[None]:
+        """What is read in such a block is in this folder, and in no other."""
+        with self.checked(), self._granted():
+            yield
+
+    @contextmanager
+    def _granted(self) -> Iterator[None]:
         """Access that is refused is an outage, since it may be granted."""
         try:
             yield
@@ -125,7 +155,15 @@ class Folder:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """A commit belongs in such a block. UsageError when two writers of the store could both win."""
+        """A commit belongs in such a block. UsageError when two writers of the store could both win.
+
+        When it ends with Unavailable, what was written may be there all the same.
+        """
+        with self.checked(), self._exclusive():
+            yield
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
         if self._lock_file is not None:
             held = lock(self._lock_file, f"another process holds {self._lock_file}", patience=LOCK_SECONDS)
             try:

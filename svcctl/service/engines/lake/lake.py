@@ -10,8 +10,9 @@ import secrets
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -53,17 +54,12 @@ class Lake:
         self._guard = threading.Lock()
         self._listed: Mapping[str, Table] = {}
         self._listed_at = -LIST_SECONDS
-        self._seen = False
-        """Whether a table was found: the folder is not a new one."""
 
     def tables(self) -> Mapping[str, Table]:
         """The tables by name, as they were at most a second ago; of this process's writes, as they are now."""
         if time.monotonic() - self._listed_at >= LIST_SECONDS:
-            names = self.folder.names()
-            if not names and self._seen:
-                self.folder.require()
-            with ThreadPoolExecutor(THREADS) as threads:
-                found = list(threads.map(self._readable, names))
+            with self._reading(), ThreadPoolExecutor(THREADS) as threads:
+                found = list(threads.map(self._readable, self.folder.names()))
             listed = {each.name: Table(each.name, each.columns) for each in found if each}
             if listed != self._listed:  # the same mapping means that nothing has changed
                 self._listed = MappingProxyType(listed)
@@ -71,31 +67,42 @@ class Lake:
         return self._listed
 
     def current(self, name: str) -> Snapshot | None:
-        """A table as it is now, or None when there is none. Unavailable when the folder has lost all of its tables."""
-        with self._lock(name), self.folder.reading():
-            reader = self._readers.get(name)
-            if reader is None:
-                reader = self._readers[name] = Reader(name, self.folder.table_uri(name), self.folder.options)
-            found = reader.read(self.log(name).has)
-            if reader.version >= 0:
-                self._seen = True
-            elif self._seen:
-                self.folder.require()
-            return found
+        """A table as it is now, or None when there is none. Unavailable when the folder is not there."""
+        return self.reader(name).snapshot
+
+    def reader(self, name: str) -> Reader:
+        """The reader of a table, which has just read it."""
+        with self._reading():
+            return self._read(name)
+
+    def _read(self, name: str) -> Reader:
+        with self._lock(name):
+            reader = self._readers.get(name) or Reader(name, self.folder.table_uri(name), self.folder.options)
+            self._readers[name] = reader
+            reader.read(self.log(name).has)
+            return reader
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """What the readers read in such a block is forgotten when it may be that of another folder."""
+        try:
+            with self.folder.reading():
+                yield
+        except Unavailable:
+            self._readers = {}
+            raise
 
     def _readable(self, name: str) -> Snapshot | None:
         """A table for the list, which a damaged one must not hide."""
         try:
-            return self.current(name)
+            return self._read(name).snapshot
         except (Unavailable, ServiceError) as error:
             _log.warning("table '%s' cannot be read: %s", name, error.message)
             return None
 
     def snapshot(self, name: str) -> Snapshot:
         """A table as it is now; NotFound when there is none, Unavailable when the folder is not there."""
-        found = self.current(name)
-        if found is None:
-            self.folder.require_there()
+        if (found := self.current(name)) is None:
             raise NotFound(f"no table '{name}'")
         return found
 
@@ -119,8 +126,8 @@ class Lake:
 
     def has_load(self, name: str, id_: str) -> bool:
         """Whether a load of this ID is in a table."""
-        found = self.current(name)
-        return found is not None and self._readers[name].has_load(_within(found.id, id_))
+        reader = self.reader(name)
+        return reader.snapshot is not None and reader.has_load(_within(reader.snapshot.id, id_))
 
     def append(self, name: str, batches: Iterable[pa.RecordBatch], *, id_: str | None = None) -> int:
         """Store rows, which have all columns and come ordered by eventdate; how many there were.
@@ -211,8 +218,8 @@ class Lake:
             created = {"metaData": layout.metadata(described, identity, now, dropped=dropped)}
             return [{"protocol": layout.PROTOCOL}, created, *removed, *marked, *adds]
 
-        self.current(name)
-        self._commit(name, self._readers[name].version, actions, "CREATE TABLE", load=load, conflict=lambda entry: None)
+        version = self.reader(name).version
+        self._commit(name, version, actions, "CREATE TABLE", load=load, conflict=lambda entry: None)
 
     def _commit(
         self,
@@ -227,7 +234,10 @@ class Lake:
         made = self.log(name).commit(version, actions, operation, load=load, conflict=conflict)
         self._listed_at = -LIST_SECONDS
         if made % CHECKPOINT_COMMITS == CHECKPOINT_COMMITS - 1:
-            self.checkpoint(name)
+            try:
+                self.checkpoint(name)
+            except (Unavailable, ServiceError) as error:  # the commit is made, and a later one will do
+                _log.warning("the versions of table '%s' were not summed up: %s", name, error.message)
 
     def rewrite(self, table: Snapshot, old: Iterable[str], adds: Sequence[Action], *, keeps_rows: bool) -> None:
         """Put files in the place of others that hold the same rows, or fewer. ServiceError when one of those is gone.
@@ -248,13 +258,9 @@ class Lake:
 
     def checkpoint(self, name: str) -> None:
         """Write down the sum of a table's versions."""
-        self.current(name)
-        with self._lock(name), explained(name, self.folder.table_uri(name)):
-            self._readers[name].table.create_checkpoint()
-
-    def reader(self, name: str) -> Reader:
-        """The reader of a table that was looked at before."""
-        return self._readers[name]
+        reader = self.reader(name)
+        with self._lock(name), self.folder.checked(), explained(name, self.folder.table_uri(name)):
+            reader.table.create_checkpoint()
 
     def filesystem(self, name: str) -> PyFileSystem:
         """The folder of a table, for Arrow."""

@@ -51,7 +51,8 @@ class Log:
         """What a commit did. UsageError when the log no longer has it."""
         if version not in self._entries:
             name = self._folder.name(self._object(version))
-            lines = b"".join(self._folder.storage.read(name)).splitlines()
+            with self._folder.checked():
+                lines = b"".join(self._folder.storage.read(name)).splitlines()
             self._entries[version] = _entry([json.loads(line) for line in lines])
         return self._entries[version]
 

@@ -186,15 +186,16 @@ class Reader:
         self._uri = uri
         self._options = options
         self._table: DeltaTable | None = None
-        self._read: Snapshot | None = None
+        self.snapshot: Snapshot | None = None
+        """The table as it was read last, or None when there was none."""
         self.version = -1
-        """The last version that was read; -1 before the first."""
+        """The last version that was read; -1 when there was none."""
 
-    def read(self, has: Callable[[int], bool]) -> Snapshot | None:
-        """The table now, or None when there is none. `has` tells whether there is such a version."""
+    def read(self, has: Callable[[int], bool]) -> None:
+        """Read the table as it is now. `has` tells whether there is such a version."""
         if self._table is not None and not has(self.version + 1):
             if has(self.version):
-                return self._read
+                return
             self._table = None  # the log was shortened, or is gone
         with explained(self._name, self._uri):
             try:
@@ -203,11 +204,10 @@ class Reader:
                 else:
                     self._table.update_incremental()
             except TableNotFoundError:
-                self._table, self.version = None, -1
-                return None
-            self._read = _snapshot(self._name, self._table)
+                self._table, self.snapshot, self.version = None, None, -1
+                return
+            self.snapshot = _snapshot(self._name, self._table)
         self.version = self._table.version()
-        return self._read
 
     @property
     def table(self) -> DeltaTable:

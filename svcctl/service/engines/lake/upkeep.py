@@ -23,10 +23,10 @@ def vacuum(lake: Lake, name: str, keep: timedelta) -> int:
     All files of a table that was dropped are among them; those of loads that were killed only where `keep` is a day or
     more, because the files of a load that runs look the same.
     """
-    lake.current(name)
-    if lake.reader(name).version < 0:
+    reader = lake.reader(name)
+    if reader.version < 0:
         return 0  # a folder that is no table
-    table = lake.reader(name).table
+    table = reader.table
     with lake.folder.writing(), explained(name, lake.folder.table_uri(name)):
         table.update_incremental()
         hours = int(keep.total_seconds() // 3600)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from svcctl.errors import Unavailable
 from svcctl.service.engines.lake.folder import Folder
 from svcctl.service.engines.lake.layout import file_schema, hidden
 from svcctl.service.engines.lake.snapshot import ORDERED
@@ -30,6 +31,8 @@ _DAY = 86_400_000_000
 
 class Files(AbstractContextManager["Files"]):
     """Files being written for one commit; leaving the block without `keep` removes them, and folders without a file.
+
+    They stay after Unavailable, since the commit may have been made; if it was not, upkeep removes them.
 
     Rows come ordered by eventdate, with or without the numbers of their load and row. A row that is earlier than the
     one before begins another file.
@@ -88,7 +91,7 @@ class Files(AbstractContextManager["Files"]):
     ) -> None:
         if self._open is not None:
             self._open.abandon()
-        if self._kept:
+        if self._kept or isinstance(error, Unavailable):
             return
         storage, names = self._folder.storage, [name for name, _ in self._written]
         storage.remove(*names)
@@ -111,6 +114,7 @@ class _File:
         self.name = folder.name(f"{table}/{self._path}")
         self._load = load
         self._schema = schema
+        folder.require()  # or a folder that is away would be made anew
         # Nobody else has the name, so there is no need to look.
         self._sink = folder.storage.create(self.name, overwrite=True)
         self._out = _Out(self._sink)

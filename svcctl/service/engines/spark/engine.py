@@ -54,6 +54,9 @@ class SparkEngine:
         self.connection.close()
         self.stored.close()
 
+    def check(self) -> None:
+        self.stored.check()
+
     def tables(self) -> Mapping[str, Table]:
         return self.stored.tables()
 

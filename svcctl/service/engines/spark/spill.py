@@ -65,6 +65,7 @@ class Spills:
 
     def __init__(self, lake: Lake) -> None:
         self.uri = lake.folder.table_uri(FOLDER)
+        self._folder = lake.folder
         local = lake.folder.local
         self._files: FileSystem = (
             lake.filesystem(FOLDER) if local is None else SubTreeFileSystem(str(local / FOLDER), LocalFileSystem())
@@ -119,6 +120,7 @@ class Spills:
                 return
 
     def _beat(self) -> None:
+        self._folder.require()  # or a folder that is away would be made anew
         self._beats += 1
         self._files.create_dir(self._own)
         with self._files.open_output_stream(f"{self._own}/{ALIVE}") as out:

@@ -129,6 +129,9 @@ class Origins:
 DEMO_DAYS = Number("SVCCTL_DEMO_DAYS", 30, "days of demo events to create; 0 for none", may_be_zero=True)
 QUERY_SECONDS = Number("SVCCTL_QUERY_SECONDS", 600, "seconds that the local service may work on a query")
 PADDING_SECONDS = Number("SVCCTL_PADDING_SECONDS", 5, "seconds of silence before a waiting client gets padding")
+LAG_SECONDS = Number(
+    "SVCCTL_LAG_SECONDS", 10, "seconds that a continuous query waits for late events of a period", may_be_zero=True
+)
 CONNECTIONS = Number("SVCCTL_CONNECTIONS", 500, "connections that the local service keeps open at once")
 ACCESS_EVENTS = Number("SVCCTL_ACCESS_EVENTS", 100_000, "requests that the table service.access keeps")
 ACCESS_DAYS = Number("SVCCTL_ACCESS_DAYS", 30, "days that the table service.access keeps a request")
@@ -147,7 +150,7 @@ SPARK_TOKEN = Text("SVCCTL_SPARK_TOKEN", "token for Spark; the connection is the
 SPARK_CA_BUNDLE = Location("SVCCTL_SPARK_CA_BUNDLE", "file of certificates to trust for Spark; it makes TLS required")
 
 NUMBERS = (
-    *(DEMO_DAYS, QUERY_SECONDS, PADDING_SECONDS),
+    *(DEMO_DAYS, QUERY_SECONDS, PADDING_SECONDS, LAG_SECONDS),
     *(CONNECTIONS, ACCESS_EVENTS, ACCESS_DAYS),
     *(QUERY_PLACES, OPEN_QUERIES, RUNNING_JOBS, TOTAL_JOBS),
 )

@@ -21,7 +21,7 @@ from svcctl.api.models import Domain, Job, JobStatus, Role
 from svcctl.api.payloads import decoded, launched, record, records
 from svcctl.api.query import QueryRequest
 from svcctl.api.refusals import refusal_in
-from svcctl.api.transport import CID, Call, Exchange, Preview, Retry, Sender, http_date
+from svcctl.api.transport import CID, LATE, Call, Exchange, Preview, Retry, Sender, http_date
 from svcctl.api.wire.errors import DecodingError, WireError
 from svcctl.api.wire.messages import Response
 from svcctl.api.wire.opening import opened
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import httpx
 
     from svcctl.api.events import QueryResponse
+    from svcctl.api.formats.delivered import Late
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,17 +104,21 @@ class Client:
     # Queries
 
     @contextmanager
-    def query(self, request: QueryRequest, *, once: bool = False, reader: int | None = None) -> Iterator[QueryResponse]:
+    def query(
+        self, request: QueryRequest, *, once: bool = False, reader: int | None = None, late: Late | None = None
+    ) -> Iterator[QueryResponse]:
         """The answer to a query, for reading inside `with`; retried until an answer begins, never after that.
 
         It is asked for `once` by callers that try again themselves. ReaderClosed as soon as nobody reads the pipe
-        `reader` any more, which the answer is written to.
+        `reader` any more, which the answer is written to. An svcctl service tells `late` of events that came too late
+        for their group, if the mode is json/simple/compact.
         """
         from svcctl.api.events import MODES, QueryResponse  # loads the readers of all formats
 
         if request.destination is not None:
             raise UsageError("a query with a destination is launched, not read")
-        call = replace(self._query_call(request, repeatable=True), once=once, reader=reader)
+        headers = None if late is None else {LATE: "lines"}
+        call = replace(self._query_call(request, repeatable=True), once=once, reader=reader, headers=headers)
         with _explained(request), self._answer(call) as response:
             head = response.headers
             yield QueryResponse(
@@ -122,6 +127,7 @@ class Client:
                 _body(response),
                 head.get(CID),
                 lambda: http_date(head.get("date", "")),
+                late,
             )
 
     def launch(self, request: QueryRequest) -> str:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from svcctl.api.formats import documents
 from svcctl.api.formats.delimited import CSV, TSV
-from svcctl.api.formats.delivered import Delivered
+from svcctl.api.formats.delivered import Delivered, Late
 from svcctl.api.formats.files import xls, xml, xml_rows
 from svcctl.api.formats.lines import RECORDS, VALUES
 from svcctl.api.models import Column
@@ -68,12 +68,13 @@ class QueryResponse:
         body: Iterable[bytes],
         cid: str | None = None,
         date: Callable[[], float | None] = lambda: None,
+        late: Late | None = None,
     ) -> None:
         self.mode = mode
         self._date = date
         self.bytes = 0
         """Bytes of the body received so far."""
-        self._delivered = Delivered(cid=cid)
+        self._delivered = Delivered(cid=cid, late=late)
         self._body = _without_page_or_error(self._counted(body), content_type, mode, self._delivered)
         self._batches: Iterator[list[tuple[Any, ...]]] = iter(())
         self._ahead: list[list[tuple[Any, ...]]] = []

@@ -39,6 +39,8 @@ from svcctl.errors import IncompleteResult, Unavailable
 
 MAX_REMEMBERED = 200_000
 """Rows remembered at most."""
+LATE_SECONDS = 60.0
+"""Late events are told of this often, at most."""
 QUIET = 1.0
 """Seconds without a row after which a new connection has sent what was stored while there was none."""
 
@@ -137,6 +139,10 @@ class Follow:
         self._groups = outline(request.query or "").has("group")
         self.columns: Sequence[Column] = ()
         self.row_count = 0
+        self._late, self._late_before = 0, 0
+        """Events that came too late for their group: of this connection, and of those before."""
+        self._late_told, self._late_told_at = 0, -math.inf
+        self._lag = 0.0
         self._since: str | None = None
         """When the connection broke, until a new one has caught up."""
         self._again = 0.0
@@ -150,6 +156,7 @@ class Follow:
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
+        self._tell_late()
 
     @property
     def broken(self) -> IncompleteResult | None:
@@ -224,10 +231,28 @@ class Follow:
             assert not isinstance(request.from_, str)
             request = replace(request, from_=max(self._first, request.from_))
         self._connection.close()
-        answer = self._connection.enter_context(self._client.query(request, once=once, reader=self._reader))
+        self._late, self._late_before = 0, self._late_before + self._late
+        query = self._client.query(request, once=once, reader=self._reader, late=self._came_late)
+        answer = self._connection.enter_context(query)
         self._ahead = 0.0 if answer.date is None else answer.date - self._clock()
         self._arriving = answer.rows()
         self.columns = answer.columns
+
+    def _came_late(self, count: int, lag: float) -> None:
+        """Take note of how many events came too late so far, by the service."""
+        self._late, self._lag = count, lag
+        if self._clock() >= self._late_told_at + LATE_SECONDS:
+            self._tell_late()
+
+    def _tell_late(self) -> None:
+        count = self._late_before + self._late
+        if count == self._late_told:
+            return
+        self._late_told, self._late_told_at = count, self._clock()
+        late, their = ("event is", "its") if count == 1 else ("events are", "their")
+        self._notify(
+            f"{count:,} late {late} in no group: stored more than {self._lag:g} s after the end of {their} period"
+        )
 
     def _reconnect(self, reason: str) -> None:
         if "eventdate" not in [column.name for column in self.columns]:

@@ -31,6 +31,8 @@ SILENCE = 300.0
 """Seconds that a continuous query may be silent: it waits for events, but a dead connection must be noticed."""
 CID = "x-svc-cid"
 """The answer's header that names the request, where a service sends one; a cid in the body comes first."""
+LATE = "x-svc-late"
+"""The header of a request that asks svcctl's own service to say in the answer which events come too late."""
 SKEW = 60
 """Seconds by which clocks may differ before a refused signature is blamed on them."""
 

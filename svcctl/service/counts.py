@@ -10,10 +10,13 @@ METHODS = frozenset(("GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD"))
 
 @dataclass
 class Counts:
-    """Answers by method and HTTP status, and bytes of their bodies. Used in the event loop alone."""
+    """Answers by method and HTTP status, bytes of their bodies, and events that came too late for their groups. Used in
+    the event loop alone.
+    """
 
     answers: Counter[tuple[str, int]] = field(default_factory=Counter)
     bytes: int = 0
+    late: int = 0
 
     def answer(self, method: str, status: int) -> None:
         """Count an answer that begins. Clients may invent methods, which are counted as one."""

@@ -46,6 +46,7 @@ from svcctl.service_settings import (
     DEMO_DAYS,
     EMBEDDED,
     ENGINE,
+    LAG_SECONDS,
     LINE_END,
     NUMBERS,
     OPEN_QUERIES,
@@ -165,6 +166,7 @@ def serve(
             *(joined, store, executor),
             query_seconds=settings[QUERY_SECONDS],
             padding_seconds=settings[PADDING_SECONDS],
+            lag_seconds=settings[LAG_SECONDS],
             places=int(settings[QUERY_PLACES]),
             share=int(settings[OPEN_QUERIES]),
             line_end=line_end,
@@ -174,7 +176,12 @@ def serve(
             uses=uses,
         )
         shares = {"share": int(settings[RUNNING_JOBS]), "total": int(settings[TOTAL_JOBS])}
-        jobs = Jobs(store, partial(deliver, joined, service.now), place=local_service.place(files), **shares)
+        jobs = Jobs(
+            store,
+            partial(deliver, joined, service.now, lag=service.lag_seconds),
+            place=local_service.place(files),
+            **shares,
+        )
         app = build(service, jobs, origins)
         log = AccessLog(app, own, most=int(settings[ACCESS_EVENTS]), days=settings[ACCESS_DAYS])
         is_ours = partial(local_service.still_held, files, lock)

@@ -17,7 +17,7 @@ from svcctl.service.counts import Counts
 from svcctl.service.engines import Engine
 from svcctl.service.queries.turns import Turns
 from svcctl.service.store import Store
-from svcctl.service_settings import LINE_END, OPEN_QUERIES, PADDING_SECONDS, QUERY_PLACES, QUERY_SECONDS
+from svcctl.service_settings import LAG_SECONDS, LINE_END, OPEN_QUERIES, PADDING_SECONDS, QUERY_PLACES, QUERY_SECONDS
 
 T = TypeVar("T")
 
@@ -37,6 +37,8 @@ class Service:
     client takes to read does not count."""
     padding_seconds: float = PADDING_SECONDS.default
     """How long a client waits for the next byte before keep-alive padding is sent."""
+    lag_seconds: float = LAG_SECONDS.default
+    """How long after its end a period of a continuous query waits for late events."""
     places: int = int(QUERY_PLACES.default)
     share: int = int(OPEN_QUERIES.default)
     """See `Turns`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from svcctl.api.models import Column
@@ -15,13 +16,21 @@ MAX_ROW = 64 * 1024 * 1024
 """Bytes of the longest row that is accepted; a body without an end of row would fill the memory."""
 
 
+Late = Callable[[int, float], None]
+"""Takes a number of events that came too late for their group, and the seconds after the end of their period."""
+
+
 @dataclass(slots=True)
 class Delivered:
-    """Rows delivered (None when the format's bytes do not show them), columns when known, the request's cid."""
+    """Rows delivered (None when the format's bytes do not show them), columns when known, the request's cid.
+
+    `late` is called when the service says how many events came more than so many seconds after the end of their period.
+    """
 
     rows: int | None = 0
     columns: tuple[Column, ...] | None = None
     cid: str | None = None
+    late: Late | None = None
 
     def add(self, rows: int) -> None:
         self.rows = (self.rows or 0) + rows

@@ -142,6 +142,8 @@ class LineFormat:
                 continue
             value = _parse(row)
             if not self.is_row(value, delivered):
+                if _is_late(value, delivered):
+                    continue
                 refusal = None if value is _UNREADABLE else read_refusal(value)
                 delivered.add(len(good))
                 if refusal:
@@ -216,6 +218,16 @@ def _whole_lines(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[byte
 def _is_in_stream(value: Any) -> bool:
     """Whether an error has a form that ends a stream: `["error", …]` or a member `e`."""
     return isinstance(value, list) or (isinstance(value, dict) and "e" in value)
+
+
+def _is_late(value: Any, delivered: Delivered) -> bool:
+    """Whether a line says how many events came late, which was asked for; they are told then."""
+    told = value if isinstance(value, dict) else {}
+    count, lag = told.get("late"), told.get("lag")
+    if delivered.late is None or not isinstance(count, int) or not isinstance(lag, int | float):
+        return False
+    delivered.late(count, lag)
+    return True
 
 
 def _columns(value: Any, delivered: Delivered) -> tuple[Column, ...]:

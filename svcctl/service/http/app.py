@@ -26,10 +26,10 @@ from svcctl.service.http.connection import left
 from svcctl.service.http.envelope import failed, succeeded
 from svcctl.service.http.middleware import Answered, OnOwnSocket, for_pages, signed
 from svcctl.service.http.query_body import read_query
-from svcctl.service.http.streaming import AnswerResponse, StreamedAnswer
+from svcctl.service.http.streaming import LATE, AnswerResponse, StreamedAnswer
 from svcctl.service.jobs import delivery
 from svcctl.service.jobs.checkpoint import StoredQuery
-from svcctl.service.jobs.jobs import Jobs
+from svcctl.service.jobs.jobs import Deliver, Jobs
 from svcctl.service.language import parse
 from svcctl.service.provisioning import domains
 from svcctl.service.provisioning.accounts import Account
@@ -63,9 +63,13 @@ def build(service: Service, jobs: Jobs | None = None, origins: Sequence[str] = (
         exception_handlers={404: _no_route, 405: _no_route, SvcctlError: _refused, Exception: _refused},
     )
     app.state.service = service
-    app.state.jobs = jobs or Jobs(service.store, partial(delivery.deliver, service.engine, service.now))
+    app.state.jobs = jobs or Jobs(service.store, _delivering(service))
     app.state.settle = partial(settle, service, app.state.jobs)
     return for_pages(Answered(app, service.clock, service.counts), origins)
+
+
+def _delivering(service: Service) -> Deliver:
+    return partial(delivery.deliver, service.engine, service.now, lag=service.lag_seconds)
 
 
 def settle(service: Service, jobs: Jobs) -> None:
@@ -93,7 +97,8 @@ async def _query(request: Request) -> Response:
     leaving = asyncio.create_task(_end_when_left(request, query))
     try:
         steps, step = await query.run(_planned, service, asked)
-        answer = StreamedAnswer(service, query, asked, request.state.cid, steps)
+        notes = LATE in request.headers
+        answer = StreamedAnswer(service, query, asked, request.state.cid, steps, notes=notes)
         await answer.begin(step)
     except BaseException:
         query.close()
@@ -105,7 +110,7 @@ async def _query(request: Request) -> Response:
 
 def _planned(service: Service, asked: AskedQuery) -> tuple[Steps, Step | None]:
     """The steps of a query, and the first one if it is due."""
-    steps = Steps(service.engine, asked, service.now, launched=service.now())
+    steps = Steps(service.engine, asked, service.now, launched=service.now(), lag=service.lag_seconds)
     return steps, steps.next(None, 0)
 
 

@@ -63,6 +63,11 @@ def exposed(service: Service, running: Jobs) -> Iterator[str]:
         if job.status is JobStatus.RUNNING and job.last_datetime
     ]
     yield from _metric("svcctl_job_lag_seconds", "gauge", "Age of the last date that a running job has reached.", lags)
+    late = [({"job": job.id, "type": job.type or ""}, job.extra["late"]) for job in jobs if "late" in job.extra]
+    yield from _metric("svcctl_job_late_events", "gauge", "Events that came too late for the groups of a job.", late)
+    yield from _metric(
+        "svcctl_late_events_total", "counter", "Events too late for the groups of answers.", [({}, counts.late)]
+    )
     yield from _metric("svcctl_start_time_seconds", "gauge", "When the process started.", [({}, service.started)])
 
 

@@ -26,6 +26,8 @@ from svcctl.service.service import Service
 
 POLL_SECONDS = 0.2
 """How often a continuous query looks for new events."""
+LATE = "x-svc-late"
+"""The header of a request whose client wants to be told of late events, in a line of json/simple/compact."""
 LEAST_WAIT = 0.01
 """How often the time limit of a query is looked at which has nearly reached it, and waits for its turn."""
 
@@ -34,15 +36,20 @@ class StreamedAnswer:
     """The rows of one query as they are sent; the engine reads one batch ahead of the connection.
 
     Nothing is sent before the first batch is there, or the padding time has passed. So an early failure is answered by
-    an error envelope; a later one ends the stream in the way of its format.
+    an error envelope; a later one ends the stream in the way of its format. With `notes`, the client is told how many
+    events came too late for their group.
     """
 
-    def __init__(self, service: Service, query: OpenQuery, asked: AskedQuery, cid: str, steps: Steps) -> None:
+    def __init__(
+        self, service: Service, query: OpenQuery, asked: AskedQuery, cid: str, steps: Steps, *, notes: bool = False
+    ) -> None:
         self._service = service
         self._query = query
         self._asked = asked
         self._cid = cid
         self._steps = steps
+        self._notes = notes
+        self._late = 0
         self._step: Step | None = None
         self._rows = 0
         self._most = query.seconds + service.query_seconds
@@ -126,6 +133,8 @@ class StreamedAnswer:
         quiet_since = time.monotonic()
         while not self._over:
             step = await self._query.run(self._steps.next, self._step, self._rows)
+            if note := self._count_late():
+                yield note
             if step is not None:
                 self._most = self._query.seconds + self._service.query_seconds
                 self._start(step)
@@ -134,6 +143,12 @@ class StreamedAnswer:
             if time.monotonic() - quiet_since > self._service.padding_seconds and self._encoder.padding:
                 quiet_since = time.monotonic()
                 yield self._encoder.padding
+
+    def _count_late(self) -> bytes:
+        """Count the events that came too late since the last call; the bytes that tell the client of them."""
+        before, self._late = self._late, self._steps.late.count if self._steps.late else 0
+        self._service.counts.late += self._late - before
+        return self._encoder.late(self._late, self._service.lag_seconds) if self._notes and self._late > before else b""
 
     def _start(self, step: Step) -> None:
         self._step = step

@@ -8,7 +8,7 @@ version 1 had no batches.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -16,7 +16,7 @@ from svcctl.api.dates import Range
 from svcctl.errors import ServiceError
 from svcctl.service.destinations import Memo
 from svcctl.service.queries.asked import AskedQuery
-from svcctl.service.queries.continuous import Step, from_ms, to_ms
+from svcctl.service.queries.continuous import Late, Step, from_ms, to_ms
 
 VERSION = 2
 
@@ -73,21 +73,26 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The step of the last row that was delivered, None before the first; the memo of the destination; and the batch
-    that may be delivered already, and is to be delivered next with the same rows.
+    """The last step whose rows were delivered, or began to be, None before the first; the memo of the destination; the
+    batch that may be delivered already, and is to be delivered next with the same rows; and the events that came late
+    for the periods that were closed then.
     """
 
     step: Step | None
     memo: Memo
     batch: Batch | None = None
+    late: Late | None = None
 
     def to_json(self) -> dict[str, Any]:
         step, batch = self.step and self.step.to_json(), self.batch and self.batch.to_json()
-        return {"version": VERSION, "step": step, "memo": self.memo} | ({"batch": batch} if batch else {})
+        late = self.late and asdict(self.late)
+        more = {name: value for name, value in (("batch", batch), ("late", late)) if value is not None}
+        return {"version": VERSION, "step": step, "memo": self.memo} | more
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Checkpoint:
-        version, step, batch = _check_version(source), source["step"], source.get("batch")
+        version, step = _check_version(source), source["step"]
+        batch, late = source.get("batch"), source.get("late")
         if version == 0:
             step = dict(step)
             step["since"], step["until"] = step.pop("stored")
@@ -95,6 +100,7 @@ class Checkpoint:
             None if step is None else Step.from_json(step),
             source["memo"],
             None if batch is None else Batch.from_json(batch),
+            None if late is None else Late(**late),
         )
 
 

@@ -36,6 +36,7 @@ from svcctl.service.language import Plan
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.queries.continuous import Step, Steps
 from svcctl.service.rendering import Dates, arrow
+from svcctl.service_settings import LAG_SECONDS
 
 POLL_SECONDS = 0.5
 """How often a job that has delivered everything looks for new events."""
@@ -60,15 +61,17 @@ def deliver(
     job: StoredJob,
     run: Run,
     *,
+    lag: float = LAG_SECONDS.default,
     connect: Connect = kinds.destination,
 ) -> bool:
     """Deliver a job until it is complete (True) or stopped (False). ServiceError when its query fails.
 
-    While the destination does not answer, the delivery is retried from the last commit. Unavailable when the state, or
-    what the query reads, is away: what was saved last is known only when the job is read again.
+    A period of its groups is closed `lag` seconds after its end. While the destination does not answer, the delivery is
+    retried from the last commit. Unavailable when the state, or what the query reads, is away: what was saved last is
+    known only when the job is read again.
     """
     query = StoredQuery.from_json(job.request)
-    steps = Steps(engine, query.asked, clock, launched=query.launched, repeatable=True)
+    steps = Steps(engine, query.asked, clock, launched=query.launched, lag=lag, repeatable=True)
     failures = 0
     while not run.stopping.is_set():
         destination = connect(job.type, job.id, job.params, endless=steps.endless)
@@ -117,6 +120,7 @@ class _Delivery:
         self._step = saved.step if saved else None
         self._memo: Memo = saved.memo if saved else {}
         self._batch = saved.batch if saved else None
+        self._late = steps.late = saved.late if saved else None
         self._steps_of_batch: list[Step] = []
         self._written = job.sent
         self._date = job.last_datetime
@@ -136,6 +140,8 @@ class _Delivery:
             if due is not None:
                 step = due
                 self._read(step)
+                if not self._run.stopping.is_set():
+                    self._step = step
             self._reach(step)
             if self._run.stopping.is_set():
                 self._commit()
@@ -145,6 +151,7 @@ class _Delivery:
                 self._complete(step)
                 return True
             due = self._steps.next(step, self._written)
+            self._note_late()
             if due is None:
                 if self._written == self.job.sent:
                     self._run.recovered()
@@ -185,6 +192,15 @@ class _Delivery:
                     raise
             finally:
                 self._run.interrupt = None
+
+    def _note_late(self) -> None:
+        """Show how many events came late, and save it, with the step it belongs to, when all rows are committed."""
+        late, saved = self._steps.late, self._late
+        if late is None:
+            return
+        self._run.late = late.count
+        if late.count != (saved.count if saved else 0) and self._written == self.job.sent:
+            self._save(self._memo)
 
     def _reach(self, step: Step | None) -> None:
         """Note how far the job came, when all rows up to there are committed."""
@@ -247,7 +263,8 @@ class _Delivery:
         """Save which rows the commit will have, and what it will make of them, beside what is committed so far."""
         before = Checkpoint.from_json(self.job.checkpoint) if self.job.checkpoint else Checkpoint(None, self._memo)
         memo = {**before.memo, **self._destination.prepare()}
-        after = replace(before, memo=memo, batch=Batch(self._written, tuple(self._steps_of_batch)))
+        batch = Batch(self._written, tuple(self._steps_of_batch))
+        after = replace(before, memo=memo, batch=batch, late=self._steps.late)
         if after == before:
             return
         checkpoint = after.to_json()
@@ -257,7 +274,8 @@ class _Delivery:
     def _save(self, memo: Memo) -> None:
         assert self._step is not None
         self._memo = memo
-        checkpoint = Checkpoint(self._step, memo).to_json()
+        self._late = self._steps.late
+        checkpoint = Checkpoint(self._step, memo, late=self._late).to_json()
         self.job = replace(self.job, sent=self._written, last_datetime=self._date, checkpoint=checkpoint)
         self._run.save(self._written, self._date, checkpoint)
 

@@ -291,7 +291,12 @@ class Jobs:
             last_datetime=max(job.last_datetime, live.reached if live else told.reached),
             query=job.query,
             error=error,
-            extra=_history(job, runs=live is not None or told is job, failing_since=since if error else None),
+            extra=_history(
+                job,
+                late=live.late if live else None,
+                runs=live is not None or told is job,
+                failing_since=since if error else None,
+            ),
         )
 
     def _start(self, job: StoredJob) -> None:
@@ -362,9 +367,13 @@ class Jobs:
                     del self._runs[run.job_id]
 
 
-def _history(job: StoredJob, *, runs: bool, failing_since: int | None) -> dict[str, Any]:
-    """The members of a job's object that the interface does not have, as far as they are known."""
+def _history(job: StoredJob, *, late: int | None, runs: bool, failing_since: int | None) -> dict[str, Any]:
+    """The members of a job's object that the interface does not have, as far as they are known. A run may know better
+    how many events came late.
+    """
+    saved = job.checkpoint.get("late") or {}
     members = {
+        "late": saved.get("count") if late is None else late,
         "launched": job.request.get("launched"),
         "failingSince": failing_since,
         "lastDelivered": job.delivered,

@@ -42,6 +42,8 @@ class Run:
     reached: int = 0
     """The epoch milliseconds up to which all events are read and delivered, also where none matched. It is what people
     see; where a job continues is decided by its checkpoint alone."""
+    late: int | None = None
+    """Events that came when the period of their group was closed; None where there are no such periods."""
     stopping: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
     interrupt: Callable[[], None] | None = None

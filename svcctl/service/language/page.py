@@ -16,6 +16,7 @@ from textwrap import wrap
 
 from svcctl.service.language.functions import SAMPLE, SECTIONS, Function
 from svcctl.service.language.parser import MAX_BYTES, RESERVED
+from svcctl.service_settings import LAG_SECONDS
 
 WIDTH = 80
 
@@ -156,10 +157,18 @@ line). A text, digits (5) or a percent (95 or 99.9) must be a literal, not an
 expression. "?" marks an optional argument, "…" a repeated one. The examples
 were run at 2024-05-06 07:08:09."""
 
-_LIVE = """\
+_LIVE = f"""\
 A query with --follow keeps running. Its rows arrive as they are stored, and the
 groups of a single "group every" when their period is over; other groups would
-never be complete and are refused. Limits and offsets must come last."""
+never be complete and are refused. Limits and offsets must come last.
+
+A period stays open for late events {LAG_SECONDS.default:g} s after its end, or as long as
+{LAG_SECONDS.environment} of the service says; 2 s if the range ends with it. An
+event that is stored later is in no group: groups that were sent stay as they
+are. Such events are counted, if they pass the where clauses before the group:
+in a note of --follow, in "late" of the job's object ('svcctl job show ID -f
+json'), and in the service's metrics. The same query over a range that is over
+has them. Rows without a group are never too late."""
 
 
 def page() -> str:

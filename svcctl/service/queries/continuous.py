@@ -3,6 +3,9 @@
 A query whose range is over has a single step. A query without `to`, or with one in the future, has a step whenever
 there is something new: rows as they are stored, groups of a period when the period is over, other groups at `to`.
 
+A period is closed `lag` after its end. Events that are stored later are in no group: Steps counts those that the query
+asks for, see Late.
+
 `next_step` decides which step comes next and depends on nothing but its arguments. A Step holds everything that decides
 its rows, so it can be repeated: an answer keeps it in memory, a job saves it. Rows are numbered through all steps of a
 query, and `skip` and `limit` count over all of them.
@@ -21,9 +24,14 @@ from svcctl.service.engines import Engine, Mark, holder, replaced
 from svcctl.service.language import Plan, QueryError, compile, parse, tree
 from svcctl.service.language.types import Catalog
 from svcctl.service.queries.asked import AskedQuery
+from svcctl.service_settings import LAG_SECONDS
 
 GRACE = timedelta(seconds=2)
-"""How long a window stays open after its end for events that are stored late."""
+"""How long a range stays open after its end for events that are stored late."""
+LAG_MS = int(LAG_SECONDS.default * 1000)
+"""How long a period stays open after its end."""
+LATE_MS = 2000
+"""How often late events are counted, at most, unless a period ends."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -42,7 +50,8 @@ class StepKind(StrEnum):
 class Schedule:
     """What decides the steps of a query. Moments are in epoch milliseconds, durations in milliseconds.
 
-    The last step is due at `due`; without one, the query never ends. `period` is the length of a bucket.
+    The last step is due at `due`; without one, the query never ends. `period` is the length of a bucket, `lag` how long
+    it stays open after its end.
     """
 
     kind: StepKind
@@ -52,6 +61,7 @@ class Schedule:
     skip: int = 0
     limit: int | None = None
     period: int = 0
+    lag: int = LAG_MS
 
     def over(self, step: Step | None, rows: int) -> bool:
         """Whether no step follows `step` once it has run and the query has returned `rows` rows."""
@@ -84,6 +94,14 @@ class Step:
         return cls(**source)
 
 
+@dataclass(frozen=True, slots=True)
+class Late:
+    """How many of the events stored until a mark came when their period was closed, and are in no group."""
+
+    count: int
+    until: Mark | None
+
+
 def next_step(schedule: Schedule, before: Step | None, rows: int, now: int, mark: Mark | None) -> Step | None:
     """The step after `before`, at the moment `now`; None while there is nothing new, and when the query is over.
 
@@ -101,7 +119,7 @@ def next_step(schedule: Schedule, before: Step | None, rows: int, now: int, mark
             news = before is None or mark != before.until
         case StepKind.BUCKETS:
             if not last:
-                closed = now - GRACE // _MILLISECOND
+                closed = now - schedule.lag
                 end = closed - closed % schedule.period
             news = end is not None and end > reached
     if not (news or last):
@@ -120,8 +138,8 @@ class Steps:
     """A query on an engine: its steps, and the plan of each.
 
     `launched` is when the query was asked. If its range ended in the future then, the last step waits for that end. A
-    step of a `repeatable` query returns the same rows in the same order each time it runs. QueryError when the query
-    cannot run, or cannot run without an end.
+    step of a `repeatable` query returns the same rows in the same order each time it runs. A period is closed `lag`
+    seconds after its end. QueryError when the query cannot run, or cannot run without an end.
     """
 
     def __init__(
@@ -131,14 +149,18 @@ class Steps:
         clock: Callable[[], datetime],
         *,
         launched: datetime,
+        lag: float = LAG_SECONDS.default,
         repeatable: bool = False,
     ) -> None:
         self._engine = engine
         self._clock = clock
         self._zone = asked.zone
-        self._query, self.schedule = _scheduled(parse(asked.query), asked, launched)
+        self._query, self.schedule = _scheduled(parse(asked.query), asked, launched, int(lag * 1000))
         self._looked = 0
-        self._marked = repeatable or self.schedule.kind is StepKind.ARRIVALS
+        self.late: Late | None = None
+        """The late events so far, once a period is closed. Who repeats steps must set it to what it was then."""
+        self._counted = 0
+        self._marked = repeatable or self.schedule.kind is not StepKind.ONCE
         self._launched = to_ms(launched)
         self._planned: tuple[tuple[Step, bool, int], Plan, Catalog] | None = None
         start, end = self.schedule.start, self.schedule.end
@@ -172,7 +194,30 @@ class Steps:
         if before is not None and before.until not in (None, mark):
             self._engine.check_mark(self._query.table, before.until)
         self._looked = now
-        return next_step(self.schedule, before, rows, now, mark)
+        step = next_step(self.schedule, before, rows, now, mark)
+        # While all of its rows are skipped, a step is repeated over a longer part, and no period is closed.
+        if self.schedule.kind is StepKind.BUCKETS and before is not None and not (before.skip and rows == before.first):
+            late = self.late or Late(0, before.until)
+            if mark != late.until and (step is not None or now >= self._counted + LATE_MS):
+                late = Late(late.count + self._count(before, late.until, mark), mark)
+                self._counted = now
+            self.late = late
+        return step
+
+    def _count(self, before: Step, since: Mark | None, until: Mark | None) -> int:
+        """How many events that were stored between two marks are of the periods that a step has closed."""
+        assert before.end is not None
+        plan = compile(
+            _counting(self._query),
+            self._tables(),
+            dialect=holder(self._engine, self._query.table).dialect,
+            start=from_ms(self.schedule.start),
+            end=from_ms(before.end),
+            now=from_ms(before.now),
+            zone=self._zone,
+        )
+        with self._engine.stream(plan, since=since, until=until) as stream:
+            return sum(sum(batch.column(0).to_pylist()) for batch in stream)
 
     def reached(self, step: Step | None) -> int:
         """Up to which moment all events are read, by the last call of `next` and the last step that has run; 0 if none.
@@ -226,7 +271,7 @@ class Steps:
             return tables
 
 
-def _scheduled(query: tree.Query, asked: AskedQuery, launched: datetime) -> tuple[tree.Query, Schedule]:
+def _scheduled(query: tree.Query, asked: AskedQuery, launched: datetime, lag: int) -> tuple[tree.Query, Schedule]:
     """A query without the bounds that count over all of its steps, and its schedule with them."""
     start, end = to_ms(asked.range.start), asked.range.end
     over = end is not None and end <= launched
@@ -249,8 +294,15 @@ def _scheduled(query: tree.Query, asked: AskedQuery, launched: datetime) -> tupl
     limits += [] if asked.limit is None else [asked.limit]
     schedule = replace(once, kind=StepKind.ARRIVALS, skip=offset + asked.skip, limit=min(limits, default=None))
     if every is not None:
-        schedule = replace(schedule, kind=StepKind.BUCKETS, period=every * 1000)
+        schedule = replace(schedule, kind=StepKind.BUCKETS, period=every * 1000, lag=lag)
     return query, schedule
+
+
+def _counting(query: tree.Query) -> tree.Query:
+    """How many events the groups of a query are made of."""
+    at = next(at for at, clause in enumerate(query.clauses) if isinstance(clause, tree.Group))
+    whole = (tree.Group(None, ()), tree.Select((tree.Item(tree.Call("count", ())),)))
+    return replace(query, clauses=(*query.clauses[:at], *whole))
 
 
 def _without_bounds(query: tree.Query) -> tuple[tree.Query, int | None, int]:

@@ -83,6 +83,12 @@ class Encoder:
         """The bytes after the rows of a query that did not fail."""
         yield b""
 
+    def late(self, count: int, lag: float) -> bytes:
+        """The bytes between two chunks that say how many events came more than `lag` seconds after the end of their
+        period; none in a format that has no place for it.
+        """
+        return b""
+
     def error(self, code: int, message: str) -> bytes:
         """The bytes that end a response that failed after its head was sent, instead of the tail."""
         raise NotImplementedError

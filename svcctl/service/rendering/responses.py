@@ -113,6 +113,9 @@ class JsonSimpleCompact(JsonSimple):
     def head(self) -> bytes:
         return self.line(compact(metadata(self.columns)))
 
+    def late(self, count: int, lag: float) -> bytes:
+        return self.line(compact({"late": count, "lag": lag}))
+
     def error(self, code: int, message: str) -> bytes:
         return self.line(f'{{"e": {spaced([code, message])}}}')
 

@@ -23,10 +23,12 @@ from svcctl.service.http.app import build
 from svcctl.service.http.health import exposed
 from svcctl.service.http.middleware import TABLE, AccessLog
 from svcctl.service.jobs import stored
+from svcctl.service.jobs.checkpoint import Checkpoint
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.language.types import Column, Type
 from svcctl.service.provisioning.accounts import Owner
+from svcctl.service.queries.continuous import Late
 from svcctl.service.service import Service
 from svcctl.service.store import Store
 
@@ -69,6 +71,8 @@ def test_metrics_count_answers_bytes_queries_and_jobs(service: Service) -> None:
         ((JobStatus.RUNNING, NOW - 2.5), (JobStatus.RUNNING, 0), (JobStatus.STOPPED, 1))
     ):
         job = StoredJob(f"j{number}", owner, status, "kafka", "", "from t", {}, {}, last_datetime=int(last * 1000))
+        if number == 2:
+            job = replace(job, checkpoint=Checkpoint(None, {}, late=Late(4, 9)).to_json())
         stored.add(service.store, replace(job, error=("no broker",) * (number > 0)))
 
     async def asked() -> str:
@@ -88,6 +92,8 @@ def test_metrics_count_answers_bytes_queries_and_jobs(service: Service) -> None:
         'svcctl_jobs{state="COMPLETED"} 0',
         "svcctl_jobs_failing 1",
         'svcctl_job_lag_seconds{job="j0",type="kafka"} 2.5',
+        'svcctl_job_late_events{job="j2",type="kafka"} 4',
+        "svcctl_late_events_total 0",
         "svcctl_start_time_seconds 1699999940.0",
     ]
 

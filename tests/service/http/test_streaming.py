@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from support.events import selected
 from svcctl.api.auth import Bearer
 from svcctl.api.client import Client
 from svcctl.api.events import MODES, QueryResponse
+from svcctl.api.follow import Follow
 from svcctl.api.query import QueryRequest
 from svcctl.errors import IncompleteResult, NotFound, ServiceError
 from svcctl.service.engines import Engine
@@ -539,6 +540,48 @@ def test_a_mode_that_cannot_be_streamed_needs_an_end(served: Served, mode: str) 
     with pytest.raises(ServiceError) as caught:
         served.ask("from few", mode, to=None)
     assert caught.value.message == f"mode.type {mode} cannot be streamed, so the query needs a to"
+
+
+LATE = "SELECT TIMESTAMP '2024-01-01 11:59:05' AS eventdate, 9 AS n, '' AS text"
+NEXT = "SELECT TIMESTAMP '2024-01-01 12:00:00' AS eventdate, 9 AS n, '' AS text"
+
+
+def grouped(mode: str = "json/simple/compact") -> QueryRequest:
+    return QueryRequest(NOON - 3600, query="from few group every 10s select count() as n", mode=mode)
+
+
+def test_who_follows_groups_is_told_of_events_that_came_too_late(serve: Serve) -> None:
+    served = serve(lag_seconds=1.5)
+    notes: list[str] = []
+    with served.client() as client, Follow(client, grouped(), notify=notes.append) as following:
+        rows = following.rows()
+        assert next(rows) == (1_704_110_340_000, 3)
+        served.engine.append("few", selected(f"{LATE} UNION ALL {NEXT}"))
+        served.moment = 11.4
+        served.engine.append("few", selected(LATE))
+        served.moment = 11.5
+        assert next(rows) == (NOON * 1000, 1)
+        served.engine.append("few", selected(LATE))
+        served.engine.append("few", selected(NEXT.replace("12:00", "12:01")))
+        served.moment = 80
+        assert next(rows) == (NOON * 1000 + 60_000, 1)
+    told = "stored more than 1.5 s after the end of"
+    assert notes[-1] == f"3 late events are in no group: {told} their period"
+    assert served.service.counts.late == 3
+
+
+@pytest.mark.parametrize("mode", ["json/simple", "json/simple/compact", "csv"])
+def test_who_does_not_ask_gets_nothing_but_rows(serve: Serve, mode: str) -> None:
+    served = serve(lag_seconds=1.5)
+    request = replace(grouped(mode), limit=2)
+    with served.client() as client, client.query(request) as answer:
+        pieces = answer.raw()
+        whole = next(pieces)
+        served.engine.append("few", selected(f"{LATE} UNION ALL {NEXT}"))
+        served.moment = 30
+        whole += b"".join(pieces)
+    assert b"late" not in whole
+    assert (answer.row_count, served.service.counts.late) == (2, 1)
 
 
 def test_an_unknown_saved_query_is_not_found(served: Served) -> None:

@@ -23,7 +23,7 @@ from svcctl.service.destinations import Destination, Memo
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.lake import LakeEngine
 from svcctl.service.jobs import delivery, stored
-from svcctl.service.jobs.checkpoint import StoredQuery
+from svcctl.service.jobs.checkpoint import Checkpoint, StoredQuery
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.run import Run
 from svcctl.service.jobs.stored import StoredJob
@@ -249,6 +249,19 @@ def test_a_period_is_there_once_and_complete(
 
 @KINDS
 @settings(max_examples=10, deadline=None)
+@given(arrivals=st.lists(seconds, min_size=1, max_size=4), deaths=dangers, failures=dangers)
+def test_every_event_is_in_one_group_or_counted_as_late(
+    kind: type[Small], arrivals: list[list[int]], deaths: list[int], failures: list[int]
+) -> None:
+    query = "from t where n >= 0 group every 1m select count() as count"
+    held, _, job = run_to_the_end(kind, query, arrivals, deaths, failures)
+    grouped = sum(int(row.rpartition(b",")[2]) for row in held)
+    late = Checkpoint.from_json(job.checkpoint).late
+    assert grouped + (late.count if late else 0) == sum(map(len, arrivals))
+
+
+@KINDS
+@settings(max_examples=10, deadline=None)
 @given(arrivals=st.lists(seconds, min_size=1, max_size=3), deaths=dangers, failures=dangers)
 def test_a_group_without_periods_waits_for_the_end_of_the_range(
     kind: type[Small], arrivals: list[list[int]], deaths: list[int], failures: list[int]
@@ -340,3 +353,39 @@ def test_a_job_whose_table_is_away_shows_it_stands_still_and_recovers(tmp_path: 
     assert [error for error, _ in seen] == [(), reason, reason, ()]
     first = seen[0][1]
     assert [reached - first for _, reached in seen] == [timedelta(minutes=at) for at in (0, 0, 0, 30)]
+
+
+def test_a_job_shows_how_many_events_came_too_late_for_its_groups(tmp_path: Path) -> None:
+    world = World()
+    query = "from t group every 10m select count() as count"
+    with DuckDBEngine() as engine:
+        engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8), Column("text", Type.STR)))
+        append(engine, [0, 1, 601], 0)
+        store = Store(tmp_path / "state.db")
+        request = StoredQuery(AskedQuery(query, Range(FIRST, None), "csv"), LAUNCH).to_json()
+        runs: list[Run] = []
+        begun = threading.Event()
+        shown: list[object] = []
+
+        def happens() -> None:
+            """Events come for periods of the first half hour, which the first step has closed."""
+            shown.append(jobs.get(ME, runs[0].job_id).extra.get("late"))
+            world.now += timedelta(minutes=1)
+            append(engine, [5 * len(shown)] * len(shown), 10)
+            if len(shown) == 4:
+                runs[0].stopping.set()
+
+        def deliver(job: StoredJob, run: Run) -> bool:
+            run.stopping = Idle(happens)
+            runs.append(run)
+            begun.set()
+            return delivery.deliver(engine, lambda: world.now, job, run, connect=lambda *_, endless: Files(world))
+
+        jobs = Jobs(store, deliver)
+        job_id = jobs.launch(ME, type="donothing", query=query, request=request, params={}).id
+        assert begun.wait(10)
+        assert runs[0].ended.wait(10)
+        stored_late = jobs.get(ME, job_id).extra["late"]
+        jobs.close()
+        store.close()
+    assert (shown, stored_late) == ([0, 1, 3, 6], 6)

@@ -9,15 +9,17 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.engines import chosen_engine
+from support.events import selected
 
 from svcctl.api.dates import Range
 from svcctl.service.engines import Engine
+from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language import Column, QueryError, Type
 from svcctl.service.queries.asked import AskedQuery
-from svcctl.service.queries.continuous import GRACE, Schedule, Step, StepKind, Steps, next_step
+from svcctl.service.queries.continuous import GRACE, LAG_MS, LATE_MS, Schedule, Step, StepKind, Steps, next_step
 
 START, END, PERIOD, GRACE_MS = 10_500, 60_200, 7_000, 2_000
 """In epoch milliseconds; neither end of the range is a multiple of the period."""
@@ -99,7 +101,9 @@ def test_a_step_of_buckets_begins_where_the_one_before_ended(lots: list[Lot]) ->
     assert [step.start for step in answered.steps] == [START, *ends[:-1]]
     assert ends[-1] == END
     assert [end % PERIOD for end in ends[:-1]] == [0] * (len(ends) - 1)
-    assert all(end <= step.now - GRACE_MS for end, step in zip(ends, answered.steps, strict=True))
+    assert all(
+        end <= step.now - (GRACE_MS if step.last else LAG_MS) for end, step in zip(ends, answered.steps, strict=True)
+    )
 
 
 @given(st.lists(st.builds(Lot, st.just(START), st.lists(st.integers(START, END - 1)).map(tuple)), max_size=1))
@@ -133,7 +137,7 @@ def test_a_query_without_an_end_has_no_last_step(schedule: Schedule, lots: list[
     step = answered.look(END + 1_000_000)
     assert step is not None
     assert not step.last
-    assert step.end == (None if schedule.kind is StepKind.ARRIVALS else (END + 1_000_000 - GRACE_MS) // PERIOD * PERIOD)
+    assert step.end == (None if schedule.kind is StepKind.ARRIVALS else (END + 1_000_000 - LAG_MS) // PERIOD * PERIOD)
 
 
 bounds = {"skip": st.integers(0, 30), "limit": st.none() | st.integers(0, 30)}
@@ -264,3 +268,86 @@ def test_a_range_may_end_on_the_last_day_of_the_calendar() -> None:
         assert (
             Steps(engine, asked, lambda: last - GRACE, launched=last - GRACE).schedule.due == 253402300799000 + GRACE_MS
         )
+
+
+class Asked:
+    """A query that groups by 10 s, closed 3 s after their end, over a range without an end; its clock is turned."""
+
+    def __init__(self, engine: Engine, text: str, *, skip: int = 0) -> None:
+        self.now, self.rows = FIRST, 0
+        self.groups: Counter[int] = Counter()
+        self.step: Step | None = None
+        self._engine = engine
+        asked = AskedQuery(text, Range(FIRST, None), skip=skip)
+        self.steps = Steps(engine, asked, lambda: self.now, launched=FIRST, lag=3)
+
+    def store(self, *seconds: float) -> None:
+        """Events at so many seconds after FIRST."""
+        values = ", ".join(f"(INTERVAL '{round(second * 1000)} milliseconds')" for second in seconds)
+        events = f"SELECT TIMESTAMP '2024-01-01' + s AS eventdate, 1 AS n FROM (VALUES {values}) AS v(s)"
+        self._engine.append("t", selected(events))
+
+    def look(self, second: float) -> None:
+        """Run the next step if there is one at that moment."""
+        self.now = FIRST + timedelta(seconds=second)
+        if (step := self.steps.next(self.step, self.rows)) is not None:
+            self.step = step
+            with self._engine.stream(self.steps.plan(step), since=step.since, until=step.until) as stream:
+                for batch in stream:
+                    self.rows += batch.num_rows
+                    starts, counts = (column.to_pylist() for column in batch.columns)
+                    self.groups.update(dict(zip((start.timestamp() for start in starts), counts, strict=True)))
+
+    @property
+    def late(self) -> int:
+        return self.steps.late.count if self.steps.late else 0
+
+
+GROUPS = "from t where n = 1 group every 10s select count() as n"
+
+
+def test_an_event_is_in_its_group_until_the_lag_is_over_and_counted_after_that(engine: Engine) -> None:
+    asked = Asked(engine, GROUPS)
+    told = []
+    for moment, stored in ((12.9, 1), (13, 2), (14, 3), (22.9, 11), (23, 13), (40, 4)):
+        asked.store(stored)
+        asked.look(moment)
+        told.append((asked.groups.total(), asked.late))
+    assert told == [(0, 0), (2, 0), (2, 1), (2, 1), (4, 1), (4, 2)]
+
+
+def test_events_that_the_query_does_not_ask_for_are_not_late(engine: Engine) -> None:
+    asked = Asked(engine, "from t where n = 2 group every 10s select count() as n")
+    asked.look(30)
+    asked.store(1, 2)
+    asked.look(40)
+    assert asked.late == 0
+
+
+def test_while_all_groups_are_skipped_no_event_is_late(engine: Engine) -> None:
+    asked = Asked(engine, GROUPS, skip=2)
+    for moment, stored in ((20, 1), (30, 2), (40, 15), (50, 25), (60, 3)):
+        asked.store(stored)
+        asked.look(moment)
+    assert (asked.rows, asked.late) == (1, 1)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    arrivals=st.lists(
+        st.tuples(st.floats(0, 20), st.lists(st.floats(0, 59), min_size=1, max_size=5)), min_size=1, max_size=8
+    )
+)
+def test_every_event_is_in_one_group_or_late(arrivals: list[tuple[float, list[float]]]) -> None:
+    with DuckDBEngine() as engine:
+        engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
+        asked = Asked(engine, GROUPS)
+        moment, stored = 0.0, 0
+        for pause, seconds in arrivals:
+            moment += pause
+            asked.store(*seconds)
+            stored += len(seconds)
+            asked.look(moment)
+        asked.look(moment + LATE_MS / 1000)
+        asked.look(100 + moment)
+        assert asked.groups.total() + asked.late == stored

@@ -172,6 +172,13 @@ def drop(client: Client, name: str) -> Extent:
     return Extent.from_json(record(client.call("DELETE", f"/service/tables/{segment(name)}")))
 
 
+def trim(client: Client, name: str, before: int) -> tuple[int, Extent]:
+    """Remove the events of a table before a date in epoch milliseconds; how many, and what is left."""
+    body = json.dumps({"before": before}).encode()
+    answer = record(client.call("POST", f"/service/tables/{segment(name)}/trim", body))
+    return int(answer["removed"]), Extent.from_json(answer)
+
+
 def copy(client: Client, name: str, to: str) -> int:
     """Move a table to the shared `folder`, or to the `file` of the service; how many events it has."""
     body = json.dumps({"to": to}).encode()

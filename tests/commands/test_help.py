@@ -217,6 +217,11 @@ def loaded(shell: Shell) -> dict[str, str]:
     return {}
 
 
+def kept(shell: Shell) -> dict[str, str]:
+    shell("service", "load", "orders.csv", "-t", "shop.o")
+    return {}
+
+
 def settled(shell: Shell) -> dict[str, str]:
     for name, role in (("bob", "ADMIN"), ("eve", "OWNER")):
         shell("service", "accounts", "user", f"{name}@acme.example", "acme@demo", "--role", role)
@@ -234,6 +239,7 @@ BEFORE = {
     "svcctl role update": readers,
     "svcctl service accounts rm": settled,
     "svcctl service compact": loaded,
+    "svcctl service trim": kept,
 }
 """What must be there before the examples of a page, and in their environment."""
 SHELLS = {"zsh": ["zsh", "-c", "autoload -U compinit; compinit -u -D; {}"], "fish": ["fish", "-c", "{}"]}

@@ -172,6 +172,13 @@ class PlainEngine:
         cursor.execute(f'DELETE FROM {table} WHERE "(position)" IN ({first})')
         return int(rows - removed)
 
+    def remove_before(self, name: str, date: datetime) -> int:
+        self.table(name)
+        [(removed,)] = (
+            self._connection.cursor().execute(f"DELETE FROM {quote(name)} WHERE eventdate < ?", [date]).fetchall()
+        )
+        return int(removed)
+
     @contextmanager
     def stream(
         self,

@@ -11,6 +11,7 @@ from svcctl.profiles import BUILT_IN
 
 control.app.command()(loading.load)
 control.app.command()(loading.drop)
+control.app.command()(loading.trim)
 control.app.command()(folder.compact)
 control.app.command()(folder.copy)
 control.app.add_typer(accounts.app, name="accounts")

@@ -9,11 +9,12 @@ from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from svcctl.api.typed_dates import zone_name
+from svcctl.api.dates import epoch_milliseconds, resolve, shown
+from svcctl.api.typed_dates import EVERY, parse_moment, zone_name
 from svcctl.commands.service import folder
 from svcctl.completion import words
 from svcctl.completion.words import FILES, Completes
@@ -76,6 +77,14 @@ IntoOpt = Annotated[
 CreateOpt = Annotated[bool, typer.Option("--create", help="With --tables: make the folder if it is not there.")]
 IdOpt = Annotated[
     str | None, typer.Option("--id", metavar="ID", help="Load nothing if the table has a load of this ID.")
+]
+TrimmedArg = Annotated[str, typer.Argument(metavar="TABLE", help="Table to trim."), Completes("loaded")]
+BeforeOpt = Annotated[
+    Any,
+    typer.Option(
+        "--before", parser=parse_moment, metavar="DATE", help="Events before it are removed, such as 90d (help dates)."
+    ),
+    Completes(words=words.start_dates),
 ]
 TablesArg = Annotated[list[str], typer.Argument(metavar="TABLE…", help="Tables to drop."), Completes("loaded")]
 
@@ -234,6 +243,31 @@ def drop(ctx: typer.Context, tables: TablesArg, yes: YesOpt = False) -> None:
         _ask_to_drop(svc, client, names)
     for one in svc.diagnostics.each(names, partial(own_service.drop, client)):
         svc.diagnostics.note(f"dropped {_described(one)}")
+
+
+def trim(ctx: typer.Context, table: TrimmedArg, before: BeforeOpt, yes: YesOpt = False) -> None:
+    """Remove the events of a table of the local service before a date
+
+    Queries and jobs go on. It is refused while a job has not read those events yet. In a shared folder,
+    'svcctl service compact' gives the room on the disk back, a week later by default; in the service's own file it is
+    used again, and the table is written anew, which takes as long as a load.
+
+    \b
+    svcctl service trim shop.o --before 90d --yes
+    svcctl service trim shop.o --before 2024-01-31 --yes
+    """
+    from svcctl.api import own_service
+
+    svc: Context = ctx.obj
+    date = resolve(before, None, now=svc.now(), operators=EVERY).start
+    client = svc.with_flags(profile=LOCAL).client
+    if not yes:
+        found = own_service.table(client, table)
+        held = f", which has events {_range(found.oldest, found.newest)}" if found.events else ""
+        svc.ask(f"Remove the events before {shown(date)} (UTC) from {table}{held}?")
+    removed, left = own_service.trim(client, table, epoch_milliseconds(date))
+    rest = f", {_range(left.oldest, left.newest)}" if left.events else ""
+    svc.diagnostics.note(f"removed {counted(removed, 'event')} from {table}; {left.events} are left{rest}")
 
 
 def _ask_to_drop(svc: Context, client: Client, names: Sequence[str]) -> None:

@@ -162,6 +162,14 @@ class Engine(Protocol):
         """
 
     @abstractmethod
+    def remove_before(self, name: str, date: datetime) -> int:
+        """Remove the rows that are older than a date, without a zone and in UTC; how many there were.
+
+        Marks stay valid, and streams that have begun go on with what they saw at their begin. NotFound when there is
+        no such table.
+        """
+
+    @abstractmethod
     def stream(
         self,
         plan: Plan,

@@ -103,6 +103,9 @@ class JoinedEngine:
     def trim(self, name: str, *, most: int, since: datetime) -> int:
         return self.holder(name).trim(name, most=most, since=since)
 
+    def remove_before(self, name: str, date: datetime) -> int:
+        return self.holder(name).remove_before(name, date)
+
     def stream(
         self,
         plan: Plan,

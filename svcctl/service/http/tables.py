@@ -17,7 +17,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from svcctl.errors import CredentialsError, NotFound, ServiceError, UsageError
+from svcctl.api.dates import shown
+from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, UsageError
 from svcctl.service.engines import Several
 from svcctl.service.events.load import Source, Wishes, load
 from svcctl.service.http.body import flag, json_object, members, note_unknown, optional_text, text
@@ -26,10 +27,13 @@ from svcctl.service.http.envelope import encoded, envelope, error_envelope, refu
 from svcctl.service.http.middleware import TABLE as ACCESS_TABLE
 from svcctl.service.http.middleware import signed
 from svcctl.service.jobs import stored
+from svcctl.service.jobs.checkpoint import StoredQuery
+from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.language import QueryError, parse
 from svcctl.service.language.types import Table
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.queries import saved
+from svcctl.service.queries.continuous import from_ms
 from svcctl.service.service import Service
 from svcctl.service.store import Store
 
@@ -39,6 +43,8 @@ RECENT = 100
 """The loads whose outcome is known after their end."""
 ENDS_SECONDS = 0.8
 """How long a client that gave up a load waits for its end."""
+LAST_MS = 253_402_300_799_999
+"""The last moment of the year 9999, in epoch milliseconds."""
 FOLDER, FILE = "folder", "file"
 """Where a table can be: in the shared folder, or in the file of the service."""
 _SETTINGS = {ACCESS_TABLE: "SVCCTL_ACCESS_EVENTS and SVCCTL_ACCESS_DAYS set how much it keeps"}
@@ -65,6 +71,34 @@ def _drop(request: Request) -> Response:
     found = _described(service, table) | _readers(service.store, table.name)
     service.engine.drop(table.name)
     return succeeded(request, found)
+
+
+async def _trim(request: Request) -> Response:
+    """Remove the events of a table before a date. Conflict when a job has not read all of them yet.
+
+    A job counts the rows of what it reads, so it could not continue among events of which some are gone.
+    """
+    service = _operated(request, "remove events")
+    fields = json_object(request.state.body)
+    note_unknown("a trim", fields, ("before",))
+    name, before = request.path_params["name"], fields.get("before")
+    if not isinstance(before, int) or not 0 <= before <= LAST_MS:
+        raise ServiceError("before is missing" if before is None else "before is not a date in epoch milliseconds")
+    _check_changeable(service, name, _SETTINGS.get(name, _DEMO_SETTING))
+    table, jobs, date = service.engine.table(name), request.app.state.jobs, from_ms(before)
+
+    def work() -> dict[str, Any]:
+        for job in _readers_of(service.store, name):
+            begins = StoredQuery.from_json(job.request).asked.range.start
+            if begins < date and jobs.reached(job) < before:
+                raise Conflict(
+                    f"job {job.friendly_name} has not read the events of {name} before {shown(date)} (UTC) yet",
+                    hint=f"wait until it has, or remove it: svcctl job rm {job.id}",
+                )
+        removed = service.engine.remove_before(name, date.replace(tzinfo=None))
+        return _described(service, table) | {"removed": removed}
+
+    return await _padded(request, service.run(work))
 
 
 async def _load(request: Request) -> Response:
@@ -196,11 +230,13 @@ def _ms(moment: datetime | None) -> int | None:
 def _readers(store: Store, table: str) -> dict[str, Any]:
     """The jobs that still read a table, of all domains, and the saved queries on it."""
     jobs = [
-        {"id": job.id, "status": job.status, "friendlyName": job.friendly_name}
-        for job in stored.unfinished(store)
-        if _reads(job.query, table)
+        {"id": job.id, "status": job.status, "friendlyName": job.friendly_name} for job in _readers_of(store, table)
     ]
     return {"jobs": jobs, "queries": [query.id for query in saved.listed(store) if _reads(query.text, table)]}
+
+
+def _readers_of(store: Store, table: str) -> list[StoredJob]:
+    return [job for job in stored.unfinished(store) if _reads(job.query, table)]
 
 
 def _reads(query: str, table: str) -> bool:
@@ -250,6 +286,7 @@ ROUTES = [
     signed("GET", "/service/tables/{name}", _get),
     signed("DELETE", "/service/tables/{name}", _drop),
     signed("POST", "/service/tables/{name}/copy", _copy),
+    signed("POST", "/service/tables/{name}/trim", _trim),
     signed("POST", "/service/load", _load),
     signed("GET", "/service/load/{attempt}", _load_ended),
 ]

@@ -204,6 +204,11 @@ class Jobs:
     def get(self, account: Account, job_id: str) -> models.Job:
         return self._shown(self._own(account, job_id))
 
+    def reached(self, job: StoredJob) -> int:
+        """The epoch milliseconds up to which a job has read and delivered all events."""
+        run = self._runs.get(job.id)
+        return job.reached if run is None else run.reached
+
     def stop(self, account: Account, job_id: str) -> models.Job:
         job = self._own(account, job_id)
         if job.status is JobStatus.COMPLETED:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.shells import OWN_FILE, Shell, made
+
+import svcctl
 
 EVENTS = "eventdate,n\n2024-01-01T00:00:00Z,1\n2024-01-02T00:00:00Z,2\n"
 LOADED = "svcctl: loaded 2 events into web.a, from 2024-01-01 00:00:00 to 2024-01-02 00:00:00 (UTC)\n"
@@ -102,6 +105,24 @@ def test_a_folder_that_is_away_fails_every_command_and_its_jobs_go_on_when_it_is
         assert shared(*load).returncode == 0
         _wait_for(lambda: shared("job", "list", "-f", "ndjson").stdout, '"eventsSent":4')
         assert shared("api", "GET", "/service/health").returncode == 0
+    finally:
+        shared("service", "stop")
+
+
+def test_the_backup_that_the_help_prints_has_tables_whole_that_are_loaded_meanwhile(shared: Shell) -> None:
+    _, _, text = (Path(svcctl.__file__).parent / "pages/cluster.txt").read_text(encoding="utf-8").partition("pg_dump")
+    begins, ends = text.index("  (cd /tables"), text.index("\nSo the copy")
+    logs, files = text[begins:ends].replace("/tables", "tables").replace("/backup", str(shared.home)).split("-T -)\n")
+    load = ("service", "load", "a.csv", "-t", "web.a", "--tables", made(shared.home / "tables"))
+    for command in (f"{logs}-T -)", files):
+        assert shared(*load).returncode == 0
+        subprocess.run(["sh", "-c", command], cwd=shared.home, check=True)
+    copy = shared.home / "copy"
+    copy.mkdir()
+    for name in ("files", "logs"):
+        subprocess.run(["tar", "-xf", f"{name}.tar", "-C", copy], cwd=shared.home, check=True)
+    try:
+        assert shared(*QUERY, SVCCTL_TABLES=str(copy)).stdout == "1\n2\n"
     finally:
         shared("service", "stop")
 

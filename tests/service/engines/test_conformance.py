@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -273,6 +274,44 @@ def test_a_trimmed_table_keeps_what_was_stored_last_and_its_marks(engine: Engine
     assert rows(engine, "from t select n", since=marks[0]) == [3, 13, 4]
     assert rows(engine, "from t select n", since=last) == [4]
     assert (engine.table("t").columns, engine.newest("t")) == (COLUMNS, at(4))
+
+
+def test_events_before_a_date_are_removed_wherever_they_are_stored_and_marks_stay(engine: Engine) -> None:
+    """Loads overlap in their dates, and their marks name the rows that are left of them."""
+    engine.create("t", COLUMNS)
+    dice, marks = random.Random(7), [engine.mark("t")]
+    stored: list[list[tuple[int, int]]] = []
+    for number in range(24):
+        if number % 4 == 3:
+            cut, last = dice.randrange(20 + 3 * number), engine.mark("t")
+            gone = [event for load in stored for event in load if event[0] < cut]
+            assert engine.remove_before("t", at(cut)) == len(gone)
+            assert engine.mark("t") == last
+            stored = [[event for event in load if event[0] >= cut] for load in stored]
+        else:
+            load = [(dice.randrange(100), 100 * number + n) for n in range(dice.randrange(1, 30))]
+            add(engine, *load)
+            stored.append(sorted(load, key=lambda event: event[0]))
+            marks.append(engine.mark("t"))
+        for _ in range(3):
+            first, last_ = sorted(dice.choices(range(len(marks)), k=2))
+            between = sorted((event for load in stored[first:last_] for event in load), key=lambda event: event[0])
+            assert rows(engine, "from t select n", marks[first], marks[last_]) == [n for _, n in between]
+    assert engine.events("t") == sum(map(len, stored))
+    assert engine.remove_before("t", at(10_000)) == sum(map(len, stored))
+    assert engine.remove_before("t", at(10_000)) == 0
+    add(engine, (3, -1))
+    assert (rows(engine, "from t select n"), rows(engine, "from t select n", marks[-1])) == ([-1], [-1])
+
+
+def test_events_are_removed_while_they_are_read(engine: Engine) -> None:
+    store(engine, "t", COLUMNS, [(at(second), second) for second in range(1000)])
+    with engine.stream(plan(engine, "from t select n"), rows_per_batch=10) as stream:
+        batches = iter(stream)
+        read = next(batches).num_rows
+        assert engine.remove_before("t", at(900)) == 900
+        assert read + sum(batch.num_rows for batch in batches) == 1000
+    assert rows(engine, "from t select n") == list(range(900, 1000))
 
 
 def test_a_table_is_trimmed_while_it_is_read(engine: Engine) -> None:

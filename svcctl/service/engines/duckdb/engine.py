@@ -41,6 +41,13 @@ BLOCK = 1 << 18
 """DuckDB's unit of storage in bytes, in which the size of a table is counted."""
 _WIDTHS = {Type.TIMESTAMP: 8, Type.INT8: 8, Type.FLOAT8: 8, Type.INT4: 4, Type.IP4: 4, Type.BOOL: 1}
 """Bytes of values by their type; text has as many as it has."""
+_RUNS = """
+    SELECT min(row)::BIGINT, count(*)::BIGINT FROM (
+        SELECT row, row - row_number() OVER () AS run
+        FROM (SELECT eventdate, row_number() OVER () - 1 AS row FROM {relation}) WHERE eventdate < ?
+    ) GROUP BY run ORDER BY 1
+"""
+"""The rows before a date, in runs that follow one another: at most one for each load, whose rows are stored sorted."""
 _CONNECT = "USE store; SET enable_progress_bar=false"
 
 
@@ -199,8 +206,18 @@ class DuckDBEngine(Reading):
             # Written anew: the positions of rows after a DELETE would be DuckDB's choice.
             _rewrite(cursor, self.table(name), f"{relation} OFFSET {removed}")
             self._latest.pop(name, None)
-            positions.trim(cursor, name, removed)
+            positions.remove(cursor, name, [(0, removed)])
             return rows - removed
+
+    def remove_before(self, name: str, date: datetime) -> int:
+        relation = _relation(self.table(name))
+        with self._write() as cursor:
+            runs = cursor.execute(_RUNS.format(relation=relation), [date]).fetchall()
+            if runs:
+                _rewrite(cursor, self.table(name), f"{relation} WHERE NOT eventdate < '{date.isoformat()}'::TIMESTAMP")
+                self._latest.pop(name, None)
+                positions.remove(cursor, name, runs)
+            return sum(count for _, count in runs)
 
     @contextmanager
     def _reading(

@@ -127,8 +127,9 @@ class LakeEngine(Reading):
 
     def trim(self, name: str, *, most: int, since: datetime) -> int:
         table = self.lake.snapshot(name)
-        rows, older = table.rows, self._count(table, f"eventdate < {literal(since.isoformat())}::TIMESTAMP")
-        removed = max(rows - most, older)
+        older = f"eventdate < {literal(since.isoformat())}::TIMESTAMP"
+        rows = table.rows
+        removed = max(rows - most, self._count(table, older, table.files))
         if removed <= 0:
             return rows
         load, row = quote(table.hidden.load), quote(table.hidden.row)
@@ -137,6 +138,18 @@ class LakeEngine(Reading):
         left = f"{load} > {last_load} OR ({load} = {last_load} AND {row} > {last_row})"
         self.rewrite(table, [file for file in table.files if file.loads[0] <= last_load], left)
         return rows - removed
+
+    def remove_before(self, name: str, date: datetime) -> int:
+        """Files of events that are all older leave the table unread; those of the date's day are written anew."""
+        table = self.lake.snapshot(name)
+        older = [file for file in table.files if file.oldest < date]
+        cut = [file for file in older if file.newest >= date]
+        if not older:
+            return 0
+        left = f"eventdate >= {literal(date.isoformat())}::TIMESTAMP"
+        removed = sum(file.rows for file in older) - (self._count(table, left, cut) if cut else 0)
+        self.rewrite(table, cut, left, gone=[file for file in older if file.newest < date])
+        return removed
 
     def compact(self, name: str) -> tuple[int, int]:
         """Put files together that are small, or whose dates overlap; how many there were, and how many were made.
@@ -147,8 +160,13 @@ class LakeEngine(Reading):
         files = [file for group in together(table.files) for file in group]
         return len(files), self.rewrite(table, files) if files else 0
 
-    def rewrite(self, table: Snapshot, files: Sequence[File], condition: str | None = None) -> int:
-        """Put the rows of files, or those that meet a condition, into new ones in order; how many were made."""
+    def rewrite(
+        self, table: Snapshot, files: Sequence[File], condition: str | None = None, *, gone: Sequence[File] = ()
+    ) -> int:
+        """Put the rows of files, or those that meet a condition, into new ones in order; how many were made.
+
+        The files in `gone` leave the table with their rows.
+        """
         names = table.hidden
         order = f"ORDER BY {', '.join(map(quote, ('eventdate', names.load, names.row)))}"
         read = parts(files)
@@ -164,7 +182,8 @@ class LakeEngine(Reading):
                 for batch in statement:
                     written.write(batch)
             adds = written.adds()
-            self.lake.rewrite(table, [file.path for file in files], adds, keeps_rows=condition is None)
+            old = [file.path for file in (*files, *gone)]
+            self.lake.rewrite(table, old, adds, keeps_rows=condition is None)
             written.keep()
             return len(adds)
 
@@ -256,8 +275,8 @@ class LakeEngine(Reading):
         ahead = {"batch_size": ROWS_PER_BATCH, "batch_readahead": 4, "fragment_readahead": 1}
         return _Scan(dataset.scanner(columns=list(names), filter=reduce(and_, bounds) if bounds else None, **ahead))
 
-    def _count(self, table: Snapshot, condition: str) -> int:
-        [(count,)] = self._rows(table, table.files, f"SELECT count(*) FROM {{}} WHERE {condition}")
+    def _count(self, table: Snapshot, condition: str, files: Sequence[File]) -> int:
+        [(count,)] = self._rows(table, files, f"SELECT count(*) FROM {{}} WHERE {condition}")
         return int(count)
 
     def _rows(self, table: Snapshot, files: Sequence[File], select: str) -> list[tuple[int, ...]]:

@@ -105,6 +105,9 @@ class SparkEngine:
     def trim(self, name: str, *, most: int, since: datetime) -> int:
         return self.stored.trim(name, most=most, since=since)
 
+    def remove_before(self, name: str, date: datetime) -> int:
+        return self.stored.remove_before(name, date)
+
     @contextmanager
     def stream(
         self,

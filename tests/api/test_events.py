@@ -5,7 +5,7 @@ import json
 import time
 import tracemalloc
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgpack
@@ -478,3 +478,36 @@ def test_a_field_that_only_later_rows_have_is_not_lost_silently() -> None:
 def test_the_rows_of_a_spreadsheet_cannot_be_read() -> None:
     with pytest.raises(UsageError, match="the rows of xls cannot be read"):
         answer("xls", [BODIES["xls"]]).rows()
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if MODES[mode].rows])
+def test_a_heading_of_a_million_columns_is_refused_before_it_fills_the_memory(mode: str) -> None:
+    def body() -> Iterator[bytes]:
+        begin, column, end = WIDE[mode]
+        yield begin
+        for first in range(0, 1_000_000, 10_000):
+            yield b"".join(column % number for number in range(first, first + 10_000))
+        yield end
+
+    tracemalloc.start()
+    try:
+        error = drain(answer(mode, body()).rows())[1]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert type(error) is IncompleteResult
+    assert peak < 70_000_000
+
+
+DESCRIBED = b'"c%06d":{"type":"str","index":1},'
+WIDE = {
+    "json": (b'{"object":[{', b'"c%06d":1,', b'"":1}]}'),
+    "json/compact": (b'{"object":{"m":{', DESCRIBED, b'"":{}},"d":[]}}'),
+    "json/simple": (b"{", b'"c%06d":1,', b'"":1}\n'),
+    "json/simple/compact": (b'{"m":{', DESCRIBED, b'"":{}}}\n'),
+    "msgpack": (b"\x81\xa6object\x91\xdf\x00\x0f\x42\x40", b"\xa7c%06d\x01", b""),
+    "csv": (b"", b"c%06d,", b"\n"),
+    "tsv": (b"", b"c%06d\t", b"\n"),
+    "xml": (b"<events><columns>", b'<column name="c%06d" type="str"/>', b"</columns></events>\n"),
+}
+"""A heading, or a first row that names as many columns: its begin, each column, and its end."""

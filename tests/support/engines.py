@@ -18,7 +18,17 @@ from sqlglot import exp
 from support.shells import TESTED
 from support.spark import shared, shared_sail, spark
 from svcctl.errors import NotFound, ServiceError, SvcctlError, UsageError
-from svcctl.service.engines import ARROW, ROWS_PER_BATCH, AlreadyLoaded, Engine, Extent, Mark, check_table, replaced
+from svcctl.service.engines import (
+    ARROW,
+    ROWS_PER_BATCH,
+    AlreadyLoaded,
+    Engine,
+    Extent,
+    Mark,
+    by_bytes,
+    check_table,
+    replaced,
+)
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.dialect import DuckDBDialect
 from svcctl.service.engines.duckdb.lake import LakeEngine
@@ -226,7 +236,7 @@ class PlainStream:
                 self._check()
                 arrays = [column.cast(type_) for column, type_ in zip(batch.columns, self._types, strict=True)]
                 if batch.num_rows:
-                    yield pa.RecordBatch.from_arrays(arrays, names)
+                    yield from by_bytes(pa.RecordBatch.from_arrays(arrays, names))
             self._check()
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             raise (self._stopped or ServiceError(str(error), code=500)) from None

@@ -55,6 +55,7 @@ class Dialect:
                 if not header:
                     continue
                 shape = self._skeleton(self._marks(header))
+                delivered.check_width(len(shape), len(header))
                 delivered.columns = tuple(
                     Column(name, "str") for name in self._decode(header, _ends_in_crlf(header))[0]
                 )
@@ -110,6 +111,8 @@ class Dialect:
             pending.append(chunk)
             pending_marks.append(marks)
             size += len(chunk)
+            if delivered.columns is None:
+                delivered.check_width(sum(each.count(self._separator.encode()) for each in pending_marks), size)
             if size > MAX_ROW:
                 raise delivered.too_long()
         rest = b"".join(pending) + (b'"\n' if inside else b"\n")

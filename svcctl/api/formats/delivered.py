@@ -15,6 +15,13 @@ BLOCK = 64 * 1024
 MAX_ROW = 64 * 1024 * 1024
 """Bytes of the longest row that is accepted; a body without an end of row would fill the memory."""
 
+MAX_COLUMNS = 50_000
+"""Columns of the widest result that is read: each takes some hundred bytes, whatever its name has."""
+MAX_HEADING = 8 * 1024 * 1024
+"""Bytes of the longest heading that is read."""
+NAMES_PER_COLUMN = 4
+"""Names in JSON that describe one column: its own, type and index."""
+
 
 Late = Callable[[int, float], None]
 """Takes a number of events that came too late for their group, and the seconds after the end of their period."""
@@ -45,6 +52,13 @@ class Delivered:
 
     def cut(self) -> IncompleteResult:
         return self.incomplete("the connection closed in the middle")
+
+    def check_width(self, columns: int, size: int = 0) -> None:
+        """IncompleteResult for more columns, or more bytes that name them, than are read."""
+        if columns > MAX_COLUMNS:
+            raise self.incomplete(f"it has more than {MAX_COLUMNS} columns")
+        if size > MAX_HEADING:
+            raise self.incomplete(f"its heading is longer than {MAX_HEADING // 1024 // 1024} MiB")
 
     def too_long(self) -> IncompleteResult:
         return self.incomplete(f"a row is longer than {MAX_ROW // 1024 // 1024} MiB")

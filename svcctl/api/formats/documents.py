@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, Literal, NoReturn, Protocol
 
-from svcctl.api.formats.delivered import BLOCK, MAX_ROW, Delivered
+from svcctl.api.formats.delivered import BLOCK, MAX_COLUMNS, MAX_ROW, NAMES_PER_COLUMN, Delivered
 from svcctl.api.formats.lines import rows_of
 from svcctl.api.models import METADATA
 from svcctl.api.refusals import read_refusal
@@ -305,6 +305,9 @@ class JsonReader:
         """Read more text for a value of which `size` characters are there; raises when there is none, or too much."""
         if size > MAX_ROW:
             raise self._delivered.too_long()
+        if size > BLOCK:
+            names = self._text.count('":', self._at) - self._text.count('\\":', self._at)
+            self._delivered.check_width(names // NAMES_PER_COLUMN)
         # A long value is parsed again only when it has grown by half; parsing would otherwise take longer than reading.
         if not self._fill(size // 2 if size > BLOCK else 1):
             raise self._delivered.cut()
@@ -359,7 +362,12 @@ class MsgpackReader:
 
         self._errors = msgpack.exceptions
         self._unpacker = msgpack.Unpacker(
-            self, raw=False, unicode_errors="surrogateescape", strict_map_key=False, max_buffer_size=MAX_ROW
+            self,
+            raw=False,
+            unicode_errors="surrogateescape",
+            strict_map_key=False,
+            max_buffer_size=MAX_ROW,
+            max_map_len=MAX_COLUMNS,
         )
 
     def read(self, size: int) -> bytes:
@@ -417,4 +425,4 @@ class MsgpackReader:
         except self._errors.BufferFull:
             raise self._delivered.too_long() from None
         except (ValueError, self._errors.UnpackException):
-            raise self._delivered.incomplete("it is not valid MessagePack") from None
+            raise self._delivered.incomplete(f"it is not MessagePack of up to {MAX_COLUMNS} columns") from None

@@ -84,6 +84,7 @@ def xml_rows(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tup
                 if not open_elements:
                     continue
                 parent = open_elements[-1]
+                delivered.check_width(len(parent))
                 if element.tag == "columns" and len(open_elements) == 1:
                     delivered.columns = tuple(Column(each.get("name", ""), each.get("type")) for each in element)
                     read = _declared_text

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from svcctl.api.formats.delivered import MAX_ROW, Delivered
+from svcctl.api.formats.delivered import MAX_ROW, NAMES_PER_COLUMN, Delivered
 from svcctl.api.models import METADATA, Column
 from svcctl.api.refusals import is_error_line, read_refusal
 from svcctl.errors import IncompleteResult
@@ -38,7 +38,7 @@ class LineFormat:
         """The lines without padding, in blocks of whole lines."""
         first = True
         held = b""
-        for block in _whole_lines(chunks, delivered):
+        for block in _whole_lines(chunks, delivered, self.metadata):
             rows = held + block
             if first:
                 line, rows = _first_line(block)
@@ -190,19 +190,23 @@ def rows_of(records: list[dict[str, Any]], delivered: Delivered) -> list[tuple[A
     return rows
 
 
-def _whole_lines(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
+def _whole_lines(chunks: Iterable[bytes], delivered: Delivered, metadata: bool) -> Iterator[bytes]:
     """The body in blocks that end with a newline; raises the error for a last line without one."""
     pending: list[bytes | memoryview] = []
-    size = 0
+    size = names = 0
     for chunk in chunks:
         end = chunk.rfind(b"\n") + 1
         if end:
             pending.append(memoryview(chunk)[:end])
             yield b"".join(pending)
-            pending, size, chunk = [], 0, chunk[end:]  # noqa: PLW2901
+            pending, size, names, chunk = [], 0, 0, chunk[end:]  # noqa: PLW2901
         if chunk:
             pending.append(chunk)
             size += len(chunk)
+            if delivered.columns is None and not delivered.rows:
+                names += chunk.count(b'":') - chunk.count(b'\\":')
+                columns = names // (NAMES_PER_COLUMN if metadata else 1)
+                delivered.check_width(columns, size if metadata else 0)
             if size > MAX_ROW:
                 raise delivered.too_long()
     rest = b"".join(pending).strip(b" \r")

@@ -44,6 +44,8 @@ ARROW: Mapping[Type, pa.DataType] = {
 
 ROWS_PER_BATCH = 8192
 """Lines of 100 to 400 bytes make chunks of 1 to 3 MB: large enough for the wire, small beside the memory limit."""
+BYTES_PER_BATCH = 1 << 22
+"""About so many bytes are in a batch at most, whatever the size of a row."""
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*", re.ASCII)
 
@@ -209,6 +211,13 @@ class Several(Protocol):
 def holder(engine: Engine, name: str) -> Engine:
     """The engine that has a table, or would have it: plans over the table are in its dialect, and run on it."""
     return engine.holder(name) if isinstance(engine, Several) else engine
+
+
+def by_bytes(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows of a batch in batches of about BYTES_PER_BATCH at most."""
+    pieces = -(-batch.nbytes // BYTES_PER_BATCH)
+    rows = max(1, -(-batch.num_rows // max(1, pieces)))
+    return (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
 
 
 class TableExists(UsageError):

@@ -103,15 +103,17 @@ def xml(value: str, type_: Type) -> str:
     escaped = f"replace({value}, '_x', '_x005F_x')"
     for char, reference in _XML_REFERENCES.items():
         escaped = f"replace({escaped}, {literal(char)}, '{reference}')"
+    allowed = escaped
     for char in _XML_FORBIDDEN:
         escaped = f"replace({escaped}, chr({ord(char)}), '_x{ord(char):04X}_')"
     found = " OR ".join(
         f"contains({value}, {part})" for part in ("'_x'", "'&'", "'<'", "'>'", "chr(65534)", "chr(65535)")
     )
+    # Each replacement makes another text, and the memory has all of them at once: few are made where few are needed.
+    forbidden = f"regexp_matches({value}, '[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x{{FFFE}}\\x{{FFFF}}]')"
     # JSON has an escape for every control character, so a longer JSON string is the cheapest test for them all.
-    return (
-        f"CASE WHEN {found} OR strlen(to_json({value})::VARCHAR) > strlen({value}) + 2 THEN {escaped} ELSE {value} END"
-    )
+    special = f"{found} OR strlen(to_json({value})::VARCHAR) > strlen({value}) + 2"
+    return f"CASE WHEN {special} THEN CASE WHEN {forbidden} THEN {escaped} ELSE {allowed} END ELSE {value} END"
 
 
 def xml_text(text: str) -> str:

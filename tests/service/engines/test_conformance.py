@@ -21,7 +21,7 @@ from support.engines import EVERY_ENGINE, rows_of_engines
 from support.events import batches, store
 
 from svcctl.errors import NotFound, ServiceError, UsageError
-from svcctl.service.engines import ARROW, AlreadyLoaded, Engine, Mark
+from svcctl.service.engines import ARROW, BYTES_PER_BATCH, AlreadyLoaded, Engine, Mark
 from svcctl.service.language import Column, Plan, Type, compile, parse
 
 COLUMNS = (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8))
@@ -566,3 +566,14 @@ def test_a_small_number_has_the_same_text(engine: Engine) -> None:
     numbers += [0.0, -0.0, 0.0001, 0.00009999999999999999, 0.00001, 0.000009999999999999999, 1e15, 123456789.125]
     store(engine, "t", (COLUMNS[0], Column("x", Type.FLOAT8)), [(at(index), x) for index, x in enumerate(numbers)])
     assert rows(engine, "from t select str(x) as s") == list(map(repr, numbers))
+
+
+def test_rows_of_any_size_come_in_batches_of_a_few_megabytes(engine: Engine) -> None:
+    columns = (COLUMNS[0], Column("n", Type.INT8), Column("s", Type.STR))
+    for first in (1, 0):
+        store(engine, "t", columns, [(at(n), n, f"{n} " + "x" * 250_000) for n in range(first, 80, 2)])
+    with engine.stream(plan(engine)) as stream:
+        found = [(batch.nbytes, batch.column(1).to_pylist()) for batch in stream]
+    assert [n for _, numbers in found for n in numbers] == list(range(80))
+    assert max(size for size, _ in found) < BYTES_PER_BATCH + 250_000
+    assert rows(engine, "from t select n offset 7 limit 5") == list(range(7, 12))

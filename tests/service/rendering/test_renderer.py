@@ -16,6 +16,9 @@ from support.events import store
 
 from svcctl.errors import ServiceError
 from svcctl.service.engines import Engine, Stream
+from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.engines.duckdb.lake import LakeEngine
+from svcctl.service.engines.lake import Lake
 from svcctl.service.language import Column, Plan, Type, compile, parse
 from svcctl.service.rendering import ENCODERS, Rendering, stream
 
@@ -180,3 +183,34 @@ def test_an_expression_that_fails_is_one_line(engines: dict[str, Engine]) -> Non
         with stream(engine, plan(engine), ["error('boom')"]) as batches, pytest.raises(ServiceError) as caught:
             list(batches)
         assert (caught.value.message, caught.value.code) == ("boom", None)
+
+
+@pytest.fixture(scope="module", params=["own", "shared"])
+def large(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """Tables of 80 MB, one ordered and one not, in an engine that may use 100 MB."""
+    folder = tmp_path_factory.mktemp("large")
+    opened = (
+        DuckDBEngine(folder / "events.duckdb", memory_limit="100MB")
+        if request.param == "own"
+        else LakeEngine(Lake(f"{folder}/tables", {}), memory_limit="100MB", spill=folder / "spill")
+    )
+    with opened as engine:
+        for name, first in (("ordered", 0), ("unordered", 1), ("unordered", 0), ("ordered", 20)):
+            numbers = range(first, 40, 2) if name == "unordered" else range(first, first + 20)
+            events = [(FIRST + timedelta(seconds=n), f"{n} " + "<x>" * 666_666) for n in numbers]
+            store(engine, name, (COLUMNS[0], Column("s", Type.STR)), events)
+        yield engine
+
+
+@pytest.mark.parametrize("mode", ENCODERS)
+@pytest.mark.parametrize("table", ["ordered", "unordered"])
+def test_rows_that_do_not_fit_in_memory_together_are_read_in_every_format(large: Engine, table: str, mode: str) -> None:
+    whole = plan(large, f"from {table}")
+    with (
+        ENCODERS[mode](whole.columns, Rendering("cid", 0)) as encoder,
+        stream(large, whole, encoder.expressions()) as batches,
+    ):
+        sizes = [(batch.num_rows, len(encoder.chunk(batch))) for batch in batches]
+        assert sum(rows for rows, _ in sizes) == 40
+        assert max(size for _, size in sizes) < 6_000_000
+        assert next(encoder.tail()) or mode in ("json/simple", "json/simple/compact", "csv", "tsv")

@@ -11,8 +11,10 @@ extensions, settings or Python variables. Loading reads files elsewhere (`files.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -24,11 +26,11 @@ from sqlglot import exp
 
 from svcctl.errors import NotFound, UsageError
 from svcctl.service.engines import ROWS_PER_BATCH, AlreadyLoaded, Extent, Mark, check_table
-from svcctl.service.engines.duckdb import positions
+from svcctl.service.engines.duckdb import positions, slices
 from svcctl.service.engines.duckdb.arriving import Arriving
 from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
 from svcctl.service.engines.duckdb.opening import SCHEMA, open_file, readable
-from svcctl.service.engines.duckdb.reading import Reading
+from svcctl.service.engines.duckdb.reading import Reading, Selects
 from svcctl.service.engines.duckdb.statement import Statement, explained
 from svcctl.service.engines.duckdb.text import ARRIVED, SQL_TYPES, TYPES, quote
 from svcctl.service.engines.duckdb.windows import windowed
@@ -222,8 +224,8 @@ class DuckDBEngine(Reading):
     @contextmanager
     def _reading(
         self, plan: Plan, since: Mark | None, until: Mark | None
-    ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Sequence[str]]]:
-        """A connection for a plan, and the plan's SELECT. Leaving the block stops what runs on it.
+    ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Selects]]:
+        """A connection for a plan, and what is read on it. Leaving the block stops what runs on it.
 
         What takes several statements runs in one transaction, since a table may get more rows or be trimmed at any
         moment: marks are positions in the table as it was when it had all of its rows.
@@ -231,8 +233,7 @@ class DuckDBEngine(Reading):
         cursor = self._open_cursor()
         try:
             with explained():
-                if since is not None or until is not None or self._in_windows(plan):
-                    cursor.execute("BEGIN TRANSACTION")
+                cursor.execute("BEGIN TRANSACTION")
                 first, last = positions.rows(cursor, plan.table, (since, until))
                 selects = self._selects(cursor, plan, first, last)
             yield cursor, selects
@@ -252,10 +253,10 @@ class DuckDBEngine(Reading):
         finally:
             statement.close()
 
-    def _selects(
-        self, cursor: duckdb.DuckDBPyConnection, plan: Plan, since: int | None, until: int | None
-    ) -> Sequence[str]:
+    def _selects(self, cursor: duckdb.DuckDBPyConnection, plan: Plan, since: int | None, until: int | None) -> Selects:
         """The plan's SELECT over the rows between two positions, or several that give its rows one after the other."""
+        if (sliced := self._sliced(cursor, plan, since, until)) is not None:
+            return sliced
         select = plan.select.copy()
         source = next(node for node in select.find_all(exp.Table))
         within = source.parent_select
@@ -279,9 +280,49 @@ class DuckDBEngine(Reading):
                 # DuckDB 2.0 fails on a literal limit after a sort of rows between two rowids
                 limit.set("expression", exp.Subquery(this=exp.Select(expressions=[limit.expression])))
         if not self._in_windows(plan):
-            return [write(select, self.dialect)]
+            return Selects([write(select, self.dialect)])
         events = self._between(cursor, plan) if since is None or until is None else until - since
-        return list(windowed(cursor, select, within, events))
+        return Selects(list(windowed(cursor, select, within, events)))
+
+    def _sliced(
+        self, cursor: duckdb.DuckDBPyConnection, plan: Plan, since: int | None, until: int | None
+    ) -> Selects | None:
+        """A plan whose rows are those of events, over slices of a table of long texts; None for any other."""
+        table, select = self.table(plan.table), plan.select.copy()
+        limit, offset = (
+            int(found.expression.this) if (found := select.args.pop(key, None)) is not None else None
+            for key in ("limit", "offset")
+        )
+        whole = replace(plan, select=select)
+        read = {column.name for column in select.find_all(exp.Column)}
+        texts = [column.name for column in table.columns if column.type is Type.STR and column.name in read]
+        if not whole.by_event or any(column.name.casefold() == ROWID for column in table.columns):
+            return None
+        relation = f"store.{_relation(table)}"
+        groups = slices.groups(cursor, relation, texts)
+        if not groups:
+            return None
+        dates = [plan.start or datetime.min, plan.end or datetime.max]
+        rows = [since or 0, sum(group.rows for group in groups) if until is None else until]
+        kept = f"{relation} WHERE eventdate >= ? AND eventdate < ? AND {ROWID} >= ? AND {ROWID} < ?"
+        if table.ordered:
+            [(first, last)] = cursor.execute(f"SELECT min({ROWID}), max({ROWID}) FROM {kept}", dates + rows).fetchall()
+            parts = slices.ranges(groups, first or 0, 0 if last is None else last + 1)
+        else:
+            order = cursor.execute(f"SELECT {ROWID} FROM {kept} ORDER BY eventdate, {ROWID}", dates + rows)
+            parts = slices.chosen(groups, [row for (row,) in order.fetchall()])
+        skip = offset or 0
+        return Selects(self._over(select, relation, parts), skip, None if limit is None else skip + limit)
+
+    def _over(self, select: exp.Select, relation: str, parts: Iterable[str]) -> Iterator[str]:
+        """A SELECT over one part of a table after the other, each a condition of its rows."""
+        source = next(node for node in select.find_all(exp.Table))
+        name = quote(f"rows-{uuid.uuid4().hex}")  # no query can contain it
+        source.set("this", exp.to_identifier(name[1:-1], quoted=True))
+        text = write(select, self.dialect)
+        for part in parts:
+            rows = f"(SELECT *, {ROWID} AS {quote(POSITION)} FROM {relation} WHERE {part})"
+            yield text.replace(name, rows)
 
     def _in_windows(self, plan: Plan) -> bool:
         """Whether a plan sorts events, and may do so a part after the other."""

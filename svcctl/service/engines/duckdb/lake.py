@@ -25,7 +25,7 @@ from svcctl.service.engines import Extent, Mark
 from svcctl.service.engines.duckdb.arranging import arranged
 from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
 from svcctl.service.engines.duckdb.opening import open_reader
-from svcctl.service.engines.duckdb.reading import Reading
+from svcctl.service.engines.duckdb.reading import Reading, Selects
 from svcctl.service.engines.duckdb.statement import Statement, explained
 from svcctl.service.engines.duckdb.text import literal, quote
 from svcctl.service.engines.lake import Lake, layout
@@ -190,7 +190,7 @@ class LakeEngine(Reading):
     @contextmanager
     def _reading(
         self, plan: Plan, since: Mark | None, until: Mark | None
-    ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Sequence[str]]]:
+    ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Selects]]:
         table = self.lake.snapshot(plan.table)
         loads = self.lake.between(table, since, until)
         files = table.within(plan.start, plan.end, loads)
@@ -202,7 +202,7 @@ class LakeEngine(Reading):
             kinds = {part.ordered for part in read}
             texts = {ordered: self._text(plan, table, name, columns, ordered=ordered) for ordered in kinds}
             selects = [texts[part.ordered].replace(name, source) for part, source in zip(read, sources, strict=True)]
-            yield cursor, selects
+            yield cursor, Selects(selects)
 
     def _text(self, plan: Plan, table: Snapshot, source: str, read: Sequence[Column], *, ordered: bool) -> str:
         """The plan's SELECT over some files, without its order when the files are in that order."""

@@ -36,7 +36,8 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "disabled_optimizers": "in_clause",
 }
 # The file is attached as `store`: a file events.db would otherwise become a catalog `events` and make the name of the
-# schema ambiguous. In the end no file can be reached; only the settings that each connection needs stay unlocked.
+# schema ambiguous. zstd makes one stream of the texts of 2048 rows, of which none can be read without the others. In the
+# end no file can be reached; only the settings that each connection needs stay unlocked.
 _TABLES = f"""
     ATTACH {{path}} AS store;
     USE store;
@@ -50,6 +51,7 @@ _OPEN = f"""
     {DEFINED}
     {_TABLES};
     SET GLOBAL TimeZone='UTC';
+    SET GLOBAL disabled_compression_methods='zstd';
     SET enable_external_access=false;
     SET allowed_configs=['enable_progress_bar', 'schema', 'search_path'];
     SET lock_configuration=true

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
 
 import duckdb
 
 from svcctl.service.engines import ROWS_PER_BATCH, Mark
 from svcctl.service.engines.duckdb.statement import Statement
 from svcctl.service.language.types import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Selects:
+    """SELECTs that give the rows of a plan one after the other, all of them or those from `skip` and before `stop`."""
+
+    texts: Iterable[str]
+    skip: int = 0
+    stop: int | None = None
 
 
 class Reading(ABC):
@@ -27,7 +37,7 @@ class Reading(ABC):
     ) -> Iterator[Statement]:
         with (
             self._reading(plan, since, until) as (cursor, selects),
-            closing(Statement(cursor, selects, rows_per_batch)) as statement,
+            closing(Statement(cursor, selects.texts, rows_per_batch, selects.skip, selects.stop)) as statement,
         ):
             yield statement
 
@@ -49,15 +59,16 @@ class Reading(ABC):
         # The plan's own names cannot be used: DuckDB does not tell names apart that differ only in case.
         names = ", ".join(f"c{index}" for index in range(plan.width))
         with self._reading(plan, since, until) as (cursor, selects):
-            rendered = [f"SELECT {', '.join(expressions)} FROM ({select}) AS plan({names})" for select in selects]
-            with closing(Statement(cursor, rendered, rows_per_batch, skip)) as statement:
+            texts = (f"SELECT {', '.join(expressions)} FROM ({text}) AS plan({names})" for text in selects.texts)
+            statement = Statement(cursor, texts, rows_per_batch, selects.skip + skip, selects.stop)
+            with closing(statement):
                 yield statement
 
     @abstractmethod
     def _reading(
         self, plan: Plan, since: Mark | None, until: Mark | None
-    ) -> AbstractContextManager[tuple[duckdb.DuckDBPyConnection, Sequence[str]]]:
-        """A connection for a plan, and its SELECT, or several that give its rows one after the other.
+    ) -> AbstractContextManager[tuple[duckdb.DuckDBPyConnection, Selects]]:
+        """A connection for a plan, and what is read on it.
 
         Leaving the block stops what runs on the connection.
         """

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 import duckdb
 import pyarrow as pa
 
 from svcctl.errors import ServiceError, SvcctlError
+from svcctl.service.engines import BYTES_PER_BATCH, by_bytes
 
 _ERROR = re.compile(r"^(?:([A-Z][A-Za-z ]+) Error: )+")
 _OWN_FAILURES = frozenset(("Internal", "INTERNAL", "FATAL", "IO", "HTTP", "Connection", "TransactionContext"))
@@ -41,32 +42,58 @@ def first_line(error: BaseException) -> str:
     return _ERROR.sub("", str(error).partition("\n")[0]) or type(error).__name__
 
 
-class Statement:
-    """A Stream of the rows of some SELECTs, one after the other, without the first `skip`.
+VECTOR = 2048
+"""The rows that DuckDB works on at once. Of rows of any size, no more are known to fit in memory."""
 
-    Closing it closes its connection.
+
+class Statement:
+    """A Stream of the rows of some SELECTs, one after the other, from number `skip` and before number `stop`.
+
+    A batch has at most `rows_per_batch` rows, and as many as make about BYTES_PER_BATCH. Closing it closes its
+    connection.
     """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, selects: Sequence[str], rows_per_batch: int, skip: int = 0
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        selects: Iterable[str],
+        rows_per_batch: int,
+        skip: int = 0,
+        stop: int | None = None,
     ) -> None:
         self._connection = connection
-        self._selects = list(selects)
+        self._selects = iter(selects)
         self._rows_per_batch = rows_per_batch
         self._skip = skip
+        self._stop = stop
         self._stopped: SvcctlError | None = None
         self._reader: pa.RecordBatchReader | None = None
         with explained():
-            self._relation = connection.sql(self._selects.pop(0))
+            self._relation = connection.sql(next(self._selects))
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
+        held: list[pa.RecordBatch] = []
+        rows = size = 0
+        for batch in self._vectors():
+            if held and (rows + batch.num_rows > self._rows_per_batch or size + batch.nbytes > BYTES_PER_BATCH):
+                yield _joined(held)
+                held, rows, size = [], 0, 0
+            held.append(batch)
+            rows += batch.num_rows
+            size += batch.nbytes
+        if held:
+            yield _joined(held)
+
+    def _vectors(self) -> Iterator[pa.RecordBatch]:
         # The statement starts here, not in the constructor: a sort can take long before its first row, and by now
         # the caller has the object to interrupt.
-        while (batch := self._next()) is not None:
-            left_out = min(self._skip, batch.num_rows)
-            self._skip -= left_out
-            if left_out < batch.num_rows:
-                yield batch.slice(left_out)
+        at = 0
+        while (self._stop is None or at < self._stop) and (batch := self._next()) is not None:
+            begin, end = at, at + batch.num_rows
+            at = end
+            first, last = max(begin, self._skip), end if self._stop is None else min(end, self._stop)
+            if first < last:
+                yield from by_bytes(batch.slice(first - begin, last - first))
 
     def _next(self) -> pa.RecordBatch | None:
         while True:
@@ -75,14 +102,14 @@ class Statement:
                     raise self._stopped
                 with explained():
                     if self._reader is None:
-                        self._reader = self._relation.to_arrow_reader(self._rows_per_batch)
+                        self._reader = self._relation.to_arrow_reader(min(VECTOR, self._rows_per_batch))
                     return self._reader.read_next_batch()
             except StopIteration:
-                if not self._selects:
-                    return None
                 self._reader = None
                 with explained():
-                    self._relation = self._connection.sql(self._selects.pop(0))
+                    if (select := next(self._selects, None)) is None:
+                        return None
+                    self._relation = self._connection.sql(select)
             except ServiceError as error:
                 raise (self._stopped or error) from None
 
@@ -96,3 +123,7 @@ class Statement:
         if self._reader is not None:
             self._reader.close()
         self._connection.close()
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

@@ -20,6 +20,8 @@ _GAPS = ("Expected contiguous commit files", "No table metadata or protocol foun
 """What the library says of a log in which versions are missing, between others or at its begin."""
 SORTED_ROWS = 500_000
 """So many rows of files that overlap are sorted at once: some 100 MB."""
+SORTED_BYTES = 1 << 24
+"""Where rows are large, those that so many bytes of files hold."""
 _STEP = timedelta(milliseconds=1)
 ORDERED = "ordered-"
 """Names of files begin with it when their rows are ordered by eventdate, load and row."""
@@ -40,6 +42,11 @@ class File:
     @property
     def ordered(self) -> bool:
         return self.path.rpartition("/")[2].startswith(ORDERED)
+
+    @property
+    def weight(self) -> int:
+        """Its rows, or of large rows as many as SORTED_BYTES has them."""
+        return max(self.rows, self.bytes * SORTED_ROWS // SORTED_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +135,7 @@ def parts(files: Sequence[File]) -> list[Part]:
     found: list[Part] = []
     in_last = 0
     for part in map(whole, _overlapping(_by_date(files))):
-        rows = sum(file.rows for file in part.files)
+        rows = sum(file.weight for file in part.files)
         alike = bool(found) and found[-1].end is None and found[-1].ordered == part.ordered
         if alike and (part.ordered or in_last + rows <= SORTED_ROWS):
             found[-1].files.extend(part.files)
@@ -164,7 +171,7 @@ def _cut(files: Sequence[File], start: datetime, end: datetime) -> list[Part]:
     """The rows of files from `start` and before `end`, halved until there are few, if they are spread evenly."""
     found = [file for file in files if file.oldest < end and file.newest >= start]
     rows = sum(
-        file.rows * ((min(_after(file.newest), end) - max(file.oldest, start)) / (file.newest - file.oldest + _STEP))
+        file.weight * ((min(_after(file.newest), end) - max(file.oldest, start)) / (file.newest - file.oldest + _STEP))
         for file in found
     )
     if rows <= SORTED_ROWS or end - start <= _STEP:

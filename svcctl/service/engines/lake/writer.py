@@ -25,6 +25,10 @@ from svcctl.storage import Sink
 
 ROWS_PER_GROUP = 122_880
 """What DuckDB works on in one piece."""
+BYTES_PER_GROUP = 1 << 26
+"""About so many bytes are in a group at most."""
+LARGE_ROW, VECTOR = 1 << 13, 2048
+"""Bytes of rows that are in smaller groups: DuckDB holds 2048 rows of a group at once, whatever their size."""
 ROWS_PER_FILE = 4_000_000
 _DAY = 86_400_000_000
 
@@ -128,7 +132,7 @@ class _File:
             write_statistics=True,
         )
         self._pending: list[pa.Table] = []
-        self._rows = self._waiting = 0
+        self._rows = self._waiting = self._bytes = 0
         self._dates: list[datetime] = []
         self._loads: list[int] = []
 
@@ -144,14 +148,18 @@ class _File:
         self._loads = [min([*self._loads[:1], loads["min"]]), max([*self._loads[1:], loads["max"]])]
         self._rows += table.num_rows
         self._waiting += table.num_rows
+        self._bytes += table.nbytes
         self._pending.append(table)
-        if self._waiting >= ROWS_PER_GROUP:
+        if self._waiting >= ROWS_PER_GROUP or self._bytes >= BYTES_PER_GROUP:
             self._flush()
 
     def _flush(self) -> None:
         if self._pending:
-            self._writer.write_table(pa.concat_tables(self._pending), row_group_size=ROWS_PER_GROUP)
-        self._pending, self._waiting = [], 0
+            large = self._bytes > LARGE_ROW * self._waiting
+            groups = -(-self._bytes // (LARGE_ROW * VECTOR if large else BYTES_PER_GROUP))
+            rows = max(1, min(ROWS_PER_GROUP, -(-self._waiting // max(1, groups))))
+            self._writer.write_table(pa.concat_tables(self._pending), row_group_size=rows)
+        self._pending, self._waiting, self._bytes = [], 0, 0
 
     def close(self) -> tuple[str, dict[str, Any]]:
         """The object's name, and the action that adds it."""

@@ -126,7 +126,7 @@ class SparkEngine:
         types = [ARROW[column.type] for column in plan.columns] + [ARROW[Type.TIMESTAMP]] * plan.dated
         files_name = _name_of_files()
         select = _over_files(plan, table, loads, session.matcher, files_name)
-        if not is_large(select, sum(file.rows for file in files)):
+        if not is_large(select, sum(file.weight for file in files)):
             run = session.proto.Plan(root=_relation(session, write(select, self.dialect), table, paths, files_name))
             with closing(SparkStream(self.connection, session, run, types, rows_per_batch)) as stream:
                 yield stream

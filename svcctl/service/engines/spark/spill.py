@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, SubTreeFileSystem
 from sqlglot import exp
 
+from svcctl.service.engines import BYTES_PER_BATCH
 from svcctl.service.engines.lake import Lake
 
 FOLDER = ".spill"
@@ -30,7 +31,8 @@ ALIVE = "alive"
 BEAT_SECONDS = 10.0
 DEAD_SECONDS = 60.0
 ROWS = 1_000_000
-"""Answers of so many rows are written to files, if the files that they are read from tell how many they are."""
+"""Answers of so many rows, or of fewer that are large, are written to files, if the files that they are read from tell
+how many they are."""
 BUFFER_BYTES = 1 << 20
 Place = tuple[Any, ...]
 """What a row is ordered by, after a 0: rows of an answer without an order have no more than that."""
@@ -162,10 +164,11 @@ class _Part:
         self._files = files
         self._path = path
         self._keys = keys
-        self._rows = rows
         self._batches: Iterator[pa.RecordBatch] | None = None
         self._batch: pa.RecordBatch | None = None
         with self._open() as file:
+            size = sum(file.metadata.row_group(at).total_byte_size for at in range(file.num_row_groups))
+            self._rows = max(1, min(rows, BYTES_PER_BATCH * file.metadata.num_rows // max(1, size)))
             found = next(file.iter_batches(1), None)
         self.first: Place = () if found is None else (0, *self._place(found, 0))
         """The place of the next row in the answer; empty when there is none."""

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from svcctl.errors import ServiceError, SvcctlError, Unavailable
+from svcctl.service.engines import by_bytes
 from svcctl.service.engines.spark.connection import Connection, Session
 
 
@@ -85,7 +86,7 @@ class SparkStream:
         typed = pa.RecordBatch.from_arrays(arrays, [str(index) for index in range(len(arrays))])
         for start in range(0, batch.num_rows, self._rows):
             self._check()
-            yield typed.slice(start, self._rows)
+            yield from by_bytes(typed.slice(start, self._rows))
 
     def _check(self) -> None:
         if self._stopped is not None:

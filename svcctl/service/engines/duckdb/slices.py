@@ -1,0 +1,95 @@
+"""Slices of a table whose texts are long: so few rows at once that they fit in memory.
+
+DuckDB works on vectors of 2048 rows, whatever their size: of rows of 250 KB, one vector is half a gigabyte. It keeps
+statistics of the lengths of texts, for each group of some 120,000 rows. By these, groups of usual rows are read as they
+are, and only the others slice by slice: a few milliseconds for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import duckdb
+
+from svcctl.service.engines.duckdb.statement import VECTOR
+from svcctl.service.engines.duckdb.text import literal, quote
+
+LARGE = 1 << 26
+"""Bytes of texts that a vector may have, at most, without being read in slices."""
+SLICE = 1 << 22
+"""About so many bytes of texts are in a slice."""
+MOST = 1 << 28
+"""Bytes of texts in a slice at most, if it happens to have the longest ones only; a row may be longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows that DuckDB stores together: how many, the bytes of texts that a row has at most, and those of all rows."""
+
+    rows: int
+    widest: int
+    total: int
+
+    @property
+    def is_large(self) -> bool:
+        return min(self.total, VECTOR * self.widest) > LARGE
+
+    @property
+    def step(self) -> int:
+        """The rows of a slice."""
+        return max(1, min(SLICE * self.rows // self.total, MOST // self.widest)) if self.is_large else self.rows
+
+
+def groups(cursor: duckdb.DuckDBPyConnection, relation: str, texts: Sequence[str]) -> list[Group]:
+    """The groups of a table in order, by its columns of text; none when all its rows are of usual size."""
+    if not texts:
+        return []
+    stats = ", ".join(f"stats({quote(name)})" for name in texts)
+    found = [
+        stats for row in cursor.execute(f"SELECT {stats} FROM {relation} WHERE rowid = 0").fetchall() for stats in row
+    ]
+    widest, total = (sum(each.get(key) or 0 for each in found) for key in ("max_string_length", "total_string_length"))
+    if not Group(0, widest, total).is_large:
+        return []
+    names = ", ".join(map(literal, texts))
+    of_columns = (
+        "SELECT row_group_id, column_name, sum(count) AS rows, max(stats.max_string_length::BIGINT) AS widest, "
+        "sum(stats.total_string_length::BIGINT) AS total FROM pragma_storage_info(?) "
+        f"WHERE segment_type = 'VARCHAR' AND column_name IN ({names}) GROUP BY ALL"
+    )
+    sums = "max(rows)::BIGINT, coalesce(sum(widest), 0)::BIGINT, coalesce(sum(total), 0)::BIGINT"
+    stored = cursor.execute(
+        f"SELECT {sums} FROM ({of_columns}) GROUP BY row_group_id ORDER BY row_group_id", [relation]
+    )
+    return [Group(*row) for row in stored.fetchall()]
+
+
+def ranges(groups: Sequence[Group], first: int, last: int) -> Iterator[str]:
+    """Conditions of the rows from `first` and before `last`, in order: usual groups together, large ones in slices."""
+    start, usual = 0, first
+    for group in groups:
+        end = start + group.rows
+        begin, stop = max(first, start), min(last, end)
+        if group.is_large and begin < stop:
+            if usual < begin:
+                yield _between(usual, begin)
+            for at in range(begin, stop, group.step):
+                # Without a limit, other conditions would be tested first, on all rows of a vector.
+                yield f"{_between(at, min(stop, at + group.step))} LIMIT {group.step}"
+            usual = stop
+        start = end
+    if usual < last or first >= last:
+        yield _between(usual, last)
+
+
+def chosen(groups: Sequence[Group], rows: Sequence[int]) -> Iterator[str]:
+    """Conditions of some rows by their numbers, in slices, the first rows first."""
+    step = min(group.step for group in groups if group.is_large)
+    for at in range(0, max(1, len(rows)), step):
+        numbers = ", ".join(map(str, rows[at : at + step])) or "NULL"
+        yield f"rowid IN ({numbers}) LIMIT {step}"
+
+
+def _between(start: int, end: int) -> str:
+    return f"rowid >= {start} AND rowid < {end}"

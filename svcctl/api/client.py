@@ -150,6 +150,7 @@ class Client:
             request.body(),
             repeatable=repeatable,
             endless=request.continuous and request.destination is None,
+            whole=not request.streams and request.destination is None,
         )
 
     # Jobs

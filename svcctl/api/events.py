@@ -37,6 +37,8 @@ class Mode:
     rows: Callable[[Iterable[bytes], Delivered], Iterator[list[tuple[Any, ...]]]] | None
     json: bool = False
     padding: bytes = b" \t\r\n"
+    streams: bool = True
+    """Whether an answer begins before the service has all of its rows."""
 
 
 MODES: Mapping[str, Mode] = {
@@ -46,11 +48,11 @@ MODES: Mapping[str, Mode] = {
         Mode("json/compact", documents.raw(documents.JsonReader), documents.rows(documents.JsonReader), json=True),
         Mode("json/simple", RECORDS.raw, RECORDS.rows, json=True),
         Mode("json/simple/compact", VALUES.raw, VALUES.rows, json=True),
-        Mode("msgpack", documents.raw(documents.MsgpackReader), documents.rows(documents.MsgpackReader)),
+        Mode("msgpack", documents.raw(documents.MsgpackReader), documents.rows(documents.MsgpackReader), streams=False),
         Mode("csv", CSV.raw, CSV.rows, padding=b"\n"),
         Mode("tsv", TSV.raw, TSV.rows, padding=b"\n"),
         Mode("xml", xml, xml_rows),
-        Mode("xls", xls, None),
+        Mode("xls", xls, None, streams=False),
     )
 }
 

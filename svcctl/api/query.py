@@ -43,6 +43,11 @@ class QueryRequest:
                 raise UsageError(f"{name} {number} is below 0")
 
     @property
+    def streams(self) -> bool:
+        """Whether the answer begins before the service has all of its rows."""
+        return MODES[self.mode].streams
+
+    @property
     def continuous(self) -> bool:
         return self.to is None
 

@@ -97,8 +97,8 @@ class Call:
     """A request that can be built anew for each attempt.
 
     `repeatable` says that doing it twice is the same as doing it once. `reseller` marks an operation for resellers.
-    `endless` marks an answer that may be silent for long. A call that is `as_is` gets the last answer whatever its
-    status; `Sender.error` makes the error of a refusal.
+    `endless` marks an answer that may be silent for long, `whole` one that begins when the service has all of it. A
+    call that is `as_is` gets the last answer whatever its status; `Sender.error` makes the error of a refusal.
     """
 
     method: str
@@ -108,6 +108,7 @@ class Call:
     repeatable: bool = True
     reseller: bool = False
     endless: bool = False
+    whole: bool = False
     as_is: bool = False
     once: bool = False
     """Whether the caller tries again itself."""
@@ -207,13 +208,15 @@ class Sender:
         signed = self._auth.headers(call.body, reseller=call.reseller)
         given = chain({"Host": _host(call.url)}.items(), _DEFAULTS.items(), (call.headers or {}).items())
         fields = {name.lower(): (name, value) for name, value in chain(given, length.items(), signed.items())}
+        silence = max(self._timeout, SILENCE) if call.endless else self._timeout
         return Request(
             call.method,
             call.url,
             tuple(fields.values()),
             call.body,
             self._timeout,
-            max(self._timeout, SILENCE) if call.endless else self._timeout,
+            silence,
+            None if call.whole else silence,
             call.reader,
         )
 

@@ -72,7 +72,7 @@ def answer_all(listener: socket.socket, script: Script) -> None:
             script.requests.append(read_request(connection))
             answer = script.answers.pop(0) if len(script.answers) > 1 else script.answers[0]
             try:
-                for piece in answer if isinstance(answer, list) else [answer]:
+                for piece in [answer] if isinstance(answer, bytes) else answer:
                     connection.sendall(piece)
             except OSError:
                 continue

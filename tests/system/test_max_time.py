@@ -202,3 +202,32 @@ def test_an_export_stops_and_the_next_run_resumes_it(serve: Serve, svcctl: Svcct
     done = svcctl(script.url, *command)
     assert (done.code, done.stderr.split()[1]) == (0, "rows=3"), done.stderr
     assert len(script.requests) - asked == 2
+
+
+def late(seconds: float, body: bytes) -> Iterator[bytes]:
+    """An answer that begins after so many seconds."""
+    time.sleep(seconds)
+    yield head("200 OK")
+    yield body
+
+
+EMPTY = b"\x81\xa6object\x90"
+
+
+@pytest.mark.parametrize(("format", "code", "requests"), [("msgpack", 0, 1), ("csv", 6, 2)])
+def test_an_answer_that_begins_when_all_of_it_is_there_is_asked_for_once_however_long_it_takes(
+    serve: Serve, svcctl: Svcctl, tmp_path: Path, format: str, code: int, requests: int
+) -> None:
+    script = serve(late(0.5, EMPTY), late(0.5, EMPTY))
+    options = ("-f", format, "--timeout", "0.2", "--retries", "1", "-o", str(tmp_path / "rows"))
+    assert svcctl(script.url, *QUERY[:-2], *options).code == code
+    assert len(script.requests) == requests
+
+
+def test_max_time_bounds_the_wait_for_an_answer_that_begins_when_all_of_it_is_there(
+    serve: Serve, svcctl: Svcctl, tmp_path: Path
+) -> None:
+    url = serve(late(3, EMPTY)).url
+    done = svcctl(url, *QUERY[:-2], "-f", "xls", "--max-time", "0.3", "-o", str(tmp_path / "rows"))
+    assert done.code == 6
+    assert list(tmp_path.glob("rows*")) == []

@@ -66,28 +66,30 @@ class Connection:
         if reader is not None:
             self._poll.register(reader, 0)  # an error of the pipe is told all the same
 
-    def head(self, seconds: float) -> Head:
+    def head(self, seconds: float | None) -> Head:
         """The head of the answer. Interim answers before it are dropped, and each gives it another `seconds`."""
         for _ in range(_MAX_INTERIM):
-            head = read_head(self._head_bytes(time.monotonic() + seconds))
+            head = read_head(self._head_bytes(None if seconds is None else time.monotonic() + seconds))
             if head.status >= 200:
                 return head
             if head.status == 101:
                 break
         raise RemoteProtocolError("it answers with interim answers only")
 
-    def body(self, framing: Framing, seconds: float) -> Iterator[bytes]:
-        """The body, block by block; it may be silent for `seconds`."""
+    def body(self, framing: Framing, seconds: float, first: float | None) -> Iterator[bytes]:
+        """The body, block by block; it may be silent for `first` seconds before it begins, and then for `seconds`."""
+        wait = first
         while True:
             stop = min(self._end, self._start + PIECE)
             data, self._start = framing.take(self._box, self._start, stop)
             if data:
+                wait = seconds
                 yield data
             if framing.ended:
                 return
             if stop < self._end:
                 continue
-            if not self._fill(seconds):
+            if not self._fill(wait):
                 framing.closed()
                 return
 
@@ -104,19 +106,19 @@ class Connection:
         """Whether another request can be sent: the peer was silent, and not for long."""
         return time.monotonic() - self._idle_since < IDLE and not self._poll.poll(0)
 
-    def _head_bytes(self, deadline: float) -> bytes:
+    def _head_bytes(self, deadline: float | None) -> bytes:
         while not (end := _HEAD_END.search(self._box, self._start, self._end)):
             if self._end - self._start > MAX_HEAD:
                 raise RemoteProtocolError(f"the head of its answer is longer than {MAX_HEAD} bytes")
             begun = self._start < self._end
-            if not self._fill(deadline - time.monotonic()):
+            if not self._fill(None if deadline is None else deadline - time.monotonic()):
                 place = "in the middle of the head of its answer" if begun else "without sending a response"
                 raise RemoteProtocolError(f"Server disconnected {place}.")
         data = bytes(self._box[self._start : end.end()])
         self._start = end.end()
         return data
 
-    def _fill(self, seconds: float) -> bool:
+    def _fill(self, seconds: float | None) -> bool:
         """Wait for more bytes and take all that have arrived; False when the connection has ended."""
         rest = self._box[self._start : self._end]
         size = self._receive(seconds)
@@ -124,7 +126,7 @@ class Connection:
         self._box[self._start : ROOM] = rest
         return size > 0
 
-    def _receive(self, seconds: float) -> int:
+    def _receive(self, seconds: float | None) -> int:
         """Wait for bytes and put all that have arrived into the box, behind its ROOM: their number, 0 at the end.
 
         An error behind some bytes is kept until they are used.
@@ -151,9 +153,10 @@ class Connection:
             raise ReadError(str(self._broken)) from None
         return end - ROOM
 
-    def _wait(self, for_what: int, seconds: float) -> None:
+    def _wait(self, for_what: int, seconds: float | None) -> None:
         self._poll.modify(self._socket, for_what)
-        came = [number for number, _ in self._poll.poll(max(1, round(seconds * 1000)))] if seconds > 0 else []
+        milliseconds = None if seconds is None else max(1, round(seconds * 1000))
+        came = [number for number, _ in self._poll.poll(milliseconds)] if seconds is None or seconds > 0 else []
         if not came:
             raise ReadTimeout("nothing came in time")
         if self._reader in came:

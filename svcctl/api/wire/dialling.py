@@ -38,6 +38,11 @@ class Origin:
     port: int
 
 
+KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 20, "TCP_KEEPCNT": 6}
+"""After how many seconds a silent connection is asked for a sign of life, and again, and how many may be missed: it is
+dead after three minutes, however long an answer may take."""
+
+
 def origin(url: SplitResult) -> Origin:
     """The origin of a URL; UnsupportedProtocol when it is not of http or https."""
     if url.scheme not in PORTS or not url.hostname:
@@ -102,6 +107,10 @@ class Route:
         to = (origin.host, origin.port) if proxy is None else (proxy.hostname or "", proxy.port or PORTS["http"])
         connection = socket.create_connection(to, timeout)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in KEEP_ALIVE.items():
+            if hasattr(socket, name):  # not on every system
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
         return connection
 
 

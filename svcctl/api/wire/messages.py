@@ -31,7 +31,8 @@ class Headers(Mapping[str, str]):
 @dataclass(frozen=True, slots=True)
 class Request:
     """A request with all its headers; `timeout` is in seconds, for connecting and for sending, `silence` for each wait
-    for the answer. Waiting ends with ReaderClosed when `reader`, a pipe that the answer is written to, has none."""
+    for the answer, and `first` until its body begins: None waits for as long as the other side is there. Waiting ends
+    with ReaderClosed when `reader`, a pipe that the answer is written to, has none."""
 
     method: str
     url: str
@@ -39,6 +40,7 @@ class Request:
     body: bytes
     timeout: float
     silence: float
+    first: float | None
     reader: int | None = None
 
 

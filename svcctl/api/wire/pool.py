@@ -42,8 +42,8 @@ class Pool:
         connection = self._take(where) or Connection(self._route.dial(where, request.timeout))
         try:
             connection.send(data, request.timeout, request.reader)
-            head = connection.head(request.silence)
-            body = self._body(where, connection, framing(head, request.method), request.silence, head.lasting)
+            head = connection.head(request.first)
+            body = self._body(where, connection, framing(head, request.method), request, head.lasting)
         except BaseException:
             connection.close()
             raise
@@ -58,10 +58,10 @@ class Pool:
             self._idle.clear()
 
     def _body(
-        self, where: Origin, connection: Connection, framing: Framing, silence: float, lasting: bool
+        self, where: Origin, connection: Connection, framing: Framing, request: Request, lasting: bool
     ) -> Iterator[bytes]:
         """The body of an answer; after its end, the connection is kept or closed."""
-        yield from connection.body(framing, silence)
+        yield from connection.body(framing, request.silence, request.first)
         lasting = connection.leave(lasting)
         with self._lock:
             if lasting and not self._closed:

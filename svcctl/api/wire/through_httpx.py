@@ -35,7 +35,7 @@ class ThroughHttpx:
                 request.url,
                 content=request.body,
                 headers=list(request.fields),
-                timeout=httpx.Timeout(request.timeout, read=request.silence),
+                timeout=httpx.Timeout(request.timeout, read=None if request.first is None else request.silence),
             )
             answer = self._client.send(built, stream=True)
         # A transport that reads the whole answer has decompressed it, too.

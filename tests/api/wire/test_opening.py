@@ -14,7 +14,7 @@ from svcctl.api.wire.pool import Pool
 from svcctl.api.wire.through_httpx import ThroughHttpx
 from svcctl.errors import UsageError
 
-REQUEST = Request("GET", "https://service.test/x", (("Accept", "*/*"), ("X-Mine", "1")), b"", 5, 5)
+REQUEST = Request("GET", "https://service.test/x", (("Accept", "*/*"), ("X-Mine", "1")), b"", 5, 5, 5)
 
 
 @pytest.fixture

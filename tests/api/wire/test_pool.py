@@ -9,12 +9,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from svcctl.api.addresses import trust
 from svcctl.api.wire import connection as connection_module
-from svcctl.api.wire.dialling import Route
+from svcctl.api.wire.dialling import KEEP_ALIVE, Route, origin
 from svcctl.api.wire.errors import (
     ConnectError,
     ConnectTimeout,
@@ -89,8 +90,8 @@ def answering(*answers: bytes, seen: list[bytes] | None = None) -> Serve:
     return serve
 
 
-def asked(url: str, method: str = "GET", timeout: float = 20.0) -> Request:
-    return Request(method, url, (("Host", "localhost"),), b"", timeout, timeout)
+def asked(url: str, method: str = "GET", timeout: float = 20.0, *, whole: bool = False) -> Request:
+    return Request(method, url, (("Host", "localhost"),), b"", timeout, timeout, None if whole else timeout)
 
 
 def read(pool: Pool, request: Request) -> tuple[int, bytes]:
@@ -279,6 +280,37 @@ def test_silence_ends_in_a_timeout_before_the_head_in_it_and_in_the_body() -> No
             over.set()
 
 
+def test_an_answer_that_begins_when_all_of_it_is_there_may_take_any_time_to_begin_but_not_to_go_on() -> None:
+    over = threading.Event()
+
+    def serve(connection: socket.socket) -> None:
+        request_of(connection)
+        for piece in (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n", b"\r\n", b"ok"):
+            assert not over.wait(0.3)
+            connection.sendall(piece)
+        over.wait(10)
+
+    with peer(serve) as [port]:
+        pool = Pool(Route())
+        response = pool.send(asked(f"http://127.0.0.1:{port.decode()}/", timeout=0.1, whole=True))
+        body = iter(response)
+        assert next(body) == b"ok"
+        with pytest.raises(ReadTimeout):
+            next(body)
+        over.set()
+        response.close()
+        pool.close()
+
+
+def test_the_system_asks_a_silent_connection_for_signs_of_life() -> None:
+    with peer(answering(OK)) as [port]:
+        url = urlsplit(f"http://127.0.0.1:{port.decode()}/")
+        with Route().dial(origin(url), 5) as connection:
+            assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            for name, value in KEEP_ALIVE.items():
+                assert connection.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) == value
+
+
 def test_a_head_that_trickles_has_a_limit_in_all() -> None:
     over = threading.Event()
 
@@ -307,7 +339,7 @@ def test_a_refusal_before_the_request_is_sent_whole_is_read() -> None:
     with peer(serve) as [port]:
         pool = Pool(Route())
         url = f"http://127.0.0.1:{port.decode()}/"
-        request = Request("POST", url, (("Host", "x"), ("Content-Length", "30000000")), b"x" * 30_000_000, 20, 20)
+        request = Request("POST", url, (("Host", "x"), ("Content-Length", "30000000")), b"x" * 30_000_000, 20, 20, 20)
         assert read(pool, request) == (413, b"no")
         pool.close()
 

@@ -20,8 +20,10 @@ _GAPS = ("Expected contiguous commit files", "No table metadata or protocol foun
 """What the library says of a log in which versions are missing, between others or at its begin."""
 SORTED_ROWS = 500_000
 """So many rows of files that overlap are sorted at once: some 100 MB."""
-SORTED_BYTES = 1 << 24
-"""Where rows are large, those that so many bytes of files hold."""
+SORTED_BYTES = 1 << 22
+"""Of large rows, as many are sorted at once as so many bytes of files hold."""
+LARGE_ROW = 256
+"""Bytes of a row in a file, where it is compressed."""
 _STEP = timedelta(milliseconds=1)
 ORDERED = "ordered-"
 """Names of files begin with it when their rows are ordered by eventdate, load and row."""
@@ -45,8 +47,8 @@ class File:
 
     @property
     def weight(self) -> int:
-        """Its rows, or of large rows as many as SORTED_BYTES has them."""
-        return max(self.rows, self.bytes * SORTED_ROWS // SORTED_BYTES)
+        """How much is sorted of it, in rows of usual size."""
+        return self.bytes * SORTED_ROWS // SORTED_BYTES if self.bytes > LARGE_ROW * self.rows else self.rows
 
 
 @dataclass(frozen=True, slots=True)

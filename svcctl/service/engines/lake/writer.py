@@ -27,7 +27,7 @@ ROWS_PER_GROUP = 122_880
 """What DuckDB works on in one piece."""
 BYTES_PER_GROUP = 1 << 26
 """About so many bytes are in a group at most."""
-LARGE_ROW, VECTOR = 1 << 13, 2048
+LARGE_ROW, VECTOR = 1 << 11, 2048
 """Bytes of rows that are in smaller groups: DuckDB holds 2048 rows of a group at once, whatever their size."""
 ROWS_PER_FILE = 4_000_000
 _DAY = 86_400_000_000

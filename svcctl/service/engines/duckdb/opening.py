@@ -36,8 +36,8 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "disabled_optimizers": "in_clause",
 }
 # The file is attached as `store`: a file events.db would otherwise become a catalog `events` and make the name of the
-# schema ambiguous. zstd makes one stream of the texts of 2048 rows, of which none can be read without the others. In the
-# end no file can be reached; only the settings that each connection needs stay unlocked.
+# schema ambiguous. Of 2048 texts that zstd has packed, none can be read without the others. In the end no file can be
+# reached; only the settings that each connection needs stay unlocked.
 _TABLES = f"""
     ATTACH {{path}} AS store;
     USE store;

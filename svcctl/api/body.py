@@ -38,16 +38,16 @@ def pieces(response: Response) -> Iterator[bytes]:
     return body
 
 
-def whole(response: Response) -> bytes:
-    """The whole body, and closes it. Unavailable when it has more than MAX_WHOLE bytes."""
-    body = beginning(response, MAX_WHOLE + 1)
-    if len(body) <= MAX_WHOLE:
+def whole(response: Response, most: int = MAX_WHOLE) -> bytes:
+    """The whole body, and closes it. Unavailable when it has more than `most` bytes."""
+    body = beginning(response, most + 1)
+    if len(body) <= most:
         return body
     announced = response.headers.get("content-length", "")
     exact = announced.isdecimal() and "content-encoding" not in response.headers
-    size = f"{int(announced) / 1e6:.0f}" if exact else f"more than {MAX_WHOLE / 1e6:.0f}"
+    size = f"{int(announced) / 1e6:.0f}" if exact else f"more than {most / 1e6:.0f}"
     raise Unavailable(
-        f"the service's answer has {size} MB, and at most {MAX_WHOLE / 1e6:.0f} MB are read as a whole",
+        f"the service's answer has {size} MB, and at most {most / 1e6:.0f} MB are read as a whole",
         hint="'svcctl api' passes on an answer of any size: svcctl api GET /search/jobs -o jobs.json",
     )
 

@@ -187,7 +187,8 @@ def serve(
         is_ours = partial(local_service.still_held, files, lock)
         closing.enter_context(_repeated(partial(_grow, demo.Growing(own, history), log, is_ours)))
         closing.callback(jobs.close)
-        closing.enter_context(_repeated(partial(_settle, service, jobs)))
+        pause = SHARED_SETTLE_SECONDS if store.shared else SETTLE_SECONDS
+        closing.enter_context(_repeated(partial(keep_settled, service, jobs, pause)))
         # The server stops at a signal, and then raises it again for the handler that was there before.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: None)
@@ -290,8 +291,10 @@ def _repeated(work: Callable[[threading.Event], None]) -> Iterator[None]:
         thread.join()
 
 
-def _settle(service: Service, jobs: Jobs, stopping: threading.Event) -> None:
-    """Settle again and again: another process may have changed the state, as `service accounts` does."""
+def keep_settled(service: Service, jobs: Jobs, pause: float, stopping: threading.Event) -> None:
+    """Settle again and again, each time after a pause in seconds: another process may have changed the state, as
+    `service accounts` does.
+    """
     away = False
     while True:
         try:
@@ -307,7 +310,7 @@ def _settle(service: Service, jobs: Jobs, stopping: threading.Event) -> None:
             away = True
         except Exception:
             _log.exception("the jobs could not be started or stopped")
-        if stopping.wait(SHARED_SETTLE_SECONDS if service.store.shared else SETTLE_SECONDS):
+        if stopping.wait(pause):
             return
 
 

@@ -15,9 +15,9 @@ _USES = ("load", "xls")
 
 
 @contextmanager
-def temporary(use: str) -> Iterator[Path]:
-    """A directory for one of _USES, which is removed at the end of the block."""
-    path, handle = _locked(f"svcctl-{use}-")
+def temporary(use: str, folder: Path | None = None) -> Iterator[Path]:
+    """A directory for one of _USES, which is removed at the end of the block; in `folder`, by default the system's."""
+    path, handle = _locked(f"svcctl-{use}-", folder)
     try:
         yield path
     finally:
@@ -25,9 +25,9 @@ def temporary(use: str) -> Iterator[Path]:
         os.close(handle)
 
 
-def remove_left_over() -> None:
+def remove_left_over(folder: Path | None = None) -> None:
     """Remove the directories of processes that were killed."""
-    folder = Path(tempfile.gettempdir())
+    folder = folder or Path(tempfile.gettempdir())
     for path in chain.from_iterable(folder.glob(f"svcctl-{use}-*") for use in _USES):
         with suppress(OSError):  # it is in use, or of another user
             handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -38,10 +38,10 @@ def remove_left_over() -> None:
                 os.close(handle)
 
 
-def _locked(prefix: str) -> tuple[Path, int]:
+def _locked(prefix: str, folder: Path | None) -> tuple[Path, int]:
     """A new directory and the descriptor that holds its lock."""
     while True:
-        path = Path(tempfile.mkdtemp(prefix=prefix))
+        path = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
         with suppress(FileNotFoundError):  # another process took it for a left-over before it was locked
             handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             fcntl.flock(handle, fcntl.LOCK_EX)

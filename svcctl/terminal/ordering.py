@@ -22,7 +22,7 @@ Row = Sequence[Any]
 Key = Callable[[Row], Any]
 
 
-def in_order(rows: Iterable[Row], key: Key, top: int | None = None) -> Iterator[Row]:
+def in_order(rows: Iterable[Row], key: Key, top: int | None = None, *, run_bytes: int = RUN_BYTES) -> Iterator[Row]:
     """The rows by their keys, the first `top` of them; rows with equal keys stay in the order in which they came.
 
     IncompleteResult when the temporary directory cannot hold them.
@@ -32,7 +32,7 @@ def in_order(rows: Iterable[Row], key: Key, top: int | None = None) -> Iterator[
         return
     try:
         with tempfile.TemporaryFile() as file:
-            yield from islice(_merged(rows, key, file), top)
+            yield from islice(_merged(rows, key, file, run_bytes), top)
     except OSError as error:
         raise IncompleteResult(
             f"cannot sort in the temporary directory {tempfile.gettempdir()}: {reason(error)}",
@@ -40,13 +40,13 @@ def in_order(rows: Iterable[Row], key: Key, top: int | None = None) -> Iterator[
         ) from None
 
 
-def _merged(rows: Iterable[Row], key: Key, file: IO[bytes]) -> Iterator[Row]:
+def _merged(rows: Iterable[Row], key: Key, file: IO[bytes], run_bytes: int) -> Iterator[Row]:
     runs = []
     held, size = list[Row](), 0
     for row in rows:
         held.append(row)
         size += 100 + sum(map(sys.getsizeof, row))
-        if size > RUN_BYTES:
+        if size > run_bytes:
             runs.append(_stored(sorted(held, key=key), file))
             held, size = [], 0
     held.sort(key=key)

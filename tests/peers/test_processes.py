@@ -22,7 +22,7 @@ directory = pathlib.Path(sys.argv[1])
 asleep = ["sh", "-c", "touch ready; exec sleep 600"]
 server = Process("sleeper", asleep, directory, ready=(directory / "ready").stat)
 server.start()
-print(server._child.pid, flush=True)
+print(server.child.pid, flush=True)
 input()
 """
 
@@ -47,7 +47,7 @@ def test_a_server_that_never_becomes_ready_is_stopped_and_reported(tmp_path: Pat
     server = shell(tmp_path, "echo waiting for a friend; exec sleep 600", seconds_to_start=0.2)
     with pytest.raises(PeerFailed, match=r"(?s)server did not start: .*ready'\nwaiting for a friend\n$"):
         server.start()
-    assert server._child is None
+    assert server.child is None
 
 
 def test_a_server_and_its_children_are_gone_after_the_block_however_it_ends(tmp_path: Path) -> None:

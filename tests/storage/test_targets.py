@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from svcctl import extras
 from svcctl.errors import MissingExtra, UsageError
 from svcctl.storage.hdfs import Hdfs
 from svcctl.storage.local import Local
@@ -76,11 +77,11 @@ def test_a_target_that_cannot_be_used_is_refused(
     assert (caught.value.message, caught.value.hint) == (message, hint)
 
 
-@pytest.mark.parametrize("scheme", ["s3", "hdfs"])
+@pytest.mark.parametrize(("scheme", "package"), [("s3", "obstore"), ("hdfs", "hdfs_native")])
 def test_a_target_whose_packages_are_not_installed_names_the_extra(
-    scheme: str, monkeypatch: pytest.MonkeyPatch
+    scheme: str, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extras, "EXTRAS", {scheme: ("package_that_nobody_has",)})
+    monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtra) as caught:
         open_target(f"{scheme}://place/rows.csv", KEYS)
     assert caught.value.message == f"the target {scheme}:// needs packages that are not installed"

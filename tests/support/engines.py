@@ -36,6 +36,7 @@ from svcctl.service.engines.duckdb.text import quote
 from svcctl.service.engines.joined import JoinedEngine
 from svcctl.service.engines.lake import Lake
 from svcctl.service.engines.spark import Connection, Server, SparkEngine
+from svcctl.service.engines.spark.spill import ROWS
 from svcctl.service.http.middleware import TABLE as ACCESS_TABLE
 from svcctl.service.language.dialect import Dialect, write
 from svcctl.service.language.types import Column, Plan, Table, Type
@@ -276,8 +277,8 @@ class OwnFolder(LakeEngine):
 class OnSail(SparkEngine):
     """Such a folder, with queries that run on Sail."""
 
-    def __init__(self) -> None:
-        super().__init__(OwnFolder(), Connection(Server(shared_sail())))
+    def __init__(self, *, spilled_rows: int = ROWS) -> None:
+        super().__init__(OwnFolder(), Connection(Server(shared_sail())), spilled_rows=spilled_rows)
 
 
 class OnSpark(SparkEngine):

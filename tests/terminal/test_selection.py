@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svcctl.errors import UsageError
-from svcctl.terminal import ordering
 from svcctl.terminal.formats import FORMATS
 from svcctl.terminal.ordering import in_order
 from svcctl.terminal.selection import ALL, Selection, SortKey, selected
@@ -93,15 +92,15 @@ def test_any_values_have_an_order_whether_all_are_kept_or_some(rows: list[tuple[
     assert list(map(repr, some)) == list(map(repr, whole[:3]))
 
 
-def test_more_rows_than_memory_holds_are_sorted_in_a_temporary_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordering, "RUN_BYTES", 1 << 18)
+def test_more_rows_than_memory_holds_are_sorted_in_a_temporary_file() -> None:
     count = 20_000
 
     def rows() -> Iterator[tuple[int, str]]:
         return ((number * 7919 % count, "x" * 500) for number in range(count))
 
     tracemalloc.start()
-    seen = sum(1 for expected, row in enumerate(in_order(rows(), lambda row: row[0])) if row[0] == expected)
+    ordered = in_order(rows(), lambda row: row[0], run_bytes=1 << 18)
+    seen = sum(1 for expected, row in enumerate(ordered) if row[0] == expected)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert seen == count

@@ -33,7 +33,7 @@ _MAX_INTERIM = 100
 class Connection:
     """A connection to one origin, for one answer at a time."""
 
-    def __init__(self, connected: socket.socket) -> None:
+    def __init__(self, connected: socket.socket, idle: float = IDLE) -> None:
         self._socket = connected
         self._secure = hasattr(connected, "pending")
         self._reads, self._writes = _waits(self._secure)
@@ -43,6 +43,7 @@ class Connection:
         self._broken: OSError | None = None
         self._reader: int | None = None
         self._over = False
+        self._idle = idle
         self._idle_since = 0.0
 
     def close(self) -> None:
@@ -104,7 +105,7 @@ class Connection:
     @property
     def is_usable(self) -> bool:
         """Whether another request can be sent: the peer was silent, and not for long."""
-        return time.monotonic() - self._idle_since < IDLE and not self._poll.poll(0)
+        return time.monotonic() - self._idle_since < self._idle and not self._poll.poll(0)
 
     def _head_bytes(self, deadline: float | None) -> bytes:
         while not (end := _HEAD_END.search(self._box, self._start, self._end)):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from urllib.parse import quote, urlsplit
 
 from svcctl.api.wire.bodies import Framing
-from svcctl.api.wire.connection import Connection
+from svcctl.api.wire.connection import IDLE, Connection
 from svcctl.api.wire.dialling import Origin, Route, origin
 from svcctl.api.wire.errors import InvalidURL
 from svcctl.api.wire.heads import framing, request_head
@@ -19,10 +19,13 @@ _SAFE = "!$%&'()*+,-./:;=?@[]_~"
 
 
 class Pool:
-    """Sends requests, from several threads at once if need be."""
+    """Sends requests, from several threads at once if need be, over connections that were idle for less than
+    `idle_seconds`.
+    """
 
-    def __init__(self, route: Route) -> None:
+    def __init__(self, route: Route, *, idle_seconds: float = IDLE) -> None:
         self._route = route
+        self._idle_seconds = idle_seconds
         self._idle: defaultdict[Origin, list[Connection]] = defaultdict(list)
         self._lock = threading.Lock()
         self._closed = False
@@ -39,7 +42,7 @@ class Pool:
         path = quote(url.path or "/", safe=_SAFE)
         target = f"{path}?{quote(url.query, safe=_SAFE)}" if url.query else path
         data = request_head(request.method, target, request.fields) + request.body
-        connection = self._take(where) or Connection(self._route.dial(where, request.timeout))
+        connection = self._take(where) or Connection(self._route.dial(where, request.timeout), self._idle_seconds)
         try:
             connection.send(data, request.timeout, request.reader)
             head = connection.head(request.first)

@@ -80,8 +80,9 @@ class Kafka(Destination):
 
     counts = True
 
-    def __init__(self, job_id: str, params: Params) -> None:
+    def __init__(self, job_id: str, params: Params, *, first_wait: float = FIRST_WAIT) -> None:
         self._job = job_id
+        self._first_wait = first_wait
         self._topic = params.text("topic")
         self._client: dict[str, Any] = {
             "bootstrap.servers": params.text("bootstrap.servers"),
@@ -136,12 +137,12 @@ class Kafka(Destination):
     def _partitions(self, consumer: Consumer) -> int:
         """The number of partitions of the topic. The first request, which soon shows whether anybody answers."""
         try:
-            topic = consumer.list_topics(self._topic, timeout=FIRST_WAIT).topics[self._topic]
+            topic = consumer.list_topics(self._topic, timeout=self._first_wait).topics[self._topic]
         except KafkaException as error:
             if error.args[0].code() != KafkaError._TRANSPORT:
                 raise
             servers = self._client["bootstrap.servers"]
-            raise _Unanswered(f"no Kafka answers at {servers} within {FIRST_WAIT:g} s: {CHECK}") from None
+            raise _Unanswered(f"no Kafka answers at {servers} within {self._first_wait:g} s: {CHECK}") from None
         if topic.error is not None:
             raise KafkaException(topic.error)
         return len(topic.partitions)

@@ -44,8 +44,9 @@ Interrupt = Callable[[SvcctlError], None]
 class Turns:
     """The places of a service: `places` for pieces of work, and the `share` of open queries of a domain or reseller."""
 
-    def __init__(self, executor: Executor, *, places: int, share: int) -> None:
+    def __init__(self, executor: Executor, *, places: int, share: int, slice_seconds: float = SLICE) -> None:
         self._executor = executor
+        self._slice = slice_seconds
         self._short = _Places(places, places)
         self._long = _Places(max(1, places // 2), max(1, places // 4))
         self._share = share
@@ -138,7 +139,7 @@ class OpenQuery:
                 running = asyncio.get_running_loop().run_in_executor(turns._executor, work, *arguments)
                 given_up = False
                 if places is turns._short:
-                    await asyncio.wait({running}, timeout=SLICE)
+                    await asyncio.wait({running}, timeout=turns._slice)
                     if not running.done():
                         given_up = interrupt is not None and not turns._long.has_room(self.owner)
                         if given_up and interrupt is not None:

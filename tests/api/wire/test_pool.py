@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from svcctl.api.addresses import trust
-from svcctl.api.wire import connection as connection_module
+from svcctl.api.wire.connection import BLOCK
 from svcctl.api.wire.dialling import KEEP_ALIVE, Route, origin
 from svcctl.api.wire.errors import (
     ConnectError,
@@ -173,8 +173,7 @@ def test_a_connection_that_the_peer_closed_meanwhile_is_not_used_again() -> None
         pool.close()
 
 
-def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection_module, "IDLE", 0.0)
+def test_a_connection_that_was_idle_for_long_is_not_used_again() -> None:
     connections = []
 
     def serve(connection: socket.socket) -> None:
@@ -182,7 +181,7 @@ def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pyte
         answering(OK, OK)(connection)
 
     with peer(serve) as [port]:
-        pool = Pool(Route())
+        pool = Pool(Route(), idle_seconds=0.0)
         assert [read(pool, asked(f"http://127.0.0.1:{port.decode()}/")) for _ in range(2)] == [(200, b"ok")] * 2
         pool.close()
     assert len(connections) == 2
@@ -591,7 +590,7 @@ def test_no_descriptor_is_left_open() -> None:
     assert descriptors() == before
 
 
-LONG = bytes(range(256)) * (8 * connection_module.BLOCK // 256)
+LONG = bytes(range(256)) * (8 * BLOCK // 256)
 LONG_HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(LONG)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import Thread
 
@@ -11,14 +11,19 @@ import pytest
 from peers.processes import free_port
 
 from svcctl.errors import Unavailable
-from svcctl.service.destinations import kafka, kinds
+from svcctl.service.destinations.kafka import CHECK, Kafka
+from svcctl.service.destinations.params import Params
 
 
-def test_brokers_that_nobody_runs_are_named_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka, "FIRST_WAIT", 1.0)
+def impatient(params: Mapping[str, str]) -> Kafka:
+    """The destination of a job, which waits for one second only."""
+    return Kafka("job", Params("kafka", params, endless=True), first_wait=1.0)
+
+
+def test_brokers_that_nobody_runs_are_named_with_the_reason() -> None:
     closed = f"127.0.0.1:{free_port()}"
     params = {"topic": "t", "bootstrap.servers": f"{closed},nowhere.invalid:9092"}
-    destination = kinds.destination("kafka", "job", params)
+    destination = impatient(params)
     with pytest.raises(Unavailable) as caught:
         destination.open(0, {}, b"")
     destination.close()
@@ -71,18 +76,17 @@ NO_TLS = "{} answers, but not with TLS: check the port, and security.protocol if
 @pytest.mark.parametrize(
     ("answer", "settings", "told"),
     [
-        (sends_a_page, {}, f"{{}} answers, but not as Kafka: {kafka.CHECK}"),
-        (hangs_up, {}, f"no Kafka answers at {{}} within 1 s: {kafka.CHECK}"),
+        (sends_a_page, {}, f"{{}} answers, but not as Kafka: {CHECK}"),
+        (hangs_up, {}, f"no Kafka answers at {{}} within 1 s: {CHECK}"),
         (hangs_up, TLS, NO_TLS),
         (sends_a_page, TLS, NO_TLS),
     ],
 )
 def test_a_port_that_is_not_kafkas_or_not_with_the_right_protocol_is_told(
-    answer: Callable[[socket.socket], None], settings: dict[str, str], told: str, monkeypatch: pytest.MonkeyPatch
+    answer: Callable[[socket.socket], None], settings: dict[str, str], told: str
 ) -> None:
-    monkeypatch.setattr(kafka, "FIRST_WAIT", 1.0)
     with listening(answer) as address:
-        destination = kinds.destination("kafka", "job", {"topic": "t", "bootstrap.servers": address, **settings})
+        destination = impatient({"topic": "t", "bootstrap.servers": address, **settings})
         with pytest.raises(Unavailable) as caught:
             destination.open(0, {}, b"")
         destination.close()

@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from svcctl import extras
 from svcctl.api.destinations import TYPES
 from svcctl.errors import MissingExtra, ServiceError
 from svcctl.service.destinations import kinds
@@ -39,7 +38,7 @@ def test_another_type_is_refused(name: str, message: str) -> None:
 
 
 def test_a_destination_whose_extra_is_missing_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "EXTRAS", {"kafka": ("package_that_nobody_has",)})
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     with pytest.raises(MissingExtra) as caught:
         kinds.destination("kafka", "job", KAFKA)
     assert caught.value.message == "the destination kafka needs packages that are not installed"

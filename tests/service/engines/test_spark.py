@@ -20,8 +20,9 @@ from support.spark import sail
 
 from svcctl.errors import ServiceError, Unavailable, UsageError
 from svcctl.service.engines.duckdb.scratch import scratch
-from svcctl.service.engines.spark import Connection, Server, SparkEngine, spill
+from svcctl.service.engines.spark import Connection, Server, SparkEngine
 from svcctl.service.engines.spark.patterns import Matcher, translated
+from svcctl.service.engines.spark.spill import Spills
 from svcctl.service.language import Column, Plan, QueryError, Type, compile, parse
 
 COLUMNS = (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8), Column("s", Type.STR))
@@ -101,18 +102,19 @@ def test_a_pattern_is_written_for_java() -> None:
     )
 
 
-def test_a_large_answer_is_whole_in_order_and_leaves_no_files(engine: OnSail, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spill, "ROWS", 100_000)
-    with engine.stream(plan(engine, "from t select n, s")) as stream:
-        batches = list(stream)
-        [own] = [folder for folder in spilled(engine) if any(folder.rglob("*.parquet"))]
-    assert [n for batch in batches for n in batch.column(0).to_pylist()] == list(range(300_000))
-    assert batches[-1].column(1)[-1].as_py() == "text 299999"
-    assert max(batch.num_rows for batch in batches) <= 8192
-    assert [path.name for path in own.iterdir()] == ["alive"]
-    with engine.stream(plan(engine, "from t")) as stream:
-        next(iter(stream))
-    assert [path.name for path in own.iterdir()] == ["alive"]
+def test_a_large_answer_is_whole_in_order_and_leaves_no_files() -> None:
+    with closing(OnSail(spilled_rows=100_000)) as engine:
+        many(engine, 300_000)
+        with engine.stream(plan(engine, "from t select n, s")) as stream:
+            batches = list(stream)
+            [own] = [folder for folder in spilled(engine) if any(folder.rglob("*.parquet"))]
+        assert [n for batch in batches for n in batch.column(0).to_pylist()] == list(range(300_000))
+        assert batches[-1].column(1)[-1].as_py() == "text 299999"
+        assert max(batch.num_rows for batch in batches) <= 8192
+        assert [path.name for path in own.iterdir()] == ["alive"]
+        with engine.stream(plan(engine, "from t")) as stream:
+            next(iter(stream))
+        assert [path.name for path in own.iterdir()] == ["alive"]
 
 
 def spilled(engine: OnSail) -> list[Path]:
@@ -121,16 +123,14 @@ def spilled(engine: OnSail) -> list[Path]:
     return list((local / ".spill").iterdir())
 
 
-def test_files_of_a_process_that_was_killed_are_removed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spill, "BEAT_SECONDS", 0.05)
-    monkeypatch.setattr(spill, "DEAD_SECONDS", 0.5)
+def test_files_of_a_process_that_was_killed_are_removed_by_another() -> None:
     with closing(OwnFolder()) as folder:
         local = folder.lake.folder.local
         assert local is not None
         dead = local / ".spill" / "dead"
         dead.mkdir(parents=True)
         (dead / "alive").write_text("7", encoding="ascii")
-        one, other = spill.Spills(folder.lake), spill.Spills(folder.lake)
+        one, other = (Spills(folder.lake, beat_seconds=0.05, dead_seconds=0.5) for _ in range(2))
         name = one.begin()
         deadline = time.monotonic() + 20
         while dead.exists() and time.monotonic() < deadline:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -16,7 +16,6 @@ from support.application import answered
 from support.engines import chosen_engine, new_lake
 
 from svcctl.api.models import JobStatus
-from svcctl.service import server
 from svcctl.service.databases import AWAY, StateUnavailable
 from svcctl.service.engines.duckdb.lake import LakeEngine
 from svcctl.service.http.app import build
@@ -29,6 +28,7 @@ from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.language.types import Column, Type
 from svcctl.service.provisioning.accounts import Owner
 from svcctl.service.queries.continuous import Late
+from svcctl.service.server import keep_settled
 from svcctl.service.service import Service
 from svcctl.service.store import Store
 
@@ -99,24 +99,28 @@ def test_metrics_count_answers_bytes_queries_and_jobs(service: Service) -> None:
 
 
 class Away(Store):
-    """A state whose database does not answer."""
+    """A state whose database answers no more once it is `gone`."""
+
+    gone = False
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
-        raise StateUnavailable(AWAY, "postgresql://db/svcctl", "connection refused")
-        yield
+        if self.gone:
+            raise StateUnavailable(AWAY, "postgresql://db/svcctl", "connection refused")
+        with super().reading() as connection:
+            yield connection
 
 
 def test_the_status_is_told_on_the_own_socket_while_the_state_and_the_tables_are_away(
-    service: Service, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    service: Service, tmp_path: Path
 ) -> None:
     folder = tmp_path / "tables"
-    with LakeEngine(new_lake(str(folder))) as engine:
+    with closing(Away(tmp_path / "away.db")) as store, LakeEngine(new_lake(str(folder))) as engine:
         for name in ("t", "u"):
             engine.create(name, (Column("eventdate", Type.TIMESTAMP),))
         folder.rename(tmp_path / "elsewhere")
-        app = build(replace(service, engine=engine, uses={"folder": str(folder)}))
-        monkeypatch.setattr(store, "__class__", Away)
+        app = build(replace(service, engine=engine, store=store, uses={"folder": str(folder)}))
+        store.gone = True
         signed = {"authorization": "Bearer operator"}
         told = answered(app, "GET", "/service/status", headers=signed, client=None).json()["object"]
         over_tcp = answered(app, "GET", "/service/status", headers=signed)
@@ -135,7 +139,7 @@ def test_the_status_is_told_on_the_own_socket_while_the_state_and_the_tables_are
 
 
 def test_the_log_says_when_the_state_is_away_and_when_it_is_back(
-    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
     stopping, answers = Event(), iter([False, True])
 
@@ -147,9 +151,8 @@ def test_the_log_says_when_the_state_is_away_and_when_it_is_back(
         def settle(self) -> None:
             stopping.set()
 
-    monkeypatch.setattr(server, "SETTLE_SECONDS", 0)
     with caplog.at_level("INFO", "svcctl.service"):
-        server._settle(service, Renewed(service.store, lambda job, run: True), stopping)
+        keep_settled(service, Renewed(service.store, lambda job, run: True), 0.0, stopping)
     assert caplog.messages == [
         "the state in postgresql://db/svcctl cannot be reached: connection refused",
         "the state can be reached again",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from traceback import walk_stack
 from typing import Any
 
 import duckdb
@@ -122,9 +123,7 @@ def test_the_deepest_queries_leave_room_on_the_stack(run: Run) -> None:
     steps = " ".join("select x + 1 as x" for _ in range(19))
     query = f"from web.data select {_nest('2 % (@)', 38, 'bytes')} as x {steps} limit 1"
     limit = sys.getrecursionlimit()
-    frame, depth = sys._getframe(), 0
-    while frame.f_back:
-        frame, depth = frame.f_back, depth + 1
+    depth = sum(1 for _ in walk_stack(None))
     sys.setrecursionlimit(depth + 700)
     try:
         assert len(run(query)) == 1

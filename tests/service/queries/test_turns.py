@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -13,9 +14,10 @@ import pytest
 
 from svcctl.errors import ServiceError, SvcctlError
 from svcctl.service.provisioning.accounts import Owner
-from svcctl.service.queries import turns
-from svcctl.service.queries.turns import OpenQuery, Turns
+from svcctl.service.queries.turns import SLICE, OpenQuery, Turns
 
+SOON = 0.01
+"""A slice after which every piece of work is long."""
 ANN, BOB, EVE = Owner(domain=1), Owner(domain=2), Owner(reseller="north")
 
 
@@ -66,23 +68,19 @@ class Desk:
 
 
 @contextmanager
-def desk(places: int, share: int = 100) -> Iterator[Desk]:
+def desk(places: int, share: int = 100, slice_seconds: float = SLICE) -> Iterator[Desk]:
     with ThreadPoolExecutor(100) as executor:
-        yield Desk(Turns(executor, places=places, share=share))
-
-
-@pytest.fixture
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pieces of work are long after an instant."""
-    monkeypatch.setattr(turns, "SLICE", 0.01)
+        yield Desk(Turns(executor, places=places, share=share, slice_seconds=slice_seconds))
 
 
 def start(query: OpenQuery, work: Work, *, repeatable: bool = False) -> asyncio.Future[str]:
     return asyncio.ensure_future(query.run(work, interrupt=work.interrupt if repeatable else None))
 
 
-def play(places: int, scene: Callable[[Desk], Awaitable[None]], **options: int) -> None:
-    with desk(places, **options) as made:
+def play(
+    places: int, scene: Callable[[Desk], Awaitable[None]], *, share: int = 100, slice_seconds: float = SLICE
+) -> None:
+    with desk(places, share, slice_seconds) as made:
         asyncio.run(asyncio.wait_for(scene(made), 20))
 
 
@@ -118,9 +116,8 @@ def test_the_next_place_is_for_the_domain_that_has_the_fewest() -> None:
 
 def test_a_new_query_passes_one_that_was_worked_on_before() -> None:
     async def scene(desk: Desk) -> None:
-        old, first = desk.turns.open(ANN), desk.work("first")
-        first.over.set()
-        old._used = 100.0
+        old = desk.turns.open(ANN)
+        await old.run(time.sleep, 0.05)  # work that took a time
         held = desk.work("held")
         holding = start(desk.turns.open(BOB), held)
         await desk.begins(1)
@@ -135,7 +132,6 @@ def test_a_new_query_passes_one_that_was_worked_on_before() -> None:
     play(1, scene)
 
 
-@pytest.mark.usefixtures("soon")
 def test_long_work_leaves_its_place_to_others() -> None:
     async def scene(desk: Desk) -> None:
         long, short = desk.work("long"), desk.work("short")
@@ -146,10 +142,9 @@ def test_long_work_leaves_its_place_to_others() -> None:
         assert await asyncio.gather(*results) == ["long", "short"]
         assert long.runs == 1
 
-    play(1, scene)
+    play(1, scene, slice_seconds=SOON)
 
 
-@pytest.mark.usefixtures("soon")
 def test_long_work_without_a_place_for_it_is_given_up_and_done_again() -> None:
     async def scene(desk: Desk) -> None:
         works = {name: desk.work(name) for name in "abc"}
@@ -166,10 +161,9 @@ def test_long_work_without_a_place_for_it_is_given_up_and_done_again() -> None:
         assert await asyncio.gather(*results) == ["a", "b", "c"]
         assert [work.runs for work in works.values()] == [1, 2, 2]
 
-    play(1, scene)
+    play(1, scene, slice_seconds=SOON)
 
 
-@pytest.mark.usefixtures("soon")
 def test_one_domain_has_at_most_half_of_the_places_for_long_work() -> None:
     async def scene(desk: Desk) -> None:
         mine = [desk.work(name) for name in ("a1", "a2")]
@@ -189,10 +183,9 @@ def test_one_domain_has_at_most_half_of_the_places_for_long_work() -> None:
         mine[1].over.set()
         assert await asyncio.gather(*results) == ["a1", "a2", "b1"]
 
-    play(4, scene)
+    play(4, scene, slice_seconds=SOON)
 
 
-@pytest.mark.usefixtures("soon")
 def test_work_that_cannot_be_repeated_goes_on() -> None:
     async def scene(desk: Desk) -> None:
         works = [desk.work(name) for name in "abc"]
@@ -203,7 +196,7 @@ def test_work_that_cannot_be_repeated_goes_on() -> None:
         await asyncio.gather(*results)
         assert [work.runs for work in works] == [1, 1, 1]
 
-    play(1, scene)
+    play(1, scene, slice_seconds=SOON)
 
 
 def test_a_query_that_is_cancelled_while_it_waits_leaves_the_queue() -> None:

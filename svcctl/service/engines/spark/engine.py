@@ -23,7 +23,7 @@ from svcctl.service.engines.lake.snapshot import File, Loads, Snapshot
 from svcctl.service.engines.spark.connection import Connection, Server, Session
 from svcctl.service.engines.spark.dialect import POSITION, SparkDialect
 from svcctl.service.engines.spark.patterns import Matcher, groups, translated
-from svcctl.service.engines.spark.spill import Spills, is_large, prepared
+from svcctl.service.engines.spark.spill import ROWS, Spills, is_large, prepared
 from svcctl.service.engines.spark.stream import SparkStream
 from svcctl.service.language.dialect import write
 from svcctl.service.language.types import Column, Plan, Table, Type
@@ -40,12 +40,13 @@ TYPES: Mapping[Type, str] = {
 
 
 class SparkEngine:
-    """The tables of `stored`, with plans that run on Spark."""
+    """The tables of `stored`, with plans that run on Spark; answers of `spilled_rows` or more are written to files."""
 
     dialect = SparkDialect()
 
-    def __init__(self, stored: LakeEngine, connection: Connection) -> None:
+    def __init__(self, stored: LakeEngine, connection: Connection, *, spilled_rows: int = ROWS) -> None:
         self.stored = stored
+        self._spilled_rows = spilled_rows
         self.connection = connection
         self._spills = Spills(stored.lake)
 
@@ -126,7 +127,7 @@ class SparkEngine:
         types = [ARROW[column.type] for column in plan.columns] + [ARROW[Type.TIMESTAMP]] * plan.dated
         files_name = _name_of_files()
         select = _over_files(plan, table, loads, session.matcher, files_name)
-        if not is_large(select, sum(file.weight for file in files)):
+        if not is_large(select, sum(file.weight for file in files), self._spilled_rows):
             run = session.proto.Plan(root=_relation(session, write(select, self.dialect), table, paths, files_name))
             with closing(SparkStream(self.connection, session, run, types, rows_per_batch)) as stream:
                 yield stream

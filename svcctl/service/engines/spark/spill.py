@@ -40,9 +40,9 @@ Place = tuple[Any, ...]
 _log = logging.getLogger("svcctl.service")
 
 
-def is_large(select: exp.Select, rows: int) -> bool:
-    """Whether a plan over so many rows may return as many."""
-    return rows >= ROWS and select.find(exp.AggFunc, exp.Group, exp.Limit) is None
+def is_large(select: exp.Select, rows: int, least: int) -> bool:
+    """Whether a plan over so many rows may return as many, and at least `least`."""
+    return rows >= least and select.find(exp.AggFunc, exp.Group, exp.Limit) is None
 
 
 def prepared(select: exp.Select) -> tuple[exp.Select, int]:
@@ -65,7 +65,7 @@ class _Other:
 class Spills:
     """The folder of this process's large answers, with the thread that keeps it and removes those of dead ones."""
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: Lake, *, beat_seconds: float = BEAT_SECONDS, dead_seconds: float = DEAD_SECONDS) -> None:
         self.uri = lake.folder.table_uri(FOLDER)
         self._folder = lake.folder
         local = lake.folder.local
@@ -73,6 +73,8 @@ class Spills:
             lake.filesystem(FOLDER) if local is None else SubTreeFileSystem(str(local / FOLDER), LocalFileSystem())
         )
         self._own = uuid.uuid4().hex
+        self._beat_seconds = beat_seconds
+        self._dead_seconds = dead_seconds
         self._beats = 0
         self._left: set[str] = set()
         self._others: dict[str, _Other] = {}
@@ -118,7 +120,7 @@ class Spills:
                 self._sweep()
             except Exception as error:
                 _log.warning("the folder of large answers cannot be kept: %s", str(error).partition("\n")[0])
-            if self._stopping.wait(BEAT_SECONDS):
+            if self._stopping.wait(self._beat_seconds):
                 return
 
     def _beat(self) -> None:
@@ -144,7 +146,7 @@ class Spills:
             other = self._others.get(name)
             if other is None or other.said != said:
                 self._others[name] = _Other(said, now)
-            elif now - other.since >= DEAD_SECONDS:
+            elif now - other.since >= self._dead_seconds:
                 self._remove(name)
 
     def _remove(self, name: str) -> bool:

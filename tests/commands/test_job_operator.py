@@ -6,16 +6,15 @@ and a job named `done` has delivered all.
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import sys
 import threading
 from collections.abc import Iterator
 
 import httpx
 import pytest
 from support.reseller import KEY, SECRET, Done, Machine, Reseller, command_line
+from support.typed import type_in
 
 from svcctl.api.models import JobStatus
 from svcctl.service.jobs import stored
@@ -306,7 +305,7 @@ def test_quiet_silences_the_note_that_there_is_nothing_to_do(job: Reseller) -> N
 def test_a_list_without_jobs_is_nothing_to_do(
     job: Reseller, monkeypatch: pytest.MonkeyPatch, terminal: bool, stderr: str
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"id,status\n")))
+    type_in(monkeypatch, b"id,status\n")
     done = job("stop", "-", terminal=terminal)
     assert (done.code, done.stdout, done.stderr, done.sent) == (0, "", stderr, [])
 

@@ -1,9 +1,7 @@
 """IDs from arguments and from standard input, which may hold a list as svcctl prints it."""
 
-import io
-import sys
-
 import pytest
+from support.typed import type_in
 
 from svcctl.api.jobs import at_moment
 from svcctl.api.models import Job
@@ -20,7 +18,7 @@ JOB_LIST = [
 
 
 def test_words_of_standard_input_replace_a_dash_and_each_word_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"b c\n a\n"), encoding="utf-8"))
+    type_in(monkeypatch, b"b c\n a\n")
     assert job_ids.read(["a", "-", "d"]) == ["a", "b", "c", "d"]
 
 

@@ -1,18 +1,12 @@
 """Text from files and standard input, and what is said when it cannot be read."""
 
-import io
-import sys
 from pathlib import Path
 
 import pytest
+from support.typed import type_in
 
 from svcctl.errors import UsageError
 from svcctl.inputs import text
-
-
-def type_in(monkeypatch: pytest.MonkeyPatch, typed: bytes) -> None:
-    """Make standard input hold these bytes."""
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(typed), encoding="utf-8"))
 
 
 def test_a_file_is_read_without_its_byte_order_mark(tmp_path: Path) -> None:
@@ -71,7 +65,6 @@ def test_standard_input_becomes_a_file_for_as_long_as_it_is_needed(
 def test_who_types_at_a_terminal_is_told_what_is_read(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    type_in(monkeypatch, b"from a\n")
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    type_in(monkeypatch, b"from a\n", terminal=True)
     assert text.read("-", "the query") == "from a\n"
     assert capsys.readouterr().err == "svcctl: reading the query from the terminal; Ctrl-D ends it\n"

@@ -61,9 +61,9 @@ def saved(store: Store) -> list[str]:
 def test_the_file_is_its_owners_alone_and_survives_a_power_cut(file: Path) -> None:
     store = Store(file)
     assert oct(file.stat().st_mode & 0o777) == "0o600"
-    cursor = store._connection.connection.cursor()
     settings = ("journal_mode", "synchronous", "foreign_keys")
-    assert [cursor.execute(f"pragma {name}").fetchone()[0] for name in settings] == ["wal", 2, 1]
+    with store.reading() as connection:
+        assert [connection.exec_driver_sql(f"pragma {name}").scalar() for name in settings] == ["wal", 2, 1]
     store.close()
 
 
@@ -269,8 +269,8 @@ def test_several_processes_make_the_tables_once(postgresql_peer: PostgreSQLPeer)
 def test_tables_are_not_upgraded_under_an_older_service(postgresql_peer: PostgreSQLPeer) -> None:
     url = postgresql_peer.fresh_database()
     database = PostgreSQL(url, password=PASSWORD)
-    with closing(Store(database)) as store:
-        driver = store._connection.connection.driver_connection
+    with closing(Store(database)) as store, store.reading() as connection:
+        driver = connection.connection.driver_connection
         database.opened(driver, "0001")
         other = PostgreSQL(url, password=PASSWORD)
         with pytest.raises(Locked) as caught:

@@ -45,9 +45,9 @@ def locked(store: Store) -> Iterator[None]:
 
 @contextmanager
 def _settings(store: Store) -> Iterator[sqlite3.Connection]:
-    """The connection of a store, in no transaction."""
-    with store._lock:
-        driver = store._connection.connection.driver_connection
+    """The connection of a store."""
+    with store.reading() as connection:
+        driver = connection.connection.driver_connection
         assert isinstance(driver, sqlite3.Connection)
         yield driver
 

@@ -88,8 +88,12 @@ class Jobs:
         share: int = MOST_RUNNING,
         total: int = MOST_IN_TOTAL,
         place: str | None = None,
+        term: leases.Term = leases.TERM,
+        waiting: float = WAITING_SECONDS,
     ) -> None:
         self._store = store
+        self._term = term
+        self._waiting = waiting
         self._place = place
         self._holder = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
         self._renewed = 0.0
@@ -99,7 +103,8 @@ class Jobs:
         self._deliver = deliver
         self._share = share
         self._total = total
-        self._runs: dict[str, Run] = {}
+        self.runs: dict[str, Run] = {}
+        """The runs of this process by the IDs of their jobs, with those that are about to end."""
         self._lock = threading.RLock()
         self._closed = False
 
@@ -125,16 +130,16 @@ class Jobs:
                 if self._closed:
                     return
                 due = {job.id: job for job in stored.due(self._store)}
-                for run in list(self._runs.values()):
+                for run in list(self.runs.values()):
                     if not run.thread.is_alive():
                         _log.error("job %s: its thread is gone; a job that is RUNNING gets another one", run.job_id)
                         self._give_back(run)
                     elif run.job_id in due and due[run.job_id].fence != run.token and not run.fenced:
                         run.lose()
-                ending = [run for job_id, run in self._runs.items() if job_id not in due]
-                alive = {run.job_id for run in self._runs.values() if not run.stopping.is_set()}
+                ending = [run for job_id, run in self.runs.items() if job_id not in due]
+                alive = {run.job_id for run in self.runs.values() if not run.stopping.is_set()}
                 if any(job.free and job.id not in alive for job in due.values()):
-                    for job in leases.claim(self._store, self._holder, self._place, alive):
+                    for job in leases.claim(self._store, self._holder, self._place, alive, self._term.seconds):
                         self._start(job)
         finally:
             for run in ending:
@@ -145,12 +150,12 @@ class Jobs:
         """Renew the leases of the jobs that run here, where other processes would take them over otherwise."""
         now = time.monotonic()
         with self._lock:
-            runs = [run for run in self._runs.values() if not run.fenced]
-        if not (self._store.shared and runs) or now - self._renewed < leases.RENEW_SECONDS:
+            runs = [run for run in self.runs.values() if not run.fenced]
+        if not (self._store.shared and runs) or now - self._renewed < self._term.renewal:
             return
         asked = [(run.job_id, run.token, run.generated, run.reached) for run in runs]
         try:
-            kept = leases.renew(self._store, self._holder, asked)
+            kept = leases.renew(self._store, self._holder, asked, self._term.seconds)
         except StateUnavailable as error:
             for run in runs:
                 run.wait_for(error)
@@ -158,7 +163,7 @@ class Jobs:
         self._renewed = now
         for run in runs:
             if (run.job_id, run.token) in kept:
-                run.until = now + leases.SECONDS - leases.MARGIN
+                run.until = now + self._term.seconds - self._term.margin
             elif not run.ended.is_set():
                 run.lose()
 
@@ -166,7 +171,7 @@ class Jobs:
         """End all threads. Their jobs stay RUNNING, so that `settle` starts them when the service runs again."""
         with self._lock:
             self._closed = True
-            runs = list(self._runs.values())
+            runs = list(self.runs.values())
         for run in runs:
             run.stop()
         with suppress(StateUnavailable):
@@ -278,7 +283,7 @@ class Jobs:
         """Return the interface's job object. While a job runs, rows that are not yet delivered count as generated, and
         lastDatetime moves on where no event matches.
         """
-        run = self._runs.get(job.id)
+        run = self.runs.get(job.id)
         live = run if run is not None and job.status is JobStatus.RUNNING and run.token == job.fence else None
         told = job if job.status is JobStatus.RUNNING and not job.free else _NOTHING
         error, since = job.error, job.failing_since
@@ -305,11 +310,11 @@ class Jobs:
         )
 
     def _start(self, job: StoredJob) -> None:
-        before = self._runs.get(job.id)
-        run = self._runs[job.id] = Run(job.id, self._store, job.fence, generated=job.sent)
+        before = self.runs.get(job.id)
+        run = self.runs[job.id] = Run(job.id, self._store, job.fence, generated=job.sent)
         if self._store.shared:
             _log.info("job %s: this process runs it, by its lease %d", job.id, job.fence)
-            run.until = time.monotonic() + leases.SECONDS - leases.MARGIN
+            run.until = time.monotonic() + self._term.seconds - self._term.margin
         name = f"job-{job.id[:8]}"
         run.thread = threading.Thread(target=self._work, args=(run, before), name=name, daemon=True)
         run.thread.start()
@@ -331,7 +336,7 @@ class Jobs:
     def _attempt(self, run: Run, before: Run | None) -> bool:
         """Run a job from its checkpoint until it or the run has ended; False if something is away that it needs."""
         try:
-            while before is not None and not before.ended.wait(WAITING_SECONDS):  # two would deliver rows twice
+            while before is not None and not before.ended.wait(self._waiting):  # two would deliver rows twice
                 if not run.stopping.is_set():
                     run.trouble("waiting for the destination to answer the job's previous run")
             run.keep_error()
@@ -368,8 +373,8 @@ class Jobs:
                 leases.release(self._store, run.job_id, run.token)
         finally:
             with self._lock:
-                if self._runs.get(run.job_id) is run:
-                    del self._runs[run.job_id]
+                if self.runs.get(run.job_id) is run:
+                    del self.runs[run.job_id]
 
 
 def _history(job: StoredJob, *, late: int | None, runs: bool, failing_since: int | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ All moments are those of the database.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, or_, select, update
 
@@ -19,31 +20,39 @@ from svcctl.service.jobs import stored
 from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.store import Store
 
-SECONDS = 3.0
-"""How long a lease holds without being renewed."""
-MARGIN = 0.3
-"""By how much sooner its holder considers it ended."""
-RENEW_SECONDS = 0.8
-"""How often it is renewed."""
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """How long leases hold, in seconds."""
+
+    seconds: float = 3.0
+    """Without being renewed."""
+    margin: float = 0.3
+    """By how much sooner the holder considers a lease ended."""
+    renewal: float = 0.8
+    """How often a lease is renewed."""
+
+
+TERM = Term()
 MOST_AT_ONCE = 4
 """How many jobs a process takes at a time, so that processes which start together share them."""
 
 _JOBS = schema.jobs.c
 
 
-def claim(store: Store, holder: str, place: str | None, running: Collection[str]) -> list[StoredJob]:
+def claim(store: Store, holder: str, place: str | None, running: Collection[str], seconds: float) -> list[StoredJob]:
     """Take jobs that are due and free, besides those that run here already, and return them with their new number."""
     with store.transaction() as connection:
         found = select(_JOBS.id).where(stored.DUE, stored.free(store), _here(place), _JOBS.id.not_in(running))
         if store.shared:
             found = found.limit(MOST_AT_ONCE)
         ids = list(connection.scalars(found.order_by(_JOBS.number)))
-        lease = {"holder": holder, "fence": _JOBS.fence + 1, "expires": _end(store)}
+        lease = {"holder": holder, "fence": _JOBS.fence + 1, "expires": _end(store, seconds)}
         connection.execute(update(schema.jobs).where(_JOBS.id.in_(ids)).values(lease))
         return stored.select_jobs(connection, store, _JOBS.id.in_(ids))
 
 
-def renew(store: Store, holder: str, runs: Iterable[tuple[str, int, int, int]]) -> set[tuple[str, int]]:
+def renew(store: Store, holder: str, runs: Iterable[tuple[str, int, int, int]], seconds: float) -> set[tuple[str, int]]:
     """Renew the leases of runs (job, fence number, rows read, moment reached); returns those that still hold.
 
     What a run has read and reached is stored for whoever asks another process.
@@ -52,7 +61,7 @@ def renew(store: Store, holder: str, runs: Iterable[tuple[str, int, int, int]]) 
         kept = set()
         for job_id, token, generated, reached in runs:
             mine = (_JOBS.id == job_id, _JOBS.fence == token, _JOBS.holder == holder)
-            values = {"expires": _end(store), "generated": generated, "reached": reached}
+            values = {"expires": _end(store, seconds), "generated": generated, "reached": reached}
             if connection.execute(update(schema.jobs).where(*mine).values(values)).rowcount:
                 kept.add((job_id, token))
         return kept
@@ -77,5 +86,5 @@ def _here(place: str | None) -> ColumnElement[bool]:
     return or_(_JOBS.place.is_(None), _JOBS.place == place)
 
 
-def _end(store: Store) -> ColumnElement[int] | int:
-    return store.moment() + int(SECONDS * 1000) if store.shared else 0
+def _end(store: Store, seconds: float) -> ColumnElement[int] | int:
+    return store.moment() + int(seconds * 1000) if store.shared else 0

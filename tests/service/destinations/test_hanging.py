@@ -88,7 +88,7 @@ def test_the_operations_of_a_job_answer_at_once(
     took: list[float] = []
     job_id = launched(jobs, type_, params(server.port))
     assert server.asked.wait(20)
-    first = jobs._runs[job_id]
+    first = jobs.runs[job_id]
     statuses = [
         [job.status for job in timed(lambda: jobs.listed(ME))],
         timed(lambda: jobs.stop(ME, job_id)).status,

@@ -95,7 +95,7 @@ def mine(store: Store, work: Work) -> Iterator[Jobs]:
 
 def ended(jobs: Jobs, job_id: str) -> models.Job:
     """The job when its thread is through."""
-    run = jobs._runs.get(job_id)
+    run = jobs.runs.get(job_id)
     if run is not None:
         assert run.ended.wait(10)
     return jobs.get(ME, job_id)
@@ -321,7 +321,7 @@ def test_a_job_goes_on_by_itself_in_its_thread_after_each_failure_of_its_state(h
     mine = Jobs(hasty, deliver_rows)
     job_id = launch(mine)
     awaited(mine, job_id, lambda job: (job.events_sent or 0) > 1)
-    run = mine._runs[job_id]
+    run = mine.runs[job_id]
     with failing(hasty):
         job = awaited(mine, job_id, lambda job: bool(job.error))
         assert (job.status, job.error) == ("RUNNING", (failure.message,))
@@ -330,7 +330,7 @@ def test_a_job_goes_on_by_itself_in_its_thread_after_each_failure_of_its_state(h
             mine.launch(ME, type="donothing", query="x" * 100_000, request={}, params={})
         assert caught.value.failure is failure
     after = awaited(mine, job_id, lambda now: not now.error and (now.events_sent or 0) > (job.events_sent or 0))
-    assert (after.status, after.extra.get("failingSince"), mine._runs[job_id]) == ("RUNNING", None, run)
+    assert (after.status, after.extra.get("failingSince"), mine.runs[job_id]) == ("RUNNING", None, run)
     assert mine.stop(ME, job_id).status == "STOPPED"
     mine.close()
 
@@ -362,7 +362,7 @@ def test_a_job_that_no_process_can_lease_says_why_until_one_can(store: Store, wo
         job = after.get(ME, job_id)
         assert (job.status, job.error) == ("RUNNING", ("the state of the service is read-only",))
     after.settle()
-    assert (after.get(ME, job_id).error, set(after._runs)) == ((), {job_id})
+    assert (after.get(ME, job_id).error, set(after.runs)) == ((), {job_id})
     after.close()
 
 
@@ -380,7 +380,7 @@ def test_a_running_job_without_a_thread_gets_another_one_and_the_log_says_so(
 
     mine = Jobs(store, die_first)
     job_id = launch(mine)
-    thread = mine._runs[job_id].thread
+    thread = mine.runs[job_id].thread
     thread.join(10)
     assert mine.get(ME, job_id).status == "RUNNING"
     mine.settle()
@@ -412,16 +412,16 @@ def test_the_jobs_of_a_disabled_domain_rest_and_those_that_ran_resume(
     for _ in range(3):
         assert work.begun.acquire(timeout=10)
     mine.stop(customer, stopped)
-    run = mine._runs[ran]
+    run = mine.runs[ran]
     domains.disable(store, "north", "acme")
     mine.settle()
     assert run.ended.is_set()
-    assert set(mine._runs) == {others}
+    assert set(mine.runs) == {others}
     at_rest = mine.get(customer, ran)
     assert (at_rest.status, at_rest.events_sent, at_rest.error) == ("RUNNING", 1, ())
     domains.enable(store, "north", "acme")
     mine.settle()
-    assert set(mine._runs) == {ran, others}
+    assert set(mine.runs) == {ran, others}
     assert [job.status for job in mine.listed(customer)] == ["RUNNING", "STOPPED"]
 
 
@@ -434,10 +434,10 @@ def test_a_service_that_starts_leaves_the_jobs_of_a_disabled_domain_at_rest(
     domains.set_status(store, "acme@north", DomainStatus.PENDING)
     after = Jobs(store, work)
     after.settle()
-    assert after._runs == {}
+    assert after.runs == {}
     domains.set_status(store, "acme@north", DomainStatus.ACTIVE)
     after.settle()
-    assert set(after._runs) == {job_id}
+    assert set(after.runs) == {job_id}
     after.close()
 
 
@@ -446,7 +446,7 @@ def test_the_jobs_of_a_deleted_domain_end_and_the_next_of_its_name_has_none(
 ) -> None:
     job_id = launch(mine, customer, {"aws.secretkey": SECRET})
     assert work.begun.acquire(timeout=10)
-    run = mine._runs[job_id]
+    run = mine.runs[job_id]
     domains.delete(store, "north", "acme")
     mine.settle()
     assert run.ended.is_set()
@@ -516,7 +516,7 @@ def test_no_operation_waits_for_a_destination_that_hangs(store: Store, customer:
     mine = Jobs(store, hanging)
     job_id = launch(mine, customer)
     assert hanging.begun.acquire(timeout=10)
-    run, started = mine._runs[job_id], time.monotonic()
+    run, started = mine.runs[job_id], time.monotonic()
     OPERATIONS[operation](mine, store, customer, job_id)
     assert time.monotonic() - started < 3  # on an idle machine jobs.PATIENCE
     if operation != "list":
@@ -532,7 +532,7 @@ def test_what_a_stop_answers_is_where_the_next_start_begins(store: Store) -> Non
     mine = Jobs(store, hanging)
     job_id = launch(mine)
     assert hanging.begun.acquire(timeout=10)
-    before = mine._runs[job_id]
+    before = mine.runs[job_id]
     stopped = mine.stop(ME, job_id)
     assert (stopped.status, stopped.events_sent, stopped.last_datetime) == ("STOPPED", 0, 0)
     assert mine.start(ME, job_id).status == "RUNNING"
@@ -548,10 +548,9 @@ def test_what_a_stop_answers_is_where_the_next_start_begins(store: Store) -> Non
     assert (job.status, job.events_sent, job.error) == ("RUNNING", 1, ())
 
 
-def test_a_job_that_waits_for_its_previous_run_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "WAITING_SECONDS", 0.01)
+def test_a_job_that_waits_for_its_previous_run_says_so(store: Store) -> None:
     hanging = Hanging()
-    mine = Jobs(store, hanging)
+    mine = Jobs(store, hanging, waiting=0.01)
     job_id = launch(mine)
     assert hanging.begun.acquire(timeout=10)
     mine.stop(ME, job_id)
@@ -584,7 +583,7 @@ def test_a_job_that_was_stopped_has_no_error_of_a_thread_that_was_about_to_end(s
 def test_a_run_that_is_stopping_leaves_no_error_in_a_job_that_was_started_again(store: Store, restarted: bool) -> None:
     mine = Jobs(store, lambda job, run: not run.stopping.wait(10))
     job_id = launch(mine)
-    old = Run(job_id, store, mine._runs[job_id].token)
+    old = Run(job_id, store, mine.runs[job_id].token)
     if restarted:
         old.stopping.set()
     old.trouble("the destination does not answer")
@@ -625,12 +624,12 @@ def test_a_start_waits_until_the_run_before_it_is_over(store: Store) -> None:
 
     mine = Jobs(store, slow)
     job_id = launch(mine)
-    before = mine._runs[job_id]
+    before = mine.runs[job_id]
     stopping = threading.Thread(target=lambda: mine.stop(ME, job_id))
     stopping.start()
     assert before.stopping.wait(10)
     assert mine.start(ME, job_id).status == "RUNNING"
-    assert mine._runs[job_id] is not before
+    assert mine.runs[job_id] is not before
     held.set()
     stopping.join()
     mine.close()

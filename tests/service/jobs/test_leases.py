@@ -13,8 +13,9 @@ from peers.postgresql import PASSWORD, PostgreSQLPeer
 from svcctl.api.models import JobStatus
 from svcctl.service.databases import AWAY, READ_ONLY, StateUnavailable
 from svcctl.service.databases.postgresql import PostgreSQL
-from svcctl.service.jobs import jobs, leases, stored
+from svcctl.service.jobs import jobs, stored
 from svcctl.service.jobs.jobs import Jobs
+from svcctl.service.jobs.leases import Term
 from svcctl.service.jobs.run import Fenced, Run
 from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.provisioning import domains
@@ -22,6 +23,7 @@ from svcctl.service.provisioning.accounts import Account
 from svcctl.service.store import Store
 
 ME = Account("key", "secret", None, "local", administrator=True, domain_id=1)
+TERM = Term(seconds=1.0, renewal=0.2)
 
 
 class Process:
@@ -30,7 +32,7 @@ class Process:
     def __init__(self, url: str, place: str) -> None:
         self.url = url
         self.store = Store(PostgreSQL(url, password=PASSWORD))
-        self.jobs = Jobs(self.store, self._deliver, place=place)
+        self.jobs = Jobs(self.store, self._deliver, place=place, term=TERM)
         self.runs: list[Run] = []
         self.suspended = threading.Event()
         self.ending = threading.Event()
@@ -58,7 +60,7 @@ class Process:
         return False
 
     def running(self) -> set[str]:
-        return {run.job_id for run in self.jobs._runs.values() if not run.stopping.is_set()}
+        return {run.job_id for run in self.jobs.runs.values() if not run.stopping.is_set()}
 
     def close(self) -> None:
         self.suspended.clear()
@@ -69,10 +71,8 @@ class Process:
 
 
 @pytest.fixture
-def processes(postgresql_peer: PostgreSQLPeer, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Process]]:
+def processes(postgresql_peer: PostgreSQLPeer) -> Iterator[list[Process]]:
     """Two processes with different events of their own, and short leases."""
-    monkeypatch.setattr(leases, "SECONDS", 1.0)
-    monkeypatch.setattr(leases, "RENEW_SECONDS", 0.2)
     url = postgresql_peer.fresh_database()
     with ExitStack() as stack:
         found = [stack.enter_context(closing(Process(url, place))) for place in ("a", "b")]
@@ -147,7 +147,7 @@ def test_a_process_that_ends_gives_its_jobs_away_at_once(processes: list[Process
     job = stored.get(there.store, job_id)
     assert job is not None
     assert job.free or job_id in there.running()
-    eventually(lambda: job_id in there.running(), seconds=leases.SECONDS * 0.9)
+    eventually(lambda: job_id in there.running(), seconds=TERM.seconds * 0.9)
 
 
 def test_a_job_on_events_of_one_process_is_left_to_it(processes: list[Process]) -> None:
@@ -155,7 +155,7 @@ def test_a_job_on_events_of_one_process_is_left_to_it(processes: list[Process]) 
     job_id = launched(there, everywhere=False)
     eventually(lambda: job_id in there.running())
     there.suspended.set()
-    time.sleep(leases.SECONDS * 1.5)  # that nothing happens shows only after a time
+    time.sleep(TERM.seconds * 1.5)  # that nothing happens shows only after a time
     assert here.running() == set()
     there.suspended.clear()
     eventually(lambda: job_id in there.running())
@@ -186,7 +186,7 @@ def test_jobs_wait_for_a_state_that_is_away_and_go_on_with_it(
         with pytest.raises(StateUnavailable):
             sent(there, job_id)
         eventually(lambda: run.error == (AWAY.message,))
-        time.sleep(leases.SECONDS * 1.2)  # its lease ends, and its thread does not
+        time.sleep(TERM.seconds * 1.2)  # its lease ends, and its thread does not
         assert run.thread.is_alive()
     eventually(lambda: answers(there))
     before = sent(there, job_id)

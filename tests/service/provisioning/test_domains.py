@@ -12,12 +12,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from peers.postgresql import PASSWORD, PostgreSQLPeer
-from sqlalchemy import select
+from sqlalchemy import event, select
 
 from svcctl.api.models import DomainStatus
 from svcctl.errors import NotFound, ServiceError, UsageError
 from svcctl.service import schema
 from svcctl.service.databases.postgresql import PostgreSQL
+from svcctl.service.databases.sqlite import SQLite
 from svcctl.service.provisioning import accounts, domains, offers, roles
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.provisioning.domains import StoredDomain
@@ -449,9 +450,10 @@ class Life(RuleBasedStateMachine):
         self.users: dict[str, list[str]] = {}
 
     def opened(self) -> Store:
-        store = Store(Path(self.directory.name) / "state.db")
-        store._connection.connection.cursor().execute("pragma synchronous = off")  # a model needs no power cut
-        return store
+        database = SQLite(Path(self.directory.name) / "state.db")
+        hasten = "pragma synchronous = off"  # a model needs no power cut
+        event.listen(database.engine, "connect", lambda driver, _: driver.execute(hasten))
+        return Store(database)
 
     def teardown(self) -> None:
         self.store.close()

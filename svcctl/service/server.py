@@ -175,12 +175,12 @@ def serve(
             foreground=ready_fd is None,
             uses=uses,
         )
-        shares = {"share": int(settings[RUNNING_JOBS]), "total": int(settings[TOTAL_JOBS])}
         jobs = Jobs(
             store,
             partial(deliver, joined, service.now, lag=service.lag_seconds),
+            share=int(settings[RUNNING_JOBS]),
+            total=int(settings[TOTAL_JOBS]),
             place=local_service.place(files),
-            **shares,
         )
         app = build(service, jobs, origins)
         log = AccessLog(app, own, most=int(settings[ACCESS_EVENTS]), days=settings[ACCESS_DAYS])

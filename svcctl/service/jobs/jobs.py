@@ -211,7 +211,7 @@ class Jobs:
 
     def reached(self, job: StoredJob) -> int:
         """The epoch milliseconds up to which a job has read and delivered all events."""
-        run = self._runs.get(job.id)
+        run = self.runs.get(job.id)
         return job.reached if run is None else run.reached
 
     def stop(self, account: Account, job_id: str) -> models.Job:

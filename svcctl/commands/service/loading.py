@@ -267,7 +267,8 @@ def trim(ctx: typer.Context, table: TrimmedArg, before: BeforeOpt, yes: YesOpt =
         svc.ask(f"Remove the events before {shown(date)} (UTC) from {table}{held}?")
     removed, left = own_service.trim(client, table, epoch_milliseconds(date))
     rest = f", {_range(left.oldest, left.newest)}" if left.events else ""
-    svc.diagnostics.note(f"removed {counted(removed, 'event')} from {table}; {left.events} are left{rest}")
+    are = "is" if left.events == 1 else "are"
+    svc.diagnostics.note(f"removed {counted(removed, 'event')} from {table}; {left.events} {are} left{rest}")
 
 
 def _ask_to_drop(svc: Context, client: Client, names: Sequence[str]) -> None:

@@ -373,6 +373,24 @@ def test_a_folder_that_is_away_is_an_outage_and_nothing_is_written_in_its_place(
     assert (numbers(engine), numbers(engine, until=until)) == ([1, 2], [1])
 
 
+def test_a_folder_is_known_by_its_identity_on_every_store(place: Place) -> None:
+    with opened(place) as engine:
+        add(engine, (1, 1))
+        folder = engine.lake.folder
+        identity, name = folder.identity(), folder.name(folder.IDENTITY)
+        assert identity is not None
+        folder.storage.remove(name)
+        for reason in ("it has no file .svcctl", "another folder is in its place"):
+            for attempt in (engine.check, lambda: add(engine, (2, 2)), lambda: engine.mark("t")):
+                with pytest.raises(Unavailable, match=f"^cannot read the shared folder {folder.uri}: {reason}$"):
+                    attempt()
+            folder.storage.remove(name)
+            folder.put_new(folder.IDENTITY, b"another")
+        folder.storage.remove(name)
+        assert folder.put_new(folder.IDENTITY, identity.encode())
+        assert numbers(engine) == [1]
+
+
 def test_a_folder_that_goes_away_during_a_read_or_a_commit_is_an_outage_and_nothing_of_another_one_is_remembered(
     engine: LakeEngine, tmp_path: Path
 ) -> None:

@@ -125,7 +125,7 @@ UNREAD = {
 }
 
 
-def _tar(text: bytes) -> bytes:
+def packed_with_tar(text: bytes) -> bytes:
     with tarfile.open(fileobj=(packed := io.BytesIO()), mode="w:gz") as archive:
         entry = tarfile.TarInfo("access.log")
         entry.size = len(text)
@@ -134,10 +134,10 @@ def _tar(text: bytes) -> bytes:
 
 
 PACKED: dict[str, tuple[Callable[[bytes], bytes], str, str]] = {
-    "a.log.bz2": (bz2.compress, "packed with bzip2", "unpack it: bzcat FILE | svcctl service load - -t …"),
-    "a.log.xz": (lzma.compress, "packed with xz", "unpack it: xzcat FILE | svcctl service load - -t …"),
-    "a.tgz": (_tar, "a tar archive", "unpack it with 'tar -xf FILE', and load the files in it"),
-    "a.xlsx": (lambda _: b"PK\x03\x04\x14\n", "a spreadsheet or another zip archive", "save it as csv, or unpack it"),
+    "a.log.bz2": (bz2.compress, "bzip2", "bzcat"),
+    "a.log.xz": (lzma.compress, "xz", "xzcat"),
+    "a.tgz": (packed_with_tar, "tar", "tar -xf"),
+    "a.xlsx": (lambda _: b"PK\x03\x04\x14\n", "spreadsheet", "as csv"),
 }
 
 

@@ -101,7 +101,8 @@ def test_a_day_and_a_time_of_day_are_one_date(
     day, clock = text.partition("\n")[0].split(",")
     result = load(engine, written(tmp_path, "a.csv", text), "t", **wishes)
     assert [date for date, _ in rows(engine, "t")] == [datetime.fromisoformat(f"{date:0<10}") for date in dates]
-    assert result.notes == (f"dates were read from two columns: {day} and {clock}",)
+    (note,) = result.notes
+    assert f"{day} and {clock}" in note
 
 
 @pytest.mark.parametrize(
@@ -117,24 +118,16 @@ def test_days_beside_several_columns_of_times_are_at_midnight_which_is_told(
     engine: DuckDBEngine, tmp_path: Path
 ) -> None:
     path = written(tmp_path, "a.csv", 'Datum;Start;Ende;"a,b"\n21.11.2026;10:00;11:00:00.5;12:00\n')
-    said = "dates were read from the column Datum and all are at midnight; "
-    assert load(engine, path, "t").notes == (
-        f"{said}Start, Ende, a,b hold times of day: --time-field Datum,Start reads one of them, too",
-    )
-    assert load(engine, path, "chosen", time_field="Datum,a,b").notes == (
-        "dates were read from two columns: Datum and a,b",
-    )
+    (note,) = load(engine, path, "t").notes
+    assert ("midnight" in note, "--time-field Datum,Start" in note) == (True, True)
+    assert rows(engine, "t")[0][0] == datetime(2026, 11, 21)
+    load(engine, path, "chosen", time_field="Datum,a,b")
     assert rows(engine, "chosen")[0][0] == datetime(2026, 11, 21, 12)
     one = written(tmp_path, "b.csv", '"a,b";Uhr\n21.11.2026;10:00\n')
-    assert load(engine, one, "one", time_field="a,b").notes == (
-        f"{said.replace('Datum', 'a,b')}Uhr holds times of day: --time-field a,b,Uhr reads both",
-    )
-    with pytest.raises(UsageError) as caught:
+    (note,) = load(engine, one, "one", time_field="a,b").notes
+    assert "--time-field a,b,Uhr" in note
+    with pytest.raises(UsageError, match="'Uhr'"):
         load(engine, written(tmp_path, "c.csv", "Datum,Uhr\n2026-11-21,noon\n"), "t", time_field="Datum,Uhr")
-    assert (caught.value.message, caught.value.hint) == (
-        "column 'Uhr' of c.csv has values that are no times of day",
-        "they are written as 10:00 or 10:00:00; --time-field Datum reads the days alone",
-    )
 
 
 def test_the_day_of_a_parquet_file_has_the_time_of_day_beside_it(engine: DuckDBEngine, tmp_path: Path) -> None:
@@ -147,19 +140,15 @@ def test_the_day_of_a_parquet_file_has_the_time_of_day_beside_it(engine: DuckDBE
 def test_a_day_with_the_month_first_beside_a_time_of_day_is_refused(engine: DuckDBEngine, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         load(engine, written(tmp_path, "a.csv", "date,time\n11/21/2026,12:03\n"), "t")
-    assert caught.value.hint == "give --time-format 'MM/dd/yyyy'; 'dd/MM/yyyy' skips such lines"
+    assert "--time-format 'MM/dd/yyyy'" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize("wishes", [{}, {"time_format": "HH:mm:ss"}])
 def test_a_time_of_day_without_a_day_is_told_as_such(
     engine: DuckDBEngine, tmp_path: Path, wishes: dict[str, str]
 ) -> None:
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError, match=r"line 2: time '10:00:01' has no day$"):
         load(engine, written(tmp_path, "a.csv", "time,n\n10:00:01,1\n"), "a", **wishes)
-    assert (caught.value.message, caught.value.hint) == (
-        "a.csv could not be read: line 2: time '10:00:01' has no day",
-        "name the column of the day too, as in --time-field DATE,TIME; without one, write it before each time",
-    )
 
 
 def test_a_line_without_a_time_is_shown_by_itself(engine: DuckDBEngine, tmp_path: Path) -> None:
@@ -170,8 +159,8 @@ def test_a_line_without_a_time_is_shown_by_itself(engine: DuckDBEngine, tmp_path
 def test_a_zone_that_means_several_is_not_read_which_a_note_says(engine: DuckDBEngine, tmp_path: Path) -> None:
     first = "2026-11-20 06:00:01 UTCP up\n"
     log = written(tmp_path, "a.log", f"{first}2026-11-20 06:00:02 CST [1] up\n")
-    note = "the zone CST, which names several, was not read; give --time-zone"
-    assert load(engine, log, "t").notes == (note,)
+    (note,) = load(engine, log, "t").notes
+    assert "CST" in note
     assert rows(engine, "t") == [
         (datetime(2026, 11, 20, 6, 0, 1), "UTCP up"),
         (datetime(2026, 11, 20, 6, 0, 2), "CST [1] up"),
@@ -188,11 +177,8 @@ def test_a_zone_of_csv_that_means_several_is_read_as_one_which_a_note_says(
 ) -> None:
     dates = ["2026-11-20 06:00:00 EST", *["2026-11-20 06:00:00"] * 9, "2026-11-20 06:00:00 CST", "2026-11-20 06:00 BST"]
     notes = load(engine, written(tmp_path, "a.csv", "\n".join(["time", *dates])), "t", zone="Europe/Berlin").notes
-    assert notes == tuple(
-        f"the zone {zone}, which names several, was read so that '{date} {zone}' is 2026-11-20 {hour}:00:00 in UTC; "
-        f"for another one, write its offset: sed 's/ {zone}/+HH:MM/' FILE | svcctl service load - -t …"
-        for zone, date, hour in [("CST", "2026-11-20 06:00:00", 12), ("BST", "2026-11-20 06:00", "00")]
-    )
+    assert [("CST" in note, "BST" in note) for note in notes] == [(True, False), (False, True)]
+    assert [row[0] for row in rows(engine, "t")] == [datetime(2026, 11, 20, hour) for hour in (0, *[5] * 9, 11, 12)]
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.ndjson"])
@@ -242,11 +228,8 @@ def test_a_file_with_a_date_that_has_the_month_first_is_refused_and_loads_with_t
     with pytest.raises(UsageError) as caught:
         load(engine, path, "t")
     line = lines.index(lines[-2]) + 1
-    assert (caught.value.message, caught.value.hint) == (
-        f"{name} could not be read: line {line}: time '02/13/2026 10:00{half}' has the month first, and such dates "
-        "are read as day/month",
-        f"give --time-format 'MM/dd{pattern}'; 'dd/MM{pattern}' skips such lines",
-    )
+    assert f" line {line}: time '02/13/2026 10:00{half}' " in caught.value.message
+    assert f"--time-format 'MM/dd{pattern}'" in (caught.value.hint or "")
     assert list(engine.tables()) == []
     result = load(engine, path, "t", time_format=f"MM/dd{pattern}")
     assert (result.skipped, result.notes, result.newest) == (0, (), at(f"2026-02-13T{22 if half else 10}:00:00"))
@@ -303,21 +286,15 @@ def test_the_time_is_found_by_name_or_because_only_one_column_is_a_time(
 
 def test_versions_are_no_times(engine: DuckDBEngine, tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", "host,release,seen\nw1,5.10.1,2026-11-22 10:00\nw2,6.1,never\n")
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError, match="'never' in line 3"):
         load(engine, path, "t")
-    assert caught.value.message == (
-        "each event needs a time, and the column seen of a.csv has times and others: 'never' in line 3 is not read as "
-        "one"
-    )
-    text = "host,said\nw1,2026-11-22 10:00\nw2,up\nw3,down\n"  # a text that happens to be a time is no column of times
-    with pytest.raises(UsageError) as caught:
-        load(engine, written(tmp_path, "d.csv", text), "t")
-    assert caught.value.hint == "name it with --time-field: host, said; if none has it, add a column of times"
-    with pytest.raises(UsageError) as caught:
-        load(engine, written(tmp_path, "c.csv", "host,release\nw1,5.10.1\nw2,6.1\n"), "t")
-    assert caught.value.hint == "name it with --time-field: host, release; if none has it, add a column of times"
+    by_chance = "host,said\nw1,2026-11-22 10:00\nw2,up\nw3,down\n"  # one text that is a time makes no column of times
+    for text in (by_chance, "host,release\nw1,5.10.1\nw2,6.1\n"):
+        with pytest.raises(UsageError, match="it is not clear which"):
+            load(engine, written(tmp_path, "c.csv", text), "t")
     whole = written(tmp_path, "b.csv", "host,release,seen\nw1,5.10.1,2026-11-22 10:00\n")
-    assert load(engine, whole, "t").notes == ("dates were read from the column seen",)
+    load(engine, whole, "t")
+    assert rows(engine, "t") == [(datetime(2026, 11, 22, 10), "w1", "5.10.1")]
 
 
 def test_the_journal_and_csv_with_dots_in_its_dates_have_a_time(engine: DuckDBEngine, tmp_path: Path) -> None:
@@ -333,7 +310,7 @@ def test_dates_with_the_name_of_the_month_behind_a_line_that_tells_the_separator
 ) -> None:
     dates = ["1-Jan-2026", "02 Jan 2026 10:00", "03/Jan/2026:10:00:00 +0100", "Sun, 04 Jan 2026 10:00:00.5 GMT"]
     path = written(tmp_path, "a.csv", "\ufeffsep=;\r\nmade;n\r\n" + "".join(f"{date};1\r\n" for date in dates))
-    assert load(engine, path, "t", zone="Europe/Berlin").notes == ("dates were read from the column made",)
+    assert load(engine, path, "t", zone="Europe/Berlin").skipped == 0
     assert rows(engine, "t") == [
         (datetime(2025, 12, 31, 23), 1),
         (datetime(2026, 1, 2, 9), 1),

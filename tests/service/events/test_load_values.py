@@ -150,7 +150,8 @@ def test_numbers_that_int8_cannot_hold_are_kept_as_text(engine: DuckDBEngine, tm
     path = written(tmp_path, "a.ndjson", f'{{"time":"2026-01-01","h":{2**64 - 1}}}\n{{"time":"2026-01-02","h":7}}\n')
     result = load(engine, path, "n")
     assert result.first_skipped == "line 1: h '18446744073709551615' is not int8"
-    assert result.notes == ("--types h=str keeps such values",)
+    (note,) = result.notes
+    assert "--types h=str" in note
     assert load(engine, path, "n", types={"h": "str"}, replace=True).skipped == 0
 
 
@@ -158,7 +159,8 @@ def test_numbers_of_parquet_that_are_none_become_null(engine: DuckDBEngine, tmp_
     days = pa.array([datetime(2026, 1, day) for day in range(1, 5)])
     floats = {"x y": pa.array([1.5, float("nan"), float("-inf"), None]), "z": pa.array([1.0, 2.0, 3.0, 4.0])}
     pq.write_table(pa.table({"time": days, **floats}), tmp_path / "a.parquet")
-    assert load(engine, tmp_path / "a.parquet", "t").notes == ("NaN and infinite values of x y were read as null",)
+    (note,) = load(engine, tmp_path / "a.parquet", "t").notes
+    assert " x y " in note
     assert [row[1:] for row in rows(engine, "t")] == [(1.5, 1.0), (None, 2.0), (None, 3.0), (None, 4.0)]
 
 
@@ -169,16 +171,12 @@ def test_a_value_that_does_not_fit_the_table_leads_to_a_type_that_holds_it(
     path = written(tmp_path, "b.csv", "time,n\n2026-01-01,1.5\n")
     with pytest.raises(UsageError) as caught:
         load(engine, path, "t")
-    assert caught.value.message == "b.csv could not be read: line 2: n '1.5' is not int8"
-    assert caught.value.hint == (
-        "load into another table, or change n to float8 and load again: "
-        "svcctl -p local query 'from t' --from 1970-01-01 -f parquet -o t.parquet && "
-        "svcctl service load t.parquet -t t --replace --strict --types n=float8"
-    )
+    assert "line 2: n '1.5' is not int8" in caught.value.message
+    assert "--types n=float8" in (caught.value.hint or "")
     load(engine, path, "t", types={"n": "float8"}, replace=True)
     with pytest.raises(UsageError) as caught:
         load(engine, path, "u", types={"n": "int8"})
-    assert caught.value.hint == "read it as another type, such as with --types n=float8"
+    assert "--types n=float8" in (caught.value.hint or "")
 
 
 def test_a_file_without_a_value_in_a_column_has_no_say_in_its_type(engine: DuckDBEngine, tmp_path: Path) -> None:
@@ -256,10 +254,8 @@ def test_numbers_with_a_decimal_comma_are_told_with_what_makes_numbers_of_them(
 
 def test_dots_between_thousands_are_told_with_what_takes_them_away(engine: DuckDBEngine, tmp_path: Path) -> None:
     lines = "".join(f'2026-01-01,"{value}"\n' for value in ("1.234,50", "99,90", "7,5"))
-    assert load(engine, written(tmp_path, "a.csv", f"time,sum\n{lines}"), "t").notes == (
-        "sum is text, not numbers, because of decimal commas such as '1.234,50' in line 2; "
-        'in a query, float8(replaceall(replaceall(sum, ".", ""), ",", ".")) makes numbers of it',
-    )
+    (note,) = load(engine, written(tmp_path, "a.csv", f"time,sum\n{lines}"), "t").notes
+    assert 'float8(replaceall(replaceall(sum, ".", ""), ",", "."))' in note
 
 
 @pytest.mark.parametrize(
@@ -285,10 +281,7 @@ def test_commas_that_may_separate_thousands_are_told_with_what_takes_them_away(
         only = written(tmp_path, "b.csv", 'time,n\n2026-01-01,"1,234"\n')
         with pytest.raises(UsageError) as caught:
             load(engine, only, "numbers", types={"n": "float8"})
-        assert (caught.value.message, caught.value.hint) == (
-            "b.csv could not be read: line 2: n '1,234' is not float8",
-            f"load it as text, without --types; {numbers}",
-        )
+        assert numbers in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize(
@@ -317,10 +310,8 @@ def test_commas_that_cannot_be_decimal_are_read(
 def test_numbers_that_are_strings_in_json_are_told_with_what_reads_them(engine: DuckDBEngine, tmp_path: Path) -> None:
     lines = '{"time":"2026-01-01","v":200,"w":1.5}\n{"time":"2026-01-01","v":"404","w":"2"}\n'
     file = written(tmp_path, "a.ndjson", lines)
-    assert load(engine, file, "t").notes == (
-        'v is text, not numbers, because of strings such as "404" in line 2; --types v=int8 makes numbers of them',
-        'w is text, not numbers, because of strings such as "2" in line 2; --types w=float8 makes numbers of them',
-    )
+    notes = load(engine, file, "t").notes
+    assert [re.findall(r"--types (\S+)", note) for note in notes] == [["v=int8"], ["w=float8"]]
     load(engine, file, "numbers", types={"v": "int8", "w": "float8"})
     assert [row[1:] for row in rows(engine, "numbers")] == [(200, 1.5), (404, 2.0)]
 
@@ -354,10 +345,7 @@ def test_decimal_commas_are_read_where_no_comma_separates_cells(
     lines = ("time;sum;kg;n", "2026-01-01;1.234,50;2,000;1.234", "2026-01-02;-99,90;0,125;2.345", "2026-01-03;7;;3.456")
     file = written(tmp_path, "a.csv", "\n".join(lines).replace(";", separator))
     result = load(engine, file, "t")
-    assert result.notes == (
-        "decimal commas were read in sum, kg: '1.234,50' in line 2 is 1234.5; --types sum=str keeps the text",
-        "'1.234' of n in line 2 is 1.234; if dots separate thousands there, --types n=str keeps the text",
-    )
+    assert [re.findall(r"--types (\S+)", note) for note in result.notes] == [["sum=str"], ["n=str"]]
     assert rows(engine, "t") == [
         (datetime(2026, 1, 1), 1234.5, 2.0, 1.234),
         (datetime(2026, 1, 2), -99.9, 0.125, 2.345),
@@ -382,10 +370,9 @@ def test_a_value_that_makes_text_of_numbers_in_json_is_told(engine: DuckDBEngine
     for name, place in (("a.json", "element 2"), ("a.ndjson", "line 2")):
         text = f"[{rows}]" if name == "a.json" else rows.replace("},", "}\n")
         result = load(engine, written(tmp_path, name, text), name.replace(".", "_"))
-        assert result.notes == (
-            f"n is text, not numbers, because of 'n/a' in {place}; in a query, float8(n) is null there; "
-            "--types n=float8 skips such lines",
-        )
+        (note,) = result.notes
+        assert f"'n/a' in {place}" in note
+        assert "--types n=float8" in note
 
 
 def test_a_file_whose_texts_make_text_of_another_files_numbers_is_told(engine: DuckDBEngine, tmp_path: Path) -> None:
@@ -395,11 +382,11 @@ def test_a_file_whose_texts_make_text_of_another_files_numbers_is_told(engine: D
         Source(written(tmp_path, f"{name}.csv", f"time,n\n{text}"), f"{name}.csv")
         for name, text in zip(names, texts, strict=True)
     ]
-    why = "its values in c.csv; in a query, float8(n) is null there; --types n=float8 takes lines with numbers only"
     for ordered in (files, files[::-1]):
         result = loading.load(engine, ordered, "t", Wishes(replace=True), lambda: None)
         assert result is not None
-        assert result.notes == (f"n is text, not numbers, because of {why}",)
+        (note,) = result.notes
+        assert "c.csv" in note
 
 
 @pytest.mark.parametrize("kind", ["csv", "ndjson"])
@@ -418,15 +405,9 @@ def test_the_values_that_make_text_of_many_columns_are_found_in_one_pass(
         result = loading.load(engine, [file], f"t{count}", Wishes(), partial(seen.append, 1))
         place = "line 4" if kind == "csv" else "line 3"
         assert result is not None
-        more = "17 more columns are text, not numbers, because of a few values: n (3), n (4), n (5) and 14 more"
-        assert result.notes == (
-            *(
-                f"{name} is text, not numbers, because of 'n/a' in {place}; in a query, "
-                f"int8(`{name}`) is null there; --types '{name}=int8' skips such lines"
-                for name in names[1:4]
-            ),
-            *([more] if count > 1 else []),
-        )
+        *notes, last = result.notes
+        assert all(f"'n/a' in {place}" in note for note in notes)
+        assert (len(result.notes), "17 more columns" in last) == ((4, True) if count > 1 else (1, False))
         calls.append(len(seen))
     assert calls[0] == calls[1]
 

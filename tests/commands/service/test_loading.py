@@ -58,58 +58,35 @@ def test_a_load_that_ends_as_it_is_interrupted_says_whether_its_events_are_store
             raise KeyboardInterrupt
         return answer
 
-    for text, said in (("time,n\nsoon,1\n", "nothing was loaded"), (CSV, f"loaded 2 events into t, {RANGE}")):
+    for text, said in (("time,n\nsoon,1\n", "nothing"), (CSV, "loaded 2 events into t, ")):
         done = own("service", "load", own.file("a.csv", text), "--table", "t", answer=interrupted)
-        assert (done.code, done.stderr) == (130, f"svcctl: {said}\nsvcctl: interrupted\n")
+        assert (done.code, done.stderr.count("\n")) == (130, 2)
+        assert f"svcctl: {said}" in done.stderr
 
 
-def test_a_load_says_what_it_added_and_what_was_there_and_replace_takes_its_place(own: Own) -> None:
+def test_a_load_adds_to_what_was_there_and_replace_takes_its_place(own: Own) -> None:
     file = own.file("a.csv", CSV)
-    assert loaded(own, file).stderr == f"svcctl: loaded 2 events into t, {RANGE}\n"
-    assert loaded(own, file).stderr == (
-        f"svcctl: loaded 2 events into t, {RANGE}\n"
-        "svcctl: t already held 2 events; --replace would have replaced them\n"
-    )
-    other = own.file("b.csv", "time,text\n2024-02-01,x\n")
-    again = loaded(own, other, "--replace")
-    assert again.stderr == (
-        "svcctl: replaced the 4 events of t\nsvcctl: loaded 1 event into t, at 2024-02-01 00:00:00 (UTC)\n"
-    )
+    for held in (2, 4):
+        assert loaded(own, file).code == 0
+        assert len(rows(own, "from t")) == held
+    assert loaded(own, own.file("b.csv", "time,text\n2024-02-01,x\n"), "--replace").code == 0
     assert rows(own, "from t") == ["2024-02-01 00:00:00.000\tx"]
     bad = loaded(own, own.file("c.csv", "time,n\nsoon,1\n"), "--replace")
-    assert (bad.code, bad.stderr.split(" (code")[0]) == (
-        1,
-        "svcctl: error: c.csv could not be read: line 2: time 'soon' is not a time",
-    )
-    assert bad.stderr.splitlines()[1:] == [
-        "hint: describe how it is written with --time-format, such as 'dd/MM/yyyy HH:mm:ss', or name another field "
-        "with --time-field"
-    ]
+    assert (bad.code, "line 2: time 'soon'" in bad.stderr) == (1, True)
     assert rows(own, "from t") == ["2024-02-01 00:00:00.000\tx"]
 
 
 def test_files_that_are_whole_and_hold_nothing_load_nothing_and_are_no_failure(own: Own) -> None:
     heading, array, one = own.file("none.csv", "created,n\n"), own.file("none.json", "[]\n"), own.file("a.csv", CSV)
-    done = loaded(own, heading, array)
-    assert (done.code, done.stderr) == (
-        0,
-        "svcctl: none.csv has no events\nsvcctl: none.json has no events\nsvcctl: nothing was loaded into t\n",
-    )
-    assert list(own.engine.tables()) == []
     lines = [own.file(name, "") for name in ("none.log", "none.log.1", "none.ndjson", "none.log.gz")]
-    done = loaded(own, *lines)
-    assert (done.code, done.stderr) == (
-        0,
-        "svcctl: none.log has no events\nsvcctl: none.log.1 has no events\nsvcctl: none.ndjson has no events\n"
-        "svcctl: none.log.gz has no events\nsvcctl: nothing was loaded into t\n",
-    )
+    for files in ([heading, array], lines):
+        done = loaded(own, *files)
+        assert (done.code, [name for name in files if f" {name} " in done.stderr]) == (0, files)
+        assert list(own.engine.tables()) == []
     done = loaded(own, heading, one, array)
-    assert (done.code, done.stderr) == (
-        0,
-        "svcctl: none.csv has no events\nsvcctl: none.json has no events\n"
-        "svcctl: loaded 2 events into t, from 2024-01-31 10:00:00 to 2024-01-31 10:00:09 (UTC)\n",
-    )
-    assert loaded(own, heading).stderr.splitlines()[-1] == "svcctl: nothing was loaded into t"
+    assert (done.code, "loaded 2 events" in done.stderr) == (0, True)
+    assert loaded(own, heading).code == 0
+    assert len(rows(own, "from t")) == 2
 
 
 @pytest.mark.parametrize(
@@ -123,13 +100,15 @@ def test_events_of_the_future_are_told(own: Own, options: tuple[str, ...], endin
     assert told[1:] == [f"svcctl: 2 events are in the future: a query that ends now does not have them{ending}"]
 
 
-def test_a_load_whose_id_is_there_says_what_it_does_not_do(own: Own) -> None:
+def test_a_load_whose_id_is_there_does_nothing(own: Own) -> None:
     once = (own.file("a.csv", CSV), "--id", "2024-01-31")
     assert loaded(own, *once).code == 0
-    for option, nothing in ((), "nothing was loaded"), (("--replace",), "nothing was replaced; without --id it is"):
-        done = loaded(own, *once, *option)
-        assert (done.code, done.stderr) == (0, f"svcctl: t has the load 2024-01-31 already: {nothing}\n")
-    assert loaded(own, *once[:1], "--replace").stderr.splitlines()[0] == "svcctl: replaced the 2 events of t"
+    for option in ((), ("--replace",)):
+        assert loaded(own, *once, *option).code == 0
+        assert len(rows(own, "from t")) == 2
+    assert loaded(own, own.file("b.csv", CSV * 2), "--replace").code == 0
+    assert loaded(own, *once).code == 0
+    assert len(rows(own, "from t")) > 2
 
 
 def test_lines_of_pairs_are_loaded_as_text_into_a_table_of_log_lines(own: Own) -> None:
@@ -172,11 +151,9 @@ def test_the_commands_that_change_the_type_of_a_column_keep_what_is_there(own: O
     assert loaded(own, nights[0], "--types", "ip=ip4").code == 0
     for night, types in zip(nights[1:], ("amount=float8,ip=ip4", "amount=str,ip=ip4"), strict=True):
         hint = loaded(own, night).stderr.splitlines()[-1]
-        said = f"change amount to {types[7:-7]} and load again: "
-        query = "svcctl -p local query 'from t' --from 1970-01-01 -f parquet -o t.parquet"
-        load = f"svcctl service load t.parquet -t t --replace --strict --types {types}"
-        assert hint == f"hint: load into another table, or {said}{query} && {load}"
-        for command in (shlex.split(query)[3:], shlex.split(load)[1:], ["service", "load", night, "-t", "t"]):
+        query, load = (shlex.split(one)[1:] for one in hint.partition("load again: ")[2].split(" && "))
+        assert load[-1] == types
+        for command in (query[2:], load, ["service", "load", night, "-t", "t"]):
             done = own(*command)
             assert done.code == 0, done.stderr
         (own.directory / "t.parquet").unlink()
@@ -188,19 +165,13 @@ def test_the_commands_that_change_the_type_of_a_column_keep_what_is_there(own: O
     ]
     ahead = own.file("ahead.csv", "time,n\n2999-01-31,1\n")
     assert loaded(own, ahead, table="ahead").code == 0
-    assert loaded(own, own.file("b.csv", "time,n\n2024-01-31,1.5\n"), table="ahead").stderr.splitlines()[-1] == (
-        "hint: load into another table, or load all files of this one with --replace, which drops its 1 event"
-    )
+    refused = loaded(own, own.file("b.csv", "time,n\n2024-01-31,1.5\n"), table="ahead")
+    assert (refused.code, "svcctl query" in refused.stderr, "--replace" in refused.stderr) == (1, False, True)
 
 
 def test_objects_inside_events_are_told_with_what_makes_columns_of_their_members(own: Own) -> None:
     nested = own.file("a.ndjson", '{"time":"2024-01-31","http":{"status":200},"list":[1]}\n')
-    note = loaded(own, nested).stderr.splitlines()[-1]
-    assert note == (
-        """svcctl: http is JSON text; for columns of the members: jq -c 'reduce (to_entries[] | select(.value|"""
-        """type=="object")) as $o (.; del(.[$o.key]) + ($o.value | with_entries(.key |= $o.key+"_"+.)))' FILE | """
-        """svcctl service load - -t …"""
-    )
+    assert "http is JSON text" in loaded(own, nested).stderr.splitlines()[-1]
     assert rows(own, "from t select http, list") == ['"{""status"":200}"\t[1]']
 
 
@@ -208,49 +179,31 @@ def test_several_files_are_loaded_together_or_not_at_all(own: Own) -> None:
     one, two = own.file("a.csv", CSV), own.file("b.ndjson", '{"time":"2024-02-01","n":2.5,"new":"x"}\n')
     empty = own.file("empty.log", "")
     done = loaded(own, one, empty, two)
-    assert (done.code, done.stderr) == (
-        0,
-        "svcctl: empty.log has no events\n"
-        "svcctl: loaded 3 events into t, from 2024-01-31 10:00:00 to 2024-02-01 00:00:00 (UTC)\n",
-    )
+    assert (done.code, "empty.log" in done.stderr) == (0, True)
     assert rows(own, "from t select n, new") == ["1.0\t", "2.0\t", "2.5\tx"]
     bad = own.file("bad.csv", "time,n\n2024-01-31,1\n2024-01-31,y\nsoon,2\n")
     partly = loaded(own, one, bad)
-    skipped = "svcctl: skipped 2 lines that could not be read; the first: bad.csv, line 3: n 'y' is not float8"
-    assert partly.stderr.splitlines()[-1] == skipped
+    skipped = partly.stderr.splitlines()[-1]
+    assert "bad.csv, line 3: n 'y'" in skipped
     assert own("-q", "service", "load", one, bad, "--table", "t").stderr == f"{skipped}\n"
     refused = loaded(own, one, own.file("worse.csv", "time,n\nsoon,2\n"))
-    assert (refused.code, refused.stderr.split(" (code")[0]) == (
-        1,
-        "svcctl: error: worse.csv could not be read: line 2: time 'soon' is not a time",
-    )
+    assert (refused.code, "worse.csv could not be read: line 2" in refused.stderr) == (1, True)
     assert len(rows(own, "from t")) == 9
 
 
 def test_a_strict_load_of_files_with_a_line_that_cannot_be_read_loads_nothing(own: Own) -> None:
     good = own.file("a.csv", CSV)
-    said = {
-        own.file("b.csv", "time,n\n2024-01-31,1\nsoon,2\n2024-01-31,x,3\n"): (
-            "b.csv could not be read: line 3: time 'soon' is not a time",
-            "nothing was changed; without --strict such lines are skipped",
-        ),
-        own.file("c.csv", "time,n\n2024-01-31,1,2\n2024-01-31,1\nsoon,2\n"): (
-            "c.csv could not be read: line 2: it has too many cells: '2024-01-31,1,2'",
-            "nothing was changed; without --strict such lines are skipped",
-        ),
-        own.file("d.csv", b"time,n\n2024-01-31,1\n2024-01-31,\xe9\n"): (
-            "d.csv could not be read: line 3: it is not UTF-8: '2024-01-31,\ufffd'",
-            "convert the text to UTF-8: iconv -f latin1 -t utf-8 FILE | svcctl service load - -t …",
-        ),
+    places = {
+        own.file("b.csv", "time,n\n2024-01-31,1\nsoon,2\n2024-01-31,x,3\n"): 3,
+        own.file("c.csv", "time,n\n2024-01-31,1,2\n2024-01-31,1\nsoon,2\n"): 2,
+        own.file("d.csv", b"time,n\n2024-01-31,1\n2024-01-31,\xe9\n"): 3,
     }
-    for bad, (message, hint) in said.items():
+    for bad, line in places.items():
         done = loaded(own, good, bad, "--strict")
-        assert (done.code, done.stderr.replace(" (code 1)", "")) == (
-            1,
-            f"svcctl: error: {message}\nhint: {hint}\n",
-        )
+        assert (done.code, f" {bad} could not be read: line {line}: " in done.stderr) == (1, True)
     assert list(own.engine.tables()) == []
-    assert loaded(own, good, "--strict").stderr == f"svcctl: loaded 2 events into t, {RANGE}\n"
+    assert loaded(own, good, "--strict").code == 0
+    assert len(rows(own, "from t")) == 2
 
 
 # By what is asked: the file's name and content, options, and what is said; or the error.
@@ -378,6 +331,26 @@ READ: dict[str, tuple[str, str | bytes, list[str], list[str]]] = {
             "'\"10.1.1.1\" rt=0.003'",
         ],
     ),
+    "objects inside events": (
+        "a.ndjson",
+        '{"time":"2024-01-31","http":{"status":200},"list":[1]}\n',
+        [],
+        [
+            "loaded 1 event into t, at 2024-01-31 00:00:00 (UTC)",
+            """http is JSON text; for columns of the members: jq -c 'reduce (to_entries[] | select(.value|"""
+            """type=="object")) as $o (.; del(.[$o.key]) + ($o.value | with_entries(.key |= $o.key+"_"+.)))' FILE | """
+            """svcctl service load - -t …""",
+        ],
+    ),
+    "a line that is not syslog": (
+        "messages",
+        "<34>1 2024-01-31T10:00:00Z h a - - - ok\nnoise\n",
+        [],
+        [
+            "loaded 1 event into t, at 2024-01-31 10:00:00 (UTC)",
+            "skipped 1 line that could not be read; the first: line 2: 'noise' is not a line of syslog",
+        ],
+    ),
     "entries of several lines": (
         "app.log",
         "\n2024-01-31 10:00:00 boom\r\n\tat x\r\n\r\nCaused by: y\r\n2024-01-31 10:00:01 ok\r\n",
@@ -416,9 +389,7 @@ def test_syslog_of_both_kinds_is_recognized_and_gets_the_year_before_the_file_wa
     written = datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp()
     os.utime(file, (written, written))
     done = loaded(own, file)
-    assert done.stderr.splitlines()[1:] == [
-        "svcctl: skipped 1 line that could not be read; the first: line 8: 'noise' is not a line of syslog"
-    ]
+    assert "skipped 1 line that could not be read; the first: line 8: " in done.stderr
     assert rows(own, "from t select eventdate, host, app, pid, facility, severity, msgId, structuredData") == [
         "2003-08-24 12:14:15.000\t192.0.2.1\tmyproc\t8710\tlocal4\tnotice\t\t",
         "2024-02-29 01:02:03.000\th\t\t\tuser\tnotice\t\t",
@@ -537,6 +508,99 @@ def test_what_cannot_be_loaded_is_refused_in_one_line_and_leaves_everything_as_i
     assert (list(own.engine.tables()), len(rows(own, "from there"))) == (["there"], 2)
 
 
+LOADED = f"svcctl: loaded 2 events into t, {RANGE}\n"
+CONFIRM = "svcctl: error: this needs confirmation: "
+NIGHT = " --from 2024-01-31 --follow --dest donothing --dest-param friendlyName=night"
+
+# Commands, and what the last of them says.
+SAID: dict[str, tuple[list[str], str]] = {
+    "a second load": (
+        ["load a.csv -t t", "load a.csv -t t"],
+        f"{LOADED}svcctl: t already held 2 events; --replace would have replaced them\n",
+    ),
+    "a load in place of the events": (
+        ["load a.csv -t t", "load b.csv -t t --replace"],
+        "svcctl: replaced the 2 events of t\nsvcctl: loaded 1 event into t, at 2024-02-01 00:00:00 (UTC)\n",
+    ),
+    "a load in place of the events of a job": (
+        ["load a.csv -t t", "query 'from t select n'" + NIGHT, "load a.csv -t t --replace"],
+        f"svcctl: replaced the 2 events of t, read by 1 job (night): jobs on it stop with an error\n{LOADED}",
+    ),
+    "a load whose ID is there": (
+        ["load a.csv -t t --id night", "load a.csv -t t --id night"],
+        "svcctl: t has the load night already: nothing was loaded\n",
+    ),
+    "a load whose ID is there in place of the events": (
+        ["load a.csv -t t --id night", "load a.csv -t t --id night --replace"],
+        "svcctl: t has the load night already: nothing was replaced; without --id it is\n",
+    ),
+    "files without events": (
+        ["load none.csv none.json none.log -t t"],
+        "svcctl: none.csv has no events\nsvcctl: none.json has no events\nsvcctl: none.log has no events\n"
+        "svcctl: nothing was loaded into t\n",
+    ),
+    "a file with events among others": (
+        ["load none.csv a.csv none.log -t t"],
+        f"svcctl: none.csv has no events\nsvcctl: none.log has no events\n{LOADED}",
+    ),
+    "lines that cannot be read in one of several files": (
+        ["load a.csv -t t", "load b.csv bad.csv -t t"],
+        "svcctl: loaded 2 events into t, from 2024-01-31 00:00:00 to 2024-02-01 00:00:00 (UTC)\n"
+        "svcctl: t already held 2 events; --replace would have replaced them\n"
+        "svcctl: skipped 2 lines that could not be read; the first: bad.csv, line 3: n 'y' is not int8\n",
+    ),
+    "a strict load": (
+        ["load a.csv bad.csv -t t --strict"],
+        "svcctl: error: bad.csv could not be read: line 4: time 'soon' is not a time (code 1)\n"
+        "hint: nothing was changed; without --strict such lines are skipped\n",
+    ),
+    "a value that does not fit a table whose events no query reaches": (
+        ["load ahead.csv -t t", "load half.csv -t t"],
+        "svcctl: error: half.csv could not be read: line 2: n '1.5' is not int8 (code 1)\n"
+        "hint: load into another table, or load all files of this one with --replace, which drops its 1 event\n",
+    ),
+    "a drop": (["load a.csv -t t", "drop t --yes"], f"svcctl: dropped t: 2 events, {RANGE}\n"),
+    "a drop that nobody confirms": (
+        [
+            "load a.csv -t t",
+            "queries set mine 'from t where n = 1'",
+            "queries set other 'from u'",
+            "query 'from t select n'" + NIGHT,
+            "drop t",
+        ],
+        f"{CONFIRM}Drop t: 2 events, {RANGE}, read by 1 job (night), in 1 saved query (mine)?\nhint: add --yes\n",
+    ),
+    "a drop of several tables that nobody confirms": (
+        ["load a.csv -t t", "load a.csv -t u", "drop t u"],
+        f"{CONFIRM}Drop 2 tables?\nhint: add --yes\n",
+    ),
+    "a drop of several tables of which one is unknown": (
+        ["load a.csv -t t", "drop t nemo --yes"],
+        f"svcctl: dropped t: 2 events, {RANGE}\nsvcctl: error: no table 'nemo' (code 1)\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", SAID)
+def test_what_is_said_of_what_is_loaded_and_dropped(own: Own, what: str) -> None:
+    files: dict[str, str] = {
+        "a.csv": CSV,
+        "b.csv": "time,n\n2024-02-01,5\n",
+        "bad.csv": "time,n\n2024-01-31,1\n2024-01-31,y\nsoon,2\n",
+        "ahead.csv": "time,n\n2999-01-31,1\n",
+        "half.csv": "time,n\n2024-01-31,1.5\n",
+        "none.csv": "created,n\n",
+        "none.json": "[]\n",
+        "none.log": "",
+    }
+    for name, content in files.items():
+        own.file(name, content)
+    commands, said = SAID[what]
+    for command in commands:
+        done = own(*([] if command.startswith("query ") else ["service"]), *shlex.split(command))
+    assert done.stderr == said
+
+
 JOB = ("query", "from t select n", "--from", "2024-01-31", "--follow", "--dest", "donothing")
 GONE = "table 't' was dropped or replaced, so the query cannot continue; a new query or job reads its new events"
 
@@ -557,10 +621,7 @@ def test_a_job_goes_on_after_a_load_and_stops_with_the_reason_when_its_table_is_
     shown(own, job, lambda job: job["eventsSent"] == 2)
     loaded(own, file)
     shown(own, job, lambda job: job["eventsSent"] == 4)
-    assert loaded(own, file, file, "--replace").stderr == (
-        "svcctl: replaced the 4 events of t, read by 1 job (night): jobs on it stop with an error\n"
-        f"svcctl: loaded 2 events into t, {RANGE}\n"
-    )
+    assert loaded(own, file, file, "--replace").code == 0
     stopped = shown(own, job, lambda job: job["status"] == "STOPPED")
     assert (stopped["error"], stopped["eventsSent"]) == ([GONE], 4)
     own("job", "start", job)
@@ -573,19 +634,18 @@ def test_drop_says_what_goes_and_asks(own: Own) -> None:
     saved.put(own.store, saved.SavedQuery("other", "from u"))
     launched = own(*JOB, "--dest-param", "friendlyName=night")
     assert launched.code == 0, launched.stderr
-    about = f"t: 2 events, {RANGE}, read by 1 job (night), in 1 saved query (mine)"
     declined = own("service", "drop", "t", answers=["n"])
-    assert (declined.code, declined.stderr, declined.questions) == (
+    [question] = declined.questions
+    assert (declined.code, question) == (
         130,
-        "svcctl: nothing was done\n",
-        [f"Drop {about}?"],
+        f"Drop t: 2 events, {RANGE}, read by 1 job (night), in 1 saved query (mine)?",
     )
     unattended = own("service", "drop", "t")
-    assert unattended.stderr == f"svcctl: error: this needs confirmation: Drop {about}?\nhint: add --yes\n"
-    assert own("service", "drop", "t", "--yes").stderr == f"svcctl: dropped {about}\n"
+    assert (unattended.code, question in unattended.stderr) == (2, True)
+    assert len(rows(own, "from t")) == 2
+    assert own("service", "drop", "t", "--yes").code == 0
     assert dict(own.engine.tables()) == {}
-    gone = own("service", "drop", "t", "-y")
-    assert (gone.code, gone.stderr.split(" (code")[0]) == (4, "svcctl: error: no table 't'")
+    assert own("service", "drop", "t", "-y").code == 4
 
 
 def test_drop_asks_once_about_several_tables_and_drops_all_or_none(own: Own) -> None:
@@ -594,30 +654,21 @@ def test_drop_asks_once_about_several_tables_and_drops_all_or_none(own: Own) -> 
     both = f"Tables:\n  u: 2 events, {RANGE}\n  v: 2 events, {RANGE}\nDrop these 2 tables?"
     unknown = own("service", "drop", "u", "nemo", "v", answers=["y"])
     assert (unknown.code, unknown.questions) == (4, [])
-    assert unknown.stderr.split(" (code")[0] == "svcctl: error: no table 'nemo'"
+    assert "'nemo'" in unknown.stderr
     declined = own("service", "drop", "u", "v", "u", answers=["n"])
-    assert (declined.code, declined.questions, declined.stderr) == (130, [both], "svcctl: nothing was done\n")
-    unattended = own("service", "drop", "u", "v")
-    assert unattended.stderr == "svcctl: error: this needs confirmation: Drop 2 tables?\nhint: add --yes\n"
+    assert (declined.code, declined.questions) == (130, [both])
+    assert own("service", "drop", "u", "v").code == 2
     assert sorted(own.engine.tables()) == ["u", "v"]
-    dropped = f"svcctl: dropped u: 2 events, {RANGE}\nsvcctl: dropped v: 2 events, {RANGE}\n"
     done = own("service", "drop", "u", "v", answers=["y"])
-    assert (done.code, done.questions, done.stderr) == (0, [both], dropped)
+    assert (done.code, done.questions, dict(own.engine.tables())) == (0, [both], {})
 
 
 def test_drop_without_a_question_goes_on_after_a_table_that_is_unknown(own: Own) -> None:
     for table in "uv":
         loaded(own, own.file("a.csv", CSV), table=table)
     several = own("service", "drop", "u", "t", "v", "--yes")
-    assert (several.code, [line.split(" (code")[0] for line in several.stderr.splitlines()]) == (
-        4,
-        [
-            f"svcctl: dropped u: 2 events, {RANGE}",
-            "svcctl: error: no table 't'",
-            *[line for line in several.stderr.splitlines() if line.startswith("hint")],
-            f"svcctl: dropped v: 2 events, {RANGE}",
-        ],
-    )
+    assert (several.code, several.stderr.count("svcctl: dropped "), dict(own.engine.tables())) == (4, 2, {})
+    assert "no table 't'" in several.stderr
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,11 @@ class Outline:
         return any(clause.keyword == keyword for clause in self.clauses)
 
     @property
+    def every(self) -> int | None:
+        """The first period of a group, in seconds."""
+        return next((clause.every for clause in self.clauses if clause.every), None)
+
+    @property
     def selects_first(self) -> bool:
         """Whether a select is written before `from`: it belongs after the last group."""
         return self.clauses[:1] == (Clause("select"),)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from itertools import pairwise
 
 from svcctl.api.dates import (
     MAX_EPOCH_SECONDS,
@@ -244,6 +245,26 @@ def offset_name(zone: str, at: float) -> str:
     hours, minutes = divmod(round(abs(offset) / timedelta(minutes=1)), 60)
     sign = "-" if offset < timedelta() else "+"
     return "GMT" + (f"{sign}{hours}" if offset else "") + (f":{minutes:02}" if minutes else "")
+
+
+_STEP = 14 * UNITS["d"]
+"""Seconds; no zone keeps an offset for less than a few weeks."""
+
+
+def offset_spans(zone: str, start: int, end: int) -> list[tuple[int, int]]:
+    """A range in epoch seconds, cut where the offset of a zone changes; an empty range is one span."""
+    edges = [start]
+    same = start
+    for moment in (*range(start + _STEP, end, _STEP), end - 1):
+        offset = offset_name(zone, edges[-1])
+        if moment > same and offset_name(zone, moment) != offset:
+            other = moment
+            while other - same > 1:
+                middle = (same + other) // 2
+                same, other = (middle, other) if offset_name(zone, middle) == offset else (same, middle)
+            edges.append(other)
+        same = moment
+    return list(pairwise((*edges, end)))
 
 
 def depends_on_zone(moment: Moment | None) -> bool:

@@ -12,7 +12,7 @@ from svcctl.api.typed_dates import EVERY, named_zone, parse_moment
 from svcctl.commands import page_of
 from svcctl.context import Context
 from svcctl.errors import UsageError
-from svcctl.inputs.dates import length_text
+from svcctl.inputs.dates import last_second, length_text
 from svcctl.options import FormatOpt, FromOpt, TimeZoneOpt, ToOpt
 from svcctl.terminal.records import RANGE
 
@@ -41,6 +41,8 @@ def preview(
     now = svc.now() if at is None else _at(at, svc.now())
     zone = named_zone(time_zone or svc.profile.time_zone or "GMT")
     resolved = resolve(from_, to, now=now, zone=zone, operators=EVERY)
+    if (text := last_second(to, resolved, zone)) is not None:
+        svc.diagnostics.note(text)
     svc.output.records(RANGE, _rows(resolved, zone), svc.format(format, lists=True))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from svcctl.api.outline import outline
 from svcctl.errors import SvcctlError
 from svcctl.exports.fetch import Task
 from svcctl.exports.formats import Format
@@ -94,12 +95,18 @@ class Export:
         alone = self.target.per_window or self.most is not None or self.request.time_zone is not None
         return not alone and not self.compression
 
+    @property
+    def plain(self) -> bool:
+        """Whether the query gives rows of events, each by itself, and not of groups that reach over a window."""
+        return not outline(self.request.query or "").has("group")
+
     def tasks(self) -> dict[Window, Task]:
         """The task of each window."""
         if self.target.per_window:
             paths = self.target.paths(self.whole, self.windows, self.about.window)
         else:
             paths = {window: self.part(window) for window in self.windows}
+        plain = self.plain
         return {
             window: Task(
                 window,
@@ -110,6 +117,7 @@ class Export:
                 whole=self.target.per_window,
                 most=self.most,
                 retries=self.retries,
+                plain=plain,
             )
             for window, path in paths.items()
         }

@@ -23,7 +23,7 @@ from svcctl.exports.formats import FORMATS, Format, Part
 from svcctl.exports.manifest import Entry
 from svcctl.exports.pace import Pace
 from svcctl.exports.spool import Memory, Spool, Stored, Unstored
-from svcctl.exports.windows import Window
+from svcctl.exports.windows import Window, with_one_offset
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
@@ -47,7 +47,7 @@ class Task:
     `path` is where the part goes in the storage, compressed as `compression` says (an ending, "" for none). A `whole`
     part is a file of its own, heading included; one that is not whole leaves out the heading and is not made for a
     window without events. With `hold`, the part may stay in memory. `most` is the number of rows at which the service
-    cuts an answer, None if it never does.
+    cuts an answer, None if it never does. The rows of a `plain` query are those of any parts of the window, in order.
     """
 
     window: Window
@@ -59,6 +59,12 @@ class Task:
     hold: bool = False
     most: int | None = None
     retries: int = 4
+    plain: bool = False
+
+    def requests(self) -> tuple[Window, ...]:
+        """The ranges to ask for, in order: a service writes all dates of an answer with one offset."""
+        zone = self.request.time_zone
+        return with_one_offset(self.window, zone) if self.plain and zone else (self.window,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +210,13 @@ def _storing() -> Iterator[None]:
 
 
 def _answered(task: Task, client: Client, part: _Part, sink: Sink) -> str:
-    """Ask for the window and write its rows; in halves where the service would cut them."""
-    if task.most is None:
+    """Send the window's requests and write their rows; in halves where the service would cut them."""
+    requests = task.requests()
+    if task.most is None and len(requests) == 1:
         head, part.rows = _ask(task, task.window, client, sink, task.whole)
         return head
     format = FORMATS[task.format]
-    pieces = _in_halves(task, task.window, client)
+    pieces = chain.from_iterable(_in_halves(task, each, client) for each in requests)
     first = next(pieces)
 
     def parts() -> Iterator[Part]:
@@ -235,11 +242,10 @@ class _Piece:
 
 
 def _in_halves(task: Task, window: Window, client: Client) -> Iterator[_Piece]:
-    """The answers to a window, each known to be whole because it has fewer rows than the service would give."""
-    assert task.most is not None
+    """The answers to a range, each known to be whole because it has fewer rows than the service would give."""
     with Spool() as spool:
         head, rows = _ask(task, window, client, spool, False)
-        if rows < task.most:
+        if task.most is None or rows < task.most:
             yield _Piece(head, rows, spool)
             return
     if window.end - window.start < 2:

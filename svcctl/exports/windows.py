@@ -17,6 +17,7 @@ from math import lcm
 from pathlib import Path
 from string import Formatter
 
+from svcctl.api.typed_dates import offset_spans
 from svcctl.errors import UsageError
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -83,6 +84,11 @@ class Window:
             raise ValueError(f"{self} is not longer than a second")
         middle = (self.start + self.end) // 2
         return Window(self.start, middle), Window(middle, self.end)
+
+
+def with_one_offset(window: Window, zone: str) -> tuple[Window, ...]:
+    """A window cut where the offset of a zone changes."""
+    return tuple(Window(*span) for span in offset_spans(zone, window.start, window.end))
 
 
 def parse_length(text: str) -> int:

@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from svcctl.api.dates import DATE_FORMATS, Moment, Range, epoch_seconds, operator_of, resolve, shown
-from svcctl.api.typed_dates import EVERY, depends_on_zone, is_fixed, named_zone, offset_name, seconds_of
+from svcctl.api.dates import DATE_FORMATS, Moment, Range, epoch_seconds, operator_of, plus, resolve, shown
+from svcctl.api.typed_dates import EVERY, depends_on_zone, is_fixed, named_zone, offset_name, offset_spans, seconds_of
 from svcctl.errors import UsageError
 
 _DAY = 86_400
-_STEP = 14 * _DAY
-"""Seconds; no zone keeps an offset for less than a few weeks."""
 _LONG_AGO = 10**6
 """Epoch seconds, in January 1970: a smaller number is most likely a length without its unit."""
 
@@ -38,12 +36,14 @@ class Dates:
     """What the user should know of the zone."""
     slip: str | None = None
     """What the user should know of a start without its unit."""
+    short: str | None = None
+    """What the user should know of an end that leaves out its last second."""
 
     def notes(self, *, terminal: bool) -> Iterator[str]:
         """What to say of the dates; a person at a terminal is told a range that is not plain."""
         if terminal and not self.plain:
             yield self.summary
-        yield from filter(None, (self.slip, self.note))
+        yield from filter(None, (self.slip, self.short, self.note))
 
     @property
     def label(self) -> str:
@@ -79,6 +79,7 @@ def choose(
     zone = named_zone(time_zone or "GMT")
     resolved = resolve(from_, to, now=now, zone=zone, operators=EVERY)
     operator = operator_of(to, EVERY)
+    short = last_second(to, resolved, zone)
     plain = (operator is None or operator.plain) and not (time_zone and isinstance(from_, int | float))
     by_zone = bool(time_zone) and (depends_on_zone(from_) or depends_on_zone(to))
     slip = None
@@ -91,19 +92,42 @@ def choose(
         to = epoch_seconds(resolved.end)
     sent = time_zone and offset_name(time_zone, resolved.start.timestamp())
     note = _change(time_zone, resolved, now) if time_zone and written and not is_fixed(zone) else None
-    return Dates(resolved, from_, to, date_format, sent, zone, time_zone or "", plain, note, slip)
+    return Dates(resolved, from_, to, date_format, sent, zone, time_zone or "", plain, note, slip, short)
 
 
-def shifted(chosen: Dates, every: int) -> str | None:
-    """A note when periods of so many seconds, which a service counts in UTC, do not begin with those of the zone."""
-    start = chosen.range.start.astimezone(chosen.zone)
-    ahead = int((start.utcoffset() or timedelta()).total_seconds())
-    if not ahead % every:
+def last_second(to: Moment | None, resolved: Range, zone: tzinfo) -> str | None:
+    """A note when a range ends at 23:59:59, as `endday` does, and so leaves out the last second of a day."""
+    operator = operator_of(to, EVERY)
+    if resolved.end is None or not (operator is None or operator.name in ("endday", "endmonth")):
         return None
-    first = datetime.fromtimestamp(start.timestamp() // every * every, UTC).astimezone(chosen.zone)
-    text = f"'group every' counts in UTC: a period begins at {first:%H:%M} {chosen.zone_name}"
-    if every != _DAY:
+    end = resolved.end.astimezone(zone)
+    if f"{end:%H:%M:%S}" != "23:59:59":
+        return None
+    after = plus(end.replace(microsecond=0), timedelta(seconds=1))
+    date = f"{after:%F}" if not after.utcoffset() else after.isoformat(timespec="minutes")
+    return f"the range leaves out its last second, {end:%F %T}: --to {date} includes it"
+
+
+def shifted(chosen: Dates, every: int, *, formula: bool) -> str | None:
+    """A note when periods of so many seconds, which a service counts in UTC, do not begin with those of the zone.
+
+    With `formula`, it has one that groups by days of the zone, unless the offset changes or may change before the
+    range ends: then none would be right.
+    """
+    start, end = (int(each.timestamp()) for each in (chosen.range.start, chosen.range.end or chosen.range.start))
+    aheads: dict[int, str] = {}
+    for moment, _ in offset_spans(chosen.zone_name or "GMT", start, end):
+        ahead = int((datetime.fromtimestamp(moment, chosen.zone).utcoffset() or timedelta()).total_seconds())
+        aheads.setdefault(ahead, f"{datetime.fromtimestamp(moment // every * every + ahead, UTC):%H:%M}")
+    if not any(ahead % every for ahead in aheads):
+        return None
+    begins = " or ".join(dict.fromkeys(aheads.values()))
+    text = f"'group every' counts in UTC: a period begins at {begins} {chosen.zone_name}"
+    if len(aheads) > 1:
+        return f"{text}, whose clocks change within the range"
+    if every != _DAY or not formula or (chosen.range.end is None and not is_fixed(chosen.zone)):
         return text
+    ahead = next(iter(aheads))
     moved = f"epoch(eventdate) {'+' if ahead > 0 else '-'} {abs(ahead) * 1000}"
     return f'{text}; for days there: group by formatdate(timestamp({moved}), "yyyy-MM-dd") as day'
 
@@ -137,7 +161,6 @@ def _is_typed(moment: Moment | None) -> bool:
 def _change(zone: str, resolved: Range, now: datetime) -> str | None:
     """A note when the offset of a zone changes within a range: the service writes all dates with one."""
     start, end = int(resolved.start.timestamp()), int((resolved.end or now).timestamp())
-    first = offset_name(zone, start)
-    if all(offset_name(zone, moment) == first for moment in (*range(start, end, _STEP), end)):
+    if len(offset_spans(zone, start, end)) == 1:
         return None
-    return f"the clocks of {zone} change within the range: all dates are written in {first}"
+    return f"the clocks of {zone} change within the range: all dates are written in {offset_name(zone, start)}"

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, timezone
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -20,6 +21,7 @@ from svcctl.api.typed_dates import (
     latest_day,
     named_zone,
     offset_name,
+    offset_spans,
     parse_moment,
     parse_second,
 )
@@ -352,6 +354,19 @@ def in_berlin() -> Iterator[None]:
     if before is not None:
         os.environ["TZ"] = before
     time.tzset()
+
+
+@given(zone=st.sampled_from(["Europe/Berlin", "Australia/Lord_Howe", "Africa/Casablanca", "GMT-3"]), data=st.data())
+def test_a_range_is_cut_exactly_where_the_offset_of_a_zone_changes(zone: str, data: st.DataObject) -> None:
+    start = data.draw(st.integers(1_700_000_000, 1_800_000_000))
+    end = start + data.draw(st.integers(0, 70 * 86_400))
+    spans = offset_spans(zone, start, end)
+    assert [*(one for one, _ in spans), end] == [start, *(other for _, other in spans)]
+    for one, other in spans:
+        moments = (*range(one, other, 3600), max(one, other - 1))
+        assert {offset_name(zone, moment) for moment in moments} == {offset_name(zone, one)}
+    for (one, _), (other, _) in pairwise(spans):
+        assert offset_name(zone, one) != offset_name(zone, other)
 
 
 def test_the_local_zone_is_that_of_the_computer_all_year(in_berlin: None) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from tempfile import gettempdir
@@ -61,6 +63,55 @@ def test_a_window_is_its_rows_without_the_heading(serve: Serve, tmp_path: Path) 
     assert fetched.head == "a,b\n"
     assert (progress.rows, progress.bytes, progress.retries) == (2, 8, 0)
     assert b'"from":600,"to":1200' in script.requests[0][2]
+
+
+SUNDAY = Window(1_792_879_200, 1_792_969_200)
+"""The 25th of October 2026 in Berlin, whose clocks go back at 01:00 UTC."""
+
+
+def sunday(**changes: object) -> Task:
+    given = {"request": QueryRequest(0, 1, "from x", mode="csv", time_zone="Europe/Berlin"), "plain": True}
+    return replace(task(), window=SUNDAY, **(given | changes))  # type: ignore[arg-type]
+
+
+def asked(script: Script) -> list[tuple[int, int, str]]:
+    """The range and the offset of each request."""
+    bodies = [json.loads(body) for _, _, body in script.requests]
+    return [(body["from"], body["to"], body["timeZone"]) for body in bodies]
+
+
+BEFORE, AFTER = (http("200 OK", f"eventdate,n\n{row}\n", CSV) for row in ("02:59:59,1", "02:00:00,2"))
+TWO_REQUESTS = [
+    (SUNDAY.start, 1_792_890_000, "GMT+2"),
+    (1_792_890_000, SUNDAY.end, "GMT+1"),
+]
+
+
+@pytest.mark.parametrize("most", [None, 5])
+@pytest.mark.parametrize("whole", [True, False])
+def test_plain_rows_of_a_window_whose_offset_changes_are_asked_for_in_two_requests_for_one_part(
+    serve: Serve, tmp_path: Path, whole: bool, most: int | None
+) -> None:
+    script = serve(BEFORE, AFTER)
+    fetched = run(script, tmp_path, sunday(whole=whole, most=most))
+    assert asked(script) == TWO_REQUESTS
+    rows = "02:59:59,1\n02:00:00,2\n"
+    assert (tmp_path / "part.csv").read_text() == ("eventdate,n\n" if whole else "") + rows
+    assert (fetched.entry.window, fetched.entry.rows, fetched.head) == (SUNDAY, 2, "eventdate,n\n")
+
+
+def test_a_retry_begins_with_the_first_request_of_its_window(serve: Serve, tmp_path: Path) -> None:
+    script = serve(BEFORE, http("503 Unavailable", ""), BEFORE, AFTER)
+    fetched = run(script, tmp_path, sunday(whole=True))
+    assert asked(script) == TWO_REQUESTS * 2
+    assert (fetched.entry.attempts, fetched.entry.rows) == (2, 2)
+    assert (tmp_path / "part.csv").read_text() == "eventdate,n\n02:59:59,1\n02:00:00,2\n"
+
+
+def test_groups_of_a_window_whose_offset_changes_are_asked_for_in_one_request(serve: Serve, tmp_path: Path) -> None:
+    script = serve(BEFORE)
+    run(script, tmp_path, sunday(plain=False))
+    assert asked(script) == [(SUNDAY.start, SUNDAY.end, "GMT+2")]
 
 
 def test_a_window_without_events_has_no_part(serve: Serve, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from svcctl.api.typed_dates import parse_moment
 from svcctl.errors import UsageError
 from svcctl.inputs.dates import both_ago, choose, shifted
 
@@ -62,7 +63,7 @@ def test_the_label_shows_both_ends_in_utc() -> None:
         ((MIDNIGHT + 0.25, "1h"), None, ["2024-01-31 00:00:00.250 … 2024-01-31 01:00:00.250 UTC (1h)"]),
         (("7d", "1d"), None, ["2024-01-24 12:00 … 2024-01-25 12:00 UTC (1d)"]),
         (("90s", "30s"), None, ["2024-01-31 11:58:30 … 2024-01-31 11:59:00 UTC (30s)"]),
-        (("7d", "endday"), None, ["2024-01-24 12:00:00 … 2024-01-24 23:59:59 UTC (11h 59m 59s)"]),
+        (("7d", "11h59m58s"), None, ["2024-01-24 12:00:00 … 2024-01-24 23:59:58 UTC (11h 59m 58s)"]),
         ((MIDNIGHT, "now"), "GMT+2", ["2024-01-31 02:00 … 2024-01-31 14:00 GMT+2 (12h)"]),
         (("1ad", "12h"), "Europe/Berlin", ["2024-01-30 00:00 … 2024-01-30 12:00 Europe/Berlin (12h)"]),
     ],
@@ -135,12 +136,52 @@ def test_the_service_gets_one_offset_and_a_note_tells_when_the_clocks_change_wit
     ],
 )
 def test_periods_that_do_not_begin_with_those_of_the_zone_are_told(zone: str, every: int, note: str | None) -> None:
-    assert shifted(choose("3d", "now", None, zone, now=NOW, written=True), every) == note
+    assert shifted(choose("3d", "now", None, zone, now=NOW, written=True), every, formula=True) == note
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "note"),
+    [
+        ("2026-10-24", "2026-10-27", "02:00 or 01:00 Europe/Berlin, whose clocks change within the range"),
+        ("2026-06-01", "2027-06-01", "02:00 or 01:00 Europe/Berlin, whose clocks change within the range"),
+        ("2026-10-24", None, "02:00 Europe/Berlin"),
+    ],
+)
+def test_no_formula_for_days_is_given_where_the_clocks_change_or_may_change(
+    start: str, end: str | None, note: str
+) -> None:
+    from_, to = (None if text is None else parse_moment(text) for text in (start, end))
+    assert from_ is not None
+    chosen = choose(from_, to, None, "Europe/Berlin", now=NOW, written=to is not None)
+    assert shifted(chosen, 86_400, formula=True) == f"'group every' counts in UTC: a period begins at {note}"
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "zone", "left_out"),
+    [
+        ("2026-10-01", "endmonth", None, "2026-10-31 23:59:59: --to 2026-11-01"),
+        ("2026-10-01", "endday", "GMT+2", "2026-10-01 23:59:59: --to 2026-10-02T00:00+02:00"),
+        ("2026-10-24T22:00Z", "endday", "Europe/Berlin", "2026-10-25 23:59:59: --to 2026-10-26T00:00+01:00"),
+        ("2026-10-01", "2026-10-31T23:59:59", None, "2026-10-31 23:59:59: --to 2026-11-01"),
+        ("2026-10-01T23:59:59", "1d", None, None),
+        ("2026-10-01", "1ad", None, None),
+    ],
+)
+def test_an_end_that_leaves_out_its_last_second_is_told_with_the_date_that_includes_it(
+    start: str, end: str, zone: str | None, left_out: str | None
+) -> None:
+    chosen = choose(parse_moment(start), parse_moment(end), None, zone, now=NOW, written=False)
+    told = [] if left_out is None else [f"the range leaves out its last second, {left_out} includes it"]
+    assert list(chosen.notes(terminal=False)) == told
+    if left_out is not None:
+        includes = left_out.split("--to ")[1]
+        later = choose(parse_moment(start), parse_moment(includes), None, zone, now=NOW, written=False)
+        assert later.range.end == (chosen.range.end or NOW) + timedelta(seconds=1)
 
 
 def test_an_unknown_date_format_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
-        choose("1h", "now", "rfc", None, now=NOW, written=True)
+        choose("1h", "now", "rfc", None, now=NOW, written=False)
     assert (caught.value.message, caught.value.hint) == (
         "unknown date format 'rfc'",
         "date formats are: default, sql, iso",

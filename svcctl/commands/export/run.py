@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from svcctl.api.dates import operator_of
+from svcctl.api.outline import outline
 from svcctl.api.typed_dates import EVERY
 from svcctl.commands.export import told
 from svcctl.commands.export.options import (
@@ -153,6 +154,8 @@ def export(
                 summary = told.report(svc, planned, crew, figures, keep_going=keep_going)
                 moving.reached = summary.until
             told.tell_replaced(svc, summary)
+            if not summary.idle:
+                told.tell_offsets(svc, planned)
             if state is not None and asked.settled is not None and _counts_from_start(to):
                 told.tell_due(svc, planned, asked.settled)
             told.tell_gaps(svc, summary)
@@ -310,12 +313,7 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
         now=now,
         written=writes_dates,
     )
-    if (svc.diagnostics.is_terminal and not chosen.plain) or _looks_back(to):
-        svc.diagnostics.note(chosen.summary)
-    if state is None and chosen.slip is not None:
-        svc.diagnostics.note(chosen.slip)
-    for slip in query_text.slips(asked.query):
-        svc.diagnostics.note(slip)
+    _tell_dates(svc, asked, state, chosen, to)
     start, end = chosen.range.start, chosen.range.end
     assert end is not None
     if end > now and asked.settled is None:
@@ -346,6 +344,21 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
     elif not asked.incremental and export.whole.end < asked.end:
         told.tell_left_out(svc, export, asked.end)
     return export, after
+
+
+def _tell_dates(svc: Context, asked: Asked, state: State | None, chosen: dates.Dates, to: Any) -> None:
+    """Say what the range and the periods of the query are where they may be others than those that were meant."""
+    if (svc.diagnostics.is_terminal and not chosen.plain) or _looks_back(to):
+        svc.diagnostics.note(chosen.summary)
+    every = outline(asked.query).every
+    for text in (
+        chosen.slip if state is None else None,
+        chosen.short,
+        dates.shifted(chosen, every, formula=False) if every else None,  # the formula's groups cannot be exported
+        *query_text.slips(asked.query),
+    ):
+        if text is not None:
+            svc.diagnostics.note(text)
 
 
 def _tell_start(svc: Context, asked: Asked, state: State, from_: Any, now: datetime, zone: str | None) -> None:

@@ -7,11 +7,12 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from svcctl import home
-from svcctl.api.typed_dates import named_zone
+from svcctl.api.typed_dates import named_zone, offset_name
 from svcctl.context import Context
 from svcctl.errors import IncompleteResult, Locked, SvcctlError, UsageError
 from svcctl.exports.moments import ends, moment
@@ -139,6 +140,22 @@ def tell_due(svc: Context, export: Export, settled: int) -> None:
     if due >= len(export.windows):
         have = "has" if due == 1 else "have"
         svc.diagnostics.note(f"{counted(due, 'more window')} {have} ended: without --to, the next run exports all")
+
+
+def tell_offsets(svc: Context, export: Export) -> None:
+    """Say which dates of groups have an offset that the clocks did not show any more: a request has one for all."""
+    from svcctl.exports.windows import with_one_offset
+
+    zone = export.request.time_zone
+    if zone is None or export.plain:
+        return
+    for _, after in pairwise(with_one_offset(export.whole, zone)):
+        window = next(each for each in export.windows if each.start <= after.start < each.end)
+        if window.start < after.start:
+            svc.diagnostics.note(
+                f"the clocks of {zone} change at {moment(after.start)}: dates after that, up to {moment(window.end)}, "
+                f"have the earlier offset, {offset_name(zone, window.start)}"
+            )
 
 
 def report(svc: Context, export: Export, workers: Workers, figures: dict[str, float], *, keep_going: bool) -> Summary:

@@ -154,11 +154,11 @@ def question(
         _say(svc, chosen)
         _say_end(svc, request, chosen, "waiting for events")
         _say_slips(svc, request)
-    clauses = outline(request.query or "").clauses
+    shape = outline(request.query or "")
+    clauses, every = shape.clauses, shape.every
     if says and selection.sort and clauses and clauses[-1].keyword in ("limit", "offset"):
         svc.diagnostics.note(f"the query's {clauses[-1].keyword} cuts rows before --sort; --top N cuts them after it")
-    every = next((clause.every for clause in clauses if clause.every), None)
-    if says and every and (text := dates.shifted(chosen, every)):
+    if says and every and (text := dates.shifted(chosen, every, formula=True)):
         svc.diagnostics.note(text)
     request = replace(request, mode=format.mode_of(selection), from_=chosen.from_, to=chosen.to)
     if written:

@@ -8,7 +8,10 @@ import re
 import signal
 import subprocess
 import time
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
+import pyarrow.parquet
 import pytest
 from peers.processes import free_port
 from support.faults import FaultyProxy
@@ -155,6 +158,66 @@ def test_an_export_that_began_with_names_in_utc_goes_on_with_them(home: Shell, s
     assert before.items() <= {path.name: path.read_bytes() for path in home.home.glob("2*")}.items()
 
 
+SUNDAY = ("--from", "2024-10-26T22:00Z", "--to", "2024-10-28T23:00Z", "--window", "1d")
+"""The 27th of October 2024 in Berlin, whose clocks go back at 01:00 UTC, and the day after it."""
+IN_BERLIN = ("--time-zone", "Europe/Berlin")
+
+
+@pytest.fixture(scope="module")
+def autumn(events: Shell, tmp_path_factory: pytest.TempPathFactory) -> list[datetime]:
+    """The dates of the events of the table autumn.events, one each half hour of the two days."""
+    moments = [datetime(2024, 10, 26, 22, tzinfo=UTC) + n * timedelta(minutes=30) for n in range(98)]
+    file = tmp_path_factory.mktemp("autumn") / "events.csv"
+    file.write_text("\n".join(["eventdate", *(f"{each:%F %T}" for each in moments), ""]))
+    assert events("service", "load", str(file), "--table", "autumn.events").returncode == 0
+    return moments
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv.gz", "ndjson", "parquet"])
+@pytest.mark.parametrize("name", ["all", "{start:%F}"])
+def test_rows_of_a_day_on_which_the_clocks_change_have_the_dates_that_the_clocks_showed(
+    home: Shell, autumn: list[datetime], name: str, ending: str
+) -> None:
+    done = home("export", "from autumn.events", *SUNDAY, *IN_BERLIN, "-o", f"{name}.{ending}")
+    assert (done.returncode, len(done.stderr.splitlines())) == (0, 1)
+    files = ["all"] if name == "all" else ["2024-10-27", "2024-10-28"]
+    assert left(home.home) == [f"{each}.{ending}" for each in files]
+    clocks = [f"{each.astimezone(ZoneInfo('Europe/Berlin')):%F %T.000}" for each in autumn]
+    days = [clocks] if name == "all" else [clocks[:50], clocks[50:]]
+    for each, dates in zip(files, days, strict=True):
+        path = home.home / f"{each}.{ending}"
+        if ending == "parquet":  # timestamps, which have no offset
+            assert pyarrow.parquet.read_table(path).num_rows == len(dates)
+        elif ending == "ndjson":
+            assert len(path.read_text().splitlines()) == len(dates)
+        else:
+            data = path.read_bytes()
+            text = (gzip.decompress(data) if ending.endswith("gz") else data).decode()
+            assert text.splitlines() == ["eventdate", *dates]
+
+
+def test_groups_of_a_day_on_which_the_clocks_change_keep_the_earlier_offset_and_the_end_says_so(
+    home: Shell, autumn: list[datetime]
+) -> None:
+    query = "from autumn.events group every 1h select count() as n"
+    done = home("export", query, *SUNDAY, *IN_BERLIN, "-o", "{start:%F}.csv")
+    assert (done.returncode, done.stderr.splitlines()[1:]) == (
+        0,
+        [
+            "svcctl: the clocks of Europe/Berlin change at 2024-10-27T01:00:00Z: dates after that, up to "
+            "2024-10-27T23:00:00Z, have the earlier offset, GMT+2"
+        ],
+    )
+    first, second = ((home.home / f"2024-10-{day}.csv").read_text().splitlines() for day in (27, 28))
+    assert (len(first), first[-1], second[1]) == (26, "2024-10-28 00:00:00.000,2", "2024-10-28 00:00:00.000,2")
+
+
+def test_periods_of_utc_are_told_without_a_formula_that_could_not_be_exported(home: Shell) -> None:
+    query = f"{QUERY} group every 1d select count() as n"
+    done = home("export", query, *BERLIN, "-o", "days.csv")
+    assert done.stderr.splitlines()[0] == "svcctl: 'group every' counts in UTC: a period begins at 01:00 Europe/Berlin"
+
+
 def test_periods_that_a_service_counts_in_utc_keep_files_in_utc(home: Shell) -> None:
     query = f"{QUERY} group every 1d select count() as n"
     done = home("export", query, *BERLIN, "-o", "{start:%F}.csv", "--dry-run")
@@ -165,6 +228,7 @@ def test_periods_that_a_service_counts_in_utc_keep_files_in_utc(home: Shell) -> 
             "2024-01-31T00:00:00Z,2024-02-01T00:00:00Z,2024-01-31.csv",
             "2024-02-01T00:00:00Z,2024-02-01T23:00:00Z,2024-02-01.csv",
         ],
+        "svcctl: 'group every' counts in UTC: a period begins at 01:00 Europe/Berlin\n"
         "svcctl: the names of files are in UTC, not in Europe/Berlin, as the periods of the query are\n"
         "svcctl: 2024-01-30.csv has a part of its window: its events begin at 2024-01-30T23:00:00Z, not at "
         "2024-01-30T00:00:00Z; --from 2024-01-30T00:00:00Z begins with a whole one\n"

@@ -13,7 +13,7 @@ from support.shells import Shell
 from support.timed_events import EVENTS, START, Moved
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def events(service: Shell, tmp_path_factory: pytest.TempPathFactory) -> Shell:
     rows = [f"{datetime.fromtimestamp(START + 300 * n, UTC):%Y-%m-%d %H:%M:%S}.000,{n}" for n in range(EVENTS)]
     file = tmp_path_factory.mktemp("events") / "events.csv"

@@ -55,19 +55,21 @@ class Command(TyperCommand):
         ctx.meta[spellings.WORDS] = tuple(args)
         mistakes.check_dates(args, self.params)
         with _noted(ctx):
+            mistakes.check_names(self.make_parser(ctx).parse_args(list(args))[-1], self.params)
             return super().parse_args(ctx, args)
 
     def get_help(self, ctx: Any) -> str:
         return _page(self, ctx)
 
     def make_parser(self, ctx: Any) -> Any:
+        """Typer's parser, in which each accepted name is an option by itself that sets the same parameter."""
         parser = super().make_parser(ctx)
         taken = {name for parameter in self.params for name in (*parameter.opts, *parameter.secondary_opts)}
         for parameter in self.params:
             names = {name for one in parameter.opts for name in spellings.OPTIONS.get(one, ())} - taken
-            if parameter.param_type_name == "option" and names:
+            for name in names if parameter.param_type_name == "option" else ():
                 other = copy.copy(parameter)
-                other.opts = sorted(names)
+                other.opts = [name]
                 other.add_to_parser(parser, ctx)
         return parser
 

@@ -83,11 +83,9 @@ def explained(error: typer.TyperException) -> UsageError:
         return UsageError(message, hint="; ".join(filter(None, (hint, page))))
     hints = [page]
     if message.startswith("unexpected argument") and context.command_path in TAKE_A_QUERY:
-        count = message.removeprefix("unexpected argument: ")
-        if "--tail" in context.meta.get(spellings.WORDS, ()) and count.isdecimal():
-            hints.insert(0, f"--tail takes no number; the last rows: --sort eventdate:desc --top {count}")
-        elif "--dest-param" in context.meta.get(spellings.WORDS, ()) and _PARAMETER.match(count):
-            hints.insert(0, f"repeat the option: --dest-param {shlex.quote(count)}")
+        parameter = message.removeprefix("unexpected argument: ")
+        if "--dest-param" in context.meta.get(spellings.WORDS, ()) and _PARAMETER.match(parameter):
+            hints.insert(0, f"repeat the option: --dest-param {shlex.quote(parameter)}")
         else:
             hints.insert(0, f"put the query in single quotes: {context.command_path} 'from …'")
     words = message.removeprefix("unexpected argument: ")
@@ -140,6 +138,19 @@ def _refuse_unquoted(name: str, text: str) -> None:
     one_word = text.replace(" ", "T", 1).replace(" ", "")
     other = f" or {name} {one_word}" if is_date(one_word) else ""
     raise UsageError(f"the date {text} is not in quotes", hint=f"write {name} {shlex.quote(text)}{other}")
+
+
+def check_names(given: Iterable[Any], options: Iterable[Any]) -> None:
+    """UsageError when an option with a value is given under two names: the last value would hide the other one.
+
+    `given` are the options of a command as they were typed, of which another tool's name is an option by itself.
+    """
+    names: dict[str, dict[str, None]] = {}
+    for option in given:
+        names.setdefault(option.name, {})[option.opts[0]] = None
+    for option in options:
+        if len(typed := names.get(option.name, {})) > 1 and not option.is_flag:
+            raise UsageError(f"{' and '.join(typed)} are the same option", hint=f"give {option.opts[0]} once")
 
 
 def _missing(parameter: Any, context: Any) -> str:

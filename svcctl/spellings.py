@@ -29,7 +29,6 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "--dest": ("--destination",),
     "--dry-run": ("--dryrun",),
     "--force": ("--overwrite",),
-    "--follow": ("--tail",),
     "--window": ("--step", "--chunk"),
     "--workers": ("-j", "--jobs", "--parallel", "--concurrency", "--threads"),
 }
@@ -88,6 +87,7 @@ ANSWERED: Mapping[str, tuple[str, str]] = {
     "--last": ("--from", "use --from, such as --from 1h"),
     "--range": ("--from", "use --from and --to"),
     "--name": ("--dest", "name a job with --dest-param friendlyName=NAME"),
+    "--tail": ("--follow", "new rows as they arrive: --follow; the last N rows: --sort eventdate:desc --top N"),
     "--watch": ("--every", "use --every 10s"),
     "-w": ("--every", "use --every 10s"),
     "--status": ("--lag", "use: svcctl export status NAME"),

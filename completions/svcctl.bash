@@ -102,7 +102,7 @@ _svcctl_place() {
         words=(--yes --if-needed --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl job wait -')
-        words=(--for --max-time --timeout --keep-waiting --format --profile --config --retries --color --quiet --verbose --no-pager --help)
+        words=(--for --max-time --keep-waiting --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl job watch -')
         words=(--interval --max-time --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)

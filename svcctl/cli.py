@@ -11,7 +11,7 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any, NoReturn, get_args
 
@@ -111,8 +111,6 @@ def _words(*options: Any) -> dict[str, bool]:
 
 GLOBAL_OPTIONS = _words(ProfileOpt, ConfigOpt, TimeoutOpt, RetriesOpt, ColorOpt, QuietOpt, VerboseOpt, NoPagerOpt)
 """The options of every command: they may come before the command or after it."""
-OWN_OPTIONS: Mapping[tuple[str, ...], tuple[str, ...]] = {("job", "wait"): ("--timeout",)}
-"""The commands that have an option of their own with the name of a global one."""
 
 
 _SWITCHES = re.compile("-[iqvy]{2,}")
@@ -126,11 +124,10 @@ def hoist(arguments: Sequence[str]) -> list[str]:
     words = iter(_usual(arguments))
     for word in words:
         name, equals, _ = word.partition("=")
-        own = name in OWN_OPTIONS.get(tuple(rest[:2]), ())
         if word == "--":
             rest.append(word)
             rest.extend(words)
-        elif name not in GLOBAL_OPTIONS or own or (equals and not name.startswith("--")):
+        elif name not in GLOBAL_OPTIONS or (equals and not name.startswith("--")):
             rest.append(word)
         else:
             front.append(word)

@@ -68,7 +68,7 @@ TimeZoneOpt = Annotated[
 ]
 QueryTextArg = Annotated[
     str | None,
-    typer.Argument(metavar="[TEXT|-]", help="Text of the query; - reads it from standard input."),
+    typer.Argument(metavar="[TEXT|-]", help="Text of the query; - or nothing reads standard input."),
     Completes(QUERY),
 ]
 VarOpt = Annotated[
@@ -116,6 +116,6 @@ ForceOpt = Annotated[bool, typer.Option("--force", help="Overwrite an existing f
 YesOpt = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
-def max_time_option(about: str, *names: str) -> Any:
-    """The option --max-time of a command, and other names of it; `about` says what happens then."""
-    return typer.Option("--max-time", *names, parser=parse_limit, metavar="LENGTH", help=about)
+def max_time_option(about: str) -> Any:
+    """The option --max-time of a command; `about` says what happens then."""
+    return typer.Option("--max-time", parser=parse_limit, metavar="LENGTH", help=about)

@@ -15,6 +15,7 @@ from svcctl.commands import NOUNS
     [
         ("query x -v -p prod --from 1d", "-v -p prod query x --from 1d"),
         ("query x --timeout=5 --from 1d", "--timeout=5 query x --from 1d"),
+        ("job wait x --timeout 5", "--timeout 5 job wait x"),
         ("query x --from 1d -q -- -v", "-q query x --from 1d -- -v"),
         ("-p a query", "-p a query"),
         ("service drop -yq t", "-q service drop -y t"),

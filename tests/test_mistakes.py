@@ -64,9 +64,9 @@ EXPORT = "see 'svcctl export --help'"
         ("service queries save x y", "no such command 'save'\nhint: use: svcctl service queries set x y"),
         ("login", "no such command 'login'\nhint: use: svcctl profile set NAME"),
         (
-            "query Q --from 1h --tail 3",
-            "unexpected argument: 3\n"
-            f"hint: --tail takes no number; the last rows: --sort eventdate:desc --top 3; {SEE}",
+            "query Q --from 1h --tail",
+            "no such option: --tail\n"
+            f"hint: new rows as they arrive: --follow; the last N rows: --sort eventdate:desc --top N; {SEE}",
         ),
         # Options
         (
@@ -136,7 +136,7 @@ EXPORT = "see 'svcctl export --help'"
         (
             "help list",
             "no help topic or command 'list'\nhint: in a query, write collectdistinct(…); "
-            "list is in 'svcctl help recipes' and 'svcctl help service'",
+            "list is in 'svcctl help destinations' and 'svcctl help recipes'",
         ),
         (
             "help CRON",
@@ -202,8 +202,20 @@ EXPORT = "see 'svcctl export --help'"
         ("job list a", "unexpected argument: a\nhint: use: svcctl job show a; see 'svcctl job list --help'"),
         (
             "api GET",
-            "missing PATH\nhint: usage: svcctl api METHOD PATH (PATH: Path below the base URL, with any query string); "
-            "see 'svcctl api --help'",
+            "missing PATH\nhint: usage: svcctl api [METHOD] PATH, such as svcctl api /search/jobs",
+        ),
+        ("api", "missing PATH\nhint: usage: svcctl api [METHOD] PATH, such as svcctl api /search/jobs"),
+        (
+            "api /search/query -d {}",
+            "a request with a body needs its method\nhint: write svcctl api POST /search/query --data …",
+        ),
+        # One option under two names
+        ("query Q --from 1h --since 2h", "--from and --since are the same option\nhint: give --from once"),
+        ("query Q --since=1h --start 2h", "--since and --start are the same option\nhint: give --from once"),
+        ("query Q --from 1h -n5 --limit 3", "-n and --limit are the same option\nhint: give --limit once"),
+        (
+            "export Q --from 1h -o x.csv -j 2 --workers 3",
+            "-j and --workers are the same option\nhint: give --workers once",
         ),
     ],
 )

@@ -24,10 +24,12 @@ PATHS = ("/search/query", "/search/jobs", "/search/job/", "/domain", "/domain/")
 """The interface's paths, or how they begin."""
 
 MethodArg = Annotated[
-    str, typer.Argument(metavar="METHOD", help=f"{', '.join(METHODS[:-1])} or {METHODS[-1]}."), Completes(words=METHODS)
+    str | None,
+    typer.Argument(metavar="[METHOD]", help=f"{', '.join(METHODS[:-1])} or {METHODS[-1]}; GET if it is left out."),
+    Completes(words=METHODS),
 ]
 PathArg = Annotated[
-    str,
+    str | None,
     typer.Argument(metavar="PATH", help="Path below the base URL, with any query string."),
     Completes(words=PATHS),
 ]
@@ -48,8 +50,8 @@ def register(app: typer.Typer) -> None:
 
 def api(
     ctx: typer.Context,
-    method: MethodArg,
-    path: PathArg,
+    method: MethodArg = None,
+    path: PathArg = None,
     data: DataOpt = None,
     header: HeaderOpt = None,
     include: IncludeOpt = False,
@@ -62,19 +64,16 @@ def api(
     URL.
 
     \b
-    svcctl api GET /search/jobs
+    svcctl api /search/jobs
     svcctl api POST /search/query \\
       -d '{"query":"from auth.all","from":"1h","to":"now"}'
     svcctl api POST /search/query -d @request.json -o answer.json
-    svcctl -p local-reseller api GET /domain --include
+    svcctl -p local-reseller api /domain --include
     """
     from svcctl.api.refusals import MAX_BODY
 
     svc: Context = ctx.obj
-    if method.upper() not in METHODS:
-        raise UsageError(f"unknown method '{method}'", hint=f"methods are: {', '.join(METHODS)}")
-    if not path.startswith("/"):
-        raise UsageError(f"path '{path}' does not start with a slash", hint="the base URL comes from the profile")
+    method, path = _operation(method, path, data)
     body, headers = _body(data), dict(_header(text) for text in header or [])
     start = bytearray()
     """The beginning of the answer, to recognise a refusal; a longer answer is none."""
@@ -105,6 +104,21 @@ def api(
             if sink is not svc.output.sink:
                 svc.output.stream(iter((bytes(start),)), svc.output.sink)
             raise error  # in here, so that no file appears
+
+
+def _operation(method: str | None, path: str | None, data: str | None) -> tuple[str, str]:
+    """The method and the path; a path alone, which Typer takes for the method, is a GET."""
+    if path is None and (method is None or method.upper() not in METHODS):
+        method, path = None, method
+    if method is not None and method.upper() not in METHODS:
+        raise UsageError(f"unknown method '{method}'", hint=f"methods are: {', '.join(METHODS)}")
+    if path is None:
+        raise UsageError("missing PATH", hint="usage: svcctl api [METHOD] PATH, such as svcctl api /search/jobs")
+    if not path.startswith("/"):
+        raise UsageError(f"path '{path}' does not start with a slash", hint="the base URL comes from the profile")
+    if method is None and data is not None:
+        raise UsageError("a request with a body needs its method", hint=f"write svcctl api POST {path} --data …")
+    return method or "GET", path
 
 
 def _body(data: str | None) -> bytes:

@@ -57,7 +57,7 @@ OnlyIdsOpt = Annotated[bool, typer.Option("--ids", help="Print only IDs, one per
 ForOpt = Annotated[
     str, typer.Option("--for", metavar="STATE[,STATE]", help="States to wait for."), Completes(words=tuple(JobStatus))
 ]
-WaitOpt = Annotated[float | None, max_time_option("Give up after 30s, 5m, ….", "--timeout")]
+WaitOpt = Annotated[float | None, max_time_option("Give up after 30s, 5m, ….")]
 KeepWaitingOpt = Annotated[
     bool, typer.Option("--keep-waiting", help="Keep waiting while a job is FAILING: it may recover.")
 ]

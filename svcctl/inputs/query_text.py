@@ -6,6 +6,7 @@ Commands that take a query share this, so all of them take it in the same ways.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -23,16 +24,22 @@ _OF_TEXT = re.compile(r"\bstr\b")
 """What a service calls the type of a text, where it does not fit."""
 _OF_NETWORK = re.compile(r"\btakes a network\b")
 _ADDRESS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII)
+_WAYS = "give it as an argument, on standard input, or with -F FILE"
 _QUOTED_VARIABLE = re.compile(rf"""(["']){_VARIABLE.pattern}\1""")
 
 
 def read(text: str | None, file: Path | None) -> str:
-    """The query as an argument, from standard input (`-`) or from a file. UsageError unless exactly one is given."""
-    if (text is None) == (file is None):
-        raise UsageError(
-            "no query given" if text is None else "the query is given twice, as an argument and with --file",
-            hint="give it as an argument, as - for standard input, or with -F FILE",
-        )
+    """The query as an argument, from a file or from standard input: for `-`, and where nothing is given in a pipe.
+
+    UsageError when it is given twice, or not at all.
+    """
+    if text is None and file is None:
+        piped = "" if sys.stdin.isatty() else read_text(STDIN, "the query")
+        if not piped.strip():
+            raise UsageError("no query given", hint=_WAYS)
+        return piped
+    if text is not None and file is not None:
+        raise UsageError("the query is given twice, as an argument and with --file", hint=_WAYS)
     if file is not None:
         return _read(file)
     if (match := _FILE.fullmatch(str(text))) and Path(match[1]).is_file():

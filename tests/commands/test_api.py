@@ -32,6 +32,17 @@ def test_a_body_and_headers_go_as_they_are_and_the_answer_comes_as_it_is(reselle
     assert seen == [("http://localhost/search/query?x=1", b'{"from": "1h"}', "a: b")]
 
 
+def test_a_path_alone_is_a_get(reseller: Reseller) -> None:
+    seen: list[tuple[str, str]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append((request.method, request.url.path))
+        return httpx.Response(200, content=JOBS)
+
+    done = reseller("api", "/search/jobs", "-H", "x-extra: a", answer=answer)
+    assert (done.code, done.stdout, seen) == (0, JOBS.decode(), [("GET", "/search/jobs")])
+
+
 def test_a_body_may_be_a_file_or_standard_input(service: Shell, shell: Shell) -> None:
     body = '{"query":"from sample limit 1","from":"31/01/2024 00:00:00","to":"1d","mode":{"type":"csv"}}'
     (service.home / "request.json").write_text(body)

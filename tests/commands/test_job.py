@@ -49,7 +49,7 @@ def test_a_query_with_a_destination_is_launched_and_printed(jobs: Shell) -> None
 
 def test_a_script_waits_for_a_job_and_removes_it(jobs: Shell) -> None:
     job_id = launch(jobs, "--to", "01/02/2024 00:00:00")
-    done = jobs("job", "wait", job_id, "--timeout", "30", "-f", "csv")
+    done = jobs("job", "wait", job_id, "--max-time", "30", "-f", "csv")
     assert done.returncode == 0, done.stderr
     assert done.stdout.split("\n") == [
         "id,status,failing,type,friendlyName,eventGenerated,eventsSent,lastDatetime,error,query",
@@ -132,7 +132,7 @@ def on_terminal(shell: Shell, arguments: list[str], typed: str = "", columns: in
 
 def test_waiting_ends_when_the_time_is_up(jobs: Shell) -> None:
     job_id = launch(jobs)
-    done = jobs("--timeout", "20", "job", "wait", job_id, "--max-time", "0.1")
+    done = jobs("job", "wait", job_id, "--timeout", "20", "--max-time", "0.1")
     assert (done.returncode, done.stdout) == (6, "")
     assert done.stderr == f"svcctl: error: job {job_id} is RUNNING, not COMPLETED, and the time is up\n"
 

@@ -275,7 +275,7 @@ def test_a_person_whose_range_has_no_rows_is_told_when_the_events_of_the_table_a
         (
             ["--from", "1d"],
             2,
-            "svcctl: error: no query given\nhint: give it as an argument, as - for standard input, or with -F FILE\n",
+            "svcctl: error: no query given\nhint: give it as an argument, on standard input, or with -F FILE\n",
         ),
         (
             ["from sample", "--from", "01/02/2024 00:00:00", "--to", "01/01/2024 00:00:00"],
@@ -315,7 +315,7 @@ def test_a_person_whose_range_has_no_rows_is_told_when_the_events_of_the_table_a
             ["from sample", "--from", "1d", "-F", "/none"],
             2,
             "svcctl: error: the query is given twice, as an argument and with --file\n"
-            "hint: give it as an argument, as - for standard input, or with -F FILE\n",
+            "hint: give it as an argument, on standard input, or with -F FILE\n",
         ),
         (
             ["-F", "/none", "--from", "1d"],

@@ -96,11 +96,6 @@ def test_a_command_has_its_own_options_then_those_of_all() -> None:
     )
 
 
-def test_a_commands_own_option_hides_a_global_one() -> None:
-    words = {word.text: word.meaning for word in PLACES["svcctl job wait -"].words}
-    assert words["--timeout"] == "Give up after 30s, 5m, …."
-
-
 def test_a_query_has_every_format_and_a_list_those_of_lists() -> None:
     assert [word.text for word in PLACES["svcctl query --format"].words] == ["auto", *FORMATS]
     assert [word.text for word in PLACES["* --format"].words] == [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,14 @@ def test_a_table_alone_is_answered_with_the_query_of_it() -> None:
     with pytest.raises(UsageError) as caught:
         read("auth.all", None)
     assert (caught.value.message, caught.value.hint) == ("'auth.all' is not a query", "did you mean 'from auth.all'?")
+
+
+@pytest.mark.parametrize("piped", ["from auth.all\n", "", " \n"])
+def test_a_query_that_is_not_given_is_read_from_a_pipe_and_an_empty_pipe_is_none(piped: str) -> None:
+    code = "from svcctl.inputs.query_text import read\ntry: print(read(None, None), end='')\n"
+    code += "except Exception as error: print(error)"
+    done = subprocess.run([sys.executable, "-c", code], input=piped, capture_output=True, text=True, check=True)
+    assert done.stdout == (piped if piped.strip() else "no query given\n")
 
 
 def test_a_file_without_a_query_is_named(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def query(
     svcctl query 'from auth.all group every 10m select count()' --from 1d --chart
     svcctl query 'from auth.all group by user' --from 1h --sort user:desc --top 5
     svcctl query -F errors.q --from 7ad --to today -o errors.csv.gz
-    echo 'from auth.all select user' | svcctl query - --from today -f ndjson
+    echo 'from auth.all select user' | svcctl query --from today -f ndjson
     svcctl query 'from auth.all' --from 1ad --to 1d -o yesterday.parquet
     svcctl query 'from auth.all' --from 1h --dest donothing
     """

@@ -31,6 +31,11 @@ def test_a_range_becomes_one_file_and_a_line_says_what_it_holds(home: Shell) -> 
     assert (home.home / "all.csv").read_text() == home("query", QUERY, *HOURS, "-f", "csv").stdout
 
 
+def test_a_query_in_a_pipe_is_exported(home: Shell) -> None:
+    done = home("export", *HOURS, "-o", "all.csv", stdin=f"{QUERY} where n < 3\n")
+    assert (done.returncode, len((home.home / "all.csv").read_text().splitlines())) == (0, 4)
+
+
 def test_the_same_command_again_asks_for_nothing(proxied: tuple[Shell, FaultyProxy]) -> None:
     shell, proxy = proxied
     for target, first, there in (

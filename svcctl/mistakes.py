@@ -82,13 +82,12 @@ def explained(error: typer.TyperException) -> UsageError:
         message, hint = _no_option(message, name, context)
         return UsageError(message, hint="; ".join(filter(None, (hint, page))))
     hints = [page]
+    words = message.removeprefix("unexpected argument: ")
     if message.startswith("unexpected argument") and context.command_path in TAKE_A_QUERY:
-        parameter = message.removeprefix("unexpected argument: ")
-        if "--dest-param" in context.meta.get(spellings.WORDS, ()) and _PARAMETER.match(parameter):
-            hints.insert(0, f"repeat the option: --dest-param {shlex.quote(parameter)}")
+        if "--dest-param" in context.meta.get(spellings.WORDS, ()) and _PARAMETER.match(words):
+            hints.insert(0, f"repeat the option: --dest-param {shlex.quote(words)}")
         else:
             hints.insert(0, f"put the query in single quotes: {context.command_path} 'from …'")
-    words = message.removeprefix("unexpected argument: ")
     if message.startswith("unexpected argument") and context.command_path in GIVEN_BY_OPTIONS:
         value = "NAME" if words == message else shlex.quote(words)
         hints.insert(0, GIVEN_BY_OPTIONS[context.command_path].format(value))

@@ -211,7 +211,11 @@ class Context:
 
         if local_service.answers(self.files) or (unasked and local_service.await_served(self.files)):
             return False
-        self.diagnostics.note("starting the local service (stop it with 'svcctl service stop')")
-        started = local_service.start(self.files, self.diagnostics.progress, self.diagnostics.note)
-        self.diagnostics.clear_progress()
+        self.diagnostics.progress("starting the local service")
+        try:
+            started = local_service.start(self.files, self.diagnostics.progress, self.diagnostics.note)
+        finally:
+            self.diagnostics.clear_progress()
+        if started:
+            self.diagnostics.note("started the local service (stop it with 'svcctl service stop')")
         return started

@@ -20,12 +20,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 from svcctl import extras, home
 from svcctl.errors import SvcctlError, Unavailable, UsageError, reason
 from svcctl.files import is_locked, lock, write
+from svcctl.profiles.secrets import MadeOnUse
 from svcctl.profiles.settings import BUILT_IN, LOCAL_URL
 from svcctl.service_settings import located
 
@@ -98,11 +100,12 @@ class Files:
         """The bytes of all files."""
         return sum(path.stat().st_size for path in self.directory.rglob("*") if path.is_file())
 
-    def make(self) -> None:
-        """Make the directory, private to the user."""
+    def make(self) -> Path:
+        """Make the directory, private to the user, and return it."""
         with self.within():
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         _require_private(self.directory, f"or set {DATA_ENVIRONMENT} to a directory that is made anew")
+        return self.directory
 
     @contextmanager
     def within(self) -> Iterator[None]:
@@ -136,15 +139,25 @@ def default_files(environment: Mapping[str, str]) -> Files:
     return Files(home.directory("data", DATA_ENVIRONMENT) / "service")
 
 
-def profile_fields(files: Files, name: str) -> dict[str, str]:
-    """The fields of a built-in profile; its credentials are made on first use, readable by this user only."""
+def profile_fields(files: Files, name: str) -> dict[str, Any]:
+    """The fields of a built-in profile. Nothing is made before one of its credentials is read."""
+    made = {field: MadeOnUse(partial(_credential, files, name, field)) for field in _CREDENTIALS}
+    with files.within():
+        return {"base_url": LOCAL_URL, "socket": str(files.socket), "auth": "signature", **made}
+
+
+def credentials(files: Files, name: str) -> dict[str, str]:
+    """The credentials of a built-in profile; they are made on first use, readable by this user only."""
     files.make()
     with files.within():
         try:
-            credentials = _read_credentials(files)[name]
+            return _read_credentials(files)[name]
         except FileNotFoundError:
-            credentials = _make_credentials(files)[name]
-        return {"base_url": LOCAL_URL, "socket": str(files.socket), "auth": "signature", **credentials}
+            return _make_credentials(files)[name]
+
+
+def _credential(files: Files, name: str, field: str) -> str:
+    return credentials(files, name)[field]
 
 
 def _read_credentials(files: Files) -> dict[str, dict[str, str]]:
@@ -158,9 +171,9 @@ def _read_credentials(files: Files) -> dict[str, dict[str, str]]:
         ) from None
 
 
-def all_profile_fields(files: Files) -> list[dict[str, str]]:
-    """The fields of each built-in profile, in their order."""
-    return [profile_fields(files, name) for name in BUILT_IN]
+def all_credentials(files: Files) -> list[dict[str, str]]:
+    """The credentials of each built-in profile, in their order."""
+    return [credentials(files, name) for name in BUILT_IN]
 
 
 def _make_credentials(files: Files) -> dict[str, dict[str, str]]:
@@ -176,7 +189,7 @@ def place(files: Files) -> str:
     """What names the events in this directory, and in copies of it, among those of other service processes."""
     import hashlib
 
-    return hashlib.sha256(profile_fields(files, BUILT_IN[0])["api_key"].encode()).hexdigest()[:16]
+    return hashlib.sha256(credentials(files, BUILT_IN[0])["api_key"].encode()).hexdigest()[:16]
 
 
 def running(files: Files) -> int | None:

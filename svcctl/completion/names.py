@@ -204,7 +204,7 @@ def _short(meaning: str) -> str:
 def _cached(svc: Context, kind: Kind, of: str) -> Pairs:
     """The names that the service last sent, requested again if the cache is too old."""
     profile = svc.profile
-    account = [profile.name, *(profile.values[name].value for name in ("base_url", "socket", "api_key"))]
+    account = [profile.name, *(profile.values[name].read() for name in ("base_url", "socket", "api_key"))]
     digest = hashlib.sha256(json.dumps([str(svc.store.path), kind.names.__name__, of, *account]).encode()).hexdigest()
     path = cache.directory() / f"{digest[:32]}.json"
     age, known = _read(svc, path)

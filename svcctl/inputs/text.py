@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO
@@ -51,8 +51,8 @@ def line(what: str) -> str:
 
 
 @contextmanager
-def as_file(source: Path, directory: Path) -> Iterator[Path]:
-    """The file itself, or a temporary one in `directory` with what standard input, a pipe or a device holds.
+def as_file(source: Path, directory: Callable[[], Path]) -> Iterator[Path]:
+    """The file itself, or a temporary one in a `directory` with what standard input, a pipe or a device holds.
 
     UsageError when there is no such file.
     """
@@ -61,7 +61,7 @@ def as_file(source: Path, directory: Path) -> Iterator[Path]:
         return
     import tempfile
 
-    with _opened(source) as stream, tempfile.NamedTemporaryFile(dir=directory) as spool:
+    with _opened(source) as stream, tempfile.NamedTemporaryFile(dir=directory()) as spool:
         while block := _block(stream, source):
             spool.write(block)
         spool.flush()

@@ -10,7 +10,7 @@ from typing import Any
 from svcctl import home
 from svcctl.api.suggest import nearest
 from svcctl.errors import ProfileError
-from svcctl.profiles.secrets import SecretCommand, SecretFile, mask
+from svcctl.profiles.secrets import MadeOnUse, SecretCommand, SecretFile, mask
 from svcctl.profiles.settings import (
     BUILT_IN,
     CONFIG_ENVIRONMENT,
@@ -36,7 +36,7 @@ class Value:
 
     def read(self) -> Any:
         """The value itself; ProfileError when a secret's file or command fails."""
-        return self.value.text if isinstance(self.value, SecretFile | SecretCommand) else self.value
+        return self.value.text if isinstance(self.value, SecretFile | SecretCommand | MadeOnUse) else self.value
 
     def masked(self) -> str | None:
         """The value as it may be shown; None when it is not set."""
@@ -44,7 +44,7 @@ class Value:
             return None
         if isinstance(self.value, SecretFile | SecretCommand):
             return "(not read)"
-        return mask(self.value) if self.setting.secret else str(self.value)
+        return mask(self.read()) if self.setting.secret else str(self.read())
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +240,8 @@ def _resolve_one(setting: Setting, flag: Any, text: str | None, fields: Fields, 
             return Value(setting, SecretFile(path.parent / home.expanded(file)), f"{profile}, file {file}")
         if (command := fields.get(f"{setting.name}_command")) is not None:
             return Value(setting, SecretCommand(command), f"{profile}, command {command}")
+    if isinstance(fields.get(setting.name), MadeOnUse):
+        return Value(setting, fields[setting.name], profile)
     if fields.get(setting.name) is not None:
         return Value(setting, setting.value_of(str(fields[setting.name]), profile), profile)
     return Value(setting, setting.default, "default" if setting.default is not None else "not set")

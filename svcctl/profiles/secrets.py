@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -60,6 +61,17 @@ class SecretCommand:
             what = f"exited {done.returncode}" if done.returncode else "printed nothing"
             raise ProfileError(f"secret command '{self.command}' {what}")
         return done.stdout.strip()
+
+
+@dataclass(frozen=True, eq=False)
+class MadeOnUse:
+    """A credential of the local service, which is made when it is first read: a refused command leaves no file."""
+
+    make: Callable[[], str]
+
+    @cached_property
+    def text(self) -> str:
+        return self.make()
 
 
 def _found(word: str) -> bool:

@@ -76,7 +76,6 @@ def test_a_service_with_a_limit_that_is_no_time_does_not_start_and_says_why(shel
     assert (done.returncode, done.stdout, done.stderr) == (
         2,
         "",
-        "svcctl: starting the local service (stop it with 'svcctl service stop')\n"
         f"svcctl: error: the local service did not start: {said}\n"
         f"hint: its log has the reason: {shell.home / 'data' / 'service.log'}\n",
     )

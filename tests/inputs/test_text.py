@@ -51,13 +51,13 @@ def test_standard_input_becomes_a_file_for_as_long_as_it_is_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     type_in(monkeypatch, b"a,b\n1,2\n")
-    with text.as_file(Path("-"), tmp_path) as path:
+    with text.as_file(Path("-"), lambda: tmp_path) as path:
         assert path.read_bytes() == b"a,b\n1,2\n"
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "rows.csv").touch()
-    with text.as_file(tmp_path / "rows.csv", tmp_path) as path:
+    with text.as_file(tmp_path / "rows.csv", lambda: tmp_path) as path:
         assert path == tmp_path / "rows.csv"
-    with pytest.raises(UsageError) as caught, text.as_file(tmp_path / "none.csv", tmp_path):
+    with pytest.raises(UsageError) as caught, text.as_file(tmp_path / "none.csv", lambda: tmp_path):
         pass
     assert caught.value.message == f"no file {tmp_path}/none.csv"
 

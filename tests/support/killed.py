@@ -20,7 +20,7 @@ from typing import Any
 
 from sqlalchemy import Engine, event, select
 
-from svcctl.local_service import Files, all_profile_fields
+from svcctl.local_service import Files, all_credentials
 from svcctl.service import schema
 from svcctl.service.provisioning.seed import open_store
 from svcctl.service.store import Store
@@ -30,7 +30,7 @@ SECRETS = {"api_key", "api_secret", "token"}
 
 def contents(store: Store, files: Files) -> dict[str, list[Any]]:
     """The rows of every table; of an account, which of the built-in profiles has it."""
-    keys = [fields["api_key"] for fields in all_profile_fields(files)]
+    keys = [fields["api_key"] for fields in all_credentials(files)]
     found: dict[str, list[Any]] = {}
     with store.reading() as connection:
         for table in schema.metadata.sorted_tables:

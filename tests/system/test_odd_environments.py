@@ -99,7 +99,6 @@ def test_many_commands_in_many_environments_end_in_words(tmp_path: Path) -> None
             ("service", "start"),
             2,
             [
-                "svcctl: starting the local service (stop it with 'svcctl service stop')",
                 "svcctl: error: directory /proc can be used by others (its mode is 0555)",
                 "hint: make it private: chmod 700 /proc; or set SVCCTL_DATA to a directory that is made anew",
             ],

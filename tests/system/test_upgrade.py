@@ -103,6 +103,5 @@ def test_a_service_does_not_start_on_the_state_of_a_newer_svcctl_and_says_what_t
     assert (done.returncode, done.stdout, done.stderr) == (
         2,
         "",
-        "svcctl: starting the local service (stop it with 'svcctl service stop')\n"
         f"svcctl: error: the local service did not start: {said}",
     )

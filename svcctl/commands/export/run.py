@@ -114,7 +114,8 @@ def export(
     target = target.replace("\\%", "%")  # as in a crontab
     with told.measured(svc, None if dry_run else metrics, state or placed(target)) as figures:
         states = default_states(svc.environment)
-        if state is not None and (before := states.load(state)) is not None:
+        before = None if state is None else states.load(state)
+        if before is not None:
             figures["until_seconds"] = before.until
         _one_of("--log-format", log_format, LOG_FORMATS)
         asked = _asked(
@@ -133,12 +134,14 @@ def export(
         keep_going = _one_of("--on-error", on_error, ON_ERROR) == "continue"
         crew = _workers(svc, asked.target, workers, max_requests_per_second, scheduler)
         if dry_run:
-            planned, _ = _planned(svc, asked, None if state is None else states.load(state), from_, to)
+            planned, _ = _planned(svc, asked, before, from_, to)
             _rehearse(svc, planned, asks=scheduler is None)
             return
+        # A first run that is refused leaves nothing, not even the folder of its lock.
+        first = _planned(svc, asked, None, from_, to) if before is None else None
         with nullcontext() if state is None else _recorded(svc, states, state):
             found = None if state is None else states.load(state)
-            planned, after = _planned(svc, asked, found, from_, to)
+            planned, after = first if first and found is None else _planned(svc, asked, found, from_, to)
             figures["until_seconds"] = start = planned.whole.start
             if state is not None and found != (begun := _begun(found, after, planned, from_)):
                 states.save(state, begun)

@@ -128,13 +128,12 @@ def load(
         raise UsageError("--id is empty", hint="name the load, or leave out --id")
     if create and tables is None:
         raise UsageError("--create makes a shared folder", hint="name it with --tables")
-    svc.files.make()
+    wishes = own_service.Wishes(time_field, time_format, format, _types(types), replace, time_zone, strict)
     with ExitStack() as spooled:
         given = [
-            (str(spooled.enter_context(text.as_file(file, svc.files.directory))), text.name(file))
+            (str(spooled.enter_context(text.as_file(file, svc.files.make))), text.name(file))
             for file in dict.fromkeys(files)
         ]
-        wishes = own_service.Wishes(time_field, time_format, format, _types(types), replace, time_zone, strict)
         if tables is None:
             loaded = _load(svc, given, table, wishes, load_id)
         else:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from svcctl.app import App
-from svcctl.commands.service.state import open_state
+from svcctl.commands.service.state import need_service, open_state
 from svcctl.completion.words import Completes
 from svcctl.context import Context
 from svcctl.inputs import query_text
@@ -71,10 +71,12 @@ def set_(ctx: typer.Context, id: IdArg, text: QueryTextArg = None, file: QueryFi
     """
     query = query_text.read(text, file).rstrip("\n")
     svc: Context = ctx.obj
-    store = open_state(svc)
+    need_service()
     from svcctl.service.queries import saved
 
-    saved.put(store, saved.SavedQuery(id, query))
+    wanted = saved.SavedQuery(id, query)
+    saved.check(wanted)  # before a state is made for it
+    saved.put(open_state(svc), wanted)
     svc.diagnostics.note(f"saved query {id}")
 
 

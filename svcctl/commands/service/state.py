@@ -19,9 +19,14 @@ def known_state(svc: Context) -> Store | None:
     return open_state(svc) if made.exists() else None
 
 
-def open_state(svc: Context) -> Store:
-    """Open the state until the command ends. MissingExtra when the packages of the service are not installed."""
+def need_service() -> None:
+    """MissingExtra when the packages of the service are not installed."""
     extras.need("service", "the local service")
+
+
+def open_state(svc: Context) -> Store:
+    """Open the state until the command ends; it is made when there is none."""
+    need_service()
     from svcctl.service.provisioning.seed import open_store
 
     return svc.closing.enter_context(closing(open_store(svc.files, svc.environment)))

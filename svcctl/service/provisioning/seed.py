@@ -49,7 +49,7 @@ def open_store(
     when it cannot be read or written.
     """
     files.make()
-    own, reseller = local_service.all_profile_fields(files)
+    own, reseller = local_service.all_credentials(files)
 
     def fill(store: Store) -> None:
         catalog(store)

@@ -43,8 +43,8 @@ def get(store: Store, id: str) -> SavedQuery:
     return SavedQuery(**row)
 
 
-def put(store: Store, query: SavedQuery) -> None:
-    """Save a query, or replace the one with its ID. ServiceError with the place of a syntax error.
+def check(query: SavedQuery) -> None:
+    """Refuse a query that cannot be saved. ServiceError with the place of a syntax error.
 
     UsageError when it has a variable, which only `svcctl query` and `svcctl export` fill in.
     """
@@ -65,6 +65,11 @@ def put(store: Store, query: SavedQuery) -> None:
                 hint=f"keep the query in a file: svcctl query -F FILE --var {variable[1]}=…",
             ) from None
         raise ServiceError(str(error), place=Place(error.line, error.column), query=query.text) from None
+
+
+def put(store: Store, query: SavedQuery) -> None:
+    """Save a query that can be saved, or replace the one with its ID."""
+    check(query)
     with store.transaction() as connection:
         replace(connection, queries, id=query.id, text=query.text)
 

@@ -17,7 +17,7 @@ from support.shells import OWN_FILE, Shell
 
 from svcctl import local_service
 
-STARTING = "svcctl: starting the local service (stop it with 'svcctl service stop')\n"
+STARTED = "svcctl: started the local service (stop it with 'svcctl service stop')\n"
 STOPPED = "svcctl: the local service has stopped; its jobs continue when it is started again\n"
 
 
@@ -40,7 +40,7 @@ def test_a_service_is_started_found_and_stopped(shell: Shell) -> None:
         "svcctl: error: the local service is not running\nhint: start it with 'svcctl service start'\n",
     )
     first = shell("query", "from auth.all group by result select count() as n", "--from", "1h")
-    assert (first.returncode, first.stderr) == (0, STARTING)
+    assert (first.returncode, first.stderr) == (0, STARTED)
     started = pid(shell)
     again = shell("service", "start")
     assert (again.returncode, again.stderr) == (0, "svcctl: the local service is already running\n")
@@ -53,7 +53,7 @@ def test_a_service_is_started_found_and_stopped(shell: Shell) -> None:
         *("name", "-" * 19, "auth.all", "demo.ecommerce.data", "firewall.all", "service.access")
     ]
     restarted = shell("service", "restart")
-    assert (restarted.returncode, restarted.stderr) == (0, STARTING)
+    assert (restarted.returncode, restarted.stderr) == (0, STARTED)
     assert started != pid(shell) == int(settings(shell)["pid"])
     stopped = shell("service", "stop")
     assert (stopped.returncode, stopped.stdout, stopped.stderr) == (0, "", STOPPED)
@@ -104,7 +104,7 @@ def test_a_crash_leaves_nothing_that_blocks_the_next_start(shell: Shell) -> None
     while shell("service", "status").returncode == 0:
         time.sleep(0.02)
     done = shell("query", "from kept select n", "--from", "2024-01-31")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "n\n1\n", STARTING)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "n\n1\n", STARTED)
     assert pid(shell) != crashed
     shell("service", "stop")
 
@@ -157,7 +157,7 @@ def test_the_log_of_a_service_that_fails_at_a_defect_says_where(tmp_path: Path) 
     assert (done.returncode, done.stdout, done.stderr) == (
         1,
         "",
-        f"{STARTING}svcctl: error: the local service did not start: {said}\nhint: its log has the reason: {log}\n",
+        f"svcctl: error: the local service did not start: {said}\nhint: its log has the reason: {log}\n",
     )
     first, *_, line, last = log.read_text().splitlines()
     assert (first, line, last) == ("Traceback (most recent call last):", said, f"svcctl: error: {said}")
@@ -262,10 +262,10 @@ def test_a_start_in_the_background_lets_commands_start_the_service_again(shell: 
     assert shell("service", "reset", "--yes").returncode == 0
     assert shell("tables").returncode == 6
     started = shell("service", "start")
-    assert (started.returncode, started.stderr) == (0, STARTING)
+    assert (started.returncode, started.stderr) == (0, STARTED)
     shell("service", "stop")
     done = shell("tables")
-    assert (done.returncode, done.stderr) == (0, STARTING)
+    assert (done.returncode, done.stderr) == (0, STARTED)
     shell("service", "stop")
 
 
@@ -333,7 +333,7 @@ def test_a_missing_extra_is_named(shell: Shell, tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr.decode()) == (
         2,
-        STARTING + "svcctl: error: the local service needs packages that are not installed\n"
+        "svcctl: error: the local service needs packages that are not installed\n"
         "hint: install them with: pip install 'svcctl[service]' (in a clone: pip install '.[service]')\n",
     )
 

@@ -145,12 +145,12 @@ def test_the_service_refuses_what_names_no_one_query(
     service: Shell, fields: dict[str, object], status: int, message: str
 ) -> None:
     files = local_service.Files(service.home / "data")
-    profile = local_service.profile_fields(files, "local")
-    with httpx.Client(transport=httpx.HTTPTransport(uds=profile["socket"])) as client:
+    token = local_service.credentials(files, "local")["token"]
+    with httpx.Client(transport=httpx.HTTPTransport(uds=str(files.socket))) as client:
         answer = client.post(
             "http://localhost/search/query",
             json=fields | {"from": 1, "to": 2},
-            headers={"Authorization": f"Bearer {profile['token']}"},
+            headers={"Authorization": f"Bearer {token}"},
         )
     content = answer.json()
     assert (answer.status_code, content["success"], content["status"], content["msg"]) == (status, False, 1, message)

@@ -16,7 +16,7 @@ from support import killed
 from support.unversioned import unpack
 
 from svcctl.errors import Locked
-from svcctl.local_service import Files, all_profile_fields
+from svcctl.local_service import Files, all_credentials
 from svcctl.service.provisioning import accounts, offers
 from svcctl.service.provisioning.accounts import Account
 from svcctl.service.provisioning.seed import open_store
@@ -110,7 +110,7 @@ def test_accounts_of_the_built_in_profiles_are_stored_at_every_start(tmp_path: P
     open_store(files).close()
     files.credentials.unlink()
     with closing(open_store(files)) as store:
-        own, reseller = all_profile_fields(files)
+        own, reseller = all_credentials(files)
         assert accounts.with_key(store, own["api_key"]) == Account(
             *(own["api_key"], own["api_secret"], own["token"], "local"), administrator=True, domain_id=1
         )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from svcctl.api.addresses import segment
 from svcctl.api.client import Client
 from svcctl.api.payloads import record, records
-from svcctl.errors import NotFound
+from svcctl.errors import NotFound, ServiceError, Unavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +183,25 @@ def copy(client: Client, name: str, to: str) -> int:
     """Move a table to the shared `folder`, or to the `file` of the service; how many events it has."""
     body = json.dumps({"to": to}).encode()
     return int(record(client.call("POST", f"/service/tables/{segment(name)}/copy", body))["events"])
+
+
+def available(client: Client, domain: str) -> Mapping[str, Collection[str]] | None:
+    """The names of the `policies` and `applications` that roles of a domain can grant.
+
+    None of a service that does not tell them.
+    """
+    try:
+        found = client.call("GET", f"/service/domain/{segment(domain)}/available")
+    except ServiceError:
+        return None
+    except Unavailable as error:
+        if error.unanswered:
+            raise
+        return None
+    kinds = ("policies", "applications")
+    if not isinstance(found, Mapping) or not all(isinstance(found.get(kind), list) for kind in kinds):
+        return None
+    return {kind: tuple(map(str, found[kind])) for kind in kinds}
 
 
 def load(

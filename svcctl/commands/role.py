@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from svcctl.api import own_service
 from svcctl.api.if_needed import done_if, no_role
 from svcctl.api.known import known_domain, known_role
 from svcctl.api.models import Role
@@ -155,10 +156,11 @@ def create(
     )
     role_files.require_sound(written)
     _ask_about_grants(svc, domain, written, yes, lambda: reads_roles(svc.client, domain))
-    for one in written:
-        with known_domain(svc.client, domain):
-            svc.client.create_role(domain, one.role)
-        svc.diagnostics.note(f"created {one.label} in {domain}")
+    with svc.diagnostics.counted(written, "created") as counted:
+        for one in counted:
+            with known_domain(svc.client, domain):
+                svc.client.create_role(domain, one.role)
+            svc.diagnostics.note(f"created {one.label} in {domain}")
     _note_labels(svc, written)
 
 
@@ -200,10 +202,11 @@ def update(
     changes = [role_options.change(one, role, len(written)) for one in written]
     targets = [target for target, _ in changes]
     _ask_about_grants(svc, domain, written, yes, lambda: _require(svc, domain, targets), update=True)
-    for target, wanted in changes:
-        with known_role(svc.client, domain, target):
-            svc.client.update_role(domain, target, wanted)
-        svc.diagnostics.note(f"updated role '{target}' in {domain}")
+    with svc.diagnostics.counted(changes, "updated") as counted:
+        for target, wanted in counted:
+            with known_role(svc.client, domain, target):
+                svc.client.update_role(domain, target, wanted)
+            svc.diagnostics.note(f"updated role '{target}' in {domain}")
     _note_labels(svc, written)
 
 
@@ -215,7 +218,7 @@ def apply(
 
     Roles that do not exist are created. In the others, the fields that the file contains are changed. Roles that the
     file does not contain stay unchanged. Applying a file twice changes nothing the second time. Asks before the first
-    change.
+    change. Policies and applications that do not exist are refused before it, if the service tells which there are.
     """
     svc: Context = ctx.obj
     written = role_files.read_roles(file)
@@ -223,6 +226,7 @@ def apply(
     with known_domain(svc.client, domain):
         changes = [(one, change) for one in written if (change := _plan(svc, domain, one)) is not None]
     role_files.require_sound([one for one, change in changes if change.creates])
+    _check_names(svc, domain, [one for one, _ in changes], is_trial=dry_run)
     for _, change in changes:
         _show(svc, domain, change)
     if not changes:
@@ -232,9 +236,10 @@ def apply(
     if not yes:
         grants = [text for one, change in changes for text in _grants(one, domain, change.creates)]
         svc.ask(" ".join([*grants, "Apply these changes?"]))
-    for one, change in changes:
-        created = make(svc.client, domain, change, before_creating=partial(role_files.require_sound, [one]))
-        svc.diagnostics.note(f"{'created' if created else 'updated'} role '{change.name}' in {domain}")
+    with svc.diagnostics.counted(changes, "applied") as counted:
+        for one, change in counted:
+            created = make(svc.client, domain, change, before_creating=partial(role_files.require_sound, [one]))
+            svc.diagnostics.note(f"{'created' if created else 'updated'} role '{change.name}' in {domain}")
 
 
 @_app.command()
@@ -346,6 +351,19 @@ def _plan(svc: Context, domain: str, written: WrittenRole) -> Change | None:
     if name is None:
         raise UsageError(f"{written.place()}: the name is missing (rule 1)")
     return plan(svc.client, domain, name, written.role)
+
+
+def _check_names(svc: Context, domain: str, written: Sequence[WrittenRole], *, is_trial: bool) -> None:
+    """UsageError when a role names what the domain does not have; a trial says when the service does not tell that."""
+    if not any(one.granted_names for one in written):
+        return
+    available = own_service.available(svc.client, domain)
+    if available is not None:
+        role_files.require_available(written, domain, available)
+    elif is_trial:
+        svc.diagnostics.note(
+            "this service does not tell which policies and applications there are: their names are not checked (rule 7)"
+        )
 
 
 def _show(svc: Context, domain: str, change: Change) -> None:

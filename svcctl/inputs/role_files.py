@@ -14,13 +14,14 @@ is a mapping of the interface's fields:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from svcctl.api.models import Role
+from svcctl.api.models import ALL, Role
 from svcctl.api.role_rules import Finding, grants_all, lint
+from svcctl.api.suggest import did_you_mean
 from svcctl.errors import UsageError
 from svcctl.inputs import text
 
@@ -62,6 +63,12 @@ class WrittenRole:
         name = self.fields.get("name")
         return f"role '{name}'" if isinstance(name, str) else "the role"
 
+    @property
+    def granted_names(self) -> list[tuple[str, str]]:
+        """The policies and applications that the role names, each with its field."""
+        named = (("policies", self.role.policies), ("applications", self.role.applications))
+        return [(key, name) for key, names in named for name in names or () if name != ALL]
+
     def place(self, key: str | None = None) -> str:
         """`role.yaml, line 3`, or the options."""
         line = self.lines.get(key or "", self.line)
@@ -100,6 +107,18 @@ def require_sound(roles: Sequence[WrittenRole], *, update: bool = False) -> None
     more = f"{len(errors) - 1} more; " if len(errors) > 1 else ""
     see = f"see {'them' if more else 'it'} with 'svcctl role lint {role.source}'" if role.source != COMMAND_LINE else ""
     raise UsageError(f"{role.place(first.key)}: {first.message}{rule}", hint=(more + see).rstrip("; ") or None)
+
+
+def require_available(roles: Sequence[WrittenRole], domain: str, available: Mapping[str, Collection[str]]) -> None:
+    """UsageError with the first policy or application that roles of a domain cannot grant (rule 7)."""
+    for role in roles:
+        for key, name in role.granted_names:
+            if name not in available[key]:
+                there = ", ".join(sorted(available[key])) or "none"
+                raise UsageError(
+                    f"{role.place(key)}: {key}: '{name}' does not exist or is not available in {domain} (rule 7)",
+                    hint=did_you_mean(name, available[key]) or f"available are {there}",
+                )
 
 
 # Files

@@ -7,10 +7,11 @@ import json
 import os
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle
+from operator import length_hint
 from typing import Any, TextIO, TypeVar
 
 from svcctl import errors
@@ -289,6 +290,17 @@ class Diagnostics:
                 yield found
         if codes:
             raise Reported(max(codes))
+
+    @contextmanager
+    def counted(self, items: Sequence[T], done: str) -> Iterator[Iterator[T]]:
+        """The items one after the other; a failure says how many before it are `done`, with --quiet too."""
+        left = iter(items)
+        try:
+            yield left
+        except BaseException:
+            if before := len(items) - length_hint(left) - 1:
+                self.warning(f"{before} of {len(items)} {done}")
+            raise
 
     def _label(self, word: str) -> str:
         return joined("svcctl: ", styled(31, f"{word}:")) if self.color else f"svcctl: {word}:"

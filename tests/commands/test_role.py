@@ -373,6 +373,49 @@ def test_a_difference_is_coloured(reseller: Any, file: Path) -> None:
 
 
 @pytest.mark.usefixtures("acme")
+@pytest.mark.parametrize("trial", [("--dry-run",), ("--yes",)])
+def test_apply_refuses_a_policy_that_the_domain_does_not_have_before_it_changes_anything(
+    reseller: Any, file: Path, trial: tuple[str, ...]
+) -> None:
+    file.write_text(ROLES.replace("policies: Search", "policies: [Nope]"))
+    done = reseller("role", "apply", "acme", "-F", str(file), *trial)
+    assert (done.code, done.stdout, {method for method, _, _ in done.sent}, done.stderr) == (
+        2,
+        "",
+        {"GET"},
+        f"svcctl: error: {file}, line 8: policies: 'Nope' does not exist or is not available in acme (rule 7)\n"
+        "hint: available are Administration, Alerts, Lookups, Search\n",
+    )
+
+
+def test_a_dry_run_says_that_names_are_not_checked_where_the_service_does_not_tell_them(
+    reseller: Any, file: Path
+) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        is_list = request.url.path == "/domain/acme/roles"
+        return httpx.Response(200, json=[]) if is_list else httpx.Response(404, json={"error": {"message": "no"}})
+
+    done = reseller("role", "apply", "acme", "-F", str(file), "--dry-run", answer=answer)
+    assert (done.code, done.stdout) == (0, NEW)
+    assert done.stderr == (
+        "svcctl: this service does not tell which policies and applications there are: "
+        "their names are not checked (rule 7)\n"
+    )
+
+
+def test_an_apply_that_stops_says_how_much_was_done(reseller: Any, file: Path) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.method == "POST" and b"Readers" not in request.content:
+            return httpx.Response(200, json={})
+        is_list = request.method == "GET" and request.url.path == "/domain/acme/roles"
+        return httpx.Response(200, json=[]) if is_list else httpx.Response(400, json={"error": {"message": "no"}})
+
+    for words, done in ((("apply",), "applied"), (("create",), "created")):
+        stopped = reseller("-q", "role", *words, "acme", "-F", str(file), "--yes", answer=answer)
+        assert (stopped.code, stopped.stderr.splitlines()[0]) == (1, f"svcctl: 1 of 2 {done}")
+
+
+@pytest.mark.usefixtures("acme")
 def test_apply_refuses_a_new_role_that_would_only_do_as_an_update(reseller: Any, file: Path) -> None:
     file.write_text("name: Fresh\nresourceIds: {t: [1]}\n")
     done = reseller("role", "apply", "acme", "-F", str(file), "--yes")

@@ -2,7 +2,8 @@
 
 Every answer is the domain or role object (or a list of them), even where the interface shows none: enable, disable and
 delete return the domain, the role operations return the role. Every refusal is `{"error": {"code", "message"}}`, for
-roles too. Additions to the interface: reading, listing and deleting roles, and `users` in a single domain's object.
+roles too. Additions to the interface: reading, listing and deleting roles, what they can grant, and `users` in a single
+domain's object.
 """
 
 from __future__ import annotations
@@ -62,6 +63,11 @@ def _list_roles(store: Store, account: Account, path: Path, body: bytes) -> Any:
     return [role.to_json() for role in roles.listed(store, account, path["domain"])]
 
 
+def _list_available(store: Store, account: Account, path: Path, body: bytes) -> Any:
+    found = roles.available(store, account, path["domain"])
+    return {"policies": list(found.policies), "applications": list(found.applications)}
+
+
 def _create_role(store: Store, account: Account, path: Path, body: bytes) -> Any:
     return roles.create(store, account, path["domain"], _fields(body)).to_json()
 
@@ -106,6 +112,7 @@ ROUTES = (
     _route("DELETE", "/domain/{domain}", _delete_domain, settling=True),
     _route("POST", "/domain/{domain}/enable", _enable_domain, settling=True),
     _route("POST", "/domain/{domain}/disable", _disable_domain, settling=True),
+    _route("GET", "/service/domain/{domain}/available", _list_available),
     _route("GET", "/domain/{domain}/roles", _list_roles),
     _route("POST", "/domain/{domain}/roles", _create_role),
     _route("GET", "/domain/{domain}/roles/{role:path}", _get_role),

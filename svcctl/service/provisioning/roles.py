@@ -56,6 +56,12 @@ def users(store: Store, account: Account, domain_name: str, name: str) -> list[s
         return list(connection.scalars(select(user).where(*_having(domain, name)).order_by(user)))
 
 
+def available(store: Store, account: Account, domain_name: str) -> Available:
+    """What roles of the domain can grant by name."""
+    with store.reading() as connection:
+        return _available(connection, _administrated(connection, account, domain_name))
+
+
 def listed(store: Store, account: Account, domain_name: str) -> list[CustomRole]:
     """List the domain's roles by name."""
     with store.reading() as connection:

@@ -27,7 +27,6 @@ from typing import Any
 from svcctl import extras, home
 from svcctl.errors import SvcctlError, Unavailable, UsageError, reason
 from svcctl.files import is_locked, lock, write
-from svcctl.profiles.secrets import MadeOnUse
 from svcctl.profiles.settings import BUILT_IN, LOCAL_URL
 from svcctl.service_settings import located
 
@@ -140,8 +139,8 @@ def default_files(environment: Mapping[str, str]) -> Files:
 
 
 def profile_fields(files: Files, name: str) -> dict[str, Any]:
-    """The fields of a built-in profile. Nothing is made before one of its credentials is read."""
-    made = {field: MadeOnUse(partial(_credential, files, name, field)) for field in _CREDENTIALS}
+    """The fields of a built-in profile: its credentials are functions, since they may be made when they are read."""
+    made = {field: partial(_credential, files, name, field) for field in _CREDENTIALS}
     with files.within():
         return {"base_url": LOCAL_URL, "socket": str(files.socket), "auth": "signature", **made}
 

@@ -171,7 +171,7 @@ def resolve(
     """Every setting of the chosen profile.
 
     `flags` holds what was given on the command line (`profile`, `timeout`, …; None for not given). `local` yields the
-    fields of a built-in profile, and is called only when one is chosen.
+    fields of a built-in profile, and is called only when one is chosen. A field that is a function is called on use.
     """
     alone = environment.get("SVCCTL_BASE_URL") and not (flags.get("profile") or environment.get(PROFILE_ENVIRONMENT))
     # A file that is named in the environment may be missing where the environment gives the connection, too.
@@ -240,8 +240,8 @@ def _resolve_one(setting: Setting, flag: Any, text: str | None, fields: Fields, 
             return Value(setting, SecretFile(path.parent / home.expanded(file)), f"{profile}, file {file}")
         if (command := fields.get(f"{setting.name}_command")) is not None:
             return Value(setting, SecretCommand(command), f"{profile}, command {command}")
-    if isinstance(fields.get(setting.name), MadeOnUse):
-        return Value(setting, fields[setting.name], profile)
+    if callable(make := fields.get(setting.name)):
+        return Value(setting, MadeOnUse(make), profile)
     if fields.get(setting.name) is not None:
         return Value(setting, setting.value_of(str(fields[setting.name]), profile), profile)
     return Value(setting, setting.default, "default" if setting.default is not None else "not set")

@@ -93,7 +93,7 @@ def test_a_request_is_exactly_the_interfaces_fields() -> None:
     )
     assert request.body().decode() == (
         '{"query":"from t where ñ = \'x\'","from":"2d","to":1536150131,"mode":{"type":"csv"},'
-        '"destination":{"type":"kafka","params":{"topic":"t","bootstrap.servers":"b:1"}},'
+        '"destination":{"type":"Kafka","params":{"topic":"t","bootstrap.servers":"b:1"}},'
         '"dateFormat":"iso","timeZone":"GMT+2","skip":0,"limit":5}'
     )
     assert request.body() is request.body()
@@ -133,7 +133,7 @@ def test_a_query_that_is_not_unicode_is_a_usage_error() -> None:
 
 
 def test_destination_facts() -> None:
-    assert suggest_type("kafak") == "kafka"
+    assert suggest_type("kafak") == "Kafka"
     assert suggest_type("S3") is None
     assert suggest_key("Kafka", "bootstrap.server") == "bootstrap.servers"
     assert suggest_key("kafka", "topic") is None

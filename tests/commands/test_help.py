@@ -152,7 +152,7 @@ def examples() -> list[tuple[str, str]]:
     return found
 
 
-EXIT_CODES = {"svcctl profile set prod": 2}
+EXIT_CODES = {"svcctl profile set prod": 2, "svcctl service accounts token KEY --expires 8h": 4}
 """It asks, and nobody is there."""
 DOMAIN = ("-p", "local-reseller", "domain")
 ROLE = ("-p", "local-reseller", "role")

@@ -42,7 +42,7 @@ def test_the_page_names_every_function_and_reserved_word() -> None:
 
 
 def test_every_query_of_the_page_is_found() -> None:
-    assert len(QUERIES) == len(EXAMPLES) + 3
+    assert len(QUERIES) == len(EXAMPLES) + 4
     assert QUERIES[0] == 'from auth.all where result = "FAIL", not (user = "admin") select eventdate, user limit 5'
 
 

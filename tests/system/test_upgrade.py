@@ -94,7 +94,7 @@ def test_a_service_does_not_start_on_the_state_of_a_newer_svcctl_and_says_what_t
         connection.execute("update alembic_version set version_num = '0009'")
         connection.commit()
     said = (
-        f"state file {old.home}/data/state.db has version 9, and svcctl {__version__} reads versions up to 5\n"
+        f"state file {old.home}/data/state.db has version 9, and svcctl {__version__} reads versions up to 6\n"
         "hint: install a newer svcctl: pip install --upgrade 'svcctl[service]'\n"
     )
     done = old("service", "queries", "list")

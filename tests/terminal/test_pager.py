@@ -82,7 +82,7 @@ def test_a_pager_that_is_left_closes_the_pipe() -> None:
 
 
 def test_leaving_the_pager_on_purpose_is_no_failure(service: Shell) -> None:
-    long = ("query", "from auth.all", "--from", "30d", "-f", "csv")
+    long = ("-q", "query", "from auth.all", "--from", "30d", "-f", "csv")
     left = on_terminal(service, *long, SVCCTL_PAGER="head -n 1", LINES="10")
     assert (left.code, left.text) == (0, "eventdate,user,srcIp,method,result,reason\n")
 

@@ -201,6 +201,27 @@ def test_rows_of_a_day_on_which_the_clocks_change_have_the_dates_that_the_clocks
             assert text.splitlines() == ["eventdate", *dates]
 
 
+def test_a_run_that_resumes_begins_with_the_first_request_of_such_a_day(
+    proxied: tuple[Shell, FaultyProxy], autumn: list[datetime]
+) -> None:
+    shell, proxy = proxied
+    change = int(datetime(2024, 10, 27, 1, tzinfo=UTC).timestamp())
+    starts = list[int]()
+
+    def fails(body: bytes) -> str | None:
+        starts.append(json.loads(body or b"{}").get("from"))
+        return "503" if starts[-1] == change and starts.count(change) == 1 else None
+
+    proxy.choose = fails
+    command = ("export", "from autumn.events", *SUNDAY, *IN_BERLIN, "-o", "{start:%F}.csv", "--workers", "1")
+    assert shell("--retries", "0", *command).returncode == 6
+    assert "2024-10-27.csv" not in left(shell.home)
+    assert shell("--retries", "0", *command).returncode == 0
+    first = change - 3 * 3600
+    assert [start for start in starts if start in (first, change)] == [first, change, first, change]
+    assert len((shell.home / "2024-10-27.csv").read_text().splitlines()) == 51
+
+
 def test_groups_of_a_day_on_which_the_clocks_change_keep_the_earlier_offset_and_the_end_says_so(
     home: Shell, autumn: list[datetime]
 ) -> None:

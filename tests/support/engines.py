@@ -298,10 +298,12 @@ EVERY_ENGINE: Mapping[str, Callable[[], Engine]] = {**ENGINES, "spark": OnSpark}
 
 
 @contextmanager
-def chosen_engine() -> Iterator[Engine]:
-    """The engine of TESTED. All but the first keep the tables of the service itself in a file of DuckDB."""
+def chosen_engine(events: Path | None = None) -> Iterator[Engine]:
+    """The engine of TESTED. All but the first keep the tables of the service itself in a file of DuckDB: `events`, or
+    one in memory.
+    """
     with ExitStack() as stack:
-        own: Engine = stack.enter_context(DuckDBEngine())
+        own: Engine = stack.enter_context(DuckDBEngine(events))
         if TESTED == "duckdb":
             yield own
         else:

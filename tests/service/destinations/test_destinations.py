@@ -27,8 +27,9 @@ from svcctl.api.destinations import Destination
 from svcctl.api.models import Job
 from svcctl.errors import Unavailable
 from svcctl.service import rendering
-from svcctl.service.destinations import Memo, files, parts
+from svcctl.service.destinations import Memo
 from svcctl.service.destinations.kinds import destination
+from svcctl.service.destinations.parts import LEAST_ROOM
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.jobs import delivery
 from svcctl.service.jobs.checkpoint import StoredQuery
@@ -189,20 +190,15 @@ def test_a_zip_is_locked_with_the_password(site: Site, s3_peer: S3Peer) -> None:
         assert archive.read("events_000.csv") == b"n\n7\n7\n"
 
 
-def test_a_part_has_at_most_its_size_and_the_next_goes_on_behind_it(
-    site: Site, s3_peer: S3Peer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bucket = s3_peer.fresh_bucket()
-    # The least that may be asked for is 50 MB, which would make this test a long one.
-    monkeypatch.setattr(files, "MEGABYTE", 2_000)
-    monkeypatch.setattr(parts, "LEAST_ROOM", 200)
-    job = site.wait(site.launch("s3", s3(bucket, **{"retention.size": "50"})))
-    found = bucket.objects()
-    assert list(found) == [f"{job.id}_{number:03}.csv" for number in range(len(found))]
+def test_a_part_has_at_most_its_size_and_the_next_goes_on_behind_it(site: Site, hdfs_peer: HdfsPeer) -> None:
+    folder = hdfs_peer.fresh_directory()
+    site.wait(site.launch("hdfs", hdfs(hdfs_peer, folder, **{"retention.size": "1"})))
+    found = hdfs_peer.files(folder)
+    assert list(found) == [f"web_{number:03}.csv" for number in range(len(found))]
     sizes = [len(part) for part in found.values()]
-    assert len(sizes) > 20
-    assert max(sizes) <= 100_000
-    assert min(sizes[:-1]) > 99_500
+    assert len(sizes) > 2
+    assert max(sizes) <= 1_000_000
+    assert min(sizes[:-1]) > 1_000_000 - LEAST_ROOM
     tables = [list(csv.reader(io.StringIO(part.decode(), newline=""))) for part in found.values()]
     assert all(table[0] == ["eventdate", "n", "text"] for table in tables)
     whole = list(csv.reader(io.StringIO(b"".join(site.answer("from t", "csv")).decode(), newline="")))

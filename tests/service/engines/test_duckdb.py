@@ -10,13 +10,16 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pytest
+import sqlglot
 from support.events import selected
 
 from svcctl.errors import Locked, NotFound, ServiceError, SvcctlError, UsageError
 from svcctl.service.engines import Mark
-from svcctl.service.engines.duckdb import DuckDBEngine, windows
+from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.engines.duckdb.windows import windowed
 from svcctl.service.language import Plan, compile, parse
 from svcctl.service.language.types import Column, Table, Type
 
@@ -163,33 +166,40 @@ def planned(engine: DuckDBEngine, query: str) -> Plan:
 
 
 @pytest.mark.parametrize("column", ["n", "rowid"])
-def test_events_that_are_sorted_window_by_window_come_as_in_one_sort(
-    engine: DuckDBEngine, monkeypatch: pytest.MonkeyPatch, column: str
-) -> None:
-    def answer(query: str, since: Mark | None = None, until: Mark | None = None) -> list[int]:
-        with engine.stream(planned(engine, query), since=since, until=until) as stream:
-            return [n for batch in stream for n in batch.column(0).to_pylist()]
-
+def test_events_that_are_sorted_window_by_window_come_as_in_one_sort(column: str) -> None:
     load = (
         f"SELECT TIMESTAMP '2024-01-01' + to_seconds(i * 7919 % 5000) AS eventdate, i AS {column} FROM range({{}}) r(i)"
     )
-    engine.append("t", selected(load.format("0, 6000")), create=(COLUMNS[0], Column(column, Type.INT8)))
-    engine.append("t", selected(load.format("6000, 12000")))
-    mark = engine.mark("t")
-    engine.append("t", selected(load.format("12000, 15000")))
     query = f"from t select {column} as n"
     expected = sorted(range(15_000), key=lambda n: n * 7919 % 5000)
-    first = [n for n in expected if n < 12_000]
-    assert answer(query) == expected
-    monkeypatch.setattr(windows, "SORTED_ROWS", 1000)
-    with engine._reading(planned(engine, query), None, None) as (_, selects):
-        assert len(list(selects.texts)) == 15
-    assert answer(query) == expected
-    assert answer(query, until=mark) == first
-    assert answer(query, since=mark) == [n for n in expected if n >= 12_000]
-    assert answer(f"from t where {column} % 3 = 0 select {column} as n") == [n for n in expected if n % 3 == 0]
-    assert answer(f"from t select {column} as n offset 5 limit 20") == expected[5:25]
-    assert answer("from t group select count() as n") == [15_000]
+    with DuckDBEngine(sorted_rows=1000) as engine:
+
+        def answer(query: str, since: Mark | None = None, until: Mark | None = None) -> list[int]:
+            with engine.stream(planned(engine, query), since=since, until=until) as stream:
+                return [n for batch in stream for n in batch.column(0).to_pylist()]
+
+        engine.append("t", selected(load.format("0, 6000")), create=(COLUMNS[0], Column(column, Type.INT8)))
+        engine.append("t", selected(load.format("6000, 12000")))
+        mark = engine.mark("t")
+        engine.append("t", selected(load.format("12000, 15000")))
+        assert answer(query) == expected
+        assert answer(query, until=mark) == [n for n in expected if n < 12_000]
+        assert answer(query, since=mark) == [n for n in expected if n >= 12_000]
+        assert answer(f"from t where {column} % 3 = 0 select {column} as n") == [n for n in expected if n % 3 == 0]
+        assert answer(f"from t select {column} as n offset 5 limit 20") == expected[5:25]
+        assert answer("from t group select count() as n") == [15_000]
+
+
+def test_a_window_has_about_as_many_events_as_are_sorted_at_once() -> None:
+    events = "SELECT TIMESTAMP '2024-01-01' + to_seconds(i * 7919 % 5000) AS eventdate FROM range(15000) r(i)"
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE events AS {events}")
+        select = sqlglot.parse_one("SELECT epoch(t.eventdate) FROM events AS t WHERE true ORDER BY 1", read="duckdb")
+        assert isinstance(select, sqlglot.exp.Select)
+        texts = list(windowed(connection, select, select, 15_000, sorted_rows=1000))
+        counts = [len(connection.execute(text).fetchall()) for text in texts]
+    assert (len(counts), sum(counts)) == (15, 15_000)
+    assert max(counts) < 1010
 
 
 def test_an_answer_of_loads_that_overlap_is_not_held(tmp_path: Path) -> None:

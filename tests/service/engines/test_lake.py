@@ -24,7 +24,7 @@ from svcctl.service.engines import AlreadyLoaded, Mark
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.lake import LakeEngine
 from svcctl.service.engines.joined import JoinedEngine
-from svcctl.service.engines.lake import Lake, snapshot
+from svcctl.service.engines.lake import Lake
 from svcctl.service.engines.lake.log import ATTEMPTS
 from svcctl.service.engines.lake.snapshot import File, Part, parts, whole
 from svcctl.service.engines.lake.upkeep import together, vacuum
@@ -239,19 +239,16 @@ def test_files_are_read_in_parts_of_which_those_to_be_sorted_have_few_rows() -> 
     assert parts(ended)[-1].end == datetime.max
 
 
-def test_rows_that_are_answered_part_by_part_are_those_of_one_sort(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with opened(place) as engine:
+def test_rows_that_are_answered_part_by_part_are_those_of_one_sort(place: Place) -> None:
+    with opened(place) as whole_sort, LakeEngine(whole_sort.lake, sorted_rows=5) as engine:
         events = [(hour % 7 + hour / 16, hour) for hour in range(48)]
         for first in range(0, 48, 8):
             add(engine, *events[first : first + 8])
         mark = engine.mark("t")
         add(engine, (1, 100), (6, 101))
-        every = numbers(engine, until=mark)
+        every = numbers(whole_sort, until=mark)
         assert sorted(events) == [events[n] for n in every]
-        monkeypatch.setattr(snapshot, "SORTED_ROWS", 5)
-        assert len(parts(engine.lake.snapshot("t").files)) > 5
+        assert len(parts(engine.lake.snapshot("t").files, 5)) > 5
         assert numbers(engine, until=mark) == every
         assert numbers(engine, "from t where n % 3 = 0 select n", until=mark) == [n for n in every if n % 3 == 0]
         assert numbers(engine, "from t select n offset 5 limit 20", until=mark) == every[5:25]

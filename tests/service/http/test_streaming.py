@@ -10,10 +10,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import duckdb
 import pytest
 import uvicorn
 from support.engines import chosen_engine
@@ -27,7 +30,6 @@ from svcctl.api.query import QueryRequest
 from svcctl.errors import IncompleteResult, NotFound, ServiceError
 from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb import DuckDBEngine
-from svcctl.service.engines.joined import JoinedEngine
 from svcctl.service.http.app import build
 from svcctl.service.language.types import Column, Type
 from svcctl.service.provisioning import accounts, domains, offers
@@ -71,20 +73,28 @@ class Served:
             return answer.headers["content-type"], b"".join(answer.body)
 
 
+@cache
+def endless_events() -> bytes:
+    """A file of events with the table `endless`, a view of DuckDB's own: nobody has loaded its events."""
+    with TemporaryDirectory() as directory:
+        file = Path(directory) / "endless.duckdb"
+        DuckDBEngine(file).close()
+        with duckdb.connect(str(file)) as connection:
+            connection.execute(
+                "CREATE VIEW events.endless AS SELECT TIMESTAMP '2024-01-01 11:59:00' AS eventdate, i AS n,"
+                " 'text ' || i AS text FROM range(1000000000000000) r(i);"
+                " INSERT INTO main.stored VALUES ('endless', true)"
+            )
+        return file.read_bytes()
+
+
 @contextmanager
 def running(directory: Path, threads: int = 1, **patience: Any) -> Iterator[Served]:
     """A service with the tables `few` and `endless`; a query that reads all of `endless` never comes to its end."""
     with ExitStack() as closing:
-        engine = closing.enter_context(chosen_engine())
-        own = engine.own if isinstance(engine, JoinedEngine) else engine
-        assert isinstance(own, DuckDBEngine)
-        own._connection.execute(
-            "CREATE VIEW events.endless AS SELECT TIMESTAMP '2024-01-01 11:59:00' AS eventdate, i AS n,"
-            " 'text ' || i AS text FROM range(1000000000000000) r(i);"
-            " INSERT INTO main.stored VALUES ('endless', true)"
-        )
-        own.create("none", COLUMNS)
-        own.drop("none")  # a write, after which the engine knows the view
+        events = directory / "endless.duckdb"
+        events.write_bytes(endless_events())
+        engine = closing.enter_context(chosen_engine(events))
         engine.append("few", selected(FEW), create=COLUMNS)
         store = Store(directory / "state.db")
         closing.callback(store.close)

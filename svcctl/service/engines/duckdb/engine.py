@@ -33,7 +33,7 @@ from svcctl.service.engines.duckdb.opening import SCHEMA, open_file, readable
 from svcctl.service.engines.duckdb.reading import Reading, Selects
 from svcctl.service.engines.duckdb.statement import Statement, explained
 from svcctl.service.engines.duckdb.text import ARRIVED, SQL_TYPES, TYPES, quote
-from svcctl.service.engines.duckdb.windows import windowed
+from svcctl.service.engines.duckdb.windows import SORTED_ROWS, windowed
 from svcctl.service.language.dialect import write
 from svcctl.service.language.types import Column, Plan, Table, Type
 
@@ -56,12 +56,21 @@ _CONNECT = "USE store; SET enable_progress_bar=false"
 class DuckDBEngine(Reading):
     """One file of events (or memory, for `path` None). Reads run side by side; one writer at a time.
 
-    `memory_limit` is what DuckDB may hold; sorts and groups beyond it go to `spill`, by default beside the file.
+    `memory_limit` is what DuckDB may hold; sorts and groups beyond it go to `spill`, by default beside the file. About
+    `sorted_rows` are sorted at once.
     """
 
     dialect = DuckDBDialect()
 
-    def __init__(self, path: Path | None = None, *, memory_limit: str = "1GB", spill: Path | None = None) -> None:
+    def __init__(
+        self,
+        path: Path | None = None,
+        *,
+        memory_limit: str = "1GB",
+        spill: Path | None = None,
+        sorted_rows: int = SORTED_ROWS,
+    ) -> None:
+        self._sorted_rows = sorted_rows
         with readable(path):
             self._connection = open_file(path, memory_limit=memory_limit, spill=spill)
             self._tables = self._read_tables(self._connection)
@@ -282,7 +291,7 @@ class DuckDBEngine(Reading):
         if not self._in_windows(plan):
             return Selects([write(select, self.dialect)])
         events = self._between(cursor, plan) if since is None or until is None else until - since
-        return Selects(list(windowed(cursor, select, within, events)))
+        return Selects(list(windowed(cursor, select, within, events, self._sorted_rows)))
 
     def _sliced(
         self, cursor: duckdb.DuckDBPyConnection, plan: Plan, since: int | None, until: int | None

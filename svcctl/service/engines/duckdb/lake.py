@@ -29,7 +29,7 @@ from svcctl.service.engines.duckdb.reading import Reading, Selects
 from svcctl.service.engines.duckdb.statement import Statement, explained
 from svcctl.service.engines.duckdb.text import literal, quote
 from svcctl.service.engines.lake import Lake, layout
-from svcctl.service.engines.lake.snapshot import File, Loads, Part, Snapshot, parts, whole
+from svcctl.service.engines.lake.snapshot import SORTED_ROWS, File, Loads, Part, Snapshot, parts, whole
 from svcctl.service.engines.lake.upkeep import together
 from svcctl.service.engines.lake.writer import Files
 from svcctl.service.language.dialect import write
@@ -46,12 +46,18 @@ _MISSING = re.compile(r'^No files found that match the pattern "(.*)"')
 
 
 class LakeEngine(Reading):
-    """Tables in a shared folder. `memory_limit` is what DuckDB may hold; sorts and groups beyond it go to `spill`."""
+    """Tables in a shared folder. `memory_limit` is what DuckDB may hold; sorts and groups beyond it go to `spill`.
+
+    About `sorted_rows` are sorted at once.
+    """
 
     dialect = DuckDBDialect()
 
-    def __init__(self, lake: Lake, *, memory_limit: str = "1GB", spill: Path | None = None) -> None:
+    def __init__(
+        self, lake: Lake, *, memory_limit: str = "1GB", spill: Path | None = None, sorted_rows: int = SORTED_ROWS
+    ) -> None:
         self.lake = lake
+        self._sorted_rows = sorted_rows
         self._connection = open_reader(lake.folder.local, memory_limit=memory_limit, spill=spill)
 
     def close(self) -> None:
@@ -169,7 +175,7 @@ class LakeEngine(Reading):
         """
         names = table.hidden
         order = f"ORDER BY {', '.join(map(quote, ('eventdate', names.load, names.row)))}"
-        read = parts(files)
+        read = parts(files, self._sorted_rows)
         with (
             Files(self.lake.folder, table.name, table.columns) as written,
             self._scanning(table, read) as (cursor, sources),
@@ -195,7 +201,7 @@ class LakeEngine(Reading):
         loads = self.lake.between(table, since, until)
         files = table.within(plan.start, plan.end, loads)
         columns = _read_by(plan, table)
-        read = parts(files) if plan.by_event else [whole(files)]
+        read = parts(files, self._sorted_rows) if plan.by_event else [whole(files)]
         with self._scanning(table, read, loads, columns, (plan.start, plan.end)) as (cursor, sources):
             # The name stands for the files, of which there may be thousands; no query can contain it.
             name = quote(f"source-{uuid.uuid4().hex}")

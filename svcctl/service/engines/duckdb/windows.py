@@ -24,22 +24,29 @@ SAMPLED_ROWS = 500_000
 _DATE = exp.column("eventdate", table="t", quoted=True)
 
 
-def windowed(cursor: duckdb.DuckDBPyConnection, select: exp.Select, within: exp.Select, events: int) -> Iterator[str]:
+def windowed(
+    cursor: duckdb.DuckDBPyConnection,
+    select: exp.Select,
+    within: exp.Select,
+    events: int,
+    sorted_rows: int = SORTED_ROWS,
+) -> Iterator[str]:
     """SELECTs that give the rows of one, which has neither a limit nor an aggregate, one after the other.
 
-    `within` is the part of it that reads events, and `events` says how many it reads at most.
+    `within` is the part of it that reads events, and `events` says how many it reads at most. About
+    `sorted_rows` are sorted at once.
     """
     where = within.args["where"].this
-    for start, end in pairwise([None, *_bounds(cursor, within, events), None]):
+    for start, end in pairwise([None, *_bounds(cursor, within, events, sorted_rows), None]):
         first = [] if start is None else [exp.GTE(this=_DATE.copy(), expression=_moment(start))]
         last = [] if end is None else [exp.LT(this=_DATE.copy(), expression=_moment(end))]
         within.set("where", exp.Where(this=exp.and_(where, *first, *last)))
         yield write(select, DuckDBDialect())
 
 
-def _bounds(cursor: duckdb.DuckDBPyConnection, within: exp.Select, events: int) -> list[int]:
-    """The dates, in epoch microseconds, between which about SORTED_ROWS of the events lie that are kept."""
-    if events <= SORTED_ROWS:
+def _bounds(cursor: duckdb.DuckDBPyConnection, within: exp.Select, events: int, sorted_rows: int) -> list[int]:
+    """The dates, in epoch microseconds, between which about `sorted_rows` of the events lie that are kept."""
+    if events <= sorted_rows:
         return []
     share = SAMPLED_ROWS / events if events > SAMPLED_ROWS else 1
     sample = exp.Select(from_=within.args["from_"].copy(), where=within.args["where"].copy())
@@ -47,7 +54,7 @@ def _bounds(cursor: duckdb.DuckDBPyConnection, within: exp.Select, events: int) 
         table.set("sample", exp.TableSample(method=exp.var("SYSTEM"), percent=exp.Literal.number(share * 100)))
     dates = write(sample.select(_DATE.copy()), DuckDBDialect())
     rows = "count(*) OVER () AS rows, row_number() OVER (ORDER BY eventdate) - 1 AS row"
-    width = f"greatest({round(SORTED_ROWS * share)}, rows // {MOST_WINDOWS}, 1)"
+    width = f"greatest({round(sorted_rows * share)}, rows // {MOST_WINDOWS}, 1)"
     bounds = (
         f"SELECT DISTINCT date FROM (SELECT epoch_us(eventdate) AS date, {rows} FROM ({dates})) "
         f"WHERE row > 0 AND row % {width} = 0 ORDER BY date"

@@ -132,21 +132,22 @@ def whole(files: Iterable[File]) -> Part:
     return Part(files, apart and all(file.ordered for file in files))
 
 
-def parts(files: Sequence[File]) -> list[Part]:
-    """Files in parts whose rows follow one another; those to be sorted have few rows."""
+def parts(files: Sequence[File], sorted_rows: int = SORTED_ROWS) -> list[Part]:
+    """Files in parts whose rows follow one another; those to be sorted have about `sorted_rows` at most."""
     found: list[Part] = []
     in_last = 0
     for part in map(whole, _overlapping(_by_date(files))):
         rows = sum(file.weight for file in part.files)
         alike = bool(found) and found[-1].end is None and found[-1].ordered == part.ordered
-        if alike and (part.ordered or in_last + rows <= SORTED_ROWS):
+        if alike and (part.ordered or in_last + rows <= sorted_rows):
             found[-1].files.extend(part.files)
             in_last += rows
-        elif part.ordered or rows <= SORTED_ROWS:
+        elif part.ordered or rows <= sorted_rows:
             found.append(part)
             in_last = rows
         else:
-            found += _cut(part.files, part.files[0].oldest, _after(max(file.newest for file in part.files)))
+            end = _after(max(file.newest for file in part.files))
+            found += _cut(part.files, part.files[0].oldest, end, sorted_rows)
     return found or [whole(files)]
 
 
@@ -169,17 +170,17 @@ def _overlapping(files: Sequence[File]) -> Iterator[list[File]]:
         yield group
 
 
-def _cut(files: Sequence[File], start: datetime, end: datetime) -> list[Part]:
+def _cut(files: Sequence[File], start: datetime, end: datetime, sorted_rows: int) -> list[Part]:
     """The rows of files from `start` and before `end`, halved until there are few, if they are spread evenly."""
     found = [file for file in files if file.oldest < end and file.newest >= start]
     rows = sum(
         file.weight * ((min(_after(file.newest), end) - max(file.oldest, start)) / (file.newest - file.oldest + _STEP))
         for file in found
     )
-    if rows <= SORTED_ROWS or end - start <= _STEP:
+    if rows <= sorted_rows or end - start <= _STEP:
         return [Part(found, False, start, end)] if found else []
     middle = start + (end - start) / 2
-    return [*_cut(found, start, middle), *_cut(found, middle, end)]
+    return [*_cut(found, start, middle, sorted_rows), *_cut(found, middle, end, sorted_rows)]
 
 
 def _after(date: datetime) -> datetime:

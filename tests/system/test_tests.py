@@ -1,0 +1,146 @@
+"""Rules of the tests themselves: their length, and what they may know of the code and of its words."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+FILES = sorted(str(path.relative_to(TESTS)) for path in TESTS.rglob("*.py"))
+
+MOST_LINES = 900
+"""Lines of a file."""
+WHOLE_MESSAGES = 522
+"""Texts of messages that are asserted as a whole outside tables. Lower it with each that goes."""
+
+BEHIND_THE_BACK = {
+    ("api/wire/test_pool.py", "monkeypatch.setattr(socket, 'getaddrinfo')"): (
+        "a name server answers that a name is unknown, or that it does not know now, only when it likes to"
+    ),
+    ("bench/first_start.py", "os._exit"): "this is the name of the call that ends a process after a fork",
+    ("support/killed.py", "os._exit"): "this is the name of the call that ends a process after a fork",
+    ("support/typed.py", "monkeypatch.setattr(sys, 'stdin')"): (
+        "standard input belongs to the process, and pytest has replaced it already"
+    ),
+}
+"""What tests use although it is private, or replace: the file and what it does, with the reason. Anything else is
+passed in: a clock, a limit, a stream, a transport."""
+
+
+@cache
+def parsed(name: str) -> ast.Module:
+    return ast.parse((TESTS / name).read_text(encoding="utf-8"))
+
+
+def test_a_file_has_no_more_lines_than_somebody_reads_at_once() -> None:
+    lines = {name: len((TESTS / name).read_text(encoding="utf-8").splitlines()) for name in FILES}
+    assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
+
+
+def test_nothing_is_done_behind_the_back_of_the_code_but_what_has_a_reason() -> None:
+    assert {(name, use) for name in FILES for use in behind_the_back(parsed(name))} == set(BEHIND_THE_BACK)
+
+
+def behind_the_back(module: ast.Module) -> Iterator[str]:
+    """What a file replaces in other code, and the private attributes that it uses of objects other than its own."""
+    ours = {name for node in ast.walk(module) for name in imported(node)}
+    for node in ast.walk(module):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="setattr" | "delattr") as function, args=[*given]):
+                yield f"{ast.unparse(function)}({', '.join(ast.unparse(each) for each in given[:2])})"
+            case ast.Attribute(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()) if name in ours:
+                yield f"{ast.unparse(node)} = …"
+            case ast.Attribute(value=owner, attr=name) if re.match("_(?!_)", name) and not is_own(owner):
+                yield ast.unparse(node)
+
+
+def imported(node: ast.AST) -> Iterator[str]:
+    """The names that an import makes of modules, classes and functions of the package."""
+    match node:
+        case ast.ImportFrom(module=str(source), names=names) if source.partition(".")[0] == "svcctl":
+            yield from (alias.asname or alias.name for alias in names)
+        case ast.Import(names=names):
+            yield from (alias.asname for alias in names if alias.asname and alias.name.startswith("svcctl."))
+
+
+def is_own(owner: ast.expr) -> bool:
+    return isinstance(owner, ast.Name) and owner.id in ("self", "cls")
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("monkeypatch.setattr(jobs, 'PATIENCE', 0)", ["monkeypatch.setattr(jobs, 'PATIENCE')"]),
+        ("monkeypatch.setattr('svcctl.x.Y', 0)", ["monkeypatch.setattr('svcctl.x.Y', 0)"]),
+        ("from svcctl.service import jobs\njobs.PATIENCE = 0", ["jobs.PATIENCE = …"]),
+        ("import svcctl.service.jobs as module\nmodule.PATIENCE = 0", ["module.PATIENCE = …"]),
+        ("jobs = Jobs()\njobs.patience = 0\nself._own = jobs.__doc__", []),
+        ("assert jobs._runs == self.jobs._runs", ["jobs._runs", "self.jobs._runs"]),
+    ],
+)
+def test_what_is_done_behind_the_back_of_the_code_is_found(source: str, found: list[str]) -> None:
+    assert list(behind_the_back(ast.parse(source))) == found
+
+
+def test_the_words_of_messages_are_tested_where_they_are_made() -> None:
+    count = Counter({name: len(list(whole_messages(parsed(name)))) for name in FILES})
+    assert count.total() <= WHOLE_MESSAGES, count.most_common(20)
+
+
+SAID = re.compile(r"stderr|hint|message|str\(|error|\.text|note|printed|said|warn")
+"""What is compared when a message is: `done.stderr`, `caught.value.hint`, `str(error)`, `notes`, …"""
+LEAST_WORDS = 4
+
+
+def whole_messages(module: ast.Module) -> Iterator[str]:
+    """The texts of several words that asserts compare with what was said; a tuple or a list counts with each text.
+
+    A table is read by name, so its texts are not in the comparison and do not count.
+    """
+    for node in ast.walk(module):
+        for compared in ast.walk(node.test) if isinstance(node, ast.Assert) else ():
+            match compared:
+                case ast.Compare(left=left, ops=[ast.Eq(), *_], comparators=[right, *_]):
+                    yield from messages(right, compared_with=left)
+                    yield from messages(left, compared_with=right)
+
+
+def messages(side: ast.expr, compared_with: ast.expr) -> Iterator[str]:
+    if SAID.search(ast.unparse(compared_with)):
+        several = side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side]
+        yield from (said for said in map(literal, several) if said and len(said.split()) >= LEAST_WORDS)
+
+
+def literal(expression: ast.expr) -> str | None:
+    """A text as it is written, with X for what it is filled in with; None for any other expression."""
+    match expression:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=pieces):
+            return "".join(literal(piece) or "X" for piece in pieces)
+        case ast.BinOp(left=left, right=right):
+            texts = literal(left), literal(right)
+            return None if texts == (None, None) else "".join(text or "X" for text in texts)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ("assert done.stderr == 'svcctl: error: no job 7\\n'", 1),
+        ("assert f'{name} is no job' == str(error)", 1),
+        ("assert (error.message, error.hint) == ('there is no job 7', 'list them with ' + command)", 2),
+        ("assert done.stderr == EXPECTED[name]", 0),
+        ("assert done.stdout == 'one two three four'", 0),
+        ("assert done.stderr == 'no such job'", 0),
+        ("assert 'no such job is there' in done.stderr", 0),
+    ],
+)
+def test_whole_messages_are_found_outside_tables(source: str, count: int) -> None:
+    assert len(list(whole_messages(ast.parse(source)))) == count

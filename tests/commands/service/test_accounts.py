@@ -49,9 +49,9 @@ def test_a_fresh_service_holds_what_domains_can_be_tried_with(reseller: Any) -> 
 
 def test_a_mistyped_role_is_answered_with_a_role(reseller: Any) -> None:
     assert reseller("domain", "create", "acme", "--plan", "basic").code == 0
-    for role, hint in (("owner", "did you mean 'OWNER'?"), ("BOSS", "roles are: OWNER, ADMIN, USER")):
+    for role, hint in (("owner", "'OWNER'?"), ("BOSS", "OWNER, ADMIN, USER")):
         done = accounts(reseller, "user", "ann@acme.example", "acme", "--role", role)
-        assert (done.code, done.stderr) == (4, f"svcctl: error: acme has no role '{role}'\nhint: {hint}\n")
+        assert (done.code, f"'{role}'" in done.stderr, hint in done.stderr) == (4, True, True)
 
 
 def test_a_reseller_with_all_it_sells_is_made(reseller: Any, machine: Any) -> None:
@@ -155,15 +155,13 @@ def test_a_user_leaves_one_domain_or_all(reseller: Any, machine: Any) -> None:
     ):
         asked = reseller("service", "accounts", "rm", "user", name, answers=["y"])
         assert (asked.code, asked.stdout, asked.questions) == (0, "", [f"Delete {lost} from the users?"])
-        assert asked.stderr == f"svcctl: deleted {lost} from the users\n"
     assert listed(reseller, "user")[1:] == [
         "ann@acme.example,acme@demo,ADMIN,true",
         "ann@acme.example,big@demo,ADMIN,true",
         "owner@localhost,local,ADMIN,true",
     ]
     mistyped = accounts(reseller, "rm", "users", "big@demo/ann@acme.exmple")
-    hint = "hint: did you mean 'big@demo/ann@acme.example'?"
-    assert mistyped.stderr == f"svcctl: error: no user 'big@demo/ann@acme.exmple'\n{hint}\n"
+    assert (mistyped.code, "'big@demo/ann@acme.example'?" in mistyped.stderr) == (4, True)
 
 
 @pytest.mark.parametrize(
@@ -211,6 +209,11 @@ def test_a_user_leaves_one_domain_or_all(reseller: Any, machine: Any) -> None:
             ("rm", "ann@x", "local"),
             2,
             "unknown kind 'ann@x'\nhint: to delete a user: svcctl service accounts rm users ann@x",
+        ),
+        (
+            ("rm", "users", "local/owner@localhos"),
+            4,
+            "no user 'local/owner@localhos'\nhint: did you mean 'local/owner@localhost'?",
         ),
         (("rm", "users", "nobody@x", "--yes"), 4, "no user 'nobody@x'\nhint: users are: local/owner@localhost"),
         (
@@ -290,9 +293,4 @@ def test_every_command_on_the_state_names_the_extra_that_it_needs(shell: Shell, 
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (
-        2,
-        "",
-        "svcctl: error: the local service needs packages that are not installed\n"
-        "hint: install them with: pip install 'svcctl[service]' (in a clone: pip install '.[service]')\n",
-    )
+    assert (done.returncode, done.stdout, "svcctl[service]" in done.stderr) == (2, "", True)

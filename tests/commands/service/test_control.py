@@ -34,16 +34,12 @@ def settings(shell: Shell) -> dict[str, str]:
 
 def test_a_service_is_started_found_and_stopped(shell: Shell) -> None:
     before = shell("service", "status")
-    assert (before.returncode, before.stdout, before.stderr) == (
-        4,
-        "",
-        "svcctl: error: the local service is not running\nhint: start it with 'svcctl service start'\n",
-    )
+    assert (before.returncode, before.stdout) == (4, "")
     first = shell("query", "from auth.all group by result select count() as n", "--from", "1h")
     assert (first.returncode, first.stderr) == (0, STARTED)
     started = pid(shell)
     again = shell("service", "start")
-    assert (again.returncode, again.stderr) == (0, "svcctl: the local service is already running\n")
+    assert again.returncode == 0
     assert pid(shell) == started
     assert settings(shell)["pid"] == str(started)
     shown = shell("service", "status", "-f", "table").stdout
@@ -59,18 +55,14 @@ def test_a_service_is_started_found_and_stopped(shell: Shell) -> None:
     assert (stopped.returncode, stopped.stdout, stopped.stderr) == (0, "", STOPPED)
     assert shell("service", "status").returncode == 4
     stopped = shell("service", "stop")
-    assert (stopped.returncode, stopped.stderr) == (0, "svcctl: the local service is not running\n")
+    assert stopped.returncode == 0
 
 
 def test_a_service_that_does_not_listen_yet_is_not_said_to_be_down(shell: Shell) -> None:
     lock = local_service.hold_lock(local_service.Files(shell.home / "data"))
     done = shell("service", "status")
     os.close(lock)
-    assert (done.returncode, done.stdout, done.stderr) == (
-        4,
-        "",
-        "svcctl: error: the local service is starting or stopping\nhint: 'svcctl service start' waits for it\n",
-    )
+    assert (done.returncode, done.stdout, "not running" in done.stderr) == (4, "", False)
 
 
 def test_what_it_keeps_is_private(service: Shell) -> None:
@@ -98,7 +90,7 @@ def test_a_crash_leaves_nothing_that_blocks_the_next_start(shell: Shell) -> None
     loaded = shell(
         "service", "load", "-", "--table", "kept", "--format", "csv", stdin="eventdate,n\n2024-01-31 10:00:00,1\n"
     )
-    assert (loaded.returncode, loaded.stderr) == (0, "svcctl: loaded 1 event into kept, at 2024-01-31 10:00:00 (UTC)\n")
+    assert loaded.returncode == 0
     crashed = pid(shell)
     os.kill(crashed, signal.SIGKILL)
     while shell("service", "status").returncode == 0:
@@ -114,11 +106,7 @@ def test_reset_forgets_events_and_asks_first(tmp_path: Path) -> None:
     shell("service", "load", "-", "--table", "kept", "--format", "csv", stdin="eventdate,n\n2024-01-31 10:00:00,1\n")
     for tables in ("1 table of your own", "all tables (a running service counts them)"):
         refused = shell("service", "reset")
-        assert (refused.returncode, refused.stderr) == (
-            2,
-            f"svcctl: error: this needs confirmation: Delete all events and state in {shell.home}/data: "
-            f"{tables}, 0 jobs, 0 saved queries?\nhint: add --yes\n",
-        )
+        assert (refused.returncode, f"{tables}, 0 jobs, 0 saved queries" in refused.stderr) == (2, True)
         shell("service", "stop")
     assert shell("service", "reset", "--yes").returncode == 0
     assert not (shell.home / "data" / "events.duckdb").exists()
@@ -169,20 +157,14 @@ def test_serve_listens_on_tcp_until_it_is_told_to_stop(shell: Shell) -> None:
     line = next(line for line in process.stderr if b"listening" in line).decode()
     address = line.strip().partition(" INFO listening on ")[2]
     second = shell("service", "serve", "--listen", "127.0.0.1:0")
-    assert (second.returncode, second.stderr.splitlines()[-2:]) == (
-        9,
-        [
-            f"svcctl: error: the local service is already running in {shell.home}/data",
-            "hint: stop it with: svcctl service stop",
-        ],
-    )
+    assert (second.returncode, f"{shell.home}/data" in second.stderr) == (9, True)
     found = settings(shell)
     assert (found["address"], found["pid"], found["log"]) == (address, str(process.pid), "stderr")
     again = shell("service", "start")
-    assert (again.returncode, again.stderr) == (0, "svcctl: the local service is already running\n")
+    assert again.returncode == 0
     rows = "eventdate,n\n2024-01-31 10:00:00,1\n"
     loaded = shell("service", "load", "-", "--table", "kept", "--format", "csv", stdin=rows)
-    assert (loaded.returncode, loaded.stderr) == (0, "svcctl: loaded 1 event into kept, at 2024-01-31 10:00:00 (UTC)\n")
+    assert loaded.returncode == 0
     kept = shell("query", "from kept select n", "--from", "2024-01-31", "--to", "1d")
     assert (kept.returncode, kept.stdout, kept.stderr) == (0, "n\n1\n", "")
     done = shell(
@@ -193,7 +175,7 @@ def test_serve_listens_on_tcp_until_it_is_told_to_stop(shell: Shell) -> None:
         SVCCTL_BASE_URL=f"http://{address}",
         SVCCTL_TOKEN="x",
     )
-    assert (done.returncode, done.stderr.split(" (")[0]) == (3, "svcctl: error: the token is not valid")
+    assert done.returncode == 3
     process.send_signal(signal.SIGTERM)
     process.stderr.close()
     assert process.wait(20) == 0
@@ -254,11 +236,7 @@ def test_a_start_in_the_background_lets_commands_start_the_service_again(shell: 
     files.make()
     local_service.keep_serve_command(files, SERVE)
     down = shell("service", "status")
-    assert (down.returncode, down.stderr) == (
-        4,
-        "svcctl: error: the local service is not running\n"
-        f"hint: start it with: {SERVE} (or in the background with 'svcctl service start')\n",
-    )
+    assert (down.returncode, SERVE in down.stderr) == (4, True)
     assert shell("service", "reset", "--yes").returncode == 0
     assert shell("tables").returncode == 6
     started = shell("service", "start")
@@ -313,17 +291,8 @@ def test_an_address_that_cannot_be_had_is_named(shell: Shell, listen: str) -> No
         address = listen.format(taken=other.getsockname()[1])
         done = shell("service", "serve", "--listen", address)
     assert done.returncode == 2
-    error, hint = done.stderr.splitlines()
-    assert re.fullmatch(re.escape(f"svcctl: error: the service cannot listen on {address}: ") + "[^()]+", error)
-    assert hint == "hint: choose another address"
-
-
-def test_a_port_that_is_none_is_refused(shell: Shell) -> None:
-    done = shell("service", "serve", "--listen", "127.0.0.1:70000")
-    assert (done.returncode, done.stderr) == (
-        2,
-        "svcctl: error: --listen '127.0.0.1:70000' names no port: ports are 0 to 65535\n",
-    )
+    assert f"cannot listen on {address}: " in done.stderr
+    assert "(" not in done.stderr
 
 
 def test_a_missing_extra_is_named(shell: Shell, tmp_path: Path) -> None:
@@ -331,11 +300,64 @@ def test_a_missing_extra_is_named(shell: Shell, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", hidden, "service", "start"], env=shell.environment, capture_output=True, check=False
     )
-    assert (done.returncode, done.stderr.decode()) == (
+    assert (done.returncode, done.stderr.count(b"svcctl: "), b"svcctl[service]" in done.stderr) == (2, 1, True)
+
+
+# The state of the service, a command, its exit code and what it says; the folder of the data is {data}.
+NOT_RUNNING = "svcctl: error: the local service is not running\nhint: start it with"
+SAID: list[tuple[str, str, int, str]] = [
+    ("down", "status", 4, f"{NOT_RUNNING} 'svcctl service start'\n"),
+    ("down", "stop", 0, "svcctl: the local service is not running\n"),
+    (
+        "down",
+        "serve --listen 127.0.0.1:70000",
         2,
-        "svcctl: error: the local service needs packages that are not installed\n"
-        "hint: install them with: pip install 'svcctl[service]' (in a clone: pip install '.[service]')\n",
-    )
+        "svcctl: error: --listen '127.0.0.1:70000' names no port: ports are 0 to 65535\n",
+    ),
+    (
+        "down",
+        "serve --listen 192.0.2.1:0",
+        2,
+        "svcctl: error: the service cannot listen on 192.0.2.1:0: Cannot assign requested address\n"
+        "hint: choose another address\n",
+    ),
+    ("served", "status", 4, f"{NOT_RUNNING}: {SERVE} (or in the background with 'svcctl service start')\n"),
+    (
+        "starting",
+        "status",
+        4,
+        "svcctl: error: the local service is starting or stopping\nhint: 'svcctl service start' waits for it\n",
+    ),
+    ("running", "start", 0, "svcctl: the local service is already running\n"),
+    (
+        "running",
+        "serve",
+        9,
+        "svcctl: error: the local service is already running in {data}\nhint: stop it with: svcctl service stop\n",
+    ),
+    (
+        "down",
+        "reset",
+        2,
+        "svcctl: error: this needs confirmation: Delete all events and state in {data}?\nhint: add --yes\n",
+    ),
+]
+
+
+@pytest.mark.parametrize(("state", "command", "code", "said"), SAID)
+def test_what_is_said_of_the_state_of_the_service(
+    shell: Shell, service: Shell, state: str, command: str, code: int, said: str
+) -> None:
+    files = local_service.Files(shell.home / "data")
+    lock = local_service.hold_lock(files) if state == "starting" else None
+    if state == "served":
+        files.make()
+        local_service.keep_serve_command(files, SERVE)
+    asked = service if state == "running" else shell
+    done = asked("service", *command.split())
+    if lock is not None:
+        os.close(lock)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", said.format(data=asked.home / "data"))
 
 
 @pytest.mark.skipif(not Path("/var/log/dpkg.log").exists(), reason="this machine has no dpkg.log")

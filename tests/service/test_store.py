@@ -330,19 +330,26 @@ def test_a_user_who_may_not_create_tables_is_told(postgresql_peer: PostgreSQLPee
     )
 
 
-@pytest.mark.parametrize(
-    "url", ["postgresql://u:se@cret@h/db", "postgresql://u:se/cret@h/db", "postgresql://u:secret@h:x@y/db"]
-)
-def test_a_url_that_is_wrong_is_not_repeated(url: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        chosen(url, None, may_hold_password=True)
-    assert caught.value.message == "the address of the state is not a URL of PostgreSQL"
-
-
-def test_a_password_in_an_argument_is_refused() -> None:
-    with pytest.raises(UsageError) as caught:
-        chosen("postgresql://u:secret@h/db", None, may_hold_password=False)
-    assert (caught.value.message, caught.value.hint) == (
+ADDRESSES = {
+    **dict.fromkeys(
+        ["postgresql://u:se@cret@h/db", "postgresql://u:se/cret@h/db", "postgresql://u:secret@h:x@y/db"],
+        (
+            True,
+            "the address of the state is not a URL of PostgreSQL",
+            "write postgresql://user@host:5432/name; in a password, @ is %40, / is %2F and % is %25",
+        ),
+    ),
+    "postgresql://u:secret@h/db": (
+        False,
         "--state has a password, which everybody on this machine can see in the list of processes",
         "set PGPASSWORD or SVCCTL_SERVICE_STATE_PASSWORD_FILE, or the whole URL as SVCCTL_SERVICE_STATE",
-    )
+    ),
+}
+
+
+@pytest.mark.parametrize("url", ADDRESSES)
+def test_an_address_that_is_refused_is_not_repeated(url: str) -> None:
+    may_hold_password, message, hint = ADDRESSES[url]
+    with pytest.raises(UsageError) as caught:
+        chosen(url, None, may_hold_password=may_hold_password)
+    assert (caught.value.message, caught.value.hint) == (message, hint)

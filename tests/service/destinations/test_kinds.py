@@ -41,8 +41,8 @@ def test_a_destination_whose_extra_is_missing_names_it(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     with pytest.raises(MissingExtra) as caught:
         kinds.destination("kafka", "job", KAFKA)
-    assert caught.value.message == "the destination kafka needs packages that are not installed"
-    assert caught.value.hint == "install them with: pip install 'svcctl[kafka]' (in a clone: pip install '.[kafka]')"
+    assert "destination kafka" in caught.value.message
+    assert "'svcctl[kafka]'" in (caught.value.hint or "")
 
 
 def test_a_mistake_in_a_module_of_ours_is_no_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:

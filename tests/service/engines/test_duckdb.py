@@ -110,7 +110,8 @@ def test_unknown_columns_are_refused_and_leave_nothing(engine: DuckDBEngine) -> 
     engine.create("t", COLUMNS)
     with pytest.raises(UsageError) as caught:
         engine.append("t", selected("SELECT now()::TIMESTAMP AS eventdate, 1 AS other"))
-    assert (caught.value.message, caught.value.hint) == ("table 't' has no column 'other'", "it has eventdate, n")
+    assert "'other'" in caught.value.message
+    assert "eventdate, n" in (caught.value.hint or "")
     assert engine.newest("t") is None
 
 
@@ -122,7 +123,7 @@ def test_an_append_that_fails_midway_leaves_neither_rows_nor_the_table_it_made(e
     engine.create("t", COLUMNS)
     with pytest.raises(ServiceError) as caught:
         engine.append("t", selected(broken))
-    assert caught.value.message == "NOT NULL constraint failed: t.eventdate"
+    assert "t.eventdate" in caught.value.message
     assert numbers(engine, "SELECT count(*) FROM events.t") == [0]
 
 

@@ -421,9 +421,8 @@ def test_a_folder_that_goes_away_during_a_read_or_a_commit_is_an_outage_and_noth
 
 def test_a_folder_without_an_identity_is_no_shared_folder(tmp_path: Path) -> None:
     with LakeEngine(Lake(str(tmp_path), {})) as engine:
-        with pytest.raises(Unavailable) as caught:
+        with pytest.raises(Unavailable, match=AWAY["empty"]):
             engine.tables()
-        assert caught.value.message == f"cannot read the shared folder {tmp_path}: it has no file .svcctl"
         assert engine.lake.folder.create()
         assert not engine.lake.folder.create()
         assert engine.tables() == {}

@@ -59,7 +59,7 @@ def test_a_service_with_another_folder_than_that_of_the_state_does_not_start(sta
     join(state, moved := Folder(str(tmp_path / "moved"), {}))
     with pytest.raises(UsageError) as caught:
         join(state, None)
-    assert caught.value.hint == f"start it with --tables {moved.uri}"
+    assert moved.uri in (caught.value.hint or "")
 
 
 @pytest.fixture(params=["tmp_path", "ceph_peer", "hdfs_peer"])
@@ -83,16 +83,14 @@ def test_services_that_start_at_once_give_a_folder_one_identity_on_every_store(s
     other.create()
     with pytest.raises(Unavailable) as caught:
         join(state, other)
-    assert caught.value.message == (
-        f"the state is that of services with the shared folder {folder().uri}, and {other.uri} is another one"
-    )
+    assert f"{other.uri} is another one" in caught.value.message
     other.storage.remove(other.name(Folder.IDENTITY))
     assert identity is not None
     assert other.put_new(Folder.IDENTITY, identity.encode())
     join(state, folder("other"))
     with pytest.raises(UsageError) as refused:
         join(state, None)
-    assert refused.value.hint == f"start it with --tables {other.uri}"
+    assert other.uri in (refused.value.hint or "")
 
 
 def test_the_state_of_one_service_may_get_another_folder_at_another_address_and_at_no_other(tmp_path: Path) -> None:

@@ -201,10 +201,7 @@ def test_a_query_that_takes_too_long_is_refused_while_nothing_was_sent(serve: Se
             asked = QueryRequest(query=ENDLESS, from_=NOON - 3600, to=NOON, mode=mode)
             with client.query(asked) as answer:
                 list(answer.raw())
-        assert (caught.value.message, type(caught.value)) == (
-            "the query ran for more than 0.1 s; narrow its range",
-            ServiceError,
-        )
+        assert ("more than 0.1 s" in caught.value.message, type(caught.value)) == (True, ServiceError)
     served.service.query_seconds = 60.0
     assert served.ask("from few") == ROWS
 
@@ -216,8 +213,8 @@ def test_a_query_that_takes_too_long_ends_an_answer_that_began(serve: Serve, mod
         asked = QueryRequest(query=ENDLESS, from_=NOON - 3600, to=NOON, mode=mode)
         with client.query(asked) as answer:
             list(answer.raw())
-    told = "it ended in an error of the service: the query ran for more than 0.3 s; narrow its range"
-    assert caught.value.message == f"the result is incomplete: {told} (code 400, cid {answer.cid})"
+    assert "more than 0.3 s" in caught.value.message
+    assert f"(code 400, cid {answer.cid})" in caught.value.message
     served.service.query_seconds = 60.0
     assert served.ask("from few") == ROWS
 
@@ -461,9 +458,7 @@ def test_the_answers_of_a_domain_end_with_its_access(
             with pytest.raises(IncompleteResult) as caught:
                 list(answer.raw())
     code, message = reason
-    assert caught.value.message == (
-        f"the result is incomplete: it ended in an error of the service: {message} (code {code}, cid {answer.cid})"
-    )
+    assert f"{message} (code {code}, cid {answer.cid})" in caught.value.message
     while acme.service.turns.domains():
         threading.Event().wait(0.01)
     assert acme.ask("from few") == ROWS
@@ -543,9 +538,8 @@ def test_a_monstrous_query_is_refused_or_answered_and_the_service_lives_on(
 
 
 def test_what_is_no_text_of_a_query_is_refused_with_the_reason(served: Served) -> None:
-    with served.client() as client, pytest.raises(ServiceError) as caught:
+    with served.client() as client, pytest.raises(ServiceError, match=r"^query holds half of a surrogate pair"):
         client.call("POST", "/search/query", b'{"query":"\\ud800","from":"2h"}')
-    assert caught.value.message == "query holds half of a surrogate pair, which is not a character"
 
 
 @pytest.mark.parametrize("mode", sorted(MODES.keys() - set(STREAMING)))
@@ -598,6 +592,5 @@ def test_who_does_not_ask_gets_nothing_but_rows(serve: Serve, mode: str) -> None
 
 
 def test_an_unknown_saved_query_is_not_found(served: Served) -> None:
-    with served.client() as client, pytest.raises(NotFound) as caught:
+    with served.client() as client, pytest.raises(NotFound, match="'nope'"):
         client.call("POST", "/search/query", b'{"queryId":"nope","from":"2h"}')
-    assert caught.value.message == "no saved query 'nope'"

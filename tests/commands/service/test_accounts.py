@@ -155,6 +155,7 @@ def test_a_user_leaves_one_domain_or_all(reseller: Any, machine: Any) -> None:
     ):
         asked = reseller("service", "accounts", "rm", "user", name, answers=["y"])
         assert (asked.code, asked.stdout, asked.questions) == (0, "", [f"Delete {lost} from the users?"])
+        assert lost in asked.stderr
     assert listed(reseller, "user")[1:] == [
         "ann@acme.example,acme@demo,ADMIN,true",
         "ann@acme.example,big@demo,ADMIN,true",

@@ -554,6 +554,16 @@ SAID: dict[str, tuple[list[str], str]] = {
         "svcctl: error: bad.csv could not be read: line 4: time 'soon' is not a time (code 1)\n"
         "hint: nothing was changed; without --strict such lines are skipped\n",
     ),
+    "a strict load of a line with too many cells": (
+        ["load cells.csv -t t --strict"],
+        "svcctl: error: cells.csv could not be read: line 2: it has too many cells: '2024-01-31,1,2' (code 1)\n"
+        "hint: nothing was changed; without --strict such lines are skipped\n",
+    ),
+    "a strict load of a line that is not UTF-8": (
+        ["load latin.csv -t t --strict"],
+        "svcctl: error: latin.csv could not be read: line 3: it is not UTF-8: '2024-01-31,\ufffd' (code 1)\n"
+        "hint: convert the text to UTF-8: iconv -f latin1 -t utf-8 FILE | svcctl service load - -t …\n",
+    ),
     "a value that does not fit a table whose events no query reaches": (
         ["load ahead.csv -t t", "load half.csv -t t"],
         "svcctl: error: half.csv could not be read: line 2: n '1.5' is not int8 (code 1)\n"
@@ -583,12 +593,14 @@ SAID: dict[str, tuple[list[str], str]] = {
 
 @pytest.mark.parametrize("what", SAID)
 def test_what_is_said_of_what_is_loaded_and_dropped(own: Own, what: str) -> None:
-    files: dict[str, str] = {
+    files: dict[str, str | bytes] = {
         "a.csv": CSV,
         "b.csv": "time,n\n2024-02-01,5\n",
         "bad.csv": "time,n\n2024-01-31,1\n2024-01-31,y\nsoon,2\n",
         "ahead.csv": "time,n\n2999-01-31,1\n",
         "half.csv": "time,n\n2024-01-31,1.5\n",
+        "cells.csv": "time,n\n2024-01-31,1,2\n2024-01-31,1\nsoon,2\n",
+        "latin.csv": b"time,n\n2024-01-31,1\n2024-01-31,\xe9\n",
         "none.csv": "created,n\n",
         "none.json": "[]\n",
         "none.log": "",

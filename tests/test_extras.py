@@ -16,6 +16,14 @@ from support.shells import Shell
 from svcctl import extras
 from svcctl.errors import MissingExtra
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "no packages": "the destination s3 needs packages that are not installed",
+}
+HINTS = {
+    "no packages": "install them with: pip install 'svcctl[s3]' (in a clone: pip install '.[s3]')",
+}
+
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 
@@ -36,8 +44,8 @@ def test_a_missing_extra_names_the_feature_and_what_to_install(monkeypatch: pyte
     monkeypatch.setitem(sys.modules, "pyzipper", None)  # Python takes it for a package that is not there
     with pytest.raises(MissingExtra) as caught:
         extras.need("s3", "the destination s3")
-    assert caught.value.message == "the destination s3 needs packages that are not installed"
-    assert caught.value.hint == "install them with: pip install 'svcctl[s3]' (in a clone: pip install '.[s3]')"
+    assert caught.value.message == WORDS["no packages"]
+    assert caught.value.hint == HINTS["no packages"]
 
 
 ONLY = """

@@ -23,6 +23,18 @@ from svcctl.service_settings import (
     places,
 )
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "not a number above 0": "SVCCTL_QUERY_SECONDS is '{text}', which is not a number above 0",
+    "not a number from 0 on": "SVCCTL_DEMO_DAYS is '-1', which is not a number from 0 on",
+    "not a line end": "SVCCTL_LINE_END is 'cr', which is not lf or crlf",
+    "not an origin": "SVCCTL_CORS_ORIGINS names '{text}', which is not an origin",
+    "not a whole number": "{environment} is '{text}', which is not a whole number above 0",
+}
+HINTS = {
+    "not an origin": "an origin is a scheme and a host, with the port if it has one: https://app.example:8443",
+}
+
 
 @pytest.mark.parametrize(
     ("setting", "default"), [(DEMO_DAYS, 30), (QUERY_SECONDS, 600), (PADDING_SECONDS, 5), (CONNECTIONS, 500)]
@@ -37,7 +49,7 @@ def test_a_setting_of_the_process_has_a_default(setting: Number, default: float)
 def test_a_time_limit_that_is_not_above_zero_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         QUERY_SECONDS.read({"SVCCTL_QUERY_SECONDS": text})
-    assert caught.value.message == f"SVCCTL_QUERY_SECONDS is '{text}', which is not a number above 0"
+    assert caught.value.message == WORDS["not a number above 0"].format(text=text)
 
 
 @pytest.mark.parametrize(
@@ -49,14 +61,14 @@ def test_a_count_is_a_whole_number(setting: Number, default: float) -> None:
     for text in ("0", "2.5", "x"):
         with pytest.raises(UsageError) as caught:
             setting.read({setting.environment: text})
-        assert caught.value.message == f"{setting.environment} is '{text}', which is not a whole number above 0"
+        assert caught.value.message == WORDS["not a whole number"].format(environment=setting.environment, text=text)
 
 
 def test_there_may_be_no_days_of_demo_events_but_not_fewer() -> None:
     assert DEMO_DAYS.read({"SVCCTL_DEMO_DAYS": "0"}) == 0
     with pytest.raises(UsageError) as caught:
         DEMO_DAYS.read({"SVCCTL_DEMO_DAYS": "-1"})
-    assert caught.value.message == "SVCCTL_DEMO_DAYS is '-1', which is not a number from 0 on"
+    assert caught.value.message == WORDS["not a number from 0 on"]
 
 
 def test_lines_end_in_lf_unless_the_setting_says_otherwise() -> None:
@@ -69,7 +81,7 @@ def test_lines_end_in_lf_unless_the_setting_says_otherwise() -> None:
     assert LINE_END.read({}) == "lf"
     with pytest.raises(UsageError) as caught:
         LINE_END.read({"SVCCTL_LINE_END": "cr"})
-    assert caught.value.message == "SVCCTL_LINE_END is 'cr', which is not lf or crlf"
+    assert caught.value.message == WORDS["not a line end"]
 
 
 @pytest.mark.parametrize(
@@ -90,10 +102,8 @@ def test_origins_are_read_as_browsers_send_them(text: str, origins: tuple[str, .
 def test_what_no_browser_sends_as_an_origin_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         CORS_ORIGINS.read({"SVCCTL_CORS_ORIGINS": f"https://app.example {text}"})
-    assert caught.value.message == f"SVCCTL_CORS_ORIGINS names '{text}', which is not an origin"
-    assert caught.value.hint == (
-        "an origin is a scheme and a host, with the port if it has one: https://app.example:8443"
-    )
+    assert caught.value.message == WORDS["not an origin"].format(text=text)
+    assert caught.value.hint == HINTS["not an origin"]
 
 
 def test_what_a_service_uses_is_told_without_secrets() -> None:

@@ -105,10 +105,6 @@ def test_a_connection_cut_at_every_byte_of_the_body(serve: Serve, sending: str) 
 def test_a_stream_that_broke_is_not_asked_for_again(serve: Serve) -> None:
     script = serve(head("200 OK", "Content-Length: 100") + b"a,b\n1,2\n3,")
     error = failure(lambda: read(script))
-    assert (type(error), str(error)) == (
-        IncompleteResult,
-        "the result is incomplete: the connection broke in the middle",
-    )
     assert isinstance(error, IncompleteResult)
     assert (error.rows, len(script.requests)) == (1, 1)
 
@@ -126,7 +122,7 @@ def test_a_silent_stream_is_incomplete(serve: Serve) -> None:
 
     error = failure(lambda: read(serve(Silent()), timeout=0.1))
     ended.set()
-    assert str(error) == "the result is incomplete: the service fell silent"
+    assert (type(error), error.message) == (IncompleteResult, SILENT)
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504, 520, 521, 522, 523, 524])
@@ -151,19 +147,18 @@ def test_a_refusal_is_not_tried_again(serve: Serve, status: int, kind: type) -> 
 def test_a_service_without_space_is_unavailable_and_not_asked_again(serve: Serve) -> None:
     script = serve(http("507 Insufficient Storage", '{"msg":"no space left","status":1,"cid":"c9"}'))
     error = failure(lambda: read(script))
-    message = "the service answered HTTP 507: no space left (cid c9)"
-    assert (type(error), error.message, len(script.requests)) == (Unavailable, message, 1)
+    assert (type(error), len(script.requests)) == (Unavailable, 1)
 
 
 def test_attempts_end_with_unavailable(serve: Serve) -> None:
     events: list[Exchange | Retry] = []
     script = serve(http("503 Busy"))
     error = failure(lambda: read(script, retries=2, observe=events.append))
-    assert (type(error), str(error)) == (Unavailable, "the service answered HTTP 503")
+    assert type(error) is Unavailable
     retries = [event for event in events if isinstance(event, Retry)]
     assert [(retry.failure.message, retry.attempt, retry.attempts) for retry in retries] == [
-        ("the service answered HTTP 503", 2, 3),
-        ("the service answered HTTP 503", 3, 3),
+        (error.message, 2, 3),
+        (error.message, 3, 3),
     ]
     assert 0 <= retries[0].delay <= 0.5
     assert 0 <= retries[1].delay <= 1.0
@@ -228,17 +223,13 @@ def test_a_port_without_tls_is_reported_with_a_hint() -> None:
         host = f"127.0.0.1:{listener.getsockname()[1]}"
         error = failure(lambda: read(Script([], f"https://{host}"), retries=0))
         thread.join(10)
-    assert (type(error), error.message, error.hint) == (
-        Unavailable,
-        f"no answer from {host}: the port does not speak TLS",
-        "check the port in base_url; plain http, which is for this machine only, begins with http://",
-    )
+    assert (type(error), error.message, error.hint) == (Unavailable, NO_TLS[0].format(host=host), NO_TLS[1])
 
 
 def test_a_redirect_is_not_followed(serve: Serve) -> None:
     script = serve(http("302 Found", "", "Location: https://elsewhere.test/login"))
     error = failure(lambda: read(script))
-    assert (type(error), error.message) == (ServiceError, "the service redirects to https://elsewhere.test/login")
+    assert (type(error), "https://elsewhere.test/login" in error.message) == (ServiceError, True)
     assert len(script.requests) == 1
 
 
@@ -341,7 +332,7 @@ def test_a_job_that_never_was_is_not_found(serve: Serve) -> None:
 def test_a_started_job_that_stands_still_with_an_error_is_a_refusal(serve: Serve) -> None:
     script = serve(ok('{"status":0,"object":{"id":"j1","status":"STOPPED","error":["no broker","no topic"]}}'))
     error = failure(lambda: client(script).start_job("j1"))
-    assert (type(error), error.message) == (ServiceError, "job j1 stopped with an error: no broker; no topic")
+    assert (type(error), "no broker; no topic" in error.message) == (ServiceError, True)
 
 
 LAUNCH = QueryRequest(
@@ -385,11 +376,7 @@ def test_the_id_of_a_launched_job_is_found_wherever_it_stands(answer: str, serve
 )
 def test_a_notification_without_an_id_is_shown_whole_for_the_job_runs(answer: str, shown: str, serve: Serve) -> None:
     error = failure(lambda: client(serve(ok(answer))).launch(LAUNCH))
-    assert (type(error), error.message, error.hint) == (
-        ServiceError,
-        f"the query is launched, but no job ID is found in the answer: {shown}",
-        "the job runs: 'svcctl job list' lists it",
-    )
+    assert (type(error), error.message.endswith(f": {shown}")) == (ServiceError, True)
 
 
 def test_the_type_of_a_destination_is_sent_as_it_is_written(serve: Serve) -> None:
@@ -405,8 +392,7 @@ def test_a_launch_is_repeated_only_when_the_service_did_not_take_it(serve: Serve
     for answer in (LOST, http("502 Bad"), http("504 Late")):
         script = serve(answer)
         error = failure(partial(client(script).launch, LAUNCH))
-        assert (type(error), len(script.requests)) == (Unavailable, 1)
-        assert error.hint == "the service may have done it: check before trying again"
+        assert (type(error), len(script.requests), "may have" in str(error.hint)) == (Unavailable, 1, True)
 
 
 def test_domain_operations(serve: Serve) -> None:
@@ -490,7 +476,7 @@ def test_the_wire_log_shows_no_secret(serve: Serve, auth: Any) -> None:
     assert "hidden" not in repr(exchange)
     assert (exchange.method, exchange.url, exchange.status) == ("POST", script.url + "/search/query", 200)
     assert exchange.body == script.requests[0][2].decode().replace("hidden", "***")
-    assert exchange.note == "the signature and the content-length are of the unmasked body"
+    assert "unmasked" in exchange.note
 
 
 @pytest.mark.parametrize(
@@ -520,23 +506,8 @@ def test_a_preview_is_the_request_without_its_secrets() -> None:
     with Client("https://service.test/base/", AUTH) as service:
         assert service.preview(CSV).note == ""
         preview = service.preview(LAUNCH)
-        assert preview.note == "the signature and the content-length are of the unmasked body"
-        assert preview.text == (
-            "POST https://service.test/base/search/query\n"
-            "host: service.test\n"
-            "connection: keep-alive\n"
-            "accept: */*\n"
-            "accept-encoding: identity\n"
-            "user-agent: svcctl\n"
-            "content-length: 134\n"
-            "content-type: application/json\n"
-            "x-svc-apikey: ***\n"
-            "x-svc-timestamp: 1700000000000\n"
-            "x-svc-sign: ***\n"
-            "\n"
-            '{"query":"from t","from":"1h","mode":{"type":"json"},"destination":'
-            '{"type":"s3","params":{"aws.bucket":"b","aws.secretkey":"***"}}}'
-        )
+        assert preview.note == PREVIEW_NOTE
+        assert preview.text == PREVIEW
 
 
 def test_a_call_returns_what_any_path_answers(serve: Serve) -> None:
@@ -551,18 +522,125 @@ def test_a_call_returns_what_any_path_answers(serve: Serve) -> None:
 def test_a_token_that_would_break_out_of_its_header_is_neither_sent_nor_shown(serve: Serve) -> None:
     script = serve(LOST)
     error = failure(lambda: read(script, auth=Bearer("hidden\r\nx-other: 1")))
-    assert (type(error), str(error)) == (UsageError, "the request cannot be sent: LocalProtocolError")
+    assert (type(error), "hidden" in f"{error.message}{error.hint}") == (UsageError, False)
     assert script.requests in ([], [("", {}, b"")])
 
 
-def test_a_page_instead_of_a_job_is_unavailable(serve: Serve) -> None:
-    script = serve(http("200 OK", "<html><title>Sign in</title></html>", "Content-Type: text/html"))
-    error = failure(lambda: client(script).jobs())
-    assert (type(error), str(error)) == (Unavailable, "the service answered with a web page: Sign in")
+# What failures say: each text is here once, and the tests above state what kind of failure it is
+
+SILENT = "the result is incomplete: the service fell silent"
+NO_TLS = (
+    "no answer from {host}: the port does not speak TLS",
+    "check the port in base_url; plain http, which is for this machine only, begins with http://",
+)
+PREVIEW_NOTE = "the signature and the content-length are of the unmasked body"
+PREVIEW = """\
+POST https://service.test/base/search/query
+host: service.test
+connection: keep-alive
+accept: */*
+accept-encoding: identity
+user-agent: svcctl
+content-length: 134
+content-type: application/json
+x-svc-apikey: ***
+x-svc-timestamp: 1700000000000
+x-svc-sign: ***
+
+{"query":"from t","from":"1h","mode":{"type":"json"},"destination":\
+{"type":"s3","params":{"aws.bucket":"b","aws.secretkey":"***"}}}"""
 
 
-def test_a_query_that_finds_no_route_has_a_hint_to_the_address(serve: Serve) -> None:
-    script = serve(http("404 Not Found", '{"status":1,"msg":"no route POST /search/search/query","cid":"1"}'))
-    error = failure(lambda: read(script))
-    assert (type(error), error.message) == (NotFound, "no route POST /search/search/query")
-    assert error.hint == "no queries are answered at this address: is base_url right? 'svcctl profile check' tests it"
+def launched(script: Script) -> object:
+    return client(script).launch(LAUNCH)
+
+
+def listed(script: Script) -> object:
+    return client(script).jobs()
+
+
+def started(script: Script) -> object:
+    return client(script).start_job("j1")
+
+
+def unsendable(script: Script) -> object:
+    return read(script, auth=Bearer("hidden\r\nx-other: 1"))
+
+
+def once(script: Script) -> object:
+    return read(script, retries=0)
+
+
+FAILURES: dict[str, tuple[Callable[[Script], object], bytes, type[SvcctlError], str, str | None]] = {
+    "a connection that broke": (
+        read,
+        head("200 OK", "Content-Length: 100") + b"a,b\n1,2\n3,",
+        IncompleteResult,
+        "the result is incomplete: the connection broke in the middle",
+        None,
+    ),
+    "a disk without space": (
+        read,
+        http("507 Insufficient Storage", '{"msg":"no space left","status":1,"cid":"c9"}'),
+        Unavailable,
+        "the service answered HTTP 507: no space left (cid c9)",
+        None,
+    ),
+    "a busy service": (once, http("503 Busy"), Unavailable, "the service answered HTTP 503", None),
+    "a redirect": (
+        read,
+        http("302 Found", "", "Location: https://elsewhere.test/login"),
+        ServiceError,
+        "the service redirects to https://elsewhere.test/login",
+        "redirects are not followed: use that base URL",
+    ),
+    "a started job that stands still": (
+        started,
+        ok('{"status":0,"object":{"id":"j1","status":"STOPPED","error":["no broker","no topic"]}}'),
+        ServiceError,
+        "job j1 stopped with an error: no broker; no topic",
+        None,
+    ),
+    "a notification without an ID": (
+        launched,
+        ok(""),
+        ServiceError,
+        "the query is launched, but no job ID is found in the answer: nothing",
+        "the job runs: 'svcctl job list' lists it",
+    ),
+    "a launch whose answer is lost": (
+        launched,
+        http("502 Bad"),
+        Unavailable,
+        "the service answered HTTP 502",
+        "the service may have done it: check before trying again",
+    ),
+    "a header that cannot be sent": (
+        unsendable,
+        LOST,
+        UsageError,
+        "the request cannot be sent: LocalProtocolError",
+        None,
+    ),
+    "a page instead of a job": (
+        listed,
+        http("200 OK", "<html><title>Sign in</title></html>", "Content-Type: text/html"),
+        Unavailable,
+        "the service answered with a web page: Sign in",
+        None,
+    ),
+    "a query that finds no route": (
+        read,
+        http("404 Not Found", '{"status":1,"msg":"no route POST /search/search/query","cid":"1"}'),
+        NotFound,
+        "no route POST /search/search/query",
+        "no queries are answered at this address: is base_url right? 'svcctl profile check' tests it",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FAILURES)
+def test_what_a_failure_says(serve: Serve, case: str) -> None:
+    call, answer, kind, message, hint = FAILURES[case]
+    error = failure(lambda: call(serve(answer)))
+    assert (type(error), error.message, error.hint) == (kind, message, hint)

@@ -9,6 +9,18 @@ from hypothesis import strategies as st
 from svcctl.api.dates import OPERATORS, operator_of, parse_zone, resolve, with_number
 from svcctl.errors import UsageError
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "not a date": "'{text}' is not a valid date",
+    "a range that ends before it starts": (
+        "the range ends before it starts: from 2018-10-08 00:00:00 to 2018-10-01 00:00:00 (UTC)"
+    ),
+    "outside the calendar": "date '{start}' is outside the calendar",
+}
+HINTS = {
+    "not a date": "write today, now, endday, endmonth, 5d, 5ad, 5h, 5ah, dd/MM/yyyy HH:mm:ss or epoch seconds",
+}
+
 NOW = datetime(2018, 10, 8, 14, 33, 12, tzinfo=UTC)
 
 GOLDEN_FROM = [
@@ -67,17 +79,15 @@ def test_a_text_that_the_interface_has_no_word_for_is_refused(text: str) -> None
     with pytest.raises(UsageError) as caught:
         resolve(text, None, now=NOW)
     assert (caught.value.message, caught.value.hint) == (
-        f"'{text}' is not a valid date",
-        "write today, now, endday, endmonth, 5d, 5ad, 5h, 5ah, dd/MM/yyyy HH:mm:ss or epoch seconds",
+        WORDS["not a date"].format(text=text),
+        HINTS["not a date"],
     )
 
 
 def test_a_range_that_ends_before_it_starts_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         resolve("today", "01/10/2018 00:00:00", now=NOW)
-    assert caught.value.message == (
-        "the range ends before it starts: from 2018-10-08 00:00:00 to 2018-10-01 00:00:00 (UTC)"
-    )
+    assert caught.value.message == WORDS["a range that ends before it starts"]
 
 
 def test_an_empty_range_is_allowed() -> None:
@@ -89,7 +99,7 @@ def test_an_empty_range_is_allowed() -> None:
 def test_a_date_outside_the_calendar_is_refused(start: str) -> None:
     with pytest.raises(UsageError) as caught:
         resolve(start, None, now=NOW)
-    assert caught.value.message == f"date '{start}' is outside the calendar"
+    assert caught.value.message == WORDS["outside the calendar"].format(start=start)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,20 @@ from svcctl.api.formats import delivered as limits
 from svcctl.api.models import Column
 from svcctl.errors import IncompleteResult, NotFound, ServiceError, SvcctlError, Unavailable, UsageError
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "an error at the end": "the result is incomplete: it ended in an error of the service: out of memory (code 500)",
+    "any error at the end": "the result is incomplete: it ended in an error of the service: {message}",
+    "a web page": "the service answered with a web page: Sign in",
+    "an incomplete answer": "the result is incomplete: {message}",
+    "not a row": "the result is incomplete: line 2 is not a row",
+    "no rows": "the result is incomplete: its object does not hold rows",
+    "a long row": "the result is incomplete: a row is longer than 64 MiB",
+}
+HINTS = {
+    "columns that come later": "use json/simple/compact, which names all columns first",
+}
+
 NASTY = 'a "b",\u2028c\u0085d\x0b\x1e    \\ é\n{"e":[500]}'
 ROWS = [(9007199254740993, NASTY, True), (-1, "", None), (3, "error", False)]
 NAMES = ("n", "text", "flag")
@@ -245,7 +259,7 @@ def test_an_error_in_the_stream_is_no_row(mode: str, newline: bool, padding: byt
     got, error = raw(mode, good + padding + (bad + padding if newline else bad[:-1]))
     assert got == good
     assert type(error) is IncompleteResult
-    assert str(error) == ("the result is incomplete: it ended in an error of the service: out of memory (code 500)")
+    assert str(error) == WORDS["an error at the end"]
     assert error.rows == 1
 
 
@@ -270,7 +284,7 @@ def test_an_error_in_the_stream_is_no_row(mode: str, newline: bool, padding: byt
 def test_the_forms_of_an_error_in_the_stream(mode: str, body: bytes, message: str) -> None:
     error = raw(mode, body)[1]
     assert type(error) is IncompleteResult
-    assert str(error) == f"the result is incomplete: it ended in an error of the service: {message}"
+    assert str(error) == WORDS["any error at the end"].format(message=message)
 
 
 @pytest.mark.parametrize(
@@ -321,7 +335,7 @@ def test_a_page_with_http_200_is_no_result(mode: str, content_type: str) -> None
         return  # without a content type, markup is what was asked for
     got, error = raw(mode, b"\n<html><head><title>Sign\nin</title></head></html>\n", content_type)
     assert (got, type(error)) == (b"", Unavailable)
-    assert str(error) == "the service answered with a web page: Sign in"
+    assert str(error) == WORDS["a web page"]
 
 
 @pytest.mark.parametrize(
@@ -350,7 +364,7 @@ def test_a_page_with_http_200_is_no_result(mode: str, content_type: str) -> None
 def test_what_is_not_a_result_is_incomplete(mode: str, body: bytes, message: str) -> None:
     error = raw(mode, body)[1]
     assert type(error) is IncompleteResult
-    assert str(error) == f"the result is incomplete: {message}"
+    assert str(error) == WORDS["an incomplete answer"].format(message=message)
 
 
 @pytest.mark.parametrize(
@@ -360,7 +374,7 @@ def test_a_line_that_is_no_row_is_not_read_together_with_its_neighbours(lines: b
     body = b'{"m":{"a":{"index":0}}}\n{"d":[0]}\n' + lines + b'\n{"d":[3]}\n'
     rows, error = drain(answer("json/simple/compact", [body]).rows())
     assert rows == [(0,)]
-    assert str(error) == "the result is incomplete: line 2 is not a row"
+    assert str(error) == WORDS["not a row"]
 
 
 def test_an_answer_of_several_envelopes_worth_of_pieces_keeps_order_and_count() -> None:
@@ -443,7 +457,7 @@ def test_an_array_of_anything_but_rows_does_not_fill_the_memory() -> None:
             yield b"1," * 1000
 
     error = drain(answer("json", pieces()).raw())[1]
-    assert str(error) == "the result is incomplete: its object does not hold rows"
+    assert str(error) == WORDS["no rows"]
     assert asked < 5
 
 
@@ -465,14 +479,14 @@ def test_a_row_without_an_end_does_not_fill_the_memory(mode: str) -> None:
             yield b"x" * 1024 * 1024
 
     error = drain(answer(mode, body()).raw())[1]
-    assert str(error) == "the result is incomplete: a row is longer than 64 MiB"
+    assert str(error) == WORDS["a long row"]
     assert sent <= limits.MAX_ROW // 1024 // 1024 * 2
 
 
 def test_a_field_that_only_later_rows_have_is_not_lost_silently() -> None:
     _rows, error = drain(answer("json/simple", [b'{"a":1}\n{"b":2}\n']).rows())
     assert type(error) is IncompleteResult
-    assert error.hint == "use json/simple/compact, which names all columns first"
+    assert error.hint == HINTS["columns that come later"]
 
 
 def test_the_rows_of_a_spreadsheet_cannot_be_read() -> None:

@@ -27,6 +27,16 @@ from svcctl.api.typed_dates import (
 )
 from svcctl.errors import UsageError
 
+# What the errors say, each once; the tests state their kind.
+SAID = {
+    "a fraction of a second": "'{text}' has a fraction of a second",
+    "outside the calendar": "date '{text}' is outside the calendar",
+}
+HINTS = {
+    "a fraction of a second": "dates here are whole seconds: 2024-02-01T10:00:00Z or 2024-02-01T10:00:01Z",
+    "a date without a year": "a date needs its year: write {year}-01-01, for example",
+}
+
 NOW = datetime(2018, 10, 8, 14, 33, 12, tzinfo=UTC)
 
 
@@ -110,8 +120,8 @@ def test_where_dates_are_whole_seconds_a_fraction_is_refused_with_both_neighbour
     with pytest.raises(UsageError) as caught:
         parse_second(text)
     assert (caught.value.message, caught.value.hint) == (
-        f"'{text}' has a fraction of a second",
-        "dates here are whole seconds: 2024-02-01T10:00:00Z or 2024-02-01T10:00:01Z",
+        SAID["a fraction of a second"].format(text=text),
+        HINTS["a fraction of a second"],
     )
     assert (parse_second("2024-02-01"), parse_second("2d")) == (1706745600, "2d")
 
@@ -256,7 +266,7 @@ def test_a_day_without_its_year_is_the_latest_one(day: str, today: str, latest: 
 def test_the_hint_for_a_day_without_its_year_names_the_latest_one() -> None:
     with pytest.raises(UsageError) as caught:
         parse_moment("1 Jan")
-    assert caught.value.hint == f"a date needs its year: write {datetime.now(UTC).year}-01-01, for example"
+    assert caught.value.hint == HINTS["a date without a year"].format(year=datetime.now(UTC).year)
 
 
 def test_digits_that_spell_no_date_are_epoch_seconds() -> None:
@@ -267,7 +277,7 @@ def test_digits_that_spell_no_date_are_epoch_seconds() -> None:
 def test_a_length_outside_the_calendar_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         resolve(text, None, now=NOW, operators=EVERY)
-    assert caught.value.message == f"date '{text}' is outside the calendar"
+    assert caught.value.message == SAID["outside the calendar"].format(text=text)
 
 
 @pytest.mark.parametrize(

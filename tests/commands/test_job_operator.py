@@ -103,25 +103,22 @@ def test_what_may_mean_several_jobs_is_refused_before_anything_is_done(job: Rese
     for verb in VERBS:
         done = job(verb, "resting", "3f2a", answers=["y"])
         assert (done.code, done.stdout, requests(done)) == (2, "", ["GET /search/jobs"]), verb
-        assert done.stderr == (
-            f"svcctl: error: 2 job IDs begin with '3f2a': {OTHER} other, {NIGHTLY} nightly\nhint: give more of the ID\n"
-        )
+        assert {OTHER, NIGHTLY} <= {*done.stderr.split()}, verb
 
 
 def test_an_unknown_job_exits_4_and_the_hint_says_where_jobs_are(job: Reseller) -> None:
     for verb in VERBS:
         for given in ("nope", UNKNOWN):
             done = job(verb, given, *(["--yes"] if verb == "rm" else []))
-            code = "" if verb == "watch" else " (code 100)"
-            hint = "hint: list the jobs with 'svcctl job list'"
             assert (done.code, done.stdout) == (4, ""), verb
-            assert done.stderr == f"svcctl: error: no job {given}{code}\n{hint}\n", verb
+            assert given in done.stderr, verb
+            assert "'svcctl job list'" in done.stderr.split("\n")[1], verb
 
 
 def test_a_name_that_is_mistyped_is_suggested(job: Reseller) -> None:
     for verb in VERBS:
         done = job(verb, "nightley", *(["--yes"] if verb == "rm" else []))
-        assert (done.code, done.stderr.split("\n")[1]) == (4, "hint: did you mean 'nightly'?"), verb
+        assert (done.code, "'nightly'" in done.stderr.split("\n")[1]) == (4, True), verb
 
 
 def test_a_table_has_failing_jobs_first_and_short_ids_that_every_command_takes(job: Reseller) -> None:
@@ -192,15 +189,11 @@ def test_a_command_that_changes_a_job_wants_more_than_a_few_characters_of_its_id
     for verb in ("stop", "start", "restart", "rm"):
         done = job(verb, "caf", *(["--yes"] if verb == "rm" else []))
         assert (done.code, done.stdout, requests(done)) == (2, "", ["GET /search/jobs"]), verb
-        assert done.stderr == (
-            f"svcctl: error: 'caf' is too short for a command that changes a job: {COMPLETED[:8]} done\n"
-            f"hint: give at least 4 characters, or the ID: {COMPLETED}\n"
-        )
+        assert COMPLETED in done.stderr.split()
     assert job("show", "caf").code == 0
 
 
 def test_a_list_without_rows_says_so_on_a_terminal(job: Reseller, reseller: Reseller) -> None:
-    assert job("list", "--status", "REMOVED", "-f", "table", terminal=True).stderr == "svcctl: none of 4 jobs\n"
     for arguments, stderr in (
         (["domain", "list", "-f", "table"], "svcctl: no domains\n"),
         (["job", "list", "-f", "table"], "svcctl: no jobs\n"),
@@ -208,6 +201,7 @@ def test_a_list_without_rows_says_so_on_a_terminal(job: Reseller, reseller: Rese
     ):
         done = reseller(*arguments, terminal=True, answer=lambda _: httpx.Response(200, json=[]))
         assert (done.code, done.stderr) == (0, stderr)
+    assert job("list", "--status", "REMOVED", "-f", "csv", terminal=True).stderr == ""
 
 
 def test_a_failing_job_that_is_stopped_says_why_it_failed_until_it_is_started(job: Reseller) -> None:
@@ -216,16 +210,13 @@ def test_a_failing_job_that_is_stopped_says_why_it_failed_until_it_is_started(jo
     listed = job("list", "--status", "STOPPED", "--columns", "friendlyName,error", "-f", "tsv")
     assert listed.stdout == f'friendlyName\terror\nresting\t[]\nnightly\t"[""{REFUSED}""]"\n'
     done = job("restart", "nightly")
-    assert done.stderr == f"svcctl: job {NIGHTLY} was STOPPED with the error: {REFUSED}\n"
+    assert [word in done.stderr for word in (NIGHTLY, "STOPPED", REFUSED)] == [True] * 3
 
 
 def test_waiting_for_a_job_that_has_no_end_says_so_once(place: Machine, job: Reseller) -> None:
     stored.change(place.store, OTHER, last_datetime=4_102_444_800_000)
-    assert job("wait", "other", "--max-time", "1").stderr == (
-        f"svcctl: job {OTHER} has read all events up to now: "
-        "it waits for new events, until the end of its range, or for ever if it was launched with --follow\n"
-        f"svcctl: error: job {OTHER} is RUNNING, not COMPLETED, and the time is up\n"
-    )
+    done = job("wait", "other", "--max-time", "1")
+    assert (done.code, done.stderr.count("new events"), done.stderr.count("\n")) == (6, 1, 2)
     assert job("wait", "other", "--for", "RUNNING").stderr == ""
 
 
@@ -236,11 +227,8 @@ def test_a_restart_tells_the_error_that_it_clears(job: Reseller) -> None:
         [STOPPED, "RUNNING"],
         [COMPLETED, "COMPLETED"],
     ]
-    assert (done.code, done.stderr) == (
-        0,
-        f"svcctl: job {NIGHTLY} was FAILING with the error: {REFUSED}\n"
-        f"svcctl: nothing to do: job {COMPLETED} is COMPLETED\n",
-    )
+    told, unchanged = done.stderr.split("\n")[:-1]
+    assert (done.code, REFUSED in told, NIGHTLY in told, COMPLETED in unchanged) == (0, True, True, True)
     assert requests(done)[1:] == [
         f"GET /search/job/{NIGHTLY}",
         STOPS,
@@ -252,19 +240,18 @@ def test_a_restart_tells_the_error_that_it_clears(job: Reseller) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "stderr"),
+    ("verb", "id", "status"),
     [
-        (("stop", STOPPED), 0, f"nothing to do: job {STOPPED} is STOPPED: only a running job can be stopped"),
-        (("start", OTHER), 0, f"nothing to do: job {OTHER} is already running"),
-        (("start", COMPLETED), 0, f"nothing to do: job {COMPLETED} is COMPLETED"),
-        (("stop", COMPLETED), 0, f"nothing to do: job {COMPLETED} is COMPLETED"),
+        ("stop", STOPPED, "STOPPED"),
+        ("start", OTHER, "RUNNING"),
+        ("start", COMPLETED, "COMPLETED"),
+        ("stop", COMPLETED, "COMPLETED"),
     ],
 )
-def test_if_needed_makes_a_change_of_a_job_idempotent(
-    job: Reseller, arguments: tuple[str, ...], code: int, stderr: str
-) -> None:
-    done = job(*arguments, "--if-needed", "-f", "csv")
-    assert (done.code, done.stderr, arguments[1] in done.stdout) == (code, f"svcctl: {stderr}\n", True)
+def test_if_needed_makes_a_change_of_a_job_idempotent(job: Reseller, verb: str, id: str, status: str) -> None:
+    done = job(verb, id, "--if-needed", "-f", "csv")
+    assert (done.code, done.stdout.split("\n")[1].split(",")[:2]) == (0, [id, status])
+    assert (id in done.stderr, "error" in done.stderr) == (True, False)
 
 
 def test_a_change_of_several_jobs_says_on_a_terminal_how_many_it_made(job: Reseller) -> None:
@@ -276,14 +263,7 @@ def test_a_change_of_several_jobs_says_on_a_terminal_how_many_it_made(job: Resel
     ):
         assert job(*arguments, terminal=True).stderr.split("\n")[-2] == f"svcctl: {changed}"
     done = job("stop", "nightly", "resting", "done", terminal=True)
-    assert done.code == 5
-    assert done.stderr.split("\n") == [
-        f"svcctl: error: job {STOPPED} is STOPPED: only a running job can be stopped (code 108)",
-        "hint: --if-needed allows that",
-        f"svcctl: nothing to do: job {COMPLETED} is COMPLETED",
-        "svcctl: stopped 1 of 3 jobs",
-        "",
-    ]
+    assert (done.code, done.stderr.count("error"), "1 of 3" in done.stderr) == (5, 1, True)
 
 
 @pytest.mark.parametrize("format", ["table", "vertical", "json", "csv"])
@@ -324,33 +304,24 @@ def test_the_question_before_a_removal_names_the_jobs(job: Reseller) -> None:
 def test_nothing_is_removed_and_nobody_is_asked_when_one_of_the_jobs_is_unknown(job: Reseller) -> None:
     done = job("rm", "nightly", "nightley", UNKNOWN, answers=["y"], terminal=True)
     assert (done.code, done.questions) == (4, [])
-    assert done.stderr == (
-        "svcctl: error: no job nightley (code 100)\nhint: did you mean 'nightly'?\n"
-        f"svcctl: error: no job {UNKNOWN} (code 100)\nhint: list the jobs with 'svcctl job list'\n"
-        "svcctl: nothing was removed\n"
-    )
+    assert [word in done.stderr for word in ("'nightly'", UNKNOWN)] == [True, True]
     assert NIGHTLY in job("list", "--ids").stdout
 
 
 def test_a_removal_passes_over_jobs_that_are_not_there_if_it_may(job: Reseller) -> None:
     done = job("rm", "nope", "resting", "--if-needed", "--yes", "-f", "csv")
-    assert (done.code, done.stderr) == (0, "svcctl: nothing to do: no job nope\n")
+    assert (done.code, "nope" in done.stderr) == (0, True)
     assert done.stdout.split("\n")[1].split(",")[:2] == [STOPPED, "REMOVED"]
     done = job("rm", STOPPED, "--if-needed")
-    assert (done.code, done.stdout, done.stderr) == (0, "", f"svcctl: nothing to do: no job {STOPPED}\n")
+    assert (done.code, done.stdout, STOPPED in done.stderr) == (0, "", True)
 
 
 def test_without_a_terminal_a_removal_is_refused_before_anything_changes(job: Reseller) -> None:
     done = job("rm", "nightly")
-    assert (done.code, requests(done)) == (2, ["GET /search/jobs"])
-    assert done.stderr == (
-        f"svcctl: error: this needs confirmation: Remove job {NIGHTLY}  FAILING  nightly?\nhint: add --yes\n"
-    )
+    assert (done.code, requests(done), "--yes" in done.stderr) == (2, ["GET /search/jobs"], True)
     done = job("rm", NIGHTLY, OTHER)
-    assert (done.code, requests(done)) == (2, ["GET /search/jobs"])
-    assert done.stderr == "svcctl: error: this needs confirmation: Remove 2 jobs?\nhint: add --yes\n"
-    done = job("rm", "nightley")
-    assert (done.code, done.stderr) == (4, "svcctl: error: no job nightley (code 100)\nhint: did you mean 'nightly'?\n")
+    assert (done.code, requests(done), "--yes" in done.stderr) == (2, ["GET /search/jobs"], True)
+    assert job("rm", "nightley").code == 4
 
 
 @pytest.mark.parametrize(
@@ -398,3 +369,67 @@ def test_a_job_that_is_shown_alone_is_one_json_object(job: Reseller) -> None:
     assert job("show", "other", "-f", "ndjson", "--columns", "id").stdout == f'{{"id":"{OTHER}"}}\n'
     several = json.loads(job("show", "other", "resting", "-f", "json").stdout)
     assert [one["id"] for one in several] == [OTHER, STOPPED]
+
+
+# What the commands say: each text is here once, and the tests above state what happens.
+
+LIST = "hint: list the jobs with 'svcctl job list'"
+MEANT = "hint: did you mean 'nightly'?"
+WORDS: dict[tuple[str, ...], str] = {
+    ("show", "3f2a"): (
+        f"svcctl: error: 2 job IDs begin with '3f2a': {OTHER} other, {NIGHTLY} nightly\nhint: give more of the ID\n"
+    ),
+    ("stop", "nope"): f"svcctl: error: no job nope (code 100)\n{LIST}\n",
+    ("watch", "nope"): f"svcctl: error: no job nope\n{LIST}\n",
+    ("show", "nightley"): f"svcctl: error: no job nightley (code 100)\n{MEANT}\n",
+    ("stop", "caf"): (
+        f"svcctl: error: 'caf' is too short for a command that changes a job: {COMPLETED[:8]} done\n"
+        f"hint: give at least 4 characters, or the ID: {COMPLETED}\n"
+    ),
+    ("list", "--status", "REMOVED", "-f", "table"): "svcctl: none of 4 jobs\n",
+    ("restart", "nightly", COMPLETED): (
+        f"svcctl: job {NIGHTLY} was FAILING with the error: {REFUSED}\n"
+        f"svcctl: nothing to do: job {COMPLETED} is COMPLETED\n"
+        "svcctl: restarted 1 of 2 jobs\n"
+    ),
+    ("stop", "resting", "done", "nightly"): (
+        f"svcctl: error: job {STOPPED} is STOPPED: only a running job can be stopped (code 108)\n"
+        "hint: --if-needed allows that\n"
+        f"svcctl: nothing to do: job {COMPLETED} is COMPLETED\n"
+        "svcctl: stopped 1 of 3 jobs\n"
+    ),
+    ("stop", STOPPED, "--if-needed"): (
+        f"svcctl: nothing to do: job {STOPPED} is STOPPED: only a running job can be stopped\n"
+    ),
+    ("start", OTHER, "--if-needed"): f"svcctl: nothing to do: job {OTHER} is already running\n",
+    ("rm", "nightley", UNKNOWN): (
+        f"svcctl: error: no job nightley (code 100)\n{MEANT}\n"
+        f"svcctl: error: no job {UNKNOWN} (code 100)\n{LIST}\n"
+        "svcctl: nothing was removed\n"
+    ),
+    ("rm", "nope", "--if-needed"): "svcctl: nothing to do: no job nope\n",
+    ("rm", "nightly"): (
+        f"svcctl: error: this needs confirmation: Remove job {NIGHTLY}  FAILING  nightly?\nhint: add --yes\n"
+    ),
+    ("rm", NIGHTLY, OTHER): "svcctl: error: this needs confirmation: Remove 2 jobs?\nhint: add --yes\n",
+}
+
+
+@pytest.mark.parametrize("arguments", [*WORDS], ids=" ".join)
+def test_what_a_command_of_jobs_says(job: Reseller, arguments: tuple[str, ...]) -> None:
+    assert job(*arguments, terminal=True).stderr == WORDS[arguments]
+
+
+def test_what_is_said_of_a_job_that_was_stopped_with_an_error_or_waits_for_events(
+    place: Machine, job: Reseller
+) -> None:
+    said = {
+        "restart": f"svcctl: job {NIGHTLY} was STOPPED with the error: {REFUSED}\n",
+        "wait": f"svcctl: job {OTHER} has read all events up to now: "
+        "it waits for new events, until the end of its range, or for ever if it was launched with --follow\n"
+        f"svcctl: error: job {OTHER} is RUNNING, not COMPLETED, and the time is up\n",
+    }
+    assert job("stop", "nightly").code == 0
+    stored.change(place.store, OTHER, last_datetime=4_102_444_800_000)
+    for verb, arguments in (("restart", ["nightly"]), ("wait", ["other", "--max-time", "0"])):
+        assert job(verb, *arguments).stderr == said[verb]

@@ -68,16 +68,12 @@ def test_an_update_sends_what_is_given_and_no_name(reseller: Any, which: str) ->
 
 def test_labels_that_are_lost_are_told_when_they_are_given(reseller: Any) -> None:
     given = ("--policies", "Search", "--resource-ids", "tables=1", "--resource-ids", "lookups=2")
-    lost = "a service keeps the integers of resourceIds without their labels: they come back as 'ids', not as"
-    for words, done in (
-        (("create", "acme", "--name", "R"), "created role 'R' in acme"),
-        (("update", "acme", "R"), "updated role 'R' in acme"),
-    ):
+    for words in (("create", "acme", "--name", "R"), ("update", "acme", "R")):
         told = reseller("role", *words, *given, answer=accepting).stderr
-        assert told == f"svcctl: {done}\nsvcctl: {lost} 'tables', 'lookups'\n"
+        assert [label in told for label in ("'tables'", "'lookups'", "labels")] == [True] * 3
     for none in ("ids=1", "*"):
         told = reseller("role", "update", "acme", "R", "--resource-ids", none, "--yes", answer=accepting).stderr
-        assert told == "svcctl: updated role 'R' in acme\n"
+        assert "labels" not in told
 
 
 def test_an_update_may_rename_and_remove_the_default(reseller: Any) -> None:
@@ -141,13 +137,9 @@ def test_a_role_that_grants_everything_is_asked_about(reseller: Any, arguments: 
     question = f"{grant}, including future ones. Continue?"
     looked = ("GET", f"/domain/acme/roles{'/a' if arguments[0] == 'update' else ''}", None)
     alone = reseller("role", *arguments, answer=accepting)
-    assert (alone.code, alone.sent, alone.stderr) == (
-        2,
-        [looked],
-        f"svcctl: error: this needs confirmation: {question}\nhint: add --yes\n",
-    )
+    assert (alone.code, alone.sent, "--yes" in alone.stderr) == (2, [looked], True)
     no = reseller("role", *arguments, answer=accepting, answers=["n"])
-    assert (no.code, no.sent, no.questions, no.stderr) == (130, [looked], [question], "svcctl: nothing was done\n")
+    assert (no.code, no.sent, no.questions) == (130, [looked], [question])
     yes = reseller("role", *arguments, answer=accepting, answers=["y"])
     assert (yes.code, len(yes.sent), yes.questions) == (0, 2, [question])
     assert reseller("role", *arguments, "--yes", answer=accepting).sent == yes.sent[1:]
@@ -155,18 +147,18 @@ def test_a_role_that_grants_everything_is_asked_about(reseller: Any, arguments: 
 
 @pytest.mark.usefixtures("acme")
 @pytest.mark.parametrize(
-    ("arguments", "error"),
+    ("arguments", "missing"),
     [
-        (("create", "acne", "--name", "a"), "no domain acne@demo (code 106)\nhint: did you mean 'acme'?"),
-        (("update", "acne", "a", "--policies", "*"), "no domain acne@demo (code 106)\nhint: did you mean 'acme'?"),
-        (("update", "acme", "a", "--policies", "*"), "domain acme@demo has no role 'a' (code 140)"),
+        (("create", "acne", "--name", "a"), "acne@demo"),
+        (("update", "acne", "a", "--policies", "*"), "acne@demo"),
+        (("update", "acme", "a", "--policies", "*"), "'a'"),
     ],
 )
 def test_nobody_is_asked_about_a_role_of_what_does_not_exist(
-    reseller: Any, arguments: tuple[str, ...], error: str
+    reseller: Any, arguments: tuple[str, ...], missing: str
 ) -> None:
     done = reseller("role", *arguments, answers=["y"])
-    assert (done.code, done.questions, done.stderr) == (4, [], f"svcctl: error: {error}\n")
+    assert (done.code, done.questions, missing in done.stderr) == (4, [], True)
 
 
 def test_a_role_that_grants_what_it_says_is_not_asked_about(reseller: Any) -> None:
@@ -226,23 +218,14 @@ def test_a_file_creates_and_updates_each_of_its_roles(reseller: Any, file: Path)
 
 def test_an_update_of_one_role_from_a_file_of_many_is_refused(reseller: Any, file: Path) -> None:
     done = reseller("role", "update", "acme", "Readers", "-F", str(file))
-    assert (done.code, done.sent, done.stderr) == (
-        2,
-        [],
-        f"svcctl: error: {file} holds 2 roles\nhint: leave out 'Readers': each is updated by its name\n",
-    )
+    assert (done.code, done.sent, "'Readers'" in done.stderr) == (2, [], True)
 
 
 def test_an_error_in_a_file_stops_everything_before_it_begins(reseller: Any, file: Path) -> None:
     file.write_text(ROLES + "- name: Third\n  polices: x\n")
     for command in ("create", "update", "apply"):
         done = reseller("role", command, "acme", "-F", str(file), "--yes")
-        assert (done.code, done.sent, done.stderr) == (
-            2,
-            [],
-            f"svcctl: error: {file}, line 12: unknown field 'polices' (did you mean 'policies'?)\n"
-            f"hint: see it with 'svcctl role lint {file}'\n",
-        )
+        assert (done.code, done.sent, f"{file}, line 12: " in done.stderr) == (2, [], True)
 
 
 def test_lint_goes_on_past_a_file_that_it_cannot_read_and_says_which_files_are_clean(
@@ -260,7 +243,11 @@ def test_lint_goes_on_past_a_file_that_it_cannot_read_and_says_which_files_are_c
         (str(torn), 2, "column 1: not YAML: expected the node content, but found '<stream end>'"),
         (str(absent), None, f"roles cannot be read from {absent}: No such file or directory"),
     ]
-    assert (done.code, done.stderr) == (2, f"svcctl: error: 4 errors in {twice}, {empty}, {torn}, {absent}\n")
+    assert (done.code, str(file) in done.stderr, f"{twice}, {empty}, {torn}, {absent}" in done.stderr) == (
+        2,
+        False,
+        True,
+    )
     people = reseller("role", "lint", str(file), str(empty), "-f", "table").stdout
     assert " ".join(people.split()) == f"{empty}: error: it holds no role {file}: 2 roles, no findings"
     people = reseller("role", "lint", str(file), "-f", "table")
@@ -305,7 +292,7 @@ def test_lint_says_where_what_is_wrong_and_exits_2_for_errors(reseller: Any, fil
             "message": "'*' grants all policies of the domain, later ones too",
         },
     ]
-    assert (odd.code, odd.stderr) == (2, f"svcctl: error: 1 error in {file}\n")
+    assert (odd.code, str(file) in odd.stderr) == (2, True)
 
 
 # Apply
@@ -325,12 +312,10 @@ new role 'Readers' in acme
 @pytest.mark.usefixtures("acme")
 def test_apply_creates_changes_and_then_has_nothing_to_do(reseller: Any, file: Path) -> None:
     apply = ("role", "apply", "acme", "-F", str(file))
-    nothing = f"svcctl: nothing to do: the roles of acme are already as in {file}\n"
     first = reseller(*apply, "--yes")
-    made = "".join(f"svcctl: created role '{name}' in acme\n" for name in ("Night shift", "Readers"))
-    assert (first.code, first.stdout, first.stderr) == (0, NEW, made)
+    assert (first.code, first.stdout, first.stderr.count("created")) == (0, NEW, 2)
     again = reseller(*apply)
-    assert (again.code, again.stdout, again.stderr) == (0, "", nothing)
+    assert (again.code, again.stdout, "nothing to do" in again.stderr) == (0, "", True)
     assert {method for method, _, _ in again.sent} == {"GET"}
     file.write_text(ROLES.replace("[1, 2]", "[2, 1, 1]").replace("[Search, Alerts]", "Search").replace("Looks", "''"))
     changed = reseller(*apply, "--yes")
@@ -342,7 +327,7 @@ def test_apply_creates_changes_and_then_has_nothing_to_do(reseller: Any, file: P
         "+ policies: Search",
     ]
     assert [path for method, path, _ in changed.sent if method == "PUT"] == ["/domain/acme/roles/Night%20shift"]
-    assert reseller(*apply).stderr == nothing
+    assert reseller(*apply).stdout == ""
 
 
 @pytest.mark.usefixtures("acme")
@@ -354,10 +339,7 @@ def test_apply_asks_once_about_everything_and_a_dry_run_changes_nothing(reseller
     assert (dry.code, dry.stdout, {method for method, _, _ in dry.sent}) == (0, shown, {"GET"})
     question = "role 'Readers' grants all policies of acme, including future ones. Apply these changes?"
     alone = reseller(*apply)
-    assert (alone.code, alone.stderr) == (
-        2,
-        f"svcctl: error: this needs confirmation: {question}\nhint: add --yes\n",
-    )
+    assert (alone.code, question in alone.stderr) == (2, True)
     yes = reseller(*apply, answers=["y"])
     assert (yes.code, yes.questions, yes.stdout) == (0, [question], shown)
     assert reseller("role", "list", "acme", "-f", "csv").stdout.splitlines()[2].startswith("Readers,*,")
@@ -420,9 +402,7 @@ def test_apply_refuses_a_new_role_that_would_only_do_as_an_update(reseller: Any,
     file.write_text("name: Fresh\nresourceIds: {t: [1]}\n")
     done = reseller("role", "apply", "acme", "-F", str(file), "--yes")
     assert (done.code, done.stdout, {method for method, _, _ in done.sent}) == (2, "", {"GET"})
-    assert done.stderr.startswith(
-        f"svcctl: error: {file}, line 1: no policies, so there must be at least one application (rule 4)\n"
-    )
+    assert (f"{file}, line 1: " in done.stderr, "(rule 4)" in done.stderr) == (True, True)
 
 
 @pytest.mark.parametrize("status", [404, 405, 501])
@@ -439,10 +419,10 @@ def test_apply_updates_without_comparing_where_roles_cannot_be_read(
 
     file.write_text("name: Readers\npolicies: Search\n")
     done = reseller("role", "apply", "acme", "-F", str(file), "--yes", answer=answer)
-    assert (done.code, done.stdout, done.stderr) == (
+    assert (done.code, done.stdout, "updated" in done.stderr) == (
         0,
         "role 'Readers' in acme (this service cannot show roles: the current values are unknown)\n+ policies: Search\n",
-        f"svcctl: {'updated' if exists else 'created'} role 'Readers' in acme\n",
+        exists,
     )
     update = ("PUT", "/domain/acme/roles/Readers", {"policies": ["Search"]})
     create = ("POST", "/domain/acme/roles", {"name": "Readers", "policies": ["Search"]})
@@ -452,11 +432,7 @@ def test_apply_updates_without_comparing_where_roles_cannot_be_read(
 @pytest.mark.parametrize("command", ["apply", "update"])
 def test_an_unknown_domain_is_not_taken_for_an_unknown_role(reseller: Any, file: Path, command: str) -> None:
     done = reseller("role", command, "nemo", "-F", str(file), "--yes")
-    assert (done.code, done.stderr, [path for _, path, _ in done.sent[1:]]) == (
-        4,
-        "svcctl: error: no domain nemo@demo (code 106)\n",
-        ["/domain"],
-    )
+    assert (done.code, "nemo@demo" in done.stderr, [path for _, path, _ in done.sent[1:]]) == (4, True, ["/domain"])
 
 
 # The rest
@@ -486,37 +462,21 @@ def test_roles_are_listed_shown_and_removed(reseller: Any, machine: Any, file: P
         "maxVault": 1,
     }
     mistyped = reseller("role", "show", "acme", "readrs")
-    assert (mistyped.code, mistyped.stderr.split("\n")[1]) == (4, "hint: did you mean 'Readers'?")
-    alone = reseller("role", "rm", "acme", "Readers")
-    assert (alone.code, alone.stderr) == (
-        2,
-        "svcctl: error: this needs confirmation: Delete role 'Readers' of acme?\nhint: add --yes\n",
-    )
+    assert (mistyped.code, "'Readers'" in mistyped.stderr) == (4, True)
+    assert reseller("role", "rm", "acme", "Readers").code == 2
     mistyped = reseller("role", "rm", "acme", "readrs", answers=["y"])
-    assert (mistyped.code, mistyped.questions, mistyped.stderr.split("\n")[1]) == (
-        4,
-        [],
-        "hint: did you mean 'Readers'?",
-    )
+    assert (mistyped.code, mistyped.questions, "'Readers'" in mistyped.stderr) == (4, [], True)
     domains.assign(machine.store, "acme@demo", "bob@acme.example", "Readers")
     domains.assign(machine.store, "acme@demo", "amy@acme.example", "Readers")
     lost = "role 'Readers' of acme, the role of amy@acme.example, bob@acme.example"
-    need = "svcctl: amy@acme.example, bob@acme.example need another role\n"
     done = reseller("role", "rm", "acme", "Readers", answers=["y"])
-    assert (done.code, done.questions, done.stderr) == (0, [f"Delete {lost}?"], f"svcctl: deleted {lost}\n{need}")
+    assert (done.code, done.questions, lost in done.stderr) == (0, [f"Delete {lost}?"], True)
     gone = reseller("role", "rm", "acme", "Readers", "--yes")
-    assert (gone.code, gone.stderr) == (
-        4,
-        "svcctl: error: domain acme@demo has no role 'Readers' (code 140)\nhint: roles are: Night shift\n",
-    )
+    assert (gone.code, "Night shift" in gone.stderr) == (4, True)
     for words in (("list", "nemo"), ("show", "nemo", "Readers"), ("rm", "nemo", "Readers", "--yes")):
         nowhere = reseller("role", *words)
-        assert (nowhere.code, nowhere.stderr) == (
-            4,
-            "svcctl: error: no domain nemo@demo (code 106)\nhint: domains are: acme\n",
-        )
-    needed = reseller("role", "rm", "acme", "Readers", "--yes", "--if-needed")
-    assert (needed.code, needed.stderr) == (0, "svcctl: nothing to do: domain acme@demo has no role 'Readers'\n")
+        assert (nowhere.code, "nemo@demo" in nowhere.stderr) == (4, True)
+    assert reseller("role", "rm", "acme", "Readers", "--yes", "--if-needed").code == 0
     assert reseller("role", "rm", "nemo", "Readers", "--yes", "--if-needed").code == 4
 
 
@@ -534,7 +494,98 @@ def test_exported_roles_are_a_file_that_changes_nothing(reseller: Any, file: Pat
         copy.write_text(exported.stdout)
         again = reseller("role", "apply", "acme", "-F", str(copy), "--yes")
         assert (again.code, again.stdout) == (0, "")
-        assert again.stderr == f"svcctl: nothing to do: the roles of acme are already as in {copy}\n"
+        assert {method for method, _, _ in again.sent} == {"GET"}
     assert exported.stdout == (
         "name: 'yes'\ndescription: 'a: ü'\npolicies: [Search]\napplications: [explorer]\nresourceIds:\n  ids: [1, 2]\n"
     )
+
+
+# What the commands say on stderr: each text is here once, and the tests above state what happens. Of these roles,
+# 'Readers' is the role of two people.
+
+CONFIRM = "svcctl: error: this needs confirmation:"
+LABELS = "a service keeps the integers of resourceIds without their labels: they come back as 'ids', not as"
+WORDS: list[tuple[tuple[str, ...], str]] = [
+    (
+        ("create", "acme", "--name", "R", "--policies", "Search", "--resource-ids", "t=1", "--resource-ids", "l=2"),
+        f"svcctl: created role 'R' in acme\nsvcctl: {LABELS} 't', 'l'\n",
+    ),
+    (("update", "acme", "Readers", "--policies", "Search"), "svcctl: updated role 'Readers' in acme\n"),
+    (
+        ("create", "acme", "--name", "a", "--policies", "*"),
+        f"{CONFIRM} role 'a' grants all policies of acme, including future ones. Continue?\nhint: add --yes\n",
+    ),
+    (
+        ("update", "acne", "a", "--policies", "*"),
+        "svcctl: error: no domain acne@demo (code 106)\nhint: did you mean 'acme'?\n",
+    ),
+    (
+        ("update", "acme", "a", "--policies", "*"),
+        "svcctl: error: domain acme@demo has no role 'a' (code 140)\nhint: roles are: Night shift, Readers\n",
+    ),
+    (
+        ("update", "acme", "Readers", "-F", "{roles}"),
+        "svcctl: error: {roles} holds 2 roles\nhint: leave out 'Readers': each is updated by its name\n",
+    ),
+    (
+        ("create", "acme", "-F", "{wrong}"),
+        "svcctl: error: {wrong}, line 2: unknown field 'polices' (did you mean 'policies'?)\n"
+        "hint: see it with 'svcctl role lint {wrong}'\n",
+    ),
+    (("lint", "{wrong}", "{empty}"), "svcctl: error: 2 errors in {wrong}, {empty}\n"),
+    (("lint", "{wrong}"), "svcctl: error: 1 error in {wrong}\n"),
+    (("apply", "acme", "-F", "{roles}"), "svcctl: nothing to do: the roles of acme are already as in {roles}\n"),
+    (
+        ("apply", "acme", "-F", "{fresh}"),
+        "svcctl: error: {fresh}, line 1: no policies, so there must be at least one application (rule 4)\n"
+        "hint: see it with 'svcctl role lint {fresh}'\n",
+    ),
+    (
+        ("apply", "acme", "-F", "{all}"),
+        f"{CONFIRM} role 'All' grants all policies of acme, including future ones. Apply these changes?\n"
+        "hint: add --yes\n",
+    ),
+    (
+        ("show", "acme", "readrs"),
+        "svcctl: error: domain acme@demo has no role 'readrs' (code 140)\nhint: did you mean 'Readers'?\n",
+    ),
+    (
+        ("rm", "acme", "Readers"),
+        f"{CONFIRM} Delete role 'Readers' of acme, the role of amy@acme.example, bob@acme.example?\nhint: add --yes\n",
+    ),
+    (
+        ("rm", "acme", "Readers", "--yes"),
+        "svcctl: deleted role 'Readers' of acme, the role of amy@acme.example, bob@acme.example\n"
+        "svcctl: amy@acme.example, bob@acme.example need another role\n",
+    ),
+    (("list", "nemo"), "svcctl: error: no domain nemo@demo (code 106)\nhint: domains are: acme\n"),
+    (
+        ("rm", "acme", "nobody", "--yes", "--if-needed"),
+        "svcctl: nothing to do: domain acme@demo has no role 'nobody'\n",
+    ),
+]
+
+
+@pytest.mark.usefixtures("acme")
+@pytest.mark.parametrize(("arguments", "said"), WORDS)
+def test_what_a_command_of_roles_says(
+    reseller: Any, machine: Any, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    files = {
+        "roles": ROLES,
+        "wrong": "name: Third\npolices: x\n",
+        "empty": "",
+        "fresh": "name: Fresh\nresourceIds: {t: [1]}\n",
+        "all": "name: All\npolicies: '*'\n",
+    }
+    paths = {name: tmp_path / f"{name}.yaml" for name in files}
+    for name, text in files.items():
+        paths[name].write_text(text)
+    reseller("role", "create", "acme", "-F", str(paths["roles"]))
+    for person in ("bob", "amy"):
+        domains.assign(machine.store, "acme@demo", f"{person}@acme.example", "Readers")
+    assert reseller("role", *(word.format_map(paths) for word in arguments)).stderr == said.format_map(paths)
+
+
+def test_a_no_is_confirmed(reseller: Any) -> None:
+    assert reseller("role", *GRANTS[0][0], answer=accepting, answers=["n"]).stderr == "svcctl: nothing was done\n"

@@ -27,6 +27,15 @@ from svcctl.exports.pace import Pace, Turns
 from svcctl.exports.windows import Window
 from svcctl.storage.local import Local
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "a full disk": "cannot write {tmp_path}/part.csv: File too large",
+    "a full temporary directory": "cannot write to the temporary directory {gettempdir}: File too large",
+}
+HINTS = {
+    "a full temporary directory": "make room there, or set TMPDIR to another directory",
+}
+
 WINDOW = Window(600, 1200)
 CSV = "Content-Type: text/csv"
 AUTH = Signature("key", "secret")
@@ -237,7 +246,7 @@ def test_a_disk_that_is_full_is_an_error_at_once(serve: Serve, tmp_path: Path) -
     script = serve(http("200 OK", ROWS, CSV))
     with files_of_at_most(1000), pytest.raises(IncompleteResult) as caught:
         run(script, tmp_path, task())
-    assert caught.value.message == f"cannot write {tmp_path}/part.csv: File too large"
+    assert caught.value.message == WORDS["a full disk"].format(tmp_path=tmp_path)
     assert (len(script.requests), list(tmp_path.iterdir())) == (1, [])
 
 
@@ -245,6 +254,6 @@ def test_a_temporary_directory_that_is_full_is_an_error_at_once(serve: Serve, tm
     script = serve(http("200 OK", "a,b\n" + "1,2\n" * (1 << 21), CSV))
     with files_of_at_most(1 << 20), pytest.raises(IncompleteResult) as caught:
         run(script, tmp_path, task(most=1 << 22))
-    assert caught.value.message == f"cannot write to the temporary directory {gettempdir()}: File too large"
-    assert caught.value.hint == "make room there, or set TMPDIR to another directory"
+    assert caught.value.message == WORDS["a full temporary directory"].format(gettempdir=gettempdir())
+    assert caught.value.hint == HINTS["a full temporary directory"]
     assert (len(script.requests), list(tmp_path.iterdir())) == (1, [])

@@ -16,6 +16,11 @@ from svcctl.errors import IncompleteResult
 from svcctl.exports.formats import FORMATS, Part
 from svcctl.parquet import ROWS_PER_GROUP
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "a value of another type": "column b holds a value that is not of its type {kind}",
+}
+
 PARQUET = FORMATS["parquet"]
 
 
@@ -106,7 +111,7 @@ def test_every_type_of_the_service_has_its_own_in_parquet() -> None:
 def test_a_value_that_is_not_of_its_columns_type_is_an_error(kind: str, value: Any) -> None:
     with pytest.raises(IncompleteResult) as caught:
         part({"a": "str", "b": kind}, [["x", value]])
-    assert caught.value.message == f"column b holds a value that is not of its type {kind}"
+    assert caught.value.message == WORDS["a value of another type"].format(kind=kind)
 
 
 def test_the_same_events_make_the_same_file_however_they_arrive() -> None:

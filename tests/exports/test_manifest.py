@@ -13,6 +13,15 @@ from hypothesis import strategies as st
 from svcctl.errors import UsageError
 from svcctl.exports.manifest import About, Entry, Manifest, difference
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "a damaged manifest": "manifest m.json is damaged",
+    "a newer manifest": "manifest m.json was written by a newer svcctl (version 2)",
+}
+HINTS = {
+    "a damaged manifest": "export all of it again with --force, and with --from and --to instead of --state",
+}
+
 ABOUT = About("from auth.all", "csv", 3600, "https://events.example.com", {"zone": "GMT+2"})
 TEN = Entry(36_000, 39_600, "a.csv", 2, 31, "00" * 32, 0.25, 1)
 ELEVEN = Entry(39_600, 43_200, "", 0, 0, "", 0.5, 3)
@@ -109,8 +118,8 @@ DOCUMENT = json.loads(manifest(TEN).to_text())
 def test_a_damaged_manifest_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         Manifest.from_text(text, "m.json")
-    assert caught.value.message == "manifest m.json is damaged"
-    assert caught.value.hint == "export all of it again with --force, and with --from and --to instead of --state"
+    assert caught.value.message == WORDS["a damaged manifest"]
+    assert caught.value.hint == HINTS["a damaged manifest"]
 
 
 def test_no_changed_digit_goes_unnoticed() -> None:
@@ -124,4 +133,4 @@ def test_no_changed_digit_goes_unnoticed() -> None:
 def test_a_newer_manifest_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         Manifest.from_text(json.dumps(DOCUMENT | {"version": 2}), "m.json")
-    assert caught.value.message == "manifest m.json was written by a newer svcctl (version 2)"
+    assert caught.value.message == WORDS["a newer manifest"]

@@ -9,6 +9,23 @@ import pytest
 from svcctl.errors import Locked, NotFound, UsageError
 from svcctl.exports.state import State, States, directory_of
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "an unknown state": "no export state 'daily'",
+    "a damaged state": "state {hourly} is damaged",
+    "not a name": "'{name}' cannot name a state",
+    "a run that goes on": "another run of the export 'hourly' has not ended yet",
+    "a directory that is gone": "the current directory was removed",
+}
+HINTS = {
+    "an unknown state": "states are: hourly",
+    "a damaged state": (
+        "remove it with 'svcctl export rm hourly', and give the next run --from: 'svcctl export status "
+        "PATH', with PATH as given to -o, shows the end of what is there"
+    ),
+    "a directory that is gone": "change to another one",
+}
+
 STATE = State("ab" * 32, "out/{start}.csv", 1_706_698_800, 3600)
 
 
@@ -28,7 +45,7 @@ def test_an_unknown_state_is_refused_with_the_known_ones(states: States) -> None
     states.save("hourly", STATE)
     with pytest.raises(NotFound) as caught:
         states.need("daily")
-    assert (caught.value.message, caught.value.hint) == ("no export state 'daily'", "states are: hourly")
+    assert (caught.value.message, caught.value.hint) == (WORDS["an unknown state"], HINTS["an unknown state"])
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1, "key": "x"}', "null"])
@@ -38,9 +55,8 @@ def test_a_damaged_state_is_refused(states: States, text: str) -> None:
     with pytest.raises(UsageError) as caught:
         states.load("hourly")
     assert (caught.value.message, caught.value.hint) == (
-        f"state {states.path('hourly')} is damaged",
-        "remove it with 'svcctl export rm hourly', and give the next run --from: 'svcctl export status PATH', with "
-        "PATH as given to -o, shows the end of what is there",
+        WORDS["a damaged state"].format(hourly=states.path("hourly")),
+        HINTS["a damaged state"],
     )
 
 
@@ -48,13 +64,13 @@ def test_a_damaged_state_is_refused(states: States, text: str) -> None:
 def test_a_name_that_is_no_file_name_is_refused(states: States, name: str) -> None:
     with pytest.raises(UsageError) as caught:
         states.load(name)
-    assert caught.value.message == f"'{name}' cannot name a state"
+    assert caught.value.message == WORDS["not a name"].format(name=name)
 
 
 def test_one_run_holds_a_state(states: States) -> None:
     with states.locked("hourly"), pytest.raises(Locked) as caught, states.locked("hourly"):
         pass
-    assert caught.value.message == "another run of the export 'hourly' has not ended yet"
+    assert caught.value.message == WORDS["a run that goes on"]
     with states.locked("hourly"), states.locked("daily"):
         pass
 
@@ -67,4 +83,7 @@ def test_a_current_directory_that_was_removed_is_told(tmp_path: Path, monkeypatc
     assert directory_of("/out/{start:%F}.csv") == directory_of("s3://b/{start:%F}.csv") == ""
     with pytest.raises(UsageError) as caught:
         directory_of("{start:%F}.csv")
-    assert (caught.value.message, caught.value.hint) == ("the current directory was removed", "change to another one")
+    assert (caught.value.message, caught.value.hint) == (
+        WORDS["a directory that is gone"],
+        HINTS["a directory that is gone"],
+    )

@@ -13,6 +13,27 @@ from svcctl.api.typed_dates import named_zone
 from svcctl.errors import UsageError
 from svcctl.exports.windows import Target, Window, around, common_length, cut, filled_in, length_text, parse_length
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "too many windows": "the range has 4000000000 windows of 1s",
+    "not a length": "'{text}' is not a valid length",
+    "two windows in one file": (
+        "the windows 2024-01-31 22:00:00 to 2024-01-31 23:00:00 UTC and 2024-01-31 23:00:00 to "
+        "2024-02-01 00:00:00 UTC would both be written to 2024-01-31.csv"
+    ),
+    "names that repeat each year": (
+        "with windows of 1d, the names in 'out/{from:%m%d}.csv' repeat: for example, runs from "
+        "2024-01-01 00:00:00 UTC and from 2025-01-01 00:00:00 UTC would both write out/0101.csv"
+    ),
+    "names that repeat": "with windows of 1h, the names in '{{{name}:%F}}.csv' repeat: for example, {example}",
+}
+HINTS = {
+    "too many windows": "an export has at most 1000000: give a longer --window",
+    "two windows in one file": "give --window 1d, or name more of the time in the pattern, as in {start:%Y%m%dT%H%M%S}",
+    "names that repeat each year": "name more of the time in the pattern, as in {from:%Y%m%dT%H%M%S}",
+    "names that repeat": "give --window 1d, or name more of the time in the pattern, as in {{{name}:%Y%m%dT%H%M%S}}",
+}
+
 MOMENTS = st.integers(0, 4_000_000_000)
 LENGTHS = st.sampled_from([1, 30, 60, 300, 3600, 7200, 86_400, 7 * 86_400])
 
@@ -99,8 +120,8 @@ def test_a_later_start_gives_the_same_windows_from_there_on(start: int, length: 
 def test_too_many_windows_are_refused() -> None:
     with pytest.raises(UsageError) as caught:
         cut(0, 4_000_000_000, 1)
-    assert caught.value.message == "the range has 4000000000 windows of 1s"
-    assert caught.value.hint == "an export has at most 1000000: give a longer --window"
+    assert caught.value.message == WORDS["too many windows"]
+    assert caught.value.hint == HINTS["too many windows"]
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("30s", 30), ("5m", 300), ("1h", 3600), ("90m", 5400), ("7d", 604_800)])
@@ -117,7 +138,7 @@ def test_a_week_is_seven_days() -> None:
 def test_an_invalid_length_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_length(text)
-    assert caught.value.message == f"'{text}' is not a valid length"
+    assert caught.value.message == WORDS["not a length"].format(text=text)
 
 
 @pytest.mark.parametrize(
@@ -182,13 +203,8 @@ def test_a_plain_path_is_one_file() -> None:
 def test_a_pattern_that_gives_two_windows_one_file_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         Target("{start:%Y-%m-%d}.csv").paths(DAY, HOURS, 3600)
-    assert caught.value.message == (
-        "the windows 2024-01-31 22:00:00 to 2024-01-31 23:00:00 UTC and 2024-01-31 23:00:00 to 2024-02-01 00:00:00 UTC"
-        " would both be written to 2024-01-31.csv"
-    )
-    assert caught.value.hint == (
-        "give --window 1d, or name more of the time in the pattern, as in {start:%Y%m%dT%H%M%S}"
-    )
+    assert caught.value.message == WORDS["two windows in one file"]
+    assert caught.value.hint == HINTS["two windows in one file"]
 
 
 @pytest.mark.parametrize(
@@ -230,9 +246,8 @@ def test_names_of_runs_that_repeat_are_refused_as_such() -> None:
     with pytest.raises(UsageError) as caught:
         Target("out/{from:%m%d}.csv").check_repeats(86_400)
     assert (caught.value.message, caught.value.hint) == (
-        "with windows of 1d, the names in 'out/{from:%m%d}.csv' repeat: for example, runs from "
-        "2024-01-01 00:00:00 UTC and from 2025-01-01 00:00:00 UTC would both write out/0101.csv",
-        "name more of the time in the pattern, as in {from:%Y%m%dT%H%M%S}",
+        WORDS["names that repeat each year"],
+        HINTS["names that repeat each year"],
     )
 
 
@@ -254,12 +269,8 @@ def test_a_file_for_each_day_leads_to_windows_of_a_day(name: str, example: str) 
     target = Target(f"{{{name}:%F}}.csv")
     with pytest.raises(UsageError) as caught:
         target.check_repeats(3600)
-    assert caught.value.message == (
-        f"with windows of 1h, the names in '{{{name}:%F}}.csv' repeat: for example, {example}"
-    )
-    assert caught.value.hint == (
-        f"give --window 1d, or name more of the time in the pattern, as in {{{name}:%Y%m%dT%H%M%S}}"
-    )
+    assert caught.value.message == WORDS["names that repeat"].format(name=name, example=example)
+    assert caught.value.hint == HINTS["names that repeat"].format(name=name)
     target.check_repeats(86_400)
 
 

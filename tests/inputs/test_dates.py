@@ -8,6 +8,15 @@ from svcctl.api.typed_dates import parse_moment
 from svcctl.errors import UsageError
 from svcctl.inputs.dates import both_ago, choose, shifted
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "clocks that change": "the clocks of Europe/Berlin change within the range: all dates are written in GMT+2",
+    "an unknown format": "unknown date format 'rfc'",
+}
+HINTS = {
+    "an unknown format": "date formats are: default, sql, iso",
+}
+
 NOW = datetime(2024, 1, 31, 12, 0, tzinfo=UTC)
 MIDNIGHT = 1_706_659_200
 
@@ -110,9 +119,7 @@ def test_the_service_gets_one_offset_and_a_note_tells_when_the_clocks_change_wit
         ["the clocks of Europe/Berlin change within the range: all dates are written in GMT+1"],
     )
     year = choose(1_690_000_000, 1_720_000_000, None, "Europe/Berlin", now=now, written=True)
-    assert list(year.notes(terminal=False)) == [
-        "the clocks of Europe/Berlin change within the range: all dates are written in GMT+2"
-    ]
+    assert list(year.notes(terminal=False)) == [WORDS["clocks that change"]]
     assert list(choose("5ad", "now", None, "Europe/Berlin", now=now, written=False).notes(terminal=False)) == []
 
 
@@ -183,6 +190,6 @@ def test_an_unknown_date_format_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         choose("1h", "now", "rfc", None, now=NOW, written=False)
     assert (caught.value.message, caught.value.hint) == (
-        "unknown date format 'rfc'",
-        "date formats are: default, sql, iso",
+        WORDS["an unknown format"],
+        HINTS["an unknown format"],
     )

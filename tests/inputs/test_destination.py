@@ -11,6 +11,16 @@ from svcctl.api.destinations import Destination
 from svcctl.errors import UsageError
 from svcctl.inputs.destination import read
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "not a destination": "{file} is not a destination in JSON",
+    "no type": "the destination in {file} has no type",
+}
+HINTS = {
+    "not a destination": 'it must be like {"type": "kafka", "params": {"topic": "…"}}',
+    "no type": "name it with --dest TYPE",
+}
+
 
 def read_all(
     type_: str | None, assignments: list[str], file: Path | None = None
@@ -142,8 +152,8 @@ def test_a_file_that_holds_no_destination_is_refused(content: str, tmp_path: Pat
     file.write_text(content, encoding="utf-8")
     with pytest.raises(UsageError) as caught:
         read_all("kafka", [], file)
-    assert caught.value.message == f"{file} is not a destination in JSON"
-    assert caught.value.hint == 'it must be like {"type": "kafka", "params": {"topic": "…"}}'
+    assert caught.value.message == WORDS["not a destination"].format(file=file)
+    assert caught.value.hint == HINTS["not a destination"]
 
 
 def test_a_file_without_a_type_is_refused(tmp_path: Path) -> None:
@@ -151,5 +161,5 @@ def test_a_file_without_a_type_is_refused(tmp_path: Path) -> None:
     file.write_text('{"params": {}}', encoding="utf-8")
     with pytest.raises(UsageError) as caught:
         read_all(None, [], file)
-    assert caught.value.message == f"the destination in {file} has no type"
-    assert caught.value.hint == "name it with --dest TYPE"
+    assert caught.value.message == WORDS["no type"].format(file=file)
+    assert caught.value.hint == HINTS["no type"]

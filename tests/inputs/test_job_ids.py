@@ -11,6 +11,14 @@ from svcctl.terminal.formats import FORMATS
 from svcctl.terminal.records import JOBS
 from svcctl.terminal.tables import Style
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "a list without IDs": "standard input is a list without job IDs: '{shown}'",
+}
+HINTS = {
+    "a list without IDs": "pipe IDs, for example from: svcctl job list --ids",
+}
+
 JOB_LIST = [
     Job("a1b2c3d4-1", "RUNNING", "kafka", "漢字, nightly", query='from a\nwhere b = "c, d"', error=("it, broke",)),
     Job("a1b2c3d4-2", "STOPPED"),
@@ -66,6 +74,6 @@ def test_a_list_without_ids_is_refused_at_its_first_line(source: str, shown: str
     with pytest.raises(UsageError) as caught:
         job_ids.listed(source)
     assert (caught.value.message, caught.value.hint) == (
-        f"standard input is a list without job IDs: '{shown}'",
-        "pipe IDs, for example from: svcctl job list --ids",
+        WORDS["a list without IDs"].format(shown=shown),
+        HINTS["a list without IDs"],
     )

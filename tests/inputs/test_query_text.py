@@ -11,11 +11,24 @@ import pytest
 from svcctl.errors import Place, ServiceError, UsageError
 from svcctl.inputs.query_text import explains, fill, read
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "a table alone": "'auth.all' is not a query",
+    "an empty file": "{path} holds no query",
+    "a file's name": "'{sign}{path}' is a file, not a query",
+    "quotes twice": "{{u}} becomes a text in quotes, so it stands in quotes twice",
+}
+HINTS = {
+    "a table alone": "did you mean 'from auth.all'?",
+    "a file's name": "read the query from it: -F {path}",
+    "quotes twice": "leave out the quotes around {{u}}",
+}
+
 
 def test_a_table_alone_is_answered_with_the_query_of_it() -> None:
     with pytest.raises(UsageError) as caught:
         read("auth.all", None)
-    assert (caught.value.message, caught.value.hint) == ("'auth.all' is not a query", "did you mean 'from auth.all'?")
+    assert (caught.value.message, caught.value.hint) == (WORDS["a table alone"], HINTS["a table alone"])
 
 
 @pytest.mark.parametrize("piped", ["from auth.all\n", "", " \n"])
@@ -31,7 +44,7 @@ def test_a_file_without_a_query_is_named(tmp_path: Path) -> None:
     path.write_text(" \n")
     with pytest.raises(UsageError) as caught:
         read(None, path)
-    assert caught.value.message == f"{path} holds no query"
+    assert caught.value.message == WORDS["an empty file"].format(path=path)
 
 
 @pytest.mark.parametrize("sign", ["", "@"])
@@ -41,8 +54,8 @@ def test_the_name_of_a_file_is_answered_with_the_option_that_reads_it(tmp_path: 
     with pytest.raises(UsageError) as caught:
         read(f"{sign}{path}", None)
     assert (caught.value.message, caught.value.hint) == (
-        f"'{sign}{path}' is a file, not a query",
-        f"read the query from it: -F {path}",
+        WORDS["a file's name"].format(sign=sign, path=path),
+        HINTS["a file's name"].format(path=path),
     )
 
 
@@ -55,8 +68,8 @@ def test_quotes_around_a_variable_are_refused(quoted: str) -> None:
     with pytest.raises(UsageError) as caught:
         fill(f"where user = {quoted}", ["u=x"])
     assert (caught.value.message, caught.value.hint) == (
-        "{{u}} becomes a text in quotes, so it stands in quotes twice",
-        "leave out the quotes around {{u}}",
+        WORDS["quotes twice"],
+        HINTS["quotes twice"],
     )
     assert fill(f"where user = {quoted}", []) == f"where user = {quoted}"
 

@@ -8,6 +8,14 @@ from support.typed import type_in
 from svcctl.errors import UsageError
 from svcctl.inputs import text
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "a file that is not there": "the query cannot be read from {tmp_path}/none: No such file or directory",
+    "a variable in quotes": "${NO_NAME}/q has ${NO_NAME} in it, which the shell replaces outside single quotes only",
+    "not UTF-8": "roles cannot be read from standard input: byte 1 is not UTF-8",
+    "an empty secret": "standard input holds no api_secret",
+}
+
 
 def test_a_file_is_read_without_its_byte_order_mark(tmp_path: Path) -> None:
     (tmp_path / "q").write_bytes(b"\xef\xbb\xbffrom a\n")
@@ -25,17 +33,17 @@ def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_cannot_be_read_is_named_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError) as caught:
         text.read(tmp_path / "none", "the query")
-    assert caught.value.message == f"the query cannot be read from {tmp_path}/none: No such file or directory"
+    assert caught.value.message == WORDS["a file that is not there"].format(tmp_path=tmp_path)
     with pytest.raises(UsageError) as caught:
         text.read(Path("${NO_NAME}/q"), "the query")
     assert (caught.value.message, caught.value.hint) == (
-        "${NO_NAME}/q has ${NO_NAME} in it, which the shell replaces outside single quotes only",
+        WORDS["a variable in quotes"],
         'write "${NO_NAME}/q"',
     )
     type_in(monkeypatch, b"\xff")
     with pytest.raises(UsageError) as caught:
         text.read("-", "roles")
-    assert caught.value.message == "roles cannot be read from standard input: byte 1 is not UTF-8"
+    assert caught.value.message == WORDS["not UTF-8"]
 
 
 def test_a_line_of_standard_input_may_not_be_empty(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +52,7 @@ def test_a_line_of_standard_input_may_not_be_empty(monkeypatch: pytest.MonkeyPat
     type_in(monkeypatch, b"\n")
     with pytest.raises(UsageError) as caught:
         text.line("api_secret")
-    assert caught.value.message == "standard input holds no api_secret"
+    assert caught.value.message == WORDS["an empty secret"]
 
 
 def test_standard_input_becomes_a_file_for_as_long_as_it_is_needed(

@@ -5,6 +5,17 @@ import pytest
 from svcctl.errors import UsageError
 from svcctl.profiles.given import assigned, typed
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "a secret on the command line": "api_secret is a secret, and other users can see command lines",
+    "not a field": "'base_url' is not of the form FIELD=VALUE",
+    "base_url": "that cannot be used: it must begin with https:// or http://, as in https://api.example.com",
+    "an answer that is missing": "no {key} yet: the same command asks for it again",
+}
+HINTS = {
+    "base_url": "base_url is needed: it is where requests go (Ctrl-C to stop)",
+}
+
 
 def no_secret(key: str) -> str:
     raise AssertionError(f"{key} was asked for")
@@ -20,13 +31,13 @@ def test_a_secret_is_never_an_argument() -> None:
     }
     with pytest.raises(UsageError) as caught:
         assigned(["api_secret=hunter2"], no_secret)
-    assert caught.value.message == "api_secret is a secret, and other users can see command lines"
+    assert caught.value.message == WORDS["a secret on the command line"]
 
 
 def test_no_secret_is_asked_for_before_all_words_are_right() -> None:
     with pytest.raises(UsageError) as caught:
         assigned(["api_secret=-", "base_url"], no_secret)
-    assert caught.value.message == "'base_url' is not of the form FIELD=VALUE"
+    assert caught.value.message == WORDS["not a field"]
 
 
 class Person:
@@ -57,8 +68,8 @@ def test_a_person_types_what_a_connection_needs() -> None:
         "api_secret (API secret) (hidden)",
     ]
     assert person.notes == [
-        "that cannot be used: it must begin with https:// or http://, as in https://api.example.com",
-        "base_url is needed: it is where requests go (Ctrl-C to stop)",
+        WORDS["base_url"],
+        HINTS["base_url"],
     ]
 
 
@@ -79,4 +90,4 @@ def test_only_what_is_missing_is_asked_for(stored: dict[str, str], changes: dict
         key = prompts[0].split()[0]
         person = Person("")
         assert typed(stored, changes, person.ask, person.notes.append) == {}
-        assert person.notes == [f"no {key} yet: the same command asks for it again"]
+        assert person.notes == [WORDS["an answer that is missing"].format(key=key)]

@@ -10,6 +10,15 @@ from svcctl.profiles.resolve import Value, mistyped
 from svcctl.profiles.settings import SETTINGS
 from svcctl.profiles.store import ProfileStore
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "an invalid value": "{field} '{text}' (environment {environment}) cannot be used: {reason}",
+    "no secret": "profile p has no api_secret",
+}
+HINTS = {
+    "no secret": ("set it with 'svcctl profile set p api_secret_file=…' or the environment variable SVCCTL_API_SECRET"),
+}
+
 
 def test_with_nothing_configured_the_local_service_is_used(store: ProfileStore) -> None:
     profile = look_up(store)
@@ -83,8 +92,8 @@ def test_a_value_that_cannot_be_used_is_refused_with_its_source(
     environment = {str(SETTINGS[field].environment): text}
     with pytest.raises(ProfileError) as caught:
         look_up(store, {}, environment)
-    assert (
-        caught.value.message == f"{field} '{text}' (environment {SETTINGS[field].environment}) cannot be used: {reason}"
+    assert caught.value.message == WORDS["an invalid value"].format(
+        field=field, text=text, environment=SETTINGS[field].environment, reason=reason
     )
 
 
@@ -93,8 +102,8 @@ def test_a_missing_setting_says_how_to_give_it(store: ProfileStore) -> None:
     with pytest.raises(ProfileError) as caught:
         _ = look_up(store, {"profile": "p"}).api_secret
     assert (caught.value.message, caught.value.hint) == (
-        "profile p has no api_secret",
-        "set it with 'svcctl profile set p api_secret_file=…' or the environment variable SVCCTL_API_SECRET",
+        WORDS["no secret"],
+        HINTS["no secret"],
     )
 
 

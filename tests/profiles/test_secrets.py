@@ -9,6 +9,16 @@ from svcctl.errors import ProfileError
 from svcctl.profiles.secrets import mask
 from svcctl.profiles.store import ProfileStore
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "a command that is not there": "secret command 'no-such-store show svcctl' was not found",
+    "a file that is not there": "secret file {none} cannot be read: No such file or directory",
+}
+HINTS = {
+    "a command that is not there": "check its name, and PATH",
+    "a file that is not there": "write the secret to it, or name its file with 'svcctl profile set NAME …_file=PATH'",
+}
+
 
 def test_secrets_are_masked_and_read_only_when_used(store: ProfileStore, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("from-a-file\n")
@@ -63,8 +73,8 @@ def test_a_secret_command_that_is_not_there_is_told_in_one_line(
     with pytest.raises(ProfileError) as caught:
         _ = look_up(store, {"profile": "p"}).token
     assert (caught.value.message, caught.value.hint, capfd.readouterr().err) == (
-        "secret command 'no-such-store show svcctl' was not found",
-        "check its name, and PATH",
+        WORDS["a command that is not there"],
+        HINTS["a command that is not there"],
         "",
     )
 
@@ -81,6 +91,6 @@ def test_a_secret_file_that_cannot_be_read_says_what_to_do(store: ProfileStore, 
     with pytest.raises(ProfileError) as caught:
         _ = look_up(store, {"profile": "p"}).token
     assert (caught.value.message, caught.value.hint) == (
-        f"secret file {tmp_path / 'none'} cannot be read: No such file or directory",
-        "write the secret to it, or name its file with 'svcctl profile set NAME …_file=PATH'",
+        WORDS["a file that is not there"].format(none=tmp_path / "none"),
+        HINTS["a file that is not there"],
     )

@@ -10,6 +10,16 @@ from support.profiles import PROD, look_up
 from svcctl.errors import ProfileError
 from svcctl.profiles.store import ProfileStore
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "open to others": "profiles file {path} can be read by others (mode 0640)",
+    "an unknown profile": "no profile 'prod'",
+}
+HINTS = {
+    "open to others": "close it with: chmod 600 '{path}'",
+    "an unknown profile": "profiles are: local, local-reseller; create one with 'svcctl profile set prod'",
+}
+
 SETTER = """
 import sys
 from pathlib import Path
@@ -27,8 +37,8 @@ def test_the_file_is_private_and_refused_when_others_can_read_it(store: ProfileS
     store.path.chmod(0o640)
     with pytest.raises(ProfileError) as caught:
         store.load()
-    assert caught.value.message == f"profiles file {store.path} can be read by others (mode 0640)"
-    assert caught.value.hint == f"close it with: chmod 600 '{store.path}'"
+    assert caught.value.message == WORDS["open to others"].format(path=store.path)
+    assert caught.value.hint == HINTS["open to others"].format(path=store.path)
 
 
 def test_setting_changes_some_fields_and_an_empty_value_removes_one(store: ProfileStore) -> None:
@@ -49,8 +59,8 @@ def test_removing_the_default_profile_goes_back_to_local(store: ProfileStore) ->
     with pytest.raises(ProfileError) as caught:
         store.remove("prod")
     assert (caught.value.message, caught.value.hint) == (
-        "no profile 'prod'",
-        "profiles are: local, local-reseller; create one with 'svcctl profile set prod'",
+        WORDS["an unknown profile"],
+        HINTS["an unknown profile"],
     )
 
 

@@ -11,6 +11,14 @@ from peers.processes import free_port
 from svcctl.errors import Unavailable
 from svcctl.storage.hdfs import Hdfs
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "no connection": "{url}/a.csv: no connection to {url}: {reason}",
+}
+HINTS = {
+    "no connection": "check host and port of the NameNode, and that it runs",
+}
+
 
 @pytest.mark.parametrize(
     ("host", "reason"),
@@ -24,8 +32,8 @@ def test_a_namenode_that_nobody_runs_is_named_with_the_reason(host: str, reason:
     with pytest.raises(Unavailable) as caught:
         Hdfs(url).size("a.csv")
     assert (caught.value.message, caught.value.hint) == (
-        f"{url}/a.csv: no connection to {url}: {reason}",
-        "check host and port of the NameNode, and that it runs",
+        WORDS["no connection"].format(url=url, reason=reason),
+        HINTS["no connection"],
     )
 
 

@@ -15,6 +15,18 @@ from peers.s3 import S3Peer
 from svcctl.errors import Unavailable, UsageError
 from svcctl.storage.s3 import S3, Keys, from_environment
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "access denied": "access to s3://{bucket}/rows.csv is denied (SignatureDoesNotMatch)",
+    "no bucket": "bucket 'nobody-made-it' does not exist",
+    "no connection": "s3://bucket/a.csv: no connection to {endpoint}: {reason}",
+    "not an object": "s3://{bucket}/a/../rows.csv is not a valid name of an object",
+}
+HINTS = {
+    "access denied": "check the access key, the secret key and the permissions of the bucket",
+    "no connection": "check the endpoint, and that its service is running",
+}
+
 
 @pytest.fixture(params=["s3_peer", pytest.param("ceph_peer", marks=pytest.mark.slow)])
 def bucket(request: pytest.FixtureRequest) -> S3Peer:
@@ -36,8 +48,8 @@ def put(storage: S3, data: bytes) -> None:
 def test_a_wrong_secret_is_refused_and_not_tried_again(bucket: S3Peer, size: int) -> None:
     with pytest.raises(UsageError) as caught:
         put(opened(replace(bucket, secret="wrong")), bytes(size))
-    assert caught.value.message == f"access to s3://{bucket.bucket}/rows.csv is denied (SignatureDoesNotMatch)"
-    assert caught.value.hint == "check the access key, the secret key and the permissions of the bucket"
+    assert caught.value.message == WORDS["access denied"].format(bucket=bucket.bucket)
+    assert caught.value.hint == HINTS["access denied"]
     assert bucket.objects() == {}
 
 
@@ -45,7 +57,7 @@ def test_a_wrong_secret_is_refused_and_not_tried_again(bucket: S3Peer, size: int
 def test_a_bucket_that_does_not_exist_is_named(bucket: S3Peer, size: int) -> None:
     with pytest.raises(UsageError) as caught:
         put(opened(replace(bucket, bucket="nobody-made-it")), bytes(size))
-    assert caught.value.message == "bucket 'nobody-made-it' does not exist"
+    assert caught.value.message == WORDS["no bucket"]
 
 
 @pytest.mark.parametrize(
@@ -60,15 +72,15 @@ def test_a_server_that_nobody_runs_is_named_with_the_reason(host: str, reason: s
     with pytest.raises(Unavailable) as caught:
         S3("bucket", keys=Keys("key", "secret"), endpoint=endpoint).size("a.csv")
     assert (caught.value.message, caught.value.hint) == (
-        f"s3://bucket/a.csv: no connection to {endpoint}: {reason}",
-        "check the endpoint, and that its service is running",
+        WORDS["no connection"].format(endpoint=endpoint, reason=reason),
+        HINTS["no connection"],
     )
 
 
 def test_a_name_that_s3_clients_cannot_write_is_refused(bucket: S3Peer) -> None:
     with pytest.raises(UsageError) as caught:
         opened(bucket).create("a/../rows.csv", overwrite=False)
-    assert caught.value.message == f"s3://{bucket.bucket}/a/../rows.csv is not a valid name of an object"
+    assert caught.value.message == WORDS["not an object"].format(bucket=bucket.bucket)
 
 
 @contextmanager

@@ -12,6 +12,14 @@ from svcctl.storage.local import Local
 from svcctl.storage.s3 import S3
 from svcctl.storage.targets import open_target
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "no packages": "the target {scheme}:// needs packages that are not installed",
+}
+HINTS = {
+    "no packages": "install them with: pip install 'svcctl[{scheme}]' (in a clone: pip install '.[{scheme}]')",
+}
+
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
 
 
@@ -84,8 +92,5 @@ def test_a_target_whose_packages_are_not_installed_names_the_extra(
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtra) as caught:
         open_target(f"{scheme}://place/rows.csv", KEYS)
-    assert caught.value.message == f"the target {scheme}:// needs packages that are not installed"
-    assert (
-        caught.value.hint
-        == f"install them with: pip install 'svcctl[{scheme}]' (in a clone: pip install '.[{scheme}]')"
-    )
+    assert caught.value.message == WORDS["no packages"].format(scheme=scheme)
+    assert caught.value.hint == HINTS["no packages"].format(scheme=scheme)

@@ -15,6 +15,21 @@ from svcctl.terminal.charts import MAX_ROWS, draw
 from svcctl.terminal.charts.axes import time_axis
 from svcctl.terminal.tables import Span, Style, TableColumn
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "cut labels": "labels that were cut to fit: 1 (see them whole with --format vertical or csv)",
+    "not drawn": "n by user, hour",
+    "not drawn for users": "not drawn: bytes (--columns user,bytes draws it)",
+    "not drawn for dates": "not drawn: bytes (--columns eventdate,bytes draws it)",
+    "too many series": "the chart shows the 8 of 11 series with the largest sums",
+    "not numbers": "2 values are no numbers or too large to draw",
+    "no numbers": "a chart needs a number and another column that names the rows; the columns are {there}",
+    "too many rows": "more than 5000 rows cannot be charted",
+}
+HINTS = {
+    "no numbers": "group by a column or a period, and select count() as n",
+}
+
 USERS = [TableColumn("user", "str"), TableColumn("n", "int8")]
 TIMES = [TableColumn("eventdate", "timestamp"), TableColumn("k", "str"), TableColumn("n", "float8")]
 TEN = 600_000
@@ -56,7 +71,7 @@ def test_labels_that_do_not_fit_are_cut_and_counted() -> None:
         "aaaaaaaaaaaaaaaaaaaaaaaa…  1  #####",
         "b                          2  ##########",
     ]
-    assert chart.notes == ["labels that were cut to fit: 1 (see them whole with --format vertical or csv)"]
+    assert chart.notes == [WORDS["cut labels"]]
 
 
 def test_what_is_below_zero_goes_to_the_left_of_it() -> None:
@@ -107,7 +122,7 @@ def test_the_first_number_that_is_no_part_of_a_rows_name_is_drawn(
 def test_a_key_of_the_query_is_not_measured_even_if_the_rows_do_not_need_it() -> None:
     columns = [TableColumn("user", "str"), TableColumn("hour", "int4"), TableColumn("n", "int8")]
     chart = draw(columns, [("ana", 3, 7)], Style(keys=("user", "hour")))
-    assert (chart.lines[0], chart.notes) == ("n by user, hour", [])
+    assert (chart.lines[0], chart.notes) == (WORDS["not drawn"], [])
     only = draw(columns[:2], [("ana", 3)], Style(keys=("user", "hour")))
     assert (only.lines[0], only.notes) == ("hour by user", [])
 
@@ -118,9 +133,7 @@ def test_a_number_that_is_not_drawn_is_told_with_what_draws_it() -> None:
     note = "not drawn: med, most (--columns eventdate,med draws med)"
     assert draw(columns, rows, Style()).notes == [note]
     users = [*USERS, TableColumn("bytes", "int8"), TableColumn("last", "timestamp")]
-    assert draw(users, [("ana", 5, 7, START), ("bob", 8, 7, START)], FANCY).notes == [
-        "not drawn: bytes (--columns user,bytes draws it)"
-    ]
+    assert draw(users, [("ana", 5, 7, START), ("bob", 8, 7, START)], FANCY).notes == [WORDS["not drawn for users"]]
 
 
 def test_over_time_numbers_of_a_similar_size_are_drawn_together_and_others_named() -> None:
@@ -142,7 +155,7 @@ def test_over_time_numbers_of_a_similar_size_are_drawn_together_and_others_named
         "   14:30        14:35    14:40",
         "   2018-10-08",
     ]
-    assert chart.notes == ["not drawn: bytes (--columns eventdate,bytes draws it)"]
+    assert chart.notes == [WORDS["not drawn for dates"]]
     alone = draw(columns[:3], [row[:3] for row in rows], Style(width=30))
     assert (alone.lines[0], alone.notes) == (
         "p95 by eventdate",
@@ -233,7 +246,7 @@ def test_of_many_series_the_largest_are_drawn_and_the_rest_counted() -> None:
     rows = [(START + bucket * TEN, f"s{index}", index) for bucket in range(3) for index in range(11)]
     chart = draw(TIMES, rows, Style(width=60, color=True, glyphs=True))
     assert bare(chart.lines)[1] == "● s10  ■ s3  ▲ s4  ◆ s5  ▼ s6  ★ s7  ◀ s8  ▶ s9"
-    assert chart.notes == ["the chart shows the 8 of 11 series with the largest sums"]
+    assert chart.notes == [WORDS["too many series"]]
 
 
 def test_series_are_in_the_order_of_their_values_unless_the_rows_were_sorted() -> None:
@@ -307,7 +320,7 @@ def test_bars_over_time_say_how_many_periods_have_no_rows() -> None:
 
 def test_values_that_cannot_be_drawn_are_counted() -> None:
     chart = draw(USERS, [("a", 1e306), ("b", float("nan")), ("c", 1), ("d", None)], Style(width=40))
-    assert chart.notes == ["2 values are no numbers or too large to draw"]
+    assert chart.notes == [WORDS["not numbers"]]
 
 
 @pytest.mark.parametrize("columns", ["user:str", "n:int8", "eventdate:timestamp last:timestamp", ""])
@@ -317,8 +330,8 @@ def test_the_error_for_rows_that_cannot_be_charted_says_what_is_missing(columns:
         draw(made, [], Style())
     there = ", ".join(f"{column.name} ({column.type})" for column in made) or "none"
     assert (caught.value.message, caught.value.hint) == (
-        f"a chart needs a number and another column that names the rows; the columns are {there}",
-        "group by a column or a period, and select count() as n",
+        WORDS["no numbers"].format(there=there),
+        HINTS["no numbers"],
     )
 
 
@@ -326,7 +339,7 @@ def test_more_rows_than_a_picture_can_show_are_refused_before_they_are_all_read(
     rows = iter([(str(number), number) for number in range(MAX_ROWS + 2)])
     with pytest.raises(UsageError) as caught:
         draw(USERS, rows, Style())
-    assert caught.value.message == "more than 5000 rows cannot be charted"
+    assert caught.value.message == WORDS["too many rows"]
     assert len(list(rows)) == 1
 
 

@@ -13,6 +13,20 @@ from svcctl.terminal.output import Output
 from svcctl.terminal.records import rows
 from svcctl.terminal.tables import Style, TableColumn
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "an unknown format": "unknown format 'cvs'",
+    "not written": "svcctl writes no .{ending} files",
+    "a chart in a file": "a chart is text: svcctl writes no .{ending} files",
+    "xls": "only a service writes xls",
+    "too many columns": "a {name} has at most {most} columns, and this result has {most_}",
+}
+HINTS = {
+    "an unknown format": "did you mean 'csv'? formats are: auto, table, vertical, csv, tsv, ndjson, json",
+    "a chart in a file": "name the file .txt",
+    "too many columns": "name some with --columns, select fewer in the query, or use --format csv or vertical",
+}
+
 
 def test_formats_are_found_by_name_and_auto_by_where_stdout_goes() -> None:
     assert find_format("auto", is_terminal=True) is FORMATS["table"]
@@ -20,8 +34,8 @@ def test_formats_are_found_by_name_and_auto_by_where_stdout_goes() -> None:
     with pytest.raises(UsageError) as caught:
         find_format("cvs", is_terminal=False, lists=True)
     assert (caught.value.message, caught.value.hint) == (
-        "unknown format 'cvs'",
-        "did you mean 'csv'? formats are: auto, table, vertical, csv, tsv, ndjson, json",
+        WORDS["an unknown format"],
+        HINTS["an unknown format"],
     )
     with pytest.raises(UsageError) as caught:
         find_format("xslx", is_terminal=False)
@@ -33,12 +47,12 @@ def test_a_file_that_would_not_hold_what_its_name_says_is_refused(ending: str) -
     path = Path(f"out.{ending}")
     with pytest.raises(UsageError) as caught:
         of_file(path)
-    assert caught.value.message == f"svcctl writes no .{ending} files"
+    assert caught.value.message == WORDS["not written"].format(ending=ending)
     with pytest.raises(UsageError) as caught:
         check_file(path, FORMATS["chart"], pytest.fail, given=True)
     assert (caught.value.message, caught.value.hint) == (
-        f"a chart is text: svcctl writes no .{ending} files",
-        "name the file .txt",
+        WORDS["a chart in a file"].format(ending=ending),
+        HINTS["a chart in a file"],
     )
 
 
@@ -69,7 +83,7 @@ def test_a_format_of_rows_has_its_layout(row: Format) -> None:
 def test_a_format_without_a_layout_is_refused_where_rows_are_to_be_written() -> None:
     with pytest.raises(UsageError) as caught:
         FORMATS["xls"].write(COLUMNS, ROWS, Style(), print)
-    assert caught.value.message == "only a service writes xls"
+    assert caught.value.message == WORDS["xls"]
 
 
 @pytest.mark.parametrize(("name", "most"), [("table", 500), ("chart", 50)])
@@ -82,8 +96,8 @@ def test_too_many_columns_are_refused_before_a_row_is_read(name: str, most: int)
     with pytest.raises(UsageError) as caught:
         list(FORMATS[name].write(columns, rows_asked_for(), Style(), print))
     assert (caught.value.message, caught.value.hint) == (
-        f"a {name} has at most {most} columns, and this result has {most + 1}",
-        "name some with --columns, select fewer in the query, or use --format csv or vertical",
+        WORDS["too many columns"].format(name=name, most=most, most_=most + 1),
+        HINTS["too many columns"],
     )
 
 

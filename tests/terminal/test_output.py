@@ -20,6 +20,24 @@ from svcctl.terminal.output import Output, open_file
 from svcctl.terminal.selection import ALL, selected
 from svcctl.terminal.tables import Span, Style
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "a file that is there": "file {target} already exists",
+    "no directory": "file {tmp_path}/latest.csv cannot be written: No such file or directory",
+    "a file created meanwhile": "file {target} was created meanwhile",
+    "a full disk": "cannot write to /dev/full: No space left on device",
+    "no directory later": "file {tmp_path}/none/rows.csv cannot be written: No such file or directory",
+    "a closed stream": "file {link} cannot be written: it is closed",
+    "another run": "another run is writing {target}",
+    "too large": "cannot write to {target}: File too large",
+    "not writable": "cannot write to {target}: {reason}",
+}
+HINTS = {
+    "a file that is there": "choose another name, or overwrite it with --force",
+    "no directory": "make the directory: mkdir -p {tmp_path}/none",
+    "a full disk": "make room on its disk, or write to another one",
+}
+
 
 def test_a_file_appears_when_all_of_it_is_written(tmp_path: Path) -> None:
     target = tmp_path / "rows.csv"
@@ -45,8 +63,8 @@ def test_an_existing_file_is_kept_unless_forced(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught, open_file(target, force=False):
         pass
     assert (caught.value.message, caught.value.hint) == (
-        f"file {target} already exists",
-        "choose another name, or overwrite it with --force",
+        WORDS["a file that is there"].format(target=target),
+        HINTS["a file that is there"],
     )
     with pytest.raises(IncompleteResult), open_file(target, force=True) as sink:
         sink.write(b"half")
@@ -72,7 +90,7 @@ def test_an_open_file_of_this_process_is_written_where_it_is_and_stays(tmp_path:
         os.set_inheritable(given.fileno(), False)  # as what svcctl opens itself
         with pytest.raises(UsageError) as caught, open_file(link, force=False):
             pass
-        assert caught.value.message == f"file {link} cannot be written: it is closed"
+        assert caught.value.message == WORDS["a closed stream"].format(link=link)
 
 
 def test_a_link_to_a_folder_that_is_missing_names_it(tmp_path: Path) -> None:
@@ -80,8 +98,8 @@ def test_a_link_to_a_folder_that_is_missing_names_it(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught, open_file(tmp_path / "latest.csv", force=False):
         pass
     assert (caught.value.message, caught.value.hint) == (
-        f"file {tmp_path}/latest.csv cannot be written: No such file or directory",
-        f"make the directory: mkdir -p {tmp_path}/none",
+        WORDS["no directory"].format(tmp_path=tmp_path),
+        HINTS["no directory"].format(tmp_path=tmp_path),
     )
 
 
@@ -104,7 +122,7 @@ def test_a_file_made_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught, open_file(target, force=False) as sink:
         sink.write(b"mine")
         target.write_bytes(b"theirs")
-    assert caught.value.message == f"file {target} was created meanwhile"
+    assert caught.value.message == WORDS["a file created meanwhile"].format(target=target)
     assert target.read_bytes() == b"theirs"
 
 
@@ -114,7 +132,7 @@ def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:
         sink.write(b"first")
         with pytest.raises(Locked) as caught, open_file(target, force=False):
             pass
-        assert caught.value.message == f"another run is writing {target}"
+        assert caught.value.message == WORDS["another run"].format(target=target)
     assert target.read_bytes() == b"first"
 
 
@@ -155,7 +173,7 @@ def test_a_disk_that_fills_in_the_last_bytes_leaves_no_file(tmp_path: Path, endi
             open_file(target, force=False) as sink,
         ):
             sink.write(data)
-        assert caught.value.message == f"cannot write to {target}: File too large", missing
+        assert caught.value.message == WORDS["too large"].format(target=target), missing
         assert list(tmp_path.iterdir()) == [whole], missing
 
 
@@ -186,7 +204,7 @@ def test_a_part_that_somebody_else_replaces_removes_or_changes_is_not_published(
             sink.write(b"x" * 1000 + b"\n")
             meddle()
             sink.write(b"y" * 100 + b"\n")
-        assert caught.value.message == f"cannot write to {target}: {reason}"
+        assert caught.value.message == WORDS["not writable"].format(target=target, reason=reason)
         assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == left
         part.unlink(missing_ok=True)
 
@@ -203,8 +221,8 @@ def test_zst_compresses_too(tmp_path: Path) -> None:
 def test_a_full_disk_makes_the_result_incomplete() -> None:
     with pytest.raises(IncompleteResult) as caught, open_file(Path("/dev/full"), force=False) as sink:
         sink.write(b"x")
-    assert caught.value.message == "cannot write to /dev/full: No space left on device"
-    assert caught.value.hint == "make room on its disk, or write to another one"
+    assert caught.value.message == WORDS["a full disk"]
+    assert caught.value.hint == HINTS["a full disk"]
 
 
 @pytest.mark.parametrize(
@@ -224,7 +242,7 @@ def test_what_is_no_local_file_is_refused(name: str, message: str, hint: str) ->
 def test_a_file_that_cannot_be_made_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught, open_file(tmp_path / "none" / "rows.csv", force=False):
         pass
-    assert caught.value.message == f"file {tmp_path}/none/rows.csv cannot be written: No such file or directory"
+    assert caught.value.message == WORDS["no directory later"].format(tmp_path=tmp_path)
 
 
 def test_a_closed_pipe_is_the_readers_choice() -> None:

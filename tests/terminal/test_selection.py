@@ -17,6 +17,16 @@ from svcctl.terminal.ordering import in_order
 from svcctl.terminal.selection import ALL, Selection, SortKey, selected
 from svcctl.terminal.tables import TableColumn
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "a column twice": "--columns names 'user' twice, and a name is there once in {name}",
+    "sorted rows without an end": "--top needs --sort",
+}
+HINTS = {
+    "a column twice": "name it once, or use --format csv or table",
+    "sorted rows without an end": "for the largest n: --sort n:desc --top 3; for the first rows of a query: --limit 3",
+}
+
 COLUMNS = [TableColumn("user", "str"), TableColumn("n", "float8"), TableColumn("ip", "str")]
 ROWS: list[tuple[Any, ...]] = [
     ("bob", 10, "10.0.0.9"),
@@ -64,8 +74,8 @@ def test_a_column_is_there_twice_only_where_names_are_no_keys(name: str) -> None
     with pytest.raises(UsageError) as caught:
         FORMATS[name].check(twice)
     assert (caught.value.message, caught.value.hint) == (
-        f"--columns names 'user' twice, and a name is there once in {name}",
-        "name it once, or use --format csv or table",
+        WORDS["a column twice"].format(name=name),
+        HINTS["a column twice"],
     )
 
 
@@ -77,8 +87,8 @@ def test_options_become_a_selection() -> None:
     with pytest.raises(UsageError) as caught:
         selected(None, None, 3, no_header=False)
     assert (caught.value.message, caught.value.hint) == (
-        "--top needs --sort",
-        "for the largest n: --sort n:desc --top 3; for the first rows of a query: --limit 3",
+        WORDS["sorted rows without an end"],
+        HINTS["sorted rows without an end"],
     )
 
 

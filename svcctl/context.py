@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 from svcctl import profiles
 from svcctl.errors import Declined, ProfileError, SvcctlError, Unavailable
 from svcctl.terminal import pager
-from svcctl.terminal.diagnostics import Diagnostics, has_glyphs, wants_color
+from svcctl.terminal.diagnostics import Diagnostics, wants_color
 from svcctl.terminal.formats import AUTO, Format, find_format
 from svcctl.terminal.output import Output
 from svcctl.terminal.prompt import Prompt, TerminalPrompt
+from svcctl.terminal.streams import has_glyphs
 
 if TYPE_CHECKING:
     from svcctl import local_service
@@ -115,7 +116,7 @@ class Context:
             sys.stdout,
             self.diagnostics,
             color=wants_color(self.flags.color, sys.stdout, self.environment),
-            glyphs=has_glyphs(sys.stdout, self.environment),
+            glyphs=has_glyphs(getattr(sys.stdout, "codec", "utf-8"), self.environment),
             moving=self.environment.get("TERM") != "dumb",
             pager=pager.command(self.environment) if self.flags.pager else None,
         )

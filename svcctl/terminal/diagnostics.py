@@ -15,6 +15,7 @@ from operator import length_hint
 from typing import Any, TextIO, TypeVar
 
 from svcctl import errors
+from svcctl.terminal.linebreaks import broken
 from svcctl.terminal.visible import Styled, joined, styled, visible
 
 T = TypeVar("T")
@@ -149,12 +150,12 @@ class Diagnostics:
         if self.structured:
             self.event("note", message=text)
         elif not self.quiet:
-            self._print(f"svcctl: {visible(text)}")
+            self._tell("svcctl:", text)
 
     def warning(self, text: str) -> None:
         """Print a note about data that is left out, which --quiet does not silence: scripts would lose it unseen."""
         if self.quiet:
-            self._print(f"svcctl: {visible(text)}")
+            self._tell("svcctl:", text)
         else:
             self.note(text)
 
@@ -171,7 +172,7 @@ class Diagnostics:
     def detail(self, text: str) -> None:
         """Print a detail, only with --verbose."""
         if self.verbose:
-            self._print(f"svcctl: {visible(text)}")
+            self._tell("svcctl:", text)
 
     def page(self, text: str) -> None:
         """Print a help page instead of an error."""
@@ -180,7 +181,7 @@ class Diagnostics:
     def prompt(self, question: str) -> None:
         """Print a prompt without a newline; it may have several lines."""
         self.clear_progress()
-        self._write("\n".join(map(visible, question.split("\n"))))
+        self._write("\n".join(self.laid_out(line, 0) for line in question.split("\n")))
 
     def progress(self, text: str) -> None:
         """Show a line that the next one replaces; only on a terminal, and cut to its width."""
@@ -252,10 +253,10 @@ class Diagnostics:
         if ending is not None:
             self._print(f"svcctl: {ending}")
             if isinstance(error, errors.Terminated) and error.hint:
-                self._print(f"hint: {error.hint}")
+                self._tell("hint:", error.hint)
             return code
         if isinstance(error, errors.SvcctlError):
-            self._print(joined(self._label("error"), " ", _message(error)))
+            self._tell("svcctl: error:", _message(error))
             self._show_place(error)
             hint = error.hint
             if hint is None and isinstance(error, errors.CredentialsError):
@@ -264,9 +265,9 @@ class Diagnostics:
             hint = None if self.verbose else "this is a defect in svcctl; --verbose shows where"
             if self.verbose:
                 self._write("".join(traceback.format_exception(error)))
-            self._print(joined(self._label("error"), f" {type(error).__name__}: {visible(str(error))}"))
+            self._tell("svcctl: error:", f"{type(error).__name__}: {error}")
         if hint:
-            self._print(f"hint: {visible(_cut(self.named(hint)))}")
+            self._tell("hint:", _cut(self.named(hint)))
         return code
 
     def named(self, hint: str) -> str:
@@ -302,8 +303,17 @@ class Diagnostics:
                 self.warning(f"{before} of {len(items)} {done}")
             raise
 
-    def _label(self, word: str) -> str:
-        return joined("svcctl: ", styled(31, f"{word}:")) if self.color else f"svcctl: {word}:"
+    def _tell(self, label: str, text: str) -> None:
+        """Print a message behind its label; a terminal gets it in lines of its width."""
+        shown = joined("svcctl: ", styled(31, "error:")) if self.color and label.endswith("error:") else label
+        self._print(joined(shown, " ", self.laid_out(text, len(label) + 1)))
+
+    def laid_out(self, text: str, taken: int) -> str:
+        """A message behind a label of `taken` cells: safe to look at, on a terminal in lines of its width."""
+        text = visible(text)
+        if not self.is_terminal:
+            return text
+        return broken(getattr(self.stream, "plain", str)(text), self._width(), taken)
 
     def _show_place(self, error: errors.SvcctlError) -> None:
         if not isinstance(error, errors.ServiceError) or error.place is None or error.query is None:
@@ -351,18 +361,8 @@ def _message(error: errors.SvcctlError) -> str:
             about.append(f"code {error.code}")
         if error.cid:
             about.append(f"cid {error.cid}")
-    text = visible(_cut(error.message))
+    text = _cut(error.message)
     return f"{text} ({', '.join(about)})" if about else text
-
-
-def has_glyphs(stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Whether a stream shows lines, blocks and Braille: not a terminal of another encoding, and not a dumb one.
-
-    A locale that is named C or POSIX may mean a terminal that has nothing but ASCII.
-    """
-    locale = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "")
-    unicode = getattr(stream, "codec", "utf-8").startswith("utf")
-    return unicode and environment.get("TERM") != "dumb" and locale not in ("C", "POSIX")
 
 
 def wants_color(choice: str, stream: TextIO, environment: Mapping[str, str]) -> bool:

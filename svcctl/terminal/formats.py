@@ -119,11 +119,9 @@ def _table(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style:
 
     try:
         for line in tables.table(columns, rows, style, cuts):
-            if not style.sample:  # these rows may never end
-                tell_columns()
+            tell_columns()  # before the first line: a pager has it above, and rows may never end
             yield line
     finally:  # a query that is followed ends with Ctrl-C
-        tell_columns()
         if cuts.cells:
             cells = "1 cell was" if cuts.cells == 1 else f"{cuts.cells} cells were"
             note(f"{cells} cut to fit (--format vertical or csv shows them whole)")

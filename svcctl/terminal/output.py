@@ -196,6 +196,7 @@ class Output:
         self._moving = moving
         self._pager = pager
         self._glyphs = glyphs and (color or stdout.isatty())
+        self._ellipsis = "…" if glyphs else "..."
         # Data may share the terminal with the progress line, which must go first; with a file it may stay.
         self._before = None if _is(stat.S_ISREG, stdout) else diagnostics.clear_progress
         pipe = stdout.fileno() if _is(stat.S_ISFIFO, stdout) or _is(stat.S_ISSOCK, stdout) else None
@@ -212,10 +213,15 @@ class Output:
             yield
             return
         with self._diagnostics.held() as notes:
-            with self._stdout.paged(self._pager) as paged:
+            with self._stdout.paged(self._pager, self._above(notes)) as paged:
                 yield
             if paged.failed:
                 notes.append(f"the pager '{self._pager}' failed (exit code {paged.failed}); this is printed without it")
+
+    def _above(self, notes: list[str]) -> Iterator[str]:
+        """The notes of what a pager shows that are known before its first screen, which takes them away."""
+        while notes:
+            yield f"svcctl: {self._diagnostics.laid_out(notes.pop(0), 8)}\n"
 
     @contextmanager
     def target(self, path: Path | None, format: Format, *, force: bool) -> Iterator[Sink]:
@@ -303,7 +309,7 @@ class Output:
     def watch(self, listing: Listing[Watched], looks: Iterable[Look], format: Format) -> None:
         """Print jobs at each look: on a terminal a table that stays in place, elsewhere rows with their time."""
         if format is FORMATS["table"] and self.is_terminal:
-            style = replace(_LIST, color=self._color)
+            style = replace(_LIST, color=self._color, ellipsis=self._ellipsis)
             screen.show((_frame(listing, look, style) for look in looks), self._put, moving=self._moving)
             return
         if not format.lines:
@@ -340,7 +346,7 @@ class Output:
     ) -> str:
         """Rows and a line below them, as wide and as high as the terminal is now."""
         width = shutil.get_terminal_size().columns
-        style = replace(style, width=width, color=self._color, glyphs=self._glyphs)
+        style = replace(style, width=width, color=self._color, glyphs=self._glyphs, ellipsis=self._ellipsis)
         return screen.filled(format.write(columns, rows, style, lambda note: None), footer)
 
     def in_place(self, frames: Iterable[str]) -> None:
@@ -369,7 +375,7 @@ class Output:
             format.packing(columns, rows, sink)
             return
         if sink is self.sink:
-            style = replace(style, width=self._width, color=self._color, glyphs=self._glyphs)
+            style = replace(style, width=self._width, color=self._color, glyphs=self._glyphs, ellipsis=self._ellipsis)
         put = self.text if sink is self.sink and not format.raw else sink.line
         for line in format.write(columns, rows, style, self._diagnostics.note):
             put(line)

@@ -13,7 +13,7 @@ import re
 import shutil
 import signal
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -47,8 +47,10 @@ def command(environment: Mapping[str, str]) -> str | None:
 class Paged(io.RawIOBase):
     """A terminal whose first screen is held back until it is known whether there is more. Call `finish` at the end."""
 
-    def __init__(self, terminal: io.RawIOBase, pager: str) -> None:
+    def __init__(self, terminal: io.RawIOBase, pager: str, above: Iterable[bytes] = ()) -> None:
         self.terminal = terminal
+        self._above = above
+        """Lines that a pager shows first; they are asked for when it starts."""
         self._pager = pager
         self._size = shutil.get_terminal_size()
         self._given = bytearray()
@@ -120,6 +122,7 @@ class Paged(io.RawIOBase):
         import subprocess  # only a long page needs it, and it loads slowly
 
         environment = {**_OPTIONS, **os.environ}
+        self._given[:0] = b"".join(self._above)
         self._process = subprocess.Popen(["/bin/sh", "-c", self._pager], stdin=subprocess.PIPE, env=environment)
         self._send(bytes(self._given))
 

@@ -12,7 +12,7 @@ import io
 import os
 import select
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,7 +45,17 @@ def _occupy() -> None:
 
 
 def _writer(stream: Descriptor) -> Any:
-    return (Terminal if stream.isatty() else Text)(stream, encoding.of_texts())
+    codec = encoding.of_texts()
+    return Terminal(stream, codec, has_glyphs(codec, os.environ)) if stream.isatty() else Text(stream, codec)
+
+
+def has_glyphs(codec: str, environment: Mapping[str, str]) -> bool:
+    """Whether a terminal shows lines, blocks and Braille: not in another encoding than Unicode, and not a dumb one.
+
+    A locale that is named C or POSIX may mean a terminal that has nothing but ASCII.
+    """
+    locale = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "")
+    return codec.startswith("utf") and environment.get("TERM") != "dumb" and locale not in ("C", "POSIX")
 
 
 class Descriptor(io.RawIOBase):
@@ -124,10 +134,14 @@ class Text(io.TextIOBase):
 
 
 class Terminal(Text):
-    """A terminal to write on: text is made safe to look at, unless it is Styled. `buffer` takes bytes in UTF-8."""
+    """A terminal to write on: text is made safe to look at, unless it is Styled. `buffer` takes bytes in UTF-8.
 
-    def __init__(self, stream: io.RawIOBase, codec: str) -> None:
+    One without `glyphs` gets dots for `…`.
+    """
+
+    def __init__(self, stream: io.RawIOBase, codec: str, glyphs: bool = True) -> None:
         super().__init__(stream, codec)
+        self.glyphs = glyphs
         self.buffer = _Bytes(self)
 
     def write(self, text: str, /) -> int:
@@ -135,15 +149,19 @@ class Terminal(Text):
         return self.put(text)
 
     def put(self, text: str) -> int:
-        return super().write(shown(text))
+        return super().write(self.plain(shown(text)))
+
+    def plain(self, text: str) -> str:
+        """Text as wide as the terminal shows it."""
+        return text if self.glyphs else text.replace("…", "...")
 
     def flush(self) -> None:
         self.buffer.flush()
 
     @contextmanager
-    def paged(self, pager: str) -> Iterator[Paged]:
-        """Show what is longer than the screen in a pager; the block ends when it is left."""
-        paged = Paged(self.stream, pager)
+    def paged(self, pager: str, above: Iterable[str]) -> Iterator[Paged]:
+        """Show what is longer than the screen in a pager, below the lines `above`; the block ends when it is left."""
+        paged = Paged(self.stream, pager, (line.encode(self.codec, _LIKENESS) for line in above))
         self.stream = paged
         try:
             yield paged

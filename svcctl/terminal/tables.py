@@ -80,6 +80,8 @@ class Style:
     null: str = "null"
     header: bool = True
     """Whether a table, csv or tsv begins with the names of the columns."""
+    ellipsis: str = "…"
+    """What stands for the rest of a text that is cut."""
     sample: int = SAMPLE
     """Rows that a table reads before it prints the first; 0 prints each row at once."""
 
@@ -239,7 +241,7 @@ def _aligned(
             room = max(width, left) if last else width
             if style.width is not None and columns[at].type in TEXT and cell_width(text) > room:
                 cuts.cells += 1
-                text = cut(text, room)
+                text = cut(text, room, style.ellipsis)
             left -= max(width, cell_width(text)) + len(GAP)
             laid = text if last and not numeric[at] else fill(text, width, right=numeric[at])
             laid = laid.rstrip() if last and numeric[at] else laid
@@ -333,12 +335,12 @@ def cell_width(text: str) -> int:
     return cell_len(text)
 
 
-def cut(text: str, width: int) -> str:
+def cut(text: str, width: int, ellipsis: str) -> str:
     if text.isascii():
-        return text[: width - 1] + "…"
+        return text[: max(0, width - len(ellipsis))] + ellipsis[:width]
     from rich.cells import set_cell_size
 
-    return set_cell_size(text, width - 1) + "…"
+    return set_cell_size(text, max(0, width - len(ellipsis))) + ellipsis[:width]
 
 
 def folded(text: str, width: int) -> list[str]:

@@ -458,7 +458,7 @@ def test_at_80_columns_an_error_is_whole_and_columns_that_are_left_out_are_named
     code, shown = on_terminal(narrow, ["job", "list"], columns=80)
     lines = shown.split("\r\n")
     assert (code, lines[2].split()[1], lines[3]) == (0, "FAILING", f"  error: {error}")
-    assert lines[-2].startswith("svcctl: left out columns that do not fit: lastDatetime, query ")
+    assert lines[-3].startswith("svcctl: left out columns that do not fit: lastDatetime, query ")
     code, shown = on_terminal(narrow, ["job", "watch", "--interval", "0.1", "--max-time", "0.2"], columns=80)
     lines = shown.rpartition("\x1b[?1049l")[2].split("\r\n")
     assert (code, lines[2].split()[1]) == (0, "FAILING")

@@ -87,6 +87,14 @@ def test_leaving_the_pager_on_purpose_is_no_failure(service: Shell) -> None:
     assert (left.code, left.text) == (0, "eventdate,user,srcIp,method,result,reason\n")
 
 
+def test_a_pager_shows_the_columns_that_are_left_out_above_the_table(service: Shell, tmp_path: Path) -> None:
+    rows = ("query", "from auth.all", "--from", "30d", "--limit", "50", "-f", "table")
+    paged = on_terminal(service, *rows, SVCCTL_PAGER=f"cat > {tmp_path}/seen", LINES="10", COLUMNS="40")
+    above, heading, *_ = (tmp_path / "seen").read_text().splitlines()
+    assert above.startswith("svcctl: left out columns that do not fit: srcIp, ")
+    assert (heading.split()[0], "left out" in paged.text) == ("\x1b[1meventdate", False)
+
+
 @pytest.mark.parametrize("command", [["help", "functions"], ["-v", "query", "--help"]])
 def test_a_page_that_is_longer_than_the_screen_goes_to_the_pager(tmp_path: Path, command: list[str]) -> None:
     shell = Shell(tmp_path)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from svcctl.errors import IncompleteResult, ReaderClosed
-from svcctl.terminal.streams import Descriptor, Terminal, Text
+from svcctl.terminal.streams import Descriptor, Terminal, Text, has_glyphs
 from svcctl.terminal.visible import styled
 
 # What the errors say, each once; the tests state their kind.
@@ -60,6 +60,23 @@ def test_a_terminal_in_another_encoding_gets_likenesses_and_escapes(ends: tuple[
     terminal.write("é … — 漢\n")
     terminal.buffer.write("é\u202e…\n".encode())
     assert written(ends) == b"\xe9 ... - \\u6f22\n\xe9\\u202e...\n"
+
+
+@pytest.mark.parametrize(
+    ("codec", "environment", "glyphs"),
+    [
+        ("utf-8", {}, True),
+        ("utf-8", {"LANG": "C.UTF-8", "TERM": "xterm"}, True),
+        ("utf-8", {"LC_ALL": "C", "LANG": "de_DE.UTF-8"}, False),
+        ("utf-8", {"TERM": "dumb"}, False),
+        ("iso8859-1", {}, False),
+    ],
+)
+def test_dots_stand_for_an_ellipsis_where_the_terminal_may_have_none(
+    ends: tuple[int, int], codec: str, environment: dict[str, str], glyphs: bool
+) -> None:
+    Terminal(Descriptor(ends[1]), codec, has_glyphs(codec, environment)).write("TABLE…\n")
+    assert written(ends).decode() == ("TABLE…\n" if glyphs else "TABLE...\n")
 
 
 def test_a_pipe_gets_bytes_as_they_are() -> None:

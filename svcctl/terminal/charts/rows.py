@@ -151,7 +151,7 @@ def number_of(value: Any) -> float | None:
 
 
 def fitted(text: str, width: int | None) -> str:
-    return text if width is None or cell_width(text) <= width else cut(text, width)
+    return text if width is None or cell_width(text) <= width else cut(text, width, "…")
 
 
 def colored(text: str, series: int, style: Style) -> str:

@@ -144,10 +144,6 @@ PACKED: dict[str, tuple[Callable[[bytes], bytes], str, str]] = {
 AMBIGUOUS = "dates such as '{}' were read as day/month; as month/day they are read with --time-format 'MM/dd/yyyy{}'"
 
 
-def will_be_text(name: str) -> str:
-    return f"{name} is text; --types {name}=timestamp makes times of it"
-
-
 TABLES = {
     "csv": b"eventdate,n\n" + b"".join(b"2026-01-02 10:00:%02d,%d\n" % (n % 60, n * n) for n in range(5000)),
     "tsv": b"eventdate\tn\n" + b"".join(b"2026-01-02 10:00:%02d\t%d\n" % (n % 60, n * n) for n in range(5000)),

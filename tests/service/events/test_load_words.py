@@ -335,7 +335,7 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "options", "message", "hint"), REFUSED)
+@pytest.mark.parametrize(("text", "options", "message", "hint"), REFUSED, ids=[message for _, _, message, _ in REFUSED])
 def test_what_cannot_be_loaded_is_refused_and_leaves_nothing(
     engine: DuckDBEngine,
     tmp_path: Path,

@@ -39,12 +39,7 @@ def test_the_environment_becomes_a_profile(shell: Shell) -> None:
 
 def test_an_environment_that_says_nothing_is_a_mistake(shell: Shell) -> None:
     done = shell("profile", "set", "prod", "--from-env")
-    assert (done.returncode, done.stderr) == (
-        2,
-        "svcctl: error: none of the SVCCTL_* variables is set\n"
-        "hint: set at least one of SVCCTL_BASE_URL, SVCCTL_AUTH, SVCCTL_API_KEY, SVCCTL_API_SECRET, SVCCTL_TOKEN, "
-        "SVCCTL_TIMEOUT, SVCCTL_RETRIES, SVCCTL_FORMAT\n",
-    )
+    assert (done.returncode, "SVCCTL_BASE_URL" in done.stderr) == (2, True)
 
 
 def test_a_profile_is_shown_with_where_its_name_comes_from(shell: Shell) -> None:
@@ -125,9 +120,9 @@ def test_a_profile_that_cannot_be_deleted_is_refused_before_anybody_is_asked(
 def test_a_path_is_that_from_where_it_was_typed(shell: Shell) -> None:
     (shell.home / "sec").write_text("hush\n")
     done = shell("profile", "set", "prod", "base_url=https://a.example", "api_secret_file=sec", "ca_bundle=no/ca.pem")
-    assert (done.returncode, done.stderr) == (0, f"svcctl: ca_bundle {shell.home}/no/ca.pem does not exist yet\n")
+    assert (done.returncode, f"ca_bundle {shell.home}/no/ca.pem" in done.stderr) == (0, True)
     done = shell("profile", "set", "prod", "token_file=~/none", "ca_bundle=")
-    assert (done.returncode, done.stderr) == (0, "svcctl: token_file ~/none does not exist yet\n")
+    assert (done.returncode, "token_file ~/none" in done.stderr) == (0, True)
     assert stored(shell) == {
         "base_url": "https://a.example",
         "api_secret_file": f"{shell.home}/sec",
@@ -137,10 +132,7 @@ def test_a_path_is_that_from_where_it_was_typed(shell: Shell) -> None:
 
 def test_without_a_terminal_nobody_is_asked(shell: Shell) -> None:
     done = shell("profile", "set", "prod")
-    assert (done.returncode, done.stderr) == (
-        2,
-        "svcctl: error: nothing to set\nhint: give fields as FIELD=VALUE, for example base_url=https://…\n",
-    )
+    assert (done.returncode, "FIELD=VALUE" in done.stderr) == (2, True)
 
 
 def test_a_list_marks_the_profile_in_use_and_says_how_each_authorizes(shell: Shell) -> None:
@@ -168,20 +160,12 @@ def test_a_profiles_file_that_is_not_there_stops_only_what_needs_a_profile(shell
     linted = shell("role", "lint", "roles.yaml", SVCCTL_CONFIG=missing)
     assert (linted.returncode, "does not exist" in linted.stderr) == (0, True)
     asked = shell("--config", missing, "job", "list")
-    assert (asked.returncode, asked.stderr) == (
-        2,
-        f"svcctl: error: profiles file {missing} does not exist\n"
-        "hint: --config names it; 'svcctl profile set NAME' creates it\n",
-    )
+    assert (asked.returncode, missing in asked.stderr, "--config" in asked.stderr) == (2, True, True)
 
 
 def test_plain_http_to_another_machine_is_refused_at_once(shell: Shell) -> None:
     done = shell("profile", "set", "prod", "base_url=http://events.example.com")
-    assert (done.returncode, done.stderr) == (
-        2,
-        "svcctl: error: base_url cannot be used: 'http://events.example.com' would send secrets unencrypted\n"
-        "hint: use https; http is only for this machine\n",
-    )
+    assert (done.returncode, "unencrypted" in done.stderr) == (2, True)
     assert shell("profile", "set", "prod", "base_url=http://127.0.0.1:8080").stderr == ""
 
 
@@ -201,11 +185,7 @@ def test_a_value_that_would_fail_at_its_use_is_refused(field: str, shell: Shell)
 def test_service_refuses_the_profile_of_another_service(shell: Shell) -> None:
     shell("profile", "set", "prod", "base_url=https://events.example.com")
     done = shell("-p", "prod", "service", "reset", "--yes")
-    assert (done.returncode, done.stderr) == (
-        2,
-        "svcctl: error: 'svcctl service' is about the service on this machine, and not about profile prod\n"
-        "hint: leave out --profile\n",
-    )
+    assert (done.returncode, "--profile" in done.stderr) == (2, True)
 
 
 def test_an_editor_changes_the_file_which_stays_whole_and_closed_to_others(shell: Shell) -> None:
@@ -238,14 +218,11 @@ def test_an_editor_changes_the_file_which_stays_whole_and_closed_to_others(shell
         assert done.stderr.startswith(f"svcctl: error: {error}")
         assert path.read_text() == after
     alone = shell("profile", "edit")
-    assert (alone.returncode, alone.stderr) == (
-        2,
-        "svcctl: error: an editor needs a terminal\nhint: use 'svcctl profile set', or set VISUAL or EDITOR\n",
-    )
+    assert (alone.returncode, "terminal" in alone.stderr) == (2, True)
     kept = path.with_name("config.yaml.edited")
     assert (kept.read_text()[:2], kept.stat().st_mode & 0o777) == ("{\n", 0o600)
     unchanged = shell("profile", "edit", EDITOR="true")
-    assert (unchanged.returncode, unchanged.stderr) == (0, f"svcctl: {path} was not changed\n")
+    assert (unchanged.returncode, path.read_text()) == (0, after)
     assert shell("profile", "edit", EDITOR="sed -i s/b.example/c.example/").returncode == 0
     assert not kept.exists()
 
@@ -316,3 +293,52 @@ def test_a_terminal_is_as_it_was_after_a_secret_was_interrupted(shell: Shell, te
     screen = terminal.wait_for("svcctl: interrupted", "icanon")
     assert {"icanon", "echo", "isig"} <= set(screen.split())
     assert not (shell.home / ".config").exists()
+
+
+# What the commands say on stderr where prod is a profile: each text is here once, the tests above state what happens.
+
+WORDS: list[tuple[str, str]] = [
+    (
+        "profile set prod --from-env",
+        "svcctl: error: none of the SVCCTL_* variables is set\n"
+        "hint: set at least one of SVCCTL_BASE_URL, SVCCTL_AUTH, SVCCTL_API_KEY, SVCCTL_API_SECRET, SVCCTL_TOKEN, "
+        "SVCCTL_TIMEOUT, SVCCTL_RETRIES, SVCCTL_FORMAT\n",
+    ),
+    ("profile set prod ca_bundle=no/ca.pem", "svcctl: ca_bundle <home>/no/ca.pem does not exist yet\n"),
+    ("profile set prod token_file=~/none", "svcctl: token_file ~/none does not exist yet\n"),
+    (
+        "profile set other",
+        "svcctl: error: nothing to set\nhint: give fields as FIELD=VALUE, for example base_url=https://…\n",
+    ),
+    (
+        "--config none.yaml job list",
+        "svcctl: error: profiles file none.yaml does not exist\n"
+        "hint: --config names it; 'svcctl profile set NAME' creates it\n",
+    ),
+    (
+        "profile set prod base_url=http://events.example.com",
+        "svcctl: error: base_url cannot be used: 'http://events.example.com' would send secrets unencrypted\n"
+        "hint: use https; http is only for this machine\n",
+    ),
+    (
+        "-p prod service reset --yes",
+        "svcctl: error: 'svcctl service' is about the service on this machine, and not about profile prod\n"
+        "hint: leave out --profile\n",
+    ),
+    (
+        "profile edit",
+        "svcctl: error: an editor needs a terminal\nhint: use 'svcctl profile set', or set VISUAL or EDITOR\n",
+    ),
+]
+
+
+@pytest.mark.parametrize(("command", "said"), WORDS)
+def test_what_a_command_of_profiles_says(shell: Shell, command: str, said: str) -> None:
+    shell("profile", "set", "prod", "base_url=https://events.example.com")
+    assert shell(*command.split()).stderr.replace(str(shell.home), "<home>") == said
+
+
+def test_an_editor_that_changes_nothing_is_noted(shell: Shell) -> None:
+    shell("profile", "set", "prod", "base_url=https://events.example.com")
+    path = shell.home / ".config" / "svcctl" / "config.yaml"
+    assert shell("profile", "edit", EDITOR="true").stderr == f"svcctl: {path} was not changed\n"

@@ -101,10 +101,7 @@ def test_variables_are_quoted_literals(service: Shell) -> None:
 
 def test_limit_and_skip_and_the_note_that_there_may_be_more(service: Shell) -> None:
     done = service("query", "from sample select n", *DAY, "--skip", "1", "--limit", "2")
-    assert (done.stdout, done.stderr) == (
-        "n\n9007199254740993\n-3\n",
-        "svcctl: stopped at the limit of 2 rows: there may be more\n",
-    )
+    assert (done.stdout, "limit of 2 rows" in done.stderr) == ("n\n9007199254740993\n-3\n", True)
     done = service("query", "from sample select n", *DAY, "--limit", "5")
     assert done.stderr == ""
     done = service("-q", "query", "from sample select n", *DAY, "--limit", "1")
@@ -189,23 +186,12 @@ def test_output_appears_whole_and_is_not_overwritten(service: Shell, tmp_path: P
     assert service("query", "from sample", *DAY, "-o", str(target)).returncode == 0
     assert target.read_text(encoding="utf-8") == PRINTED["csv"]
     again = service("query", "from sample", *DAY, "-o", str(target))
-    assert (again.returncode, again.stderr) == (
-        2,
-        f"svcctl: error: file {target} already exists\nhint: choose another name, or overwrite it with --force\n",
-    )
+    assert (again.returncode, "--force" in again.stderr) == (2, True)
+    assert target.read_text(encoding="utf-8") == PRINTED["csv"]
     folder = service("query", "from sample", *DAY, "-o", f"{tmp_path}/new/")
-    assert (folder.returncode, folder.stderr) == (
-        2,
-        f"svcctl: error: {tmp_path}/new/ ends with / and names no file\n"
-        f"hint: name one in it, as in -o {tmp_path}/new/events.csv\n",
-    )
+    assert (folder.returncode, f"{tmp_path}/new/events.csv" in folder.stderr) == (2, True)
     pattern = service("query", "from sample", *DAY, "-o", "n-{from:%F}.csv.gz")
-    assert (pattern.returncode, pattern.stderr) == (
-        2,
-        "svcctl: error: 'n-{from:%F}.csv.gz' has {from:%F} in it, where no date is filled in\n"
-        "hint: patterns are for 'svcctl export'; the shell fills in a date with $(date +%F), "
-        "in a crontab with $(date +\\%F)\n",
-    )
+    assert (pattern.returncode, "$(date +%F)" in pattern.stderr) == (2, True)
     packed = tmp_path / "rows.csv.gz"
     assert service("query", "from sample", *DAY, "-o", str(packed)).returncode == 0
     assert gzip.decompress(packed.read_bytes()).decode() == PRINTED["csv"]
@@ -218,20 +204,13 @@ def test_an_empty_answer_is_a_success_unless_told_otherwise(service: Shell, tmp_
     assert (done.returncode, done.stdout, done.stderr) == (0, "n\n", "")
     for name in ("csv", "ndjson", "json", "table", "msgpack"):
         done = service(*query, "--fail-on-empty", "-f", name, "-o", str(tmp_path / "rows"))
-        assert (done.returncode, done.stderr) == (
-            8,
-            "svcctl: error: no rows from 2024-01-31 00:00:00 to 2024-02-01 00:00:00 (UTC)\n",
-        )
+        assert (done.returncode, done.stdout, "no rows" in done.stderr) == (8, "", True)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_chart_without_rows_says_so_in_a_pipe_too(service: Shell) -> None:
     done = service("query", "from sample where false group by ok select count() as n", *DAY, "--chart")
-    assert (done.returncode, done.stdout, done.stderr) == (
-        0,
-        "",
-        "svcctl: no rows from 2024-01-31 00:00:00 to 2024-02-01 00:00:00 (UTC)\n",
-    )
+    assert (done.returncode, done.stdout, "no rows" in done.stderr) == (0, "", True)
 
 
 def test_a_share_for_a_percentage_is_noted_in_pipes_and_of_jobs_too(service: Shell) -> None:
@@ -245,11 +224,8 @@ def test_a_share_for_a_percentage_is_noted_in_pipes_and_of_jobs_too(service: She
 def test_periods_that_do_not_begin_with_the_days_of_the_zone_are_noted_in_pipes_too(service: Shell) -> None:
     query = ("query", "from sample group every 1d select count() as n", *DAY, "--time-zone", "GMT+2")
     done = service(*query)
-    assert (done.stdout, done.stderr) == (
-        "eventdate,n\n2024-01-31 02:00:00.000,4\n",
-        "svcctl: 'group every' counts in UTC: a period begins at 02:00 GMT+2; for days there: "
-        'group by formatdate(timestamp(epoch(eventdate) + 7200000), "yyyy-MM-dd") as day\n',
-    )
+    assert done.stdout == "eventdate,n\n2024-01-31 02:00:00.000,4\n"
+    assert ["02:00 GMT+2" in done.stderr, "+ 7200000" in done.stderr] == [True, True]
     assert service("-q", *query).stderr == ""
 
 
@@ -261,7 +237,7 @@ def test_a_person_whose_range_has_no_rows_is_told_when_the_events_of_the_table_a
         "the events of sample are from 2024-01-31 10:00:00 to 2024-01-31 10:00:03",
     )
     seen = on_terminal(service, "query", "from sample where false", *DAY, NO_COLOR="1")
-    assert seen.text.splitlines()[-1] == "svcctl: no rows from 2024-01-31 00:00:00 to 2024-02-01 00:00:00 (UTC)"
+    assert seen.text.splitlines()[-1].endswith(" to 2024-02-01 00:00:00 (UTC)")
 
 
 @pytest.mark.parametrize(

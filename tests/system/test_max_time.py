@@ -16,6 +16,28 @@ from svcctl.cli import run
 from svcctl.context import Context
 from svcctl.terminal.diagnostics import Diagnostics
 
+# What is said on stderr when the time is up, each text once.
+WORDS = {
+    "a far Retry-After": (
+        "svcctl: the service answered HTTP 503; attempt 2 of 5 in 100.0 s\n"
+        "svcctl: error: the service answered HTTP 503; the 0.5 s of --max-time are over\n"
+        "hint: give it longer with --max-time, or ask for less\n"
+    ),
+    "attempts that failed": (
+        "svcctl: error: no answer from {place}: Connection refused; the 1 s of --max-time are over\n"
+        "hint: find out why with 'svcctl profile check'\n"
+    ),
+    "an answer without an end": (
+        "svcctl: error: the result is incomplete after 1 s\nhint: give it longer with --max-time, or ask for less\n"
+    ),
+    "a request without an end": "svcctl: error: no whole answer within 1 s\n",
+    "a far Retry-After that is followed": (
+        "svcctl: the service answered HTTP 503; attempt 2 of 5 in 100.0 s\n"
+        "svcctl: error: the service answered HTTP 503; the 0.5 s of --max-time are over\n"
+        "hint: give it longer with --max-time\n"
+    ),
+}
+
 # A connection that the alarm interrupts is closed by the end of the process, which a test does not reach.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
@@ -87,9 +109,7 @@ def test_a_far_retry_after_does_not_outlast_it(serve: Serve, svcctl: Svcctl, tmp
     assert (done.code, done.stdout, done.stderr) == (
         6,
         "",
-        "svcctl: the service answered HTTP 503; attempt 2 of 5 in 100.0 s\n"
-        "svcctl: error: the service answered HTTP 503; the 0.5 s of --max-time are over\n"
-        "hint: give it longer with --max-time, or ask for less\n",
+        WORDS["a far Retry-After"],
     )
 
 
@@ -100,8 +120,7 @@ def test_the_reason_of_attempts_that_failed_outlasts_quiet(svcctl: Svcctl) -> No
     done = svcctl(f"http://{place}", *QUERY, "--max-time", "1", "-q")
     assert (done.code, done.stderr) == (
         6,
-        f"svcctl: error: no answer from {place}: Connection refused; the 1 s of --max-time are over\n"
-        "hint: find out why with 'svcctl profile check'\n",
+        WORDS["attempts that failed"].format(place=place),
     )
 
 
@@ -112,14 +131,14 @@ def test_an_answer_that_does_not_end_is_incomplete_and_leaves_no_file(
     assert (done.code, done.stdout, done.stderr) == (
         7,
         "",
-        "svcctl: error: the result is incomplete after 1 s\nhint: give it longer with --max-time, or ask for less\n",
+        WORDS["an answer without an end"],
     )
     assert list(tmp_path.glob("rows*")) == []
 
 
 def test_a_request_of_any_kind_has_a_limit(serve: Serve, svcctl: Svcctl, tmp_path: Path, trickle: list[bytes]) -> None:
     done = svcctl(serve(trickle).url, "api", "GET", "/x", "--max-time", "1", "-o", str(tmp_path / "rows.csv"))
-    assert (done.code, done.stdout, done.stderr) == (7, "", "svcctl: error: no whole answer within 1 s\n")
+    assert (done.code, done.stdout, done.stderr) == (7, "", WORDS["a request without an end"])
     assert list(tmp_path.glob("rows*")) == []
 
 
@@ -156,9 +175,7 @@ def test_follow_that_is_never_answered_leaves_no_file(serve: Serve, svcctl: Svcc
     done = svcctl(serve(FAR).url, *command)
     assert (done.code, done.stderr) == (
         6,
-        "svcctl: the service answered HTTP 503; attempt 2 of 5 in 100.0 s\n"
-        "svcctl: error: the service answered HTTP 503; the 0.5 s of --max-time are over\n"
-        "hint: give it longer with --max-time\n",
+        WORDS["a far Retry-After that is followed"],
     )
     assert list(tmp_path.glob("rows*")) == []
 

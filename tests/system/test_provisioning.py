@@ -109,12 +109,7 @@ def test_the_local_profile_administrates_its_domain_and_is_no_reseller(service: 
         "hint: 'svcctl profile check local' tests these credentials and shows what they may do\n",
     )
     refused = service("domain", "list")
-    assert (refused.returncode, without_cid(refused.stderr)) == (
-        3,
-        "svcctl: error: domain operations need the credentials of a reseller; on the local service: "
-        "svcctl -p local-reseller domain … (code 120)\n"
-        "hint: 'svcctl profile check local' tests these credentials and shows what they may do\n",
-    )
+    assert (refused.returncode, "svcctl -p local-reseller domain" in refused.stderr) == (3, True)
 
 
 def test_the_line_that_is_shown_with_a_key_makes_a_profile_that_works(service: Any) -> None:

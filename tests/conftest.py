@@ -15,7 +15,7 @@ from support.shells import SAMPLE, Shell
 pytest_plugins = ["peers.fixtures", "support.reseller", "support.own", "support.scripted"]
 
 # How long an example takes depends on what else the machine does.
-settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.load_profile("unhurried")
 
 # Tests send Ctrl-C to what they start, which a shell's background job would ignore as its parent does.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeVar
 
+from svcctl.api.batches import Batches
 from svcctl.api.formats import documents
 from svcctl.api.formats.delimited import CSV, TSV
 from svcctl.api.formats.delivered import Delivered, Late
@@ -112,13 +113,12 @@ class QueryResponse:
         if self.mode.rows is None:
             raise UsageError(f"the rows of {self.mode.name} cannot be read", hint="use csv or json/simple/compact")
         self._batches = self._with_facts(self.mode.rows(self._body, self._delivered))
-        return self._flattened()
+        return Batches(self._all())
 
-    def _flattened(self) -> Iterator[tuple[Any, ...]]:
+    def _all(self) -> Iterator[list[tuple[Any, ...]]]:
         while self._ahead:
-            yield from self._ahead.pop(0)
-        for batch in self._batches:
-            yield from batch
+            yield self._ahead.pop(0)
+        yield from self._batches
 
     def _counted(self, body: Iterable[bytes]) -> Iterator[bytes]:
         for chunk in body:

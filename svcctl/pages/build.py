@@ -31,7 +31,7 @@ from svcctl.profiles.settings import CONFIG_ENVIRONMENT, MAPPINGS, PROFILE_ENVIR
 from svcctl.service_settings import SERVICE_SETTINGS
 from svcctl.terminal.diagnostics import EXIT_CODES
 from svcctl.terminal.formats import AUTO, FORMATS, ROWS
-from svcctl.terminal.ordering import MOST_KEPT, RUN_BYTES
+from svcctl.terminal.ordering import RUN_BYTES
 from svcctl.terminal.pager import VARIABLE
 
 DIRECTORY = Path(__file__).parent
@@ -116,7 +116,6 @@ FILLED: Mapping[str, Callable[[], str]] = {
     "endings": lambda: table([(f".{end}", row.name) for row in FORMATS.values() for end in row.endings]),
     "rows": lambda: ROWS,
     "run": lambda: f"{RUN_BYTES >> 20} MiB",
-    "kept": lambda: f"{MOST_KEPT:,}",
     "settings": _settings,
     "variables": _variables,
     "exit_codes": lambda: table([(f"{row.code:>3}", row.meaning) for row in EXIT_CODES]),

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from svcctl import spellings
+from svcctl.api.batches import Batches, batches_of
 from svcctl.api.suggest import did_you_mean
 from svcctl.compression import COMPRESSIONS, Sink
 from svcctl.errors import UsageError
@@ -23,9 +26,9 @@ from svcctl.terminal.selection import Selection
 from svcctl.terminal.tables import Style, TableColumn
 
 Note = Callable[[str], None]
-Layout = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Note], Iterator[str]]
-"""Lines of text from columns and rows, each as soon as it is known; the last argument receives remarks on the whole,
-such as what was cut."""
+Layout = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Note], Iterator[list[str]]]
+"""Lines of text from columns and rows, as soon as they are known, those together whose rows come together; the last
+argument receives remarks on the whole, such as what was cut."""
 Packing = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Sink], None]
 """Writes columns and rows as bytes that are no lines."""
 
@@ -61,6 +64,8 @@ class Format:
     """Whether the service formats dates in it (dateFormat and timeZone apply)."""
     lines: bool = False
     """Whether a row is a line, so that a query without an end can be printed in it."""
+    by_row: bool = False
+    """Whether a line is made of its row alone, and what comes before the lines is the heading."""
     keyed: bool = False
     """Whether the names of columns are keys, so that each can be there once."""
     widest: int | None = None
@@ -99,6 +104,12 @@ class Format:
         self, columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
     ) -> Iterator[str]:
         """Lines of rows in this format."""
+        return chain.from_iterable(self.blocks(columns, rows, style, note))
+
+    def blocks(
+        self, columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
+    ) -> Iterator[list[str]]:
+        """The same lines, those together whose rows come together."""
         if self.layout is None:
             raise UsageError(f"only a service writes {self.name}")
         if self.widest is not None and len(columns) > self.widest:
@@ -109,7 +120,35 @@ class Format:
         return self.layout(columns, rows, style, note)
 
 
-def _table(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note) -> Iterator[str]:
+def sorted_blocks(
+    format: Format,
+    columns: Sequence[TableColumn],
+    rows: Iterable[Sequence[Any]],
+    selection: Selection,
+    style: Style,
+) -> Iterator[list[str]]:
+    """The lines of rows that a selection orders, in a format whose lines are made by row: the lines are sorted, which
+    take less memory than the values."""
+    from svcctl.terminal.ordering import in_order
+
+    keys_of, waiting = selection.keys(columns), deque[list[Any]]()
+
+    def noted() -> Iterator[Sequence[Sequence[Any]]]:
+        for batch in batches_of(rows):
+            waiting.append(keys_of(batch))
+            yield batch
+
+    blocks = format.blocks(*selection.pick(columns, Batches(noted())), style, lambda remark: None)
+    if format.heading and style.header:
+        yield next(blocks)
+    pairs = Batches(list(zip(waiting.popleft(), lines, strict=True)) for lines in blocks)
+    for batch in batches_of(in_order(pairs, lambda some: [key for key, _ in some], selection.top)):
+        yield [line for _, line in batch]
+
+
+def _table(
+    columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
+) -> Iterator[list[str]]:
     cuts = tables.Cuts()
 
     def tell_columns() -> None:
@@ -118,24 +157,28 @@ def _table(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style:
             cuts.columns = []
 
     try:
-        for line in tables.table(columns, rows, style, cuts):
+        for lines in tables.table(columns, rows, style, cuts):
             tell_columns()  # before the first line: a pager has it above, and rows may never end
-            yield line
+            yield lines
     finally:  # a query that is followed ends with Ctrl-C
         if cuts.cells:
             cells = "1 cell was" if cuts.cells == 1 else f"{cuts.cells} cells were"
             note(f"{cells} cut to fit (--format vertical or csv shows them whole)")
 
 
-def _vertical(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note) -> Iterator[str]:
-    return tables.vertical(columns, rows, style)
+def _vertical(
+    columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
+) -> Iterator[list[str]]:
+    return ([line] for line in tables.vertical(columns, rows, style))
 
 
-def _chart(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note) -> Iterator[str]:
+def _chart(
+    columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
+) -> Iterator[list[str]]:
     from svcctl.terminal import charts
 
     chart = charts.draw(columns, rows, style)
-    yield from chart.lines
+    yield chart.lines
     for text in chart.notes:
         note(text)
 
@@ -144,18 +187,35 @@ def _separated(delimiter: str) -> Layout:
     """Lines of csv or tsv as the service writes them: null is empty, an empty string is `""`."""
     special = {delimiter, '"', "\r", "\n"}
 
-    def lines(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note) -> Iterator[str]:
+    def lines(
+        columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
+    ) -> Iterator[list[str]]:
         def cell(value: Any, kind: str | None) -> str:
             if value is None:
                 return ""
             text = value if isinstance(value, str) else _plain(value, kind, style)
             return '"' + text.replace('"', '""') + '"' if not text or special & set(text) else text
 
+        def cells(values: Sequence[Any], kind: str | None) -> Sequence[str]:
+            """The same of a column, whose values are nearly always of one type."""
+            types = set(map(type, values))
+            if types == {str} and all(values):
+                text = "".join(values)
+                if not any(mark in text for mark in special):
+                    return values
+            if types == {float}:
+                return list(map(repr, values))
+            return (
+                [cell(value, kind) for value in values] if types != {int} else tables.format_cells(values, kind, style)
+            )
+
         if style.header:
-            yield delimiter.join(cell(column.name, None) for column in columns)
-        for row in rows:
-            line = delimiter.join(cell(value, column.type) for value, column in zip(row, columns, strict=True))
-            yield line if line.strip(delimiter) else '""' + line  # a row of nulls would pass for keep-alive padding
+            yield [delimiter.join(cell(column.name, None) for column in columns)]
+        for batch in batches_of(rows):
+            by_column = map(cells, zip(*batch, strict=True), (column.type for column in columns))
+            lines = map(delimiter.join, zip(*by_column, strict=True))
+            # a row of nulls would pass for keep-alive padding
+            yield [line if line.strip(delimiter) else '""' + line for line in lines]
 
     return lines
 
@@ -169,29 +229,32 @@ def _plain(value: Any, kind: str | None, style: Style) -> str:
     return tables.format_cell(value, kind, style)
 
 
-def _objects(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note) -> Iterator[str]:
+def _objects(
+    columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
+) -> Iterator[list[str]]:
     """A JSON object per line."""
     names = [column.name for column in columns]
-    return (_json(dict(zip(names, row, strict=True))) for row in rows)
+    return ([_json(dict(zip(names, row, strict=True))) for row in batch] for batch in batches_of(rows))
 
 
-def _array(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note) -> Iterator[str]:
+def _array(
+    columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
+) -> Iterator[list[str]]:
     """All rows as one JSON array of objects."""
     names = [column.name for column in columns]
-    yield _json([dict(zip(names, row, strict=True)) for row in rows])
+    yield [_json([dict(zip(names, row, strict=True)) for row in rows])]
 
 
-def _envelope(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note) -> Iterator[str]:
+def _envelope(
+    columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
+) -> Iterator[list[str]]:
     """The document in which a service answers, a row a line."""
-    yield '{"success":true,"msg":"","status":0,"object":['
+    yield ['{"success":true,"msg":"","status":0,"object":[']
     before = ""
-    for line in _objects(columns, rows, style, note):
-        if before:
-            yield before + ","
-        before = line
-    if before:
-        yield before
-    yield "]}"
+    for lines in _objects(columns, rows, style, note):
+        yield [f"{line}," for line in [before, *lines[:-1]] if line]
+        before = lines[-1]
+    yield [before, "]}"] if before else ["]}"]
 
 
 def _parquet(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], sink: Sink) -> None:
@@ -201,21 +264,22 @@ def _parquet(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], sink
     parquet.write(parquet.batches(rows, typed), typed, sink)
 
 
-def _compact(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note) -> Iterator[str]:
+def _compact(
+    columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
+) -> Iterator[list[str]]:
     """The lines of json/simple/compact."""
-    yield _json({"m": {column.name: {"type": column.type, "index": at} for at, column in enumerate(columns)}})
-    for row in rows:
-        yield _json({"d": row})
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_as_mapping)
+    yield [_json({"m": {column.name: {"type": column.type, "index": at} for at, column in enumerate(columns)}})]
+    for batch in batches_of(rows):
+        yield [_json({"d": row}) for row in batch]
 
 
 def _as_mapping(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     raise TypeError(type(value).__name__)
+
+
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_as_mapping).encode
 
 
 ROWS = "json/simple/compact"
@@ -247,6 +311,7 @@ FORMATS = {
             lists=True,
             dates=True,
             lines=True,
+            by_row=True,
         ),
         Format(
             "tsv",
@@ -258,6 +323,7 @@ FORMATS = {
             lists=True,
             dates=True,
             lines=True,
+            by_row=True,
         ),
         Format(
             "ndjson",
@@ -267,6 +333,7 @@ FORMATS = {
             endings=("ndjson", "jsonl"),
             lists=True,
             lines=True,
+            by_row=True,
             keyed=True,
         ),
         Format(
@@ -314,10 +381,12 @@ def alone(format: Format, *, keyed: bool = False) -> Format:
     return dataclasses.replace(format, layout=_members if keyed else _objects) if format is FORMATS["json"] else format
 
 
-def _members(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note) -> Iterator[str]:
+def _members(
+    columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
+) -> Iterator[list[str]]:
     """One JSON object with a member per row, which the first column names."""
     names = [column.name for column in columns[1:]]
-    yield _json({row[0]: dict(zip(names, row[1:], strict=True)) for row in rows})
+    yield [_json({row[0]: dict(zip(names, row[1:], strict=True)) for row in rows})]
 
 
 def find_format(name: str, *, is_terminal: bool, lists: bool = False) -> Format:

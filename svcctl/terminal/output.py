@@ -18,11 +18,11 @@ from svcctl.compression import COMPRESSIONS, Compressed, Damaged, check
 from svcctl.errors import IncompleteResult, ReaderClosed, UsageError, reason
 from svcctl.terminal import screen, tables
 from svcctl.terminal.diagnostics import Diagnostics, Reported
-from svcctl.terminal.formats import FORMATS, Format, alone
+from svcctl.terminal.formats import FORMATS, Format, alone, sorted_blocks
 from svcctl.terminal.selection import ALL, Selection
 from svcctl.terminal.streams import Terminal
 from svcctl.terminal.tables import Style, TableColumn
-from svcctl.terminal.visible import joined, visible
+from svcctl.terminal.visible import Styled, joined, visible
 
 if TYPE_CHECKING:
     from svcctl.api.jobs import Look, Watched
@@ -267,6 +267,10 @@ class Output:
             return
         values = answer.rows()
         all_columns = _table_columns(answer.columns)
+        if selection.sort and format.by_row:
+            style = replace(style, header=selection.header)
+            self._put_blocks(sorted_blocks(format, all_columns, values, selection, style), sink.line)
+            return
         columns, rows = selection.pick(all_columns, selection.order(all_columns, values))
         if format.whole is not None:
             format = replace(format, layout=format.whole)
@@ -377,8 +381,14 @@ class Output:
         if sink is self.sink:
             style = replace(style, width=self._width, color=self._color, glyphs=self._glyphs, ellipsis=self._ellipsis)
         put = self.text if sink is self.sink and not format.raw else sink.line
-        for line in format.write(columns, rows, style, self._diagnostics.note):
-            put(line)
+        self._put_blocks(format.blocks(columns, rows, style, self._diagnostics.note), put)
+
+    @staticmethod
+    def _put_blocks(blocks: Iterable[Sequence[str]], put: Callable[[str], None]) -> None:
+        """Write lines that come together together: a write for each would take longer than all else."""
+        for lines in filter(None, blocks):
+            styled = any(isinstance(line, Styled) for line in lines)
+            put(joined(*lines, between="\n") if styled else "\n".join(lines))
 
     def text(self, text: str) -> None:
         """Print a line, or several."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from svcctl.terminal import tables
@@ -42,7 +43,7 @@ def show(frames: Iterable[str], write: Callable[[str], object], *, moving: bool,
 def frame(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], footer: str, style: Style) -> str:
     """A table and a line below it, as wide and as high as the terminal is now; the line says what does not fit."""
     width, cuts = shutil.get_terminal_size().columns, tables.Cuts()
-    table = list(tables.table(columns, rows, replace(style, width=width), cuts))
+    table = list(chain.from_iterable(tables.table(columns, rows, replace(style, width=width), cuts)))
     lines = [part for line in table for part in ([line] if isinstance(line, Styled) else tables.folded(line, width))]
     return filled(lines, f"{footer}, no room for {', '.join(cuts.columns)}" if cuts.columns else footer)
 

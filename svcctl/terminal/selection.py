@@ -11,8 +11,10 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+from svcctl.api.batches import Batches, batches_of
 from svcctl.api.suggest import did_you_mean
 from svcctl.errors import UsageError
 from svcctl.terminal.tables import TableColumn
@@ -60,23 +62,25 @@ class Selection:
             return rows
         from svcctl.terminal import ordering
 
-        return ordering.in_order(rows, self._key(columns), self.top)
+        return ordering.in_order(rows, self.keys(columns), self.top)
 
     def pick(self, columns: Sequence[TableColumn], rows: Iterable[Row]) -> tuple[Sequence[TableColumn], Iterable[Row]]:
         """The columns to print, with their values."""
         if not self.columns:
             return columns, rows
         places = [_place(columns, name) for name in self.columns]
-        return [columns[at] for at in places], ([row[at] for at in places] for row in rows)
+        picked = (list(zip(*([row[at] for row in batch] for at in places), strict=True)) for batch in batches_of(rows))
+        return [columns[at] for at in places], Batches(picked)
 
-    def _key(self, columns: Sequence[TableColumn]) -> Callable[[Row], Any]:
+    def keys(self, columns: Sequence[TableColumn]) -> Callable[[Sequence[Row]], list[Any]]:
+        """A function that gives what rows are ordered by."""
         places = [(_place(columns, key.column), key.descending) for key in self.sort]
-        kinds = [columns[at].type for at, _ in places]
 
-        def key(row: Row) -> Any:
-            return [rank(row[at], kind, falling=falling) for (at, falling), kind in zip(places, kinds, strict=True)]
+        def keys(rows: Sequence[Row]) -> list[Any]:
+            found = [ranks([row[at] for row in rows], columns[at].type, falling=falling) for at, falling in places]
+            return found[0] if len(found) == 1 else list(zip(*found, strict=True))
 
-        return key
+        return keys
 
 
 ALL = Selection()
@@ -129,20 +133,32 @@ def _directed(meant: re.Match[str]) -> str:
     return rising if mistake is None or mistake.lower().startswith("a") else f"{falling} or {rising}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Falling:
-    """A value that is ordered the other way round."""
-
-    value: Any
-
-    def __lt__(self, other: _Falling) -> bool:
-        return bool(other.value < self.value)
+_INVERSE = bytes(range(254, -1, -1)) + b"\0"
+"""For each byte of UTF-8 one that is less the greater it is; 255 is not among them."""
 
 
-def rank(value: Any, kind: str | None, *, falling: bool = False) -> tuple[bool, Any]:
+def ranks(values: Sequence[Any], kind: str | None, *, falling: bool) -> list[tuple[bool, int, Any]]:
+    """The places of values in the order."""
+    types = set(map(type, values))
+    if types <= {int, bool} or (types == {float} and not any(map(math.isnan, values))):
+        sign = -1 if falling else 1
+        return [(False, 0, sign * value) for value in values]
+    if types == {str} and kind != "ip6":  # only what begins with a digit may be an address
+        return [
+            rank(text, kind, falling=falling)
+            if text[:1].isdecimal()
+            else (False, *_inverse(3, text))
+            if falling
+            else (False, 3, text)
+            for text in values
+        ]
+    return [rank(value, kind, falling=falling) for value in values]
+
+
+def rank(value: Any, kind: str | None, *, falling: bool = False) -> tuple[bool, int, Any]:
     """The place of a value in the order: nulls behind all others, and numbers before texts where both occur."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
-        return True, 0
+        return True, 0, 0
     comparable: tuple[int, Any]
     if isinstance(value, int | float):
         comparable = (0, value)
@@ -152,9 +168,17 @@ def rank(value: Any, kind: str | None, *, falling: bool = False) -> tuple[bool, 
         comparable = _address(value)
     else:
         comparable = (3, value)
-    return False, _Falling(comparable) if falling else comparable
+    return False, *(_inverse(*comparable) if falling else comparable)
 
 
+def _inverse(place: int, value: Any) -> tuple[int, Any]:
+    """What is ordered the other way round."""
+    if isinstance(value, str):
+        return -place, value.encode("utf-8", "surrogatepass").translate(_INVERSE) + b"\xff"
+    return -place, -value
+
+
+@lru_cache(1 << 16)
 def _address(text: str) -> tuple[int, Any]:
     from ipaddress import ip_address
 

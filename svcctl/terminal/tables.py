@@ -6,15 +6,19 @@ This file knows nothing of streams or formats. Events contain what strangers wro
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
 from itertools import chain, islice
 from typing import Any
 
+from svcctl.api.batches import batches_of
 from svcctl.terminal.visible import joined, styled, visible
 
+Row = Sequence[Any]
 NUMERIC = frozenset({"int4", "int8", "float8"})
 GAP = "  "
 TEXT = frozenset({"str", None})
@@ -23,6 +27,8 @@ NARROWEST = 12
 not fit are left out, from the last."""
 SAMPLE = 500
 """Rows that are read before the first is printed; they give the widths of all later rows."""
+SAMPLE_BYTES = 1 << 24
+"""Bytes of rows after which no more are read for it."""
 GROWTH = 6
 """Cells that a column of numbers gets for later rows, where the line has them: a million times as many."""
 
@@ -129,6 +135,55 @@ def format_cell(value: Any, kind: str | None, style: Style, *, fraction: bool = 
     return visible(str(value))
 
 
+def format_cells(values: Sequence[Any], kind: str | None, style: Style, *, fraction: bool = True) -> list[str]:
+    """The values of a column as `format_cell` writes them; many at once take a fraction of the time."""
+    types = set(map(type, values))
+    if types == {str}:
+        return list(values) if "".join(values).isprintable() else list(map(visible, values))
+    if types == {int} and kind == "timestamp":
+        return format_moments(values, style, fraction=fraction)
+    if types == {int} and kind != "ip4":
+        return list(map(str, values))
+    return [format_cell(value, kind, style, fraction=fraction) for value in values]
+
+
+def format_moments(values: Sequence[int], style: Style, *, fraction: bool = True) -> list[str]:
+    """Moments as `format_moment` writes them, of which those of one minute differ in their seconds only."""
+    known = _minutes(style.zone, style.date_format, fraction)
+    texts = []
+    for value in values:
+        minute, milliseconds = divmod(value, 60_000)
+        if (parts := known.get(minute)) is None:
+            if len(known) >= MINUTES:
+                known.clear()
+            parts = known[minute] = _around_seconds(minute * 60_000, style, fraction)
+        if not parts:
+            texts.append(format_moment(value, style, fraction=fraction))
+            continue
+        seconds, thousandths = divmod(milliseconds, 1000)
+        point = f".{thousandths:03}" if fraction else ""
+        texts.append(f"{parts[0]}{seconds:02}{point}{parts[1]}")
+    return texts
+
+
+MINUTES = 1 << 16
+"""Minutes whose texts are known, at most."""
+
+
+@lru_cache(8)
+def _minutes(zone: tzinfo | None, date_format: str, fraction: bool) -> dict[int, tuple[str, ...]]:
+    """The texts of minutes that are known, by the minute."""
+    return {}
+
+
+def _around_seconds(start: int, style: Style, fraction: bool) -> tuple[str, ...]:
+    """What is written before the seconds of a minute and behind their fraction; empty when that is not the same."""
+    point = ".000" if fraction else ""
+    first, last = (format_moment(start + more, style, fraction=fraction) for more in (0, 59_000))
+    begin, colon, end = first.rpartition(f":00{point}")
+    return (f"{begin}:", end) if colon and last == f"{begin}:59{point}{end}" else ()
+
+
 def size_text(size: int) -> str:
     """A number of bytes as people say it: 812 bytes, 56 kB, 1.2 MB."""
     for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
@@ -152,30 +207,32 @@ def table(
     rows: Iterable[Sequence[Any]],
     style: Style,
     cuts: Cuts,
-) -> Iterator[str]:
+) -> Iterator[list[str]]:
     """A heading, a rule, and for each row a line and those of its columns that are `below`, as the rows arrive.
 
-    A terminal breaks a long line below a row itself, so that it can be copied as one. Without a width, and where all
-    columns are `below`, they are in the row.
+    The lines of rows that arrive together are together. A terminal breaks a long line below a row itself, so that it
+    can be copied as one. Without a width, and where all columns are `below`, they are in the row.
     """
     beside = [at for at, column in enumerate(columns) if style.width is None or not column.below]
     if not beside:
         columns, beside = [replace(column, type="id") for column in columns], list(range(len(columns)))
     under = [at for at in range(len(columns)) if at not in beside]
+    if not under:
+        yield from _aligned(columns, rows, style, cuts)
+        return
     waiting: deque[list[str]] = deque()
 
-    def parted(row: Sequence[Any]) -> list[Any]:
+    def parted(row: Sequence[Any]) -> Sequence[Any]:
         found = ((columns[at], row[at]) for at in under if row[at] is not None)
         waiting.append(
             [f"{GAP}{visible(column.name)}: {format_cell(value, column.type, style)}" for column, value in found]
         )
         return [row[at] for at in beside]
 
-    lines = _aligned([columns[at] for at in beside], map(parted, rows), style, cuts)
-    yield from islice(lines, 2 if style.header else 0)
+    lines = chain.from_iterable(_aligned([columns[at] for at in beside], map(parted, rows), style, cuts))
+    yield list(islice(lines, 2 if style.header else 0))
     for line in lines:
-        yield line
-        yield from waiting.popleft()
+        yield [line, *waiting.popleft()]
 
 
 def _aligned(
@@ -183,79 +240,147 @@ def _aligned(
     rows: Iterable[Sequence[Any]],
     style: Style,
     cuts: Cuts,
-) -> Iterator[str]:
+) -> Iterator[list[str]]:
     """A heading, a rule and one line per row, as the rows arrive.
 
     Widths come from the first `style.sample` rows, and grow into what is left of the line if more follow. If that is 0,
     they come from the columns' types, and from the first row where it is laid out for a width. Only texts are cut.
     """
-    rows = iter(rows)
-    first = list(islice(rows, style.sample or int(style.width is not None)))
-    rest = list(islice(rows, int(style.width is not None and len(first) == style.sample)))
+    source = batches_of(rows)
+    first, rest = _sampled(source, style.sample or int(style.width is not None))
+    grows = style.width is not None and 0 < style.sample == len(first)
+    if grows and not rest:
+        rest = [*next(source, [])]
     # Without fractions in the whole sample, three zeros in every row would be noise.
     fractions = [
         not (first and style.sample) or any(isinstance(row[at], int) and row[at] % 1000 for row in first)
         for at in range(len(columns))
     ]
 
-    def texts(row: Sequence[Any]) -> list[str]:
+    def texts(rows: Sequence[Sequence[Any]]) -> list[list[str]]:
+        """The cells of rows, by column."""
+        values = zip(*rows, strict=True) if rows else [()] * len(columns)
         return [
-            format_cell(value, column.type, style, fraction=fraction)
-            for value, column, fraction in zip(row, columns, fractions, strict=True)
+            format_cells(of, column.type, style, fraction=fraction)
+            for of, column, fraction in zip(values, columns, fractions, strict=True)
         ]
 
-    laid_out = [texts(row) for row in first]
+    laid_out = texts(first)
     points = [
-        max(len(_fraction(row[at])) for row in laid_out) if first and style.sample and column.type == "float8" else 0
-        for at, column in enumerate(columns)
+        max(len(_fraction(cell)) for cell in cells) if first and style.sample and column.type == "float8" else 0
+        for column, cells in zip(columns, laid_out, strict=True)
     ]
 
-    def aligned(cells: list[str]) -> list[str]:
+    def aligned(cells: list[list[str]]) -> list[list[str]]:
         """The cells with blanks behind fractions, so that the points of a column are below each other."""
         return [
-            cell + " " * (most - len(_fraction(cell))) if most and cell[-1:].isdigit() else cell
-            for cell, most in zip(cells, points, strict=True)
+            [cell + " " * (most - len(_fraction(cell))) if cell[-1:].isdigit() else cell for cell in of] if most else of
+            for of, most in zip(cells, points, strict=True)
         ]
 
     headings = [heading(column, style) if style.header else "" for column in columns]
-    laid_out = list(map(aligned, laid_out))
-    shapes = laid_out if style.sample else [_usual(columns, style, laid_out)]
-    wanted = [max(map(cell_width, cells)) for cells in zip(headings, *shapes, strict=True)]
+    laid_out = aligned(laid_out)
+    shapes = (
+        laid_out
+        if style.sample
+        else [[cell] for cell in _usual(columns, style, [list(row) for row in zip(*laid_out, strict=True)])]
+    )
+    wanted = [max(map(cell_width, [name, *cells])) for name, cells in zip(headings, shapes, strict=True)]
     least = [
         min(cells, column.least) if column.type in TEXT else cells
         for column, cells in zip(columns, wanted, strict=True)
     ]
     widths = _fit(wanted, least, style.width)
     cuts.columns = [column.name for column in columns[len(widths) :]]
-    numeric = [column.type in NUMERIC for column in columns]
-    if rest and style.width is not None:
+    if grows and rest and style.width is not None:
         _grow(widths, columns, style.width)
-    marked = style.color and any(column.marks for column in columns)
-
-    def line(cells: Sequence[str]) -> str:
-        parts = []
-        left = style.width or 0
-        for at, width in enumerate(widths):
-            text = cells[at]
-            last = at == len(widths) - 1
-            room = max(width, left) if last else width
-            if style.width is not None and columns[at].type in TEXT and cell_width(text) > room:
-                cuts.cells += 1
-                text = cut(text, room, style.ellipsis)
-            left -= max(width, cell_width(text)) + len(GAP)
-            laid = text if last and not numeric[at] else fill(text, width, right=numeric[at])
-            laid = laid.rstrip() if last and numeric[at] else laid
-            mark = columns[at].marks.get(text) if marked else None
-            parts.append(laid if mark is None else styled(mark, laid))
-        return joined(*[piece for part in parts for piece in (GAP, part)][1:]) if marked else GAP.join(parts)
-
-    first_line = line(headings)
+    lines = _Lines(columns, widths, style, cuts)
+    first_line = lines.line(headings)
     cuts.cells = 0
     if style.header:
-        yield bold(first_line.rstrip(), style)
-        yield GAP.join("-" * width for width in widths)
-    for cells in chain(laid_out, (aligned(texts(row)) for row in chain(rest, rows))):
-        yield line(cells)
+        yield [bold(first_line.rstrip(), style), GAP.join("-" * width for width in widths)]
+    if first:
+        yield lines.block(laid_out)
+    for batch in chain([rest] if rest else [], source):
+        yield lines.block(aligned(texts(batch)))
+
+
+def _sampled(batches: Iterator[Sequence[Row]], count: int) -> tuple[list[Row], list[Row]]:
+    """The first rows, `count` or fewer if they are large, and what came with them."""
+    rows, size = list[Row](), 0
+    while len(rows) < count and size < SAMPLE_BYTES and (batch := next(batches, None)) is not None:
+        rows += batch
+        size += sum(map(sys.getsizeof, chain.from_iterable(batch)))
+    return rows[:count], rows[count:]
+
+
+class _Lines:
+    """Lines of cells in columns of some widths."""
+
+    def __init__(self, columns: Sequence[TableColumn], widths: Sequence[int], style: Style, cuts: Cuts) -> None:
+        self._columns = columns[: len(widths)]
+        self._widths = widths
+        self._style = style
+        self._cuts = cuts
+        self._numeric = [column.type in NUMERIC for column in self._columns]
+        self._marked = style.color and any(column.marks for column in self._columns)
+
+    def block(self, cells: Sequence[Sequence[str]]) -> list[str]:
+        """The lines of rows, whose cells come by column."""
+        shown = cells[: len(self._widths)]
+        if self._marked or (self._style.width is not None and self._too_wide(shown)):
+            return list(map(self.line, zip(*shown, strict=True)))
+        laid = [self._laid(at, of) for at, of in enumerate(shown)]
+        template = GAP.join(pad for pad, _ in laid)
+        lines = map(template.__mod__, zip(*(of for _, of in laid), strict=True))
+        return [line.rstrip() for line in lines] if self._numeric[-1] else list(lines)
+
+    def line(self, cells: Sequence[str]) -> str:
+        parts = []
+        style = self._style
+        left = style.width or 0
+        for at, width in enumerate(self._widths):
+            text = cells[at]
+            last = at == len(self._widths) - 1
+            room = max(width, left) if last else width
+            if style.width is not None and self._columns[at].type in TEXT and cell_width(text) > room:
+                self._cuts.cells += 1
+                text = cut(text, room, style.ellipsis)
+            left -= max(width, cell_width(text)) + len(GAP)
+            numeric = self._numeric[at]
+            laid = text if last and not numeric else fill(text, width, right=numeric)
+            laid = laid.rstrip() if last and numeric else laid
+            mark = self._columns[at].marks.get(text) if self._marked else None
+            parts.append(laid if mark is None else styled(mark, laid))
+        return joined(*[piece for part in parts for piece in (GAP, part)][1:]) if self._marked else GAP.join(parts)
+
+    def _too_wide(self, cells: Sequence[Sequence[str]]) -> bool:
+        """Whether some line is wider than its columns, which leaves less for the last one."""
+        return any(
+            width < max(map(cell_width, of))
+            for column, width, of in zip(self._columns[:-1], self._widths, cells, strict=False)
+            if column.type not in TEXT
+        )
+
+    def _laid(self, at: int, cells: Sequence[str]) -> tuple[str, Sequence[str]]:
+        """How the cells of a column are padded, as a format, and those cells, cut where they must be."""
+        width, last, numeric = self._widths[at], at == len(self._widths) - 1, self._numeric[at]
+        plain = "".join(cells).isascii()
+        if self._style.width is not None and self._columns[at].type in TEXT:
+            room = max(width, self._style.width - sum(self._widths[:-1]) - len(GAP) * at) if last else width
+            measured = list(map(len if plain else cell_width, cells))
+            if max(measured) > room:
+                self._cuts.cells += sum(size > room for size in measured)
+                ellipsis = self._style.ellipsis
+                cells = [
+                    cut(text, room, ellipsis) if size > room else text
+                    for text, size in zip(cells, measured, strict=True)
+                ]
+        if last and not numeric:
+            return "%s", cells
+        if not plain:
+            return "%s", [fill(text, width, right=numeric) for text in cells]
+        return (f"%{width}s" if numeric else f"%-{width}s"), cells
 
 
 def _fraction(cell: str) -> str:

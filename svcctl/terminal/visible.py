@@ -41,9 +41,9 @@ def styled(code: int, text: str) -> Styled:
     return Styled(f"\x1b[{code}m{shown(text)}\x1b[0m")
 
 
-def joined(*parts: str) -> Styled:
+def joined(*parts: str, between: str = "") -> Styled:
     """Texts one after the other, some of them Styled."""
-    return Styled("".join(map(shown, parts)))
+    return Styled(between.join(map(shown, parts)))
 
 
 def _escape(match: re.Match[str]) -> str:

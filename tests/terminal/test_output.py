@@ -8,10 +8,12 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.limits import files_of_at_most
 
+from svcctl.api.events import MODES, QueryResponse
 from svcctl.api.models import Column
 from svcctl.errors import IncompleteResult, Locked, ReaderClosed, UsageError
 from svcctl.terminal.diagnostics import Diagnostics
@@ -295,3 +297,24 @@ def test_a_table_of_a_range_that_ends_in_the_future_is_printed_as_rows_arrive(
     selection = ALL if sort is None else selected(None, sort, None, False)
     output.query(answer, FORMATS["table"], output.sink, selection, Style(span=Span(0, end, None, 10)))
     assert (answer.shown, stdout.getvalue()) == (shown, whole)
+
+
+class Counting(io.BytesIO):
+    """A stream that counts what is written to it at once."""
+
+    writes = 0
+
+    def write(self, data: Any, /) -> int:
+        self.writes += 1
+        return super().write(data)
+
+
+@pytest.mark.parametrize(("format", "sort"), [("table", None), ("table", "n"), ("csv", "n"), ("ndjson", "n")])
+def test_rows_that_arrive_together_are_written_together(format: str, sort: str | None) -> None:
+    body = b'{"m":{"n":{"type":"int8","index":0}}}\n' + b"".join(b'{"d":[%d]}\n' % n for n in range(5000))
+    stdout = Counting()
+    output = Output(io.TextIOWrapper(stdout), Diagnostics(io.StringIO()), color=False)
+    answer = QueryResponse(MODES["json/simple/compact"], "", [body])
+    output.query(answer, FORMATS[format], output.sink, selected(None, sort, None, no_header=False))
+    assert stdout.getvalue().count(b"\n") >= 5000
+    assert stdout.writes < 50

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from svcctl.api.batches import Batches
 from svcctl.errors import UsageError
 from svcctl.terminal.formats import FORMATS
 from svcctl.terminal.ordering import in_order
-from svcctl.terminal.selection import ALL, Selection, SortKey, selected
+from svcctl.terminal.selection import ALL, Selection, SortKey, rank, ranks, selected
 from svcctl.terminal.tables import TableColumn
 
 # What the errors say, each once; the tests state their kind.
@@ -102,6 +103,32 @@ def test_any_values_have_an_order_whether_all_are_kept_or_some(rows: list[tuple[
     assert list(map(repr, some)) == list(map(repr, whole[:3]))
 
 
+CELLS = st.none() | st.integers(-3, 3) | st.floats() | st.text("ab\0\uffff\U0010ffff1.", max_size=3)
+
+
+@given(
+    st.lists(st.tuples(CELLS, st.integers(0, 2)), max_size=60),
+    st.lists(st.tuples(st.sampled_from((0, 1)), st.booleans()), min_size=1, max_size=2),
+    st.none() | st.integers(1, 9),
+)
+def test_runs_give_the_rows_in_the_order_of_one_sort(
+    rows: list[tuple[Any, int]], sort: list[tuple[int, bool]], top: int | None
+) -> None:
+    expected = rows
+    for at, falling in reversed(sort):
+        given = [row for row in expected if not rank(row[at], None)[0]]
+        nulls = [row for row in expected if rank(row[at], None)[0]]
+        expected = sorted(given, key=lambda row: rank(row[at], None), reverse=falling) + nulls
+
+    def keys(rows: Sequence[Any]) -> list[Any]:
+        return list(
+            zip(*(ranks([row[at] for row in rows], None, falling=falling) for at, falling in sort), strict=True)
+        )
+
+    batches = Batches([rows[:7], rows[7:20], rows[20:]])
+    assert list(map(repr, in_order(batches, keys, top, run_bytes=1000))) == list(map(repr, expected[:top]))
+
+
 def test_more_rows_than_memory_holds_are_sorted_in_a_temporary_file() -> None:
     count = 20_000
 
@@ -109,7 +136,7 @@ def test_more_rows_than_memory_holds_are_sorted_in_a_temporary_file() -> None:
         return ((number * 7919 % count, "x" * 500) for number in range(count))
 
     tracemalloc.start()
-    ordered = in_order(rows(), lambda row: row[0], run_bytes=1 << 18)
+    ordered = in_order(rows(), lambda rows: [row[0] for row in rows], run_bytes=1 << 18)
     seen = sum(1 for expected, row in enumerate(ordered) if row[0] == expected)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -1,13 +1,15 @@
 """Tables and vertical blocks, as they appear on a screen."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, timedelta, timezone
+from itertools import chain
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from svcctl.api.batches import Batches
 from svcctl.terminal.formats import FORMATS
 from svcctl.terminal.tables import Cuts, Style, TableColumn, format_cell, table, vertical
 
@@ -15,9 +17,13 @@ COLUMNS = [TableColumn("eventdate", "timestamp"), TableColumn("user", "str"), Ta
 ROWS = [(1539009192000, "ana", 5), (1539009193000, "[bob] 漢字", 1234), (1539009194000, None, None)]
 
 
+def lines_of(columns: list[TableColumn], rows: Iterable[Sequence[object]], style: Style, cuts: Cuts) -> list[str]:
+    return list(chain.from_iterable(table(columns, rows, style, cuts)))
+
+
 def lay_out(columns: list[TableColumn], rows: Iterable[tuple[object, ...]], style: Style) -> tuple[list[str], Cuts]:
     cuts = Cuts()
-    return list(table(columns, rows, style, cuts)), cuts
+    return lines_of(columns, rows, style, cuts), cuts
 
 
 def test_a_table_aligns_numbers_right_and_keeps_brackets_and_wide_characters() -> None:
@@ -120,7 +126,7 @@ def test_rows_after_the_sample_are_printed_as_they_come() -> None:
             taken.append(number)
             yield (number,)
 
-    lines = table([TableColumn("n", "int4")], rows(), Style(sample=2), Cuts())
+    lines = chain.from_iterable(table([TableColumn("n", "int4")], rows(), Style(sample=2), Cuts()))
     assert [next(lines) for _ in range(3)] == ["n", "-", "0"]
     assert taken == [0, 1]
     assert list(lines) == ["1", "2", "3", "4"]
@@ -130,7 +136,7 @@ def test_columns_grow_into_the_rest_of_the_line_for_rows_after_the_sample_and_no
     columns = [TableColumn("uri", "str"), TableColumn("n", "int8")]
     rows = [("/help", 1), ("/search?q=", 234567), ("/a/path/of/some/length", 7), ("/", 12345678901234)]
     cuts = Cuts()
-    assert list(table(columns, rows, Style(width=30, sample=1), cuts)) == [
+    assert lines_of(columns, rows, Style(width=30, sample=1), cuts) == [
         "uri                    n",
         "---------------  -------",
         "/help                  1",
@@ -139,12 +145,12 @@ def test_columns_grow_into_the_rest_of_the_line_for_rows_after_the_sample_and_no
         "/                12345678901234",
     ]
     assert cuts.cells == 1
-    assert list(table(columns, rows[:1], Style(width=30, sample=1), cuts)) == ["uri    n", "-----  -", "/help  1"]
+    assert lines_of(columns, rows[:1], Style(width=30, sample=1), cuts) == ["uri    n", "-----  -", "/help  1"]
     texts = [
         (first, second) for (first, _), second in zip(rows, ("a", "b", "a text for the rest of it", "d"), strict=True)
     ]
     both = [TableColumn("uri", "str"), TableColumn("text", "str")]
-    assert list(table(both, texts, Style(width=30, sample=1), cuts))[2:] == [
+    assert lines_of(both, texts, Style(width=30, sample=1), cuts)[2:] == [
         "/help           a",
         "/search?q=      b",
         "/a/path/of/so…  a text for th…",
@@ -153,7 +159,7 @@ def test_columns_grow_into_the_rest_of_the_line_for_rows_after_the_sample_and_no
 
 
 def test_without_a_sample_widths_come_from_the_types_and_the_first_row() -> None:
-    lines = list(table(COLUMNS, iter(ROWS[:1]), Style(width=60, sample=0), Cuts()))
+    lines = lines_of(COLUMNS, iter(ROWS[:1]), Style(width=60, sample=0), Cuts())
     assert lines == [
         "eventdate                user                              n",
         "-----------------------  ---------------------  ------------",
@@ -161,7 +167,7 @@ def test_without_a_sample_widths_come_from_the_types_and_the_first_row() -> None
     ]
     columns = [TableColumn(name, kind) for name, kind in (("method", "str"), ("uri", "str"), ("n", "int4"))]
     rows = [("GET", "/search?q=books,new", 7), ("DELETE", "/products/books/364", None)]
-    assert list(table(columns, rows, Style(width=40, sample=0), Cuts())) == [
+    assert lines_of(columns, rows, Style(width=40, sample=0), Cuts()) == [
         "method    uri                          n",
         "--------  ------------------  ----------",
         "GET       /search?q=books,n…           7",
@@ -220,7 +226,7 @@ def test_values_are_written_for_people() -> None:
 )
 def test_no_line_is_wider_than_the_terminal(rows: list[list[str]], width: int) -> None:
     columns = [TableColumn(name, "str") for name in ("one", "two", "three")]
-    for line in table(columns, rows, Style(width=width, zone=UTC), Cuts()):
+    for line in lines_of(columns, rows, Style(width=width, zone=UTC), Cuts()):
         assert cell_len(line) <= width
 
 
@@ -238,3 +244,31 @@ def test_a_column_may_keep_more_cells_at_the_cost_of_later_columns_and_colour_so
     lines, _ = lay_out(columns, [row, ("RUNNING", "FAILING", "")], Style(color=True))
     assert lines[2].startswith("\x1b[31mFAILING\x1b[0m  connection")
     assert lines[3].startswith("RUNNING  FAILING ")
+
+
+TEXTS = st.text(max_size=30) | st.text("ab c\n", max_size=30)
+VALUES = {
+    "timestamp": st.integers(-(10**13), 10**13) | st.just(10**18),
+    "str": TEXTS,
+    "id": TEXTS,
+    "int8": st.integers(-(2**63), 2**63 - 1),
+    "float8": st.floats(allow_nan=False, allow_infinity=False),
+    "ip4": st.integers(0, 2**32 - 1) | st.just("10.0.0.1"),
+    "bool": st.booleans(),
+}
+
+
+@given(st.data(), st.none() | st.integers(20, 120), st.integers(0, 4))
+def test_rows_that_come_together_are_laid_out_as_those_that_come_one_by_one(
+    data: st.DataObject, width: int | None, sample: int
+) -> None:
+    kinds = data.draw(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=5))
+    rows = data.draw(st.lists(st.tuples(*(st.none() | VALUES[kind] for kind in kinds)), max_size=12))
+    columns = [TableColumn(f"c{at}", kind) for at, kind in enumerate(kinds)]
+    style, cuts, of_batches = Style(width=width, sample=sample), Cuts(), Cuts()
+    batches = Batches([rows[:3], rows[3:5], rows[5:]])
+    assert lines_of(columns, batches, style, of_batches) == lines_of(columns, iter(rows), style, cuts)
+    assert of_batches == cuts
+    for format in ("csv", "tsv", "ndjson", "json"):
+        one_by_one = list(FORMATS[format].write(columns, iter(rows), style, print))
+        assert list(FORMATS[format].write(columns, Batches([rows[:3], rows[3:]]), style, print)) == one_by_one

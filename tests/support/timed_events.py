@@ -52,6 +52,11 @@ def forgets(name: str) -> str:
     return f"svcctl: if files were removed on purpose: svcctl export forget {shlex.quote(name)}\n"
 
 
+def all_whole(files: int, size: int) -> str:
+    """What is said of an export whose files are all there."""
+    return f"svcctl: {files} {'file' if files == 1 else 'files'}, {size} bytes: all as they were exported\n"
+
+
 def pasted(stderr: str) -> list[str]:
     """The command at the end of a hint, as a shell reads it."""
     return shlex.split(stderr.splitlines()[-1].partition(": svcctl ")[2])

@@ -16,7 +16,20 @@ import pytest
 from peers.processes import free_port
 from support.faults import FaultyProxy
 from support.shells import SVCCTL, Shell
-from support.timed_events import BERLIN, HOURS, QUERY, START, Moved, broken, forgets, hourly, left, summary, timeless
+from support.timed_events import (
+    BERLIN,
+    HOURS,
+    QUERY,
+    START,
+    Moved,
+    all_whole,
+    broken,
+    forgets,
+    hourly,
+    left,
+    summary,
+    timeless,
+)
 
 from svcctl.profiles import default_store
 
@@ -381,7 +394,7 @@ def test_an_export_is_the_same_from_every_directory(moved: Moved, monkeypatch: p
     folder = moved.shell.home / "q"
     folder.mkdir()
     asked = ("export", QUERY, *HOURS, "--window", "1h")
-    whole = "svcctl: 6 files, 2006 bytes: all as they were exported\n"
+    whole = all_whole(6, 2006)
     for name, there in (("one.csv", whole.replace("6 files, 2006", "1 file, 1946")), ("{start:%H}.csv", whole)):
         monkeypatch.chdir(moved.shell.home)
         assert moved(*asked, "-o", f"q/{name}")[0] == 0

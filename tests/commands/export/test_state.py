@@ -19,6 +19,7 @@ from support.timed_events import (
     QUERY,
     START,
     Moved,
+    all_whole,
     broken,
     counts,
     forgets,
@@ -311,7 +312,7 @@ def test_a_run_with_a_file_of_its_own_moves_the_state_only_when_the_file_is_ther
 def test_force_forgets_nothing_of_the_runs_before(moved: Moved) -> None:
     moved.now = START + 3 * 3600
     target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
-    whole = (0, "svcctl: 4 files, 1334 bytes: all as they were exported\n")
+    whole = (0, all_whole(4, 1334))
     assert hourly(moved)[0] == 0
     moved.now += 2 * 3600
     assert hourly(moved, "--force") == (0, "svcctl: rows=24 bytes=672 windows=2 retries=0 seconds=…\n")
@@ -496,7 +497,7 @@ def test_a_state_belongs_to_a_directory_and_is_found_from_another_one(
         f"svcctl: error: the state belongs to the export to {one}/{{start:%FT%H}}.csv\n"
         f"hint: run it in {one}, or give another name to --state\n",
     )
-    assert moved("export", "verify", "there") == (0, "svcctl: 2 files, 662 bytes: all as they were exported\n")
+    assert moved("export", "verify", "there") == (0, all_whole(2, 662))
     (one / "2024-01-31T00.csv").rename(one / "2024-01-30T00.csv")
     assert moved("export", "verify", "there") == (
         7,

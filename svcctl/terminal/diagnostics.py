@@ -88,7 +88,8 @@ def exit_code(error: BaseException) -> int:
 class Diagnostics:
     """Writes everything that is not data.
 
-    `moving` says that the terminal, if it is one, can erase a line; otherwise no progress is shown.
+    `moving` says that the terminal, if it is one, can erase a line; otherwise no progress is shown. Its lines have
+    `width` cells, or as many as it says.
     """
 
     def __init__(
@@ -99,8 +100,10 @@ class Diagnostics:
         verbose: bool = False,
         color: bool = False,
         moving: bool = True,
+        width: int | None = None,
     ) -> None:
         self.stream = stream
+        self.width = width
         self.quiet = quiet
         self.verbose = verbose
         self.color = color
@@ -231,6 +234,8 @@ class Diagnostics:
             self._line_open = False
 
     def _width(self) -> int:
+        if self.width is not None:
+            return self.width
         try:
             return os.get_terminal_size(self.stream.fileno()).columns or 80
         except (OSError, ValueError):

@@ -15,7 +15,7 @@ import pytest
 
 from support.clients import without_cid
 from support.engines import chosen_engine
-from support.reseller import Done, InProcess, Recording, Scripted
+from support.reseller import WIDE, Done, InProcess, Recording, Scripted
 from svcctl import cli
 from svcctl.api.auth import Bearer
 from svcctl.api.client import Client
@@ -60,7 +60,7 @@ class Own:
         transport = Recording(answer or self.service())
         client = Client("http://localhost", Bearer("token"), transport=transport, retries=0, clock=NOW.timestamp)
         context = Running(
-            diagnostics=Diagnostics(stderr),
+            diagnostics=Diagnostics(stderr, width=WIDE),
             environment=self.environment,
             clock=NOW.timestamp,
             client_factory=lambda *_: client,

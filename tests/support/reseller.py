@@ -90,6 +90,10 @@ class Done:
     questions: list[str] = field(default_factory=list)
 
 
+WIDE = 1000
+"""The cells of a line of a terminal on which no message is broken."""
+
+
 class Terminal(io.StringIO):
     """A text that passes for a terminal."""
 
@@ -150,7 +154,7 @@ def command_line(machine: Machine, capsys: pytest.CaptureFixture[str], jobs: Job
             "http://localhost", Signature(KEY, SECRET), transport=transport, paths=Paths(**(paths or {})), retries=0
         )
         context = Context(
-            diagnostics=Diagnostics(stderr, moving=False),
+            diagnostics=Diagnostics(stderr, moving=False, width=WIDE),
             environment=environment,
             client_factory=lambda *_: client,
             prompt=prompt,

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from support.reseller import WIDE
 from support.shells import Shell
 from svcctl.cli import run
 from svcctl.context import Context
@@ -97,7 +98,9 @@ class Moved:
         data = Path(self.shell.environment["SVCCTL_DATA"])
         token = json.loads((data / "credentials.json").read_text())["local"]["token"]
         environment = self.shell.environment | {"SVCCTL_AUTH": "token", "SVCCTL_TOKEN": token}
-        context = Context(diagnostics=Diagnostics(told), environment=environment, clock=lambda: self.now, prompt=prompt)
+        context = Context(
+            diagnostics=Diagnostics(told, width=WIDE), environment=environment, clock=lambda: self.now, prompt=prompt
+        )
         code = run([*arguments], context)
         return code, timeless(told.getvalue())
 

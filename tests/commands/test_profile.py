@@ -186,6 +186,8 @@ def test_service_refuses_the_profile_of_another_service(shell: Shell) -> None:
     shell("profile", "set", "prod", "base_url=https://events.example.com")
     done = shell("-p", "prod", "service", "reset", "--yes")
     assert (done.returncode, "--profile" in done.stderr) == (2, True)
+    done = shell("-p", "prod", "service", "load", "a.csv", "-t", "a.b")
+    assert (done.returncode, "svcctl service load FILE -t TABLE --tables URI" in done.stderr) == (2, True)
 
 
 def test_an_editor_changes_the_file_which_stays_whole_and_closed_to_others(shell: Shell) -> None:

@@ -152,7 +152,7 @@ def test_colour_follows_the_option_then_the_environment_then_the_terminal(
 def test_a_message_is_in_lines_on_a_terminal_and_one_line_in_a_pipe() -> None:
     error = errors.UsageError(f"one {'word ' * 20}more", hint=f"use {'this ' * 14}or: svcctl query 'from auth.all'")
     for stream, lines in ((Terminal(), 4), (io.StringIO(), 2)):
-        Diagnostics(stream).report(error)
+        Diagnostics(stream, width=80).report(error)
         told = stream.getvalue().splitlines()
         assert (len(told), max(map(len, told)) <= 80) == (lines, lines == 4)
         assert sum("svcctl query 'from auth.all'" in line for line in told) == 1

@@ -18,6 +18,12 @@ control.app.add_typer(accounts.app, name="accounts")
 control.app.add_typer(saved_queries.app, name="queries")
 
 
+_LOADS_ELSEWHERE = (
+    "leave out --profile and load on the machine of that service, or into the folder that it shares: "
+    "svcctl service load FILE -t TABLE --tables URI"
+)
+
+
 def register(app: typer.Typer) -> None:
     app.add_typer(control.app, name="service", callback=_refuse_another_profile)
 
@@ -27,5 +33,5 @@ def _refuse_another_profile(ctx: typer.Context) -> None:
     if (name := svc.flags.profile) is not None and name not in BUILT_IN:
         raise UsageError(
             f"'svcctl service' is about the service on this machine, and not about profile {name}",
-            hint="leave out --profile",
+            hint=_LOADS_ELSEWHERE if ctx.invoked_subcommand == "load" else "leave out --profile",
         )

@@ -511,6 +511,10 @@ class _Rows:
         ends = pc.min_max(kept.column("eventdate")).as_py()
         self.oldest = min(filter(None, (self.oldest, ends["min"])))
         self.newest = max(filter(None, (self.newest, ends["max"])))
+        for name in kept.schema.names if "finer" not in self.notes else ():
+            if note := _cut_to_milliseconds(name, kept.column(name)):
+                self.notes["finer"] = note
+                return
 
     def _none(self) -> UsageError:
         files = [file.given.name for file, _ in self._files] or self._empty
@@ -566,6 +570,18 @@ def _midnight(time: str, clocks: Sequence[str]) -> str:
 def _left_out(given: GivenFile) -> str:
     """What is said of fields that nobody reads."""
     return f"{given.name} has fields that common and combined logs do not have; they were left out: {shown(given.rest)}"
+
+
+def _cut_to_milliseconds(name: str, times: pa.Array) -> str | None:
+    """What is said of a column with times that are finer than a table keeps them; None of others."""
+    if not pa.types.is_timestamp(times.type):
+        return None
+    finer = pc.index(pc.not_equal(times, pc.floor_temporal(times, unit="millisecond")), True).as_py()
+    if finer < 0:
+        return None
+    time = times[finer].cast(pa.string()).as_py()
+    whole, point, fraction = time.partition(".")
+    return f"times are kept to the millisecond: {time} of {name} is {whole}{point}{fraction[:3]}"
 
 
 def _unclear(batch: pa.RecordBatch) -> list[str | None]:

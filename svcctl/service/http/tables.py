@@ -45,6 +45,11 @@ ENDS_SECONDS = 0.8
 """How long a client that gave up a load waits for its end."""
 LAST_MS = 253_402_300_799_999
 """The last moment of the year 9999, in epoch milliseconds."""
+LOAD_MEMBERS = (
+    *("files", "table", "timeField", "timeFormat", "timeZone", "format", "types"),
+    *("replace", "strict", "loadId", "attempt"),
+)
+_NO_FILES = 'files is not a list of objects with a path, such as [{"path": "/rows.csv"}]'
 FOLDER, FILE = "folder", "file"
 """Where a table can be: in the shared folder, or in the file of the service."""
 _SETTINGS = {ACCESS_TABLE: "SVCCTL_ACCESS_EVENTS and SVCCTL_ACCESS_DAYS set how much it keeps"}
@@ -108,19 +113,7 @@ async def _load(request: Request) -> Response:
     note_unknown(
         "a load",
         fields,
-        (
-            "files",
-            "table",
-            "timeField",
-            "timeFormat",
-            "timeZone",
-            "format",
-            "types",
-            "replace",
-            "strict",
-            "loadId",
-            "attempt",
-        ),
+        LOAD_MEMBERS,
     )
     table = text(fields, "table")
     wishes = Wishes(
@@ -185,11 +178,11 @@ def _sources(fields: Mapping[str, Any]) -> list[Source]:
     """The files of a load: each has a path, and a name for messages if that is another."""
     files = fields.get("files")
     if not isinstance(files, list) or not files:
-        raise ServiceError("files is missing" if files is None else "files is not a list of files")
+        raise ServiceError("files is missing" if files is None else _NO_FILES)
     found = []
     for file in files:
         if not isinstance(file, dict):
-            raise ServiceError("files is not a list of files")
+            raise ServiceError(_NO_FILES)
         path = text(file, "path")
         found.append(Source(Path(path), optional_text(file, "name") or path))
     return found

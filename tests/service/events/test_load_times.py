@@ -212,7 +212,8 @@ def test_dates_whose_order_the_file_does_not_show_have_a_note(
 ) -> None:
     result = load(engine, written(tmp_path, "a.csv", "\n".join(["time", *dates])), "t")
     skipped = sum(date.endswith("PM") for date in dates)
-    assert (result.rows, result.skipped, list(result.notes)) == (len(dates) - skipped, skipped, notes)
+    told = [note for note in result.notes if not note.startswith("times are kept to the millisecond")]
+    assert (result.rows, result.skipped, told) == (len(dates) - skipped, skipped, notes)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.ndjson"])
@@ -318,3 +319,31 @@ def test_dates_with_the_name_of_the_month_behind_a_line_that_tells_the_separator
         (datetime(2026, 1, 3, 9), 1),
         (datetime(2026, 1, 4, 10, 0, 0, 500_000), 1),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("2026-09-30T11:43:27.135934Z", "2026-09-30 11:43:27.135934 of eventdate is 2026-09-30 11:43:27.135"),
+        ("2026-09-30 11:43:27.135999999", "2026-09-30 11:43:27.135999 of eventdate is 2026-09-30 11:43:27.135"),
+        ("1790768607.135934", "2026-09-30 11:43:27.135934 of eventdate is 2026-09-30 11:43:27.135"),
+        ("1790768607135934000", "2026-09-30 11:43:27.135934 of eventdate is 2026-09-30 11:43:27.135"),
+        ("2026-09-30T11:43:27.135000Z", None),
+        ("1790768607.135", None),
+        ("1790768607135", None),
+    ],
+)
+def test_times_that_are_finer_than_a_millisecond_are_told(
+    engine: DuckDBEngine, tmp_path: Path, text: str, note: str | None
+) -> None:
+    loaded = load(engine, written(tmp_path, "a.csv", f"time,n\n{text},1\n"), "t")
+    assert loaded.notes == (() if note is None else (f"times are kept to the millisecond: {note}",))
+    assert rows(engine, "t") == [(datetime(2026, 9, 30, 11, 43, 27, 135000), 1)]
+
+
+def test_a_column_of_finer_times_that_is_not_the_date_is_told_too(engine: DuckDBEngine, tmp_path: Path) -> None:
+    finer = pa.array([1_790_768_607_135_934_001], pa.timestamp("ns"))
+    table = pa.table({"time": pa.array([datetime(2026, 7, 1, 12)], pa.timestamp("us")), "seen": finer})
+    pq.write_table(table, tmp_path / "a.parquet")
+    [note] = [note for note in load(engine, tmp_path / "a.parquet", "t", time_field="time").notes if "kept" in note]
+    assert note.endswith(" of seen is 2026-09-30 11:43:27.135")

@@ -14,7 +14,8 @@ import pytest
 from support.application import answered
 from support.engines import chosen_engine
 
-from svcctl import __version__
+from svcctl import __version__, pages
+from svcctl.service.http import health, provisioning, tables
 from svcctl.service.http.app import build
 from svcctl.service.service import Service
 from svcctl.service.store import Store
@@ -87,7 +88,7 @@ def test_a_defect_is_an_envelope_too_and_its_reason_is_in_the_log_alone(
     assert without_id(answer) == (500, refusal("the service failed on this request; its log has the reason"))
     assert answer.headers["connection"] == "close"
     cid = answer.headers["x-svc-cid"]
-    assert caplog.messages == [f"request {cid} failed: AttributeError(\"'NoneType' object has no attribute 'tables'\")"]
+    assert caplog.messages == [f"request {cid} failed: AttributeError(\"'NoneType' object has no attribute 'check'\")"]
 
 
 def test_the_status_tells_version_start_and_tables(ask: Ask, tmp_path: Path) -> None:
@@ -104,6 +105,33 @@ def test_the_status_tells_version_start_and_tables(ask: Ask, tmp_path: Path) -> 
     }
 
 
+def test_the_help_has_the_routes_of_our_own_and_the_members_of_what_they_take_and_answer(
+    ask: Ask, tmp_path: Path
+) -> None:
+    page = pages.read("service")
+    routes = [route for route in (*tables.ROUTES, *health.ROUTES, *provisioning.ROUTES) if "/service/" in route.path]
+    paths = [re.sub(r"\{(\w+)\}", lambda name: name[1].upper(), route.path) for route in routes]
+    assert [path for path in paths if not re.search(rf"(GET|POST|DELETE) {path}\s", page)] == []
+    (tmp_path / "rows.csv").write_text("eventdate,n\n2024-01-31 10:00:00,1\n", encoding="utf-8")
+    fields = {"files": [{"path": str(tmp_path / "rows.csv")}], "table": "rows", "attempt": "a"}
+    answers = [
+        ask("POST", "/service/load", json.dumps(fields).encode()),
+        ask("GET", "/service/load/a"),
+        ask("GET", "/service/tables/rows"),
+        ask("GET", "/service/status"),
+        ask("GET", "/service/health"),
+        ask("POST", "/service/tables/rows/trim", b'{"before": 1000}'),
+        ask("DELETE", "/service/tables/rows"),
+    ]
+    members = {name for answer in answers for name in answer.json()["object"]}
+    assert {"rows", "loaded", "removed", "startedAt"} <= members
+    told = page.partition("Members of the other routes")[2].partition("\nColumns\n")[0]
+    assert sorted(name for name in {*members, *tables.LOAD_MEMBERS} if not re.search(rf"\b{name}\b", told)) == []
+
+
+NO_FILES = 'files is not a list of objects with a path, such as [{"path": "/rows.csv"}]'
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -112,8 +140,8 @@ def test_the_status_tells_version_start_and_tables(ask: Ask, tmp_path: Path) -> 
         (b"{}", "table is missing"),
         (b'{"table":null}', "table is not a string"),
         (b'{"table":"t"}', "files is missing"),
-        (b'{"table":"t","files":[]}', "files is not a list of files"),
-        (b'{"table":"t","files":["/rows.csv"]}', "files is not a list of files"),
+        (b'{"table":"t","files":[]}', NO_FILES),
+        (b'{"table":"t","files":["/rows.csv"]}', NO_FILES),
         (b'{"table":"t","files":[{}]}', "path is missing"),
         (b'{"table":"t","files":[{"path":1}]}', "path is not a string"),
         (b'{"table":"t","files":[{"path":"/x"}],"types":["ip4"]}', "types is not an object of strings"),

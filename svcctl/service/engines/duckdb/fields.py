@@ -162,8 +162,8 @@ def as_time(given: Field, zone: str, spec: str | None = None) -> str:
         return f"TRY(CASE WHEN regexp_matches({value}::VARCHAR, '[0-9]') THEN {time} END)"  # infinity has any format
     number = f"TRY_CAST({value} AS DOUBLE)"
     us = f"""CASE
-        WHEN abs({number}) <= {MAX_EPOCH_SECONDS} THEN TRY_CAST(round({number} * 1000) AS BIGINT) * 1000
-        WHEN abs({number}) <= {_LAST_MS} THEN TRY_CAST(round({number}) AS BIGINT) * 1000
+        WHEN abs({number}) <= {MAX_EPOCH_SECONDS} THEN TRY_CAST(round({number} * 1000000) AS BIGINT)
+        WHEN abs({number}) <= {_LAST_MS} THEN TRY_CAST(round({number} * 1000) AS BIGINT)
         WHEN abs({number}) <= {_LAST_MS}999 THEN TRY_CAST(round({number}) AS BIGINT)
         ELSE TRY_CAST(round({number} / 1000) AS BIGINT)
     END"""

@@ -17,7 +17,7 @@ from svcctl.service.engines.duckdb.text import literal, quote
 
 LARGE = 1 << 26
 """Bytes of texts that a vector may have, at most, without being read in slices."""
-SLICE = 1 << 22
+SLICE = 1 << 23
 """About so many bytes of texts are in a slice."""
 MOST = 1 << 28
 """Bytes of texts in a slice at most, if it happens to have the longest ones only; a row may be longer."""

@@ -84,21 +84,25 @@ def _percentile(generator: Generator, node: exp.Expr) -> str:
     place = f"((size(a) - 1) * {generator.sql(node, 'expression') or '0.5'}D)"
     low, high = (f"get(a, CAST({way}({place}) AS INT))" for way in ("floor", "ceil"))
     above = f"({place} - floor({place}))"
-    of = {
-        "l": low,
-        "h": high,
-        "d": above,
-        "w": "1D - d",
-        "p": "l * w",
-        "t": "h * d",
-        "s": "p + t",
-        "lh": f"l * {_SPLIT} - (l * {_SPLIT} - l)",
-        "wh": f"w * {_SPLIT} - (w * {_SPLIT} - w)",
-        "e": "((lh * wh - p) + lh * (w - wh) + (l - lh) * wh) + (l - lh) * (w - wh)",
+    w = "(1D - x.d)"
+    steps = {
+        "x": {"l": low, "h": high, "d": above},
+        "y": {
+            "p": f"x.l * {w}",
+            "t": "x.h * x.d",
+            "lh": f"x.l * {_SPLIT} - (x.l * {_SPLIT} - x.l)",
+            "wh": f"{w} * {_SPLIT} - ({w} * {_SPLIT} - {w})",
+        },
+        "z": {
+            "s": "y.p + y.t",
+            "e": f"((y.lh * y.wh - y.p) + y.lh * ({w} - y.wh) + (x.l - y.lh) * y.wh) + (x.l - y.lh) * ({w} - y.wh)",
+        },
     }
-    value = "CASE WHEN l = h THEN l WHEN isnan(e) THEN s ELSE s + (((p - (s - (s - p))) + (t - (s - p))) + e) END"
-    for name, sql in reversed(of.items()):
-        value = f"get(transform(array({sql}), {name} -> {value}), 0)"
+    error = "((y.p - (z.s - (z.s - y.p))) + (y.t - (z.s - y.p))) + z.e"
+    value = f"CASE WHEN x.l = x.h THEN x.l WHEN isnan(z.e) THEN z.s ELSE z.s + ({error}) END"
+    for name, fields in reversed(steps.items()):
+        step = ", ".join(f"'{field}', {sql}" for field, sql in fields.items())
+        value = f"get(transform(array(named_struct({step})), {name} -> {value}), 0)"
     values = f"array_sort(collect_list({generator.sql(node, 'this')}))"
     return f"get(transform(array({values}), a -> {value}), 0)"
 

@@ -177,6 +177,7 @@ def test_q_leaves_what_is_watched_and_what_is_repeated(jobs: Shell) -> None:
         assert on_terminal(jobs, command, "q")[0] == 0, command
 
 
+@pytest.mark.slow
 def test_watching_continues_while_the_service_is_away(tmp_path: Path, shell: Shell) -> None:
     assert shell("service", "start").returncode == 0
     try:
@@ -289,6 +290,7 @@ def test_a_destination_that_cannot_be_meant_is_refused(shell: Shell, arguments: 
     assert done.stderr.startswith(f"svcctl: error: {message}")
 
 
+@pytest.mark.slow
 def test_no_secret_is_in_the_log_or_the_list(jobs: Shell) -> None:
     (jobs.home / "dest.json").write_text(
         json.dumps(

@@ -458,6 +458,7 @@ def test_a_wrong_secret_is_refused_and_right_credentials_of_every_kind_are_not(
         assert secret not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_million_rows_stream_in_bounded_memory(service: Shell) -> None:
     # A small parent, because a child's peak counts the memory of the process it was forked from.
     measure = "import resource, subprocess, sys; code = subprocess.call(sys.argv[1:]); "

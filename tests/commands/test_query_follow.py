@@ -189,6 +189,7 @@ def test_a_query_that_cannot_be_resumed_says_so(shell: Shell) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_followed_query_whose_local_service_was_stopped_tells_how_to_start_it(shell: Shell) -> None:
     assert shell("service", "start").returncode == 0
     load(shell, "events", [event(0, recent(60))])

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 
 import httpx
+import pytest
 from support.own import Own
 
 # What the command says on stderr, each text once.
@@ -62,6 +63,7 @@ def test_the_tables_of_the_local_service_and_the_columns_of_one(own: Own) -> Non
     assert near.stderr == WORDS["a mistyped table"]
 
 
+@pytest.mark.slow
 def test_events_of_the_future_and_before_1970_keep_nobody_from_the_columns_of_their_table(own: Own) -> None:
     for first, last in (("0001-01-01", "1969-12-31"), ("1969-01-01", "9999-12-31T23:59:59.999"), ("2031-01-01",) * 2):
         file = own.file("a.csv", f"time,n\n{first},1\n2024-01-31,2\n{last},3\n")

@@ -75,7 +75,9 @@ class Hourly:
                 self.states.save("hourly", replace(after, until=summary.until))
 
 
-@pytest.mark.parametrize("name", ["{start:%Y%m%dT%H}.csv", "{from:%Y%m%dT%H}.csv"])
+@pytest.mark.parametrize(
+    "name", ["{start:%Y%m%dT%H}.csv", pytest.param("{from:%Y%m%dT%H}.csv", marks=pytest.mark.slow)]
+)
 def test_whatever_happens_to_hourly_runs_every_event_is_exported_once(
     exports: Exports, events: Shell, tmp_path: Path, name: str
 ) -> None:

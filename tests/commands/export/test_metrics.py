@@ -17,6 +17,7 @@ from support.timed_events import HOURS, QUERY, START, Moved, broken, hourly, lef
 from svcctl.exports.state import States
 
 
+@pytest.mark.slow
 def test_an_export_that_is_whole_without_its_metrics_exits_7(home: Shell) -> None:
     (home.home / "a.prom").mkdir()
     done = home("export", QUERY, *HOURS, "-o", "all.csv", "--metrics", "a.prom")

@@ -76,6 +76,7 @@ def test_what_it_keeps_is_private(service: Shell) -> None:
     assert (data / "service.sock").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.slow
 def test_many_first_starts_at_once_make_one_service(shell: Shell) -> None:
     processes = [shell.start("service", "start", stderr=subprocess.DEVNULL) for _ in range(4)]
     assert [process.wait(60) for process in processes] == [0, 0, 0, 0]
@@ -85,6 +86,7 @@ def test_many_first_starts_at_once_make_one_service(shell: Shell) -> None:
     shell("service", "stop")
 
 
+@pytest.mark.slow
 def test_a_crash_leaves_nothing_that_blocks_the_next_start(shell: Shell) -> None:
     assert shell("service", "start").returncode == 0
     loaded = shell(
@@ -101,6 +103,7 @@ def test_a_crash_leaves_nothing_that_blocks_the_next_start(shell: Shell) -> None
     shell("service", "stop")
 
 
+@pytest.mark.slow
 def test_reset_forgets_events_and_asks_first(tmp_path: Path) -> None:
     shell = Shell(tmp_path, OWN_FILE)
     shell("service", "load", "-", "--table", "kept", "--format", "csv", stdin="eventdate,n\n2024-01-31 10:00:00,1\n")
@@ -116,6 +119,7 @@ def test_reset_forgets_events_and_asks_first(tmp_path: Path) -> None:
     shell("service", "stop")
 
 
+@pytest.mark.slow
 def test_a_service_whose_files_are_deleted_ends(shell: Shell) -> None:
     assert shell("service", "start").returncode == 0
     started = pid(shell)
@@ -151,6 +155,7 @@ def test_the_log_of_a_service_that_fails_at_a_defect_says_where(tmp_path: Path) 
     assert (first, line, last) == ("Traceback (most recent call last):", said, f"svcctl: error: {said}")
 
 
+@pytest.mark.slow
 def test_serve_listens_on_tcp_until_it_is_told_to_stop(shell: Shell) -> None:
     process = shell.start("service", "serve", "--listen", "127.0.0.1:0", stderr=subprocess.PIPE)
     assert process.stderr is not None
@@ -197,6 +202,7 @@ def serving(shell: Shell) -> subprocess.Popen[bytes]:
     return process
 
 
+@pytest.mark.slow
 def test_a_service_that_listens_is_not_started_in_the_background_by_a_command_that_finds_it_down(shell: Shell) -> None:
     process = serving(shell)
     assert shell("tables").returncode == 0
@@ -231,6 +237,7 @@ def test_every_command_that_would_start_it_names_the_command_that_does(shell: Sh
     assert not files.lock.exists()
 
 
+@pytest.mark.slow
 def test_a_start_in_the_background_lets_commands_start_the_service_again(shell: Shell) -> None:
     files = local_service.Files(shell.home / "data")
     files.make()
@@ -247,6 +254,7 @@ def test_a_start_in_the_background_lets_commands_start_the_service_again(shell: 
     shell("service", "stop")
 
 
+@pytest.mark.slow
 def test_a_service_that_listens_is_not_restarted_in_the_background(shell: Shell) -> None:
     process = serving(shell)
     done = shell("service", "restart")
@@ -272,6 +280,7 @@ def test_a_command_waits_for_a_service_that_listens_and_is_starting(shell: Shell
     assert waiting.returncode == 6
 
 
+@pytest.mark.slow
 def test_a_service_in_the_foreground_says_what_it_does_and_is_stopped_like_any_other(tmp_path: Path) -> None:
     shell = Shell(tmp_path, {**OWN_FILE, "SVCCTL_DEMO_DAYS": "6"})
     process = shell.start("service", "serve", "--listen", "[::1]:0", stderr=subprocess.PIPE)

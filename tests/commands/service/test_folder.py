@@ -25,6 +25,7 @@ def shared(tmp_path: Path) -> Shell:
     return shell
 
 
+@pytest.mark.slow
 def test_tables_of_a_folder_are_loaded_with_and_without_a_service_compacted_and_moved(shared: Shell) -> None:
     folder = str(shared.home / "tables")
     direct = ("service", "load", "a.csv", "-t", "web.a", "--tables", folder, "--id", "one")
@@ -77,6 +78,7 @@ def test_tables_of_a_folder_are_loaded_with_and_without_a_service_compacted_and_
         shared("service", "stop")
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_away_fails_every_command_and_its_jobs_go_on_when_it_is_back(shared: Shell) -> None:
     folder, away, stranger = (shared.home / name for name in ("tables", "away", "stranger"))
     load = ("service", "load", "a.csv", "-t", "web.a")
@@ -106,6 +108,7 @@ def test_a_folder_that_is_away_fails_every_command_and_its_jobs_go_on_when_it_is
         shared("service", "stop")
 
 
+@pytest.mark.slow
 def test_the_backup_that_the_help_prints_has_tables_whole_that_are_loaded_meanwhile(shared: Shell) -> None:
     _, _, text = (Path(svcctl.__file__).parent / "pages/cluster.txt").read_text(encoding="utf-8").partition("pg_dump")
     begins, ends = text.index("  (cd /tables"), text.index("\nSo the copy")

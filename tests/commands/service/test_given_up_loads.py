@@ -65,6 +65,7 @@ def tables(shell: Shell) -> list[object]:
     return [row["name"] for row in shell.ndjson("tables", "--columns", "name")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sent", "code", "said"), [(signal.SIGINT, 130, b"svcctl: interrupted\n"), (signal.SIGKILL, -signal.SIGKILL, b"")]
 )
@@ -119,6 +120,7 @@ def test_a_load_with_an_id_is_sent_again_when_its_service_is_killed_and_stored_o
     assert not is_loading(loading)
 
 
+@pytest.mark.slow
 def test_every_event_of_loads_side_by_side_comes_once_and_none_of_one_that_was_given_up(loading: Shell) -> None:
     loads = [range(first, first + 500) for first in range(1, 4001, 500)]
     count = 1 + sum(map(len, loads))

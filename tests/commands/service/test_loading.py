@@ -626,6 +626,7 @@ def shown(own: Own, job: str, until: Callable[[dict[str, Any]], bool]) -> dict[s
     return dict(found)
 
 
+@pytest.mark.slow
 def test_a_job_goes_on_after_a_load_and_stops_with_the_reason_when_its_table_is_replaced(own: Own) -> None:
     file = own.file("a.csv", CSV)
     loaded(own, file)

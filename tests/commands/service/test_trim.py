@@ -50,6 +50,7 @@ def trim(shell: Shell, before: str) -> str:
     return done.stderr
 
 
+@pytest.mark.slow
 def test_events_before_a_date_are_removed_and_jobs_that_have_read_them_go_on(trimmed: Shell) -> None:
     assert trimmed("query", "from web.a", *JOB, "friendlyName=all").returncode == 0
     wait_for(trimmed, 8)

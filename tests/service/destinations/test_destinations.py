@@ -303,6 +303,7 @@ def test_a_destination_that_is_down_is_tried_until_it_is_up(site: Site, s3_peer:
     assert list(bucket.objects().values()) == [b"n\n" + b"".join(site.answer("from t select n limit 5", "csv"))]
 
 
+@pytest.mark.slow
 def test_a_broker_that_is_down_is_tried_until_it_is_up(site: Site, kafka_peer: KafkaPeer) -> None:
     topic = kafka_peer.fresh_topic()
     with kafka_peer.down():

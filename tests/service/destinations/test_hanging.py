@@ -75,6 +75,7 @@ def launched(jobs: Jobs, type_: str, params: Mapping[str, str]) -> str:
     return jobs.launch(ME, type=type_, query="from t", request=request, params=params).id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("type_", "params"), [("kafka", kafka), ("s3", s3), ("hdfs", hdfs)])
 def test_the_operations_of_a_job_answer_at_once(
     jobs: Jobs, server: Silent, type_: str, params: Callable[[int], Mapping[str, str]]

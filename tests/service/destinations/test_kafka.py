@@ -68,6 +68,7 @@ QUICK = 2
 """So many cases are part of every run."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("broker", "moment"),
     [

@@ -155,6 +155,7 @@ def test_rows_come_while_the_statement_runs(engine: DuckDBEngine) -> None:
     assert first.column(0).to_pylist()[:3] == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_a_sort_larger_than_the_memory_goes_through_the_disk(tmp_path: Path) -> None:
     with DuckDBEngine(memory_limit="60MB", spill=tmp_path) as engine:
         ordered = "SELECT repeat('x', 80) || hash(i) AS s FROM range(1500000) r(i) ORDER BY s LIMIT 1400000"
@@ -203,6 +204,7 @@ def test_a_window_has_about_as_many_events_as_are_sorted_at_once() -> None:
     assert max(counts) < 1010
 
 
+@pytest.mark.slow
 def test_an_answer_of_loads_that_overlap_is_not_held(tmp_path: Path) -> None:
     nowhere = tmp_path / "spill"
     nowhere.touch()
@@ -218,6 +220,7 @@ def test_an_answer_of_loads_that_overlap_is_not_held(tmp_path: Path) -> None:
         assert sum(batch.num_rows for batch in stream) == 4_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "length"), [(1000, 100_000), (100, 2_000_000)])
 def test_a_load_that_needs_too_much_memory_says_so_and_changes_nothing(tmp_path: Path, rows: int, length: int) -> None:
     columns = (COLUMNS[0], Column("s", Type.STR))
@@ -314,6 +317,7 @@ for turn in range(1000000):
 """
 
 
+@pytest.mark.slow
 def test_another_process_is_told_of_the_lock_and_a_kill_loses_nothing_that_was_done(tmp_path: Path) -> None:
     path = tmp_path / "events.db"
     with subprocess.Popen([sys.executable, "-c", OPEN_AND_APPEND, path], stdout=subprocess.PIPE) as process:

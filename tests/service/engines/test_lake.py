@@ -261,6 +261,7 @@ def test_rows_that_are_answered_part_by_part_are_those_of_one_sort(place: Place)
         assert numbers(engine, until=mark) == every
 
 
+@pytest.mark.slow
 def test_an_answer_over_files_that_overlap_is_not_held(tmp_path: Path) -> None:
     nowhere = tmp_path / "spill"
     nowhere.touch()
@@ -290,6 +291,7 @@ def test_compaction_leaves_files_in_order_and_only_changes_what_is_small_or_over
     assert engine.compact("t") == (0, 0)
 
 
+@pytest.mark.slow
 def test_files_are_put_together_however_many_commits_others_make_meanwhile(engine: LakeEngine, tmp_path: Path) -> None:
     add(engine, (5, 1))
     add(engine, (4, 2))

@@ -117,6 +117,7 @@ def test_the_table_keeps_the_last_requests_and_none_that_are_too_old() -> None:
         assert stored(engine) == ["/new"]
 
 
+@pytest.mark.slow
 def test_a_flood_of_requests_takes_a_bounded_part_of_the_disk(tmp_path: Path) -> None:
     path = tmp_path / "events.duckdb"
     random = Random(1)

@@ -713,4 +713,4 @@ class States(RuleBasedStateMachine):
 
 
 TestStates = States.TestCase
-TestStates.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+TestStates.settings = settings(max_examples=10, stateful_step_count=25, deadline=None)

@@ -175,6 +175,7 @@ def test_a_stop_does_not_wait_for_a_process_that_is_suspended(processes: list[Pr
     assert there.jobs.get(ME, job_id) == stopped
 
 
+@pytest.mark.slow
 def test_jobs_wait_for_a_state_that_is_away_and_go_on_with_it(
     processes: list[Process], postgresql_peer: PostgreSQLPeer
 ) -> None:
@@ -194,6 +195,7 @@ def test_jobs_wait_for_a_state_that_is_away_and_go_on_with_it(
     eventually(lambda: here.jobs.get(ME, job_id).error == ())
 
 
+@pytest.mark.slow
 def test_jobs_go_on_when_a_server_that_takes_no_writes_takes_them_again(
     processes: list[Process], postgresql_peer: PostgreSQLPeer
 ) -> None:

@@ -19,7 +19,7 @@ from svcctl.errors import IncompleteResult, Locked, Unavailable
 from svcctl.exports.plan import plan
 from svcctl.exports.state import States
 
-HOURS = 48
+HOURS = 24
 HOUR = 3600
 LAG = 600
 PER_HOUR = 12

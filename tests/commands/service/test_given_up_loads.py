@@ -82,6 +82,7 @@ def test_a_load_whose_client_leaves_ends_and_leaves_nothing(
     assert "left" not in tables(loading)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sent", "code", "said"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended by SIGTERM")]
 )
@@ -109,6 +110,7 @@ def test_a_load_whose_service_is_killed_leaves_nothing_and_its_client_is_told(lo
     assert not is_loading(loading)
 
 
+@pytest.mark.slow
 def test_a_load_with_an_id_is_sent_again_when_its_service_is_killed_and_stored_once(loading: Shell) -> None:
     process = begun(loading, "once", "--id", "night", "--retries", "20")
     os.kill(int((loading.home / "data" / "service.lock").read_text()), signal.SIGKILL)

@@ -70,6 +70,7 @@ def test_events_before_a_date_are_removed_and_jobs_that_have_read_them_go_on(tri
     assert trimmed.ndjson("job", "list")[0]["status"] == "RUNNING"
 
 
+@pytest.mark.slow
 def test_events_that_a_job_has_not_read_yet_are_not_removed(trimmed: Shell) -> None:
     assert trimmed("query", "from web.a group select count()", *JOB, "friendlyName=sum").returncode == 0
     [job] = trimmed.ndjson("job", "list")

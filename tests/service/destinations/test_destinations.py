@@ -290,6 +290,7 @@ def test_a_process_that_wakes_up_when_another_has_its_file_complete_changes_noth
     assert (bucket.objects(), bucket.uploads()) == (there, [])
 
 
+@pytest.mark.slow
 def test_a_destination_that_is_down_is_tried_until_it_is_up(site: Site, s3_peer: S3Peer) -> None:
     bucket = s3_peer.fresh_bucket()
     with bucket.down():

@@ -91,6 +91,7 @@ def start_loading(place: Place, loads: range, more: Event) -> tuple[BaseProcess,
     return process, reader
 
 
+@pytest.mark.slow
 def test_readers_see_whole_loads_of_four_processes_and_none_is_lost(place: Place, engine: LakeEngine) -> None:
     count, compacted, more = 3, 0, _context.Event()
     started = [start_loading(place, range(first, first + count), more) for first in range(0, 4 * count, count)]

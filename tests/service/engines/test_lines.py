@@ -35,7 +35,7 @@ def expected(text: str, continues: str) -> list[tuple[int, str]]:
     st.sampled_from(["", "\n"]),
     st.integers(1, 12),
 )
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_entries_are_the_same_whatever_the_size_of_a_block(
     text: str, continues: str, end: str, block_size: int
 ) -> None:

@@ -41,7 +41,7 @@ CELLS = st.text(st.sampled_from('ab ",;\n\ufeffé'), max_size=4)
     st.booleans(),
     st.integers(1, 9),
 )
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_cells_are_what_was_written_whatever_the_size_of_a_block(
     rows: list[tuple[str, str]], end: str, is_quoted: bool, block_size: int
 ) -> None:
@@ -74,7 +74,7 @@ def test_names_have_no_blanks_around_them(text: bytes, tmp_path: Path) -> None:
     st.sampled_from([b"n,m\n", b"n, m\n"]),
     st.lists(st.sampled_from([b"a", b" ", b'"', b",", b"\n", b"\r\n", b"\xff", b"\xef\xbb\xbf"]), max_size=30),
 )
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_every_line_is_in_a_row_or_is_left_out(names: bytes, pieces: list[bytes]) -> None:
     data = names + b"".join(pieces)
     rows, left_out = read(data)

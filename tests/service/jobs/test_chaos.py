@@ -17,7 +17,7 @@ ALL = (*QUICK, "old_kafka", "ceph", "hdfs")
 @pytest.mark.parametrize(
     ("peers", "kills", "rows"),
     [
-        pytest.param(QUICK, 3, 1000, id="quick"),
+        pytest.param(QUICK, 3, 1000, id="quick", marks=pytest.mark.slow),
         pytest.param(ALL, 16, 500, id="long", marks=[pytest.mark.slow, pytest.mark.timeout(600)]),
     ],
 )

@@ -206,7 +206,7 @@ KINDS = pytest.mark.parametrize("kind", [Files, Log, TornLog])
 
 
 @KINDS
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(arrivals=st.lists(seconds, min_size=1, max_size=4), deaths=dangers, failures=dangers)
 def test_every_row_is_there_once(
     kind: type[Small], arrivals: list[list[int]], deaths: list[int], failures: list[int]
@@ -217,7 +217,7 @@ def test_every_row_is_there_once(
 
 
 @KINDS
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(
     arrivals=st.lists(seconds, min_size=1, max_size=4),
     deaths=dangers,
@@ -235,7 +235,7 @@ def test_offset_and_limit_count_over_all_that_arrives(
 
 
 @KINDS
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(first=seconds, deaths=dangers, failures=dangers)
 def test_a_period_is_there_once_and_complete(
     kind: type[Small], first: list[int], deaths: list[int], failures: list[int]
@@ -248,7 +248,7 @@ def test_a_period_is_there_once_and_complete(
 
 
 @KINDS
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(arrivals=st.lists(seconds, min_size=1, max_size=4), deaths=dangers, failures=dangers)
 def test_every_event_is_in_one_group_or_counted_as_late(
     kind: type[Small], arrivals: list[list[int]], deaths: list[int], failures: list[int]
@@ -261,7 +261,7 @@ def test_every_event_is_in_one_group_or_counted_as_late(
 
 
 @KINDS
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(arrivals=st.lists(seconds, min_size=1, max_size=3), deaths=dangers, failures=dangers)
 def test_a_group_without_periods_waits_for_the_end_of_the_range(
     kind: type[Small], arrivals: list[list[int]], deaths: list[int], failures: list[int]

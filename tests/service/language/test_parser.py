@@ -183,13 +183,13 @@ queries = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(queries)
 def test_reading_what_the_printer_wrote_gives_the_same_tree(query: tree.Query) -> None:
     assert parse(to_text(query)) == query
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.text(
         st.sampled_from("from t where select group by a b ( ) { } , = < - > \" ' ` \\ 1 . / * \n").map(str), max_size=60

@@ -530,7 +530,7 @@ class Life(RuleBasedStateMachine):
 
 
 TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestLife.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
 
 
 @pytest.mark.slow

@@ -206,7 +206,7 @@ def large(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize("mode", ENCODERS)
-@pytest.mark.parametrize("table", ["ordered", "unordered"])
+@pytest.mark.parametrize("table", ["ordered", pytest.param("unordered", marks=pytest.mark.slow)])
 def test_rows_that_do_not_fit_in_memory_together_are_read_in_every_format(large: Engine, table: str, mode: str) -> None:
     whole = plan(large, f"from {table}")
     with (

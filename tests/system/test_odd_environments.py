@@ -198,7 +198,7 @@ def test_a_query_is_the_same_in_every_locale(name: str, tmp_path: Path) -> None:
         assert ended.err == b""
         body = ended.out.splitlines()[-1]
         shown = b"\xe9\\u6f22" if name == "ISO-8859-1" else "é漢".encode()
-        assert body.startswith(b'{"query": "x = \'' + shown + b"'\","), body
+        assert body.startswith(b'{"query":"x = \'' + shown + b"'\","), body
 
 
 def test_bytes_of_the_locale_are_text(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_bytes_of_the_locale_are_text(tmp_path: Path) -> None:
         (("query", "-", "--from", "1h", "--dry-run"), b"x = '\xe9'"),
     ):
         ended = run(odd("ISO-8859-1"), arguments, tmp_path, stdin)
-        assert b'"query": "x = \'\xe9\'"' in ended.out
+        assert b'"query":"x = \'\xe9\'"' in ended.out
         length = next(line for line in ended.out.splitlines() if line.startswith(b"content-length: "))
         assert length in run(ENVIRONMENTS["C"], QUERY_IN_UTF_8, tmp_path).out.splitlines()
 
@@ -250,7 +250,7 @@ def test_no_file_takes_the_place_of_a_stream_that_is_closed(tmp_path: Path) -> N
     ended = run(ENVIRONMENTS["closed stdout"], ("profile", "set", "x", "base_url=https://x"), tmp_path)
     assert (ended.code, ended.lines) == (0, [])
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert sorted(path.name for path in files) == ["config.yaml", "file"]
+    assert sorted(path.name for path in files) == [".config.yaml.lock", "config.yaml", "file"]
 
 
 @pytest.mark.parametrize(

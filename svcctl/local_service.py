@@ -286,6 +286,7 @@ def start(files: Files, notify: Callable[[str], None], note: Callable[[str], Non
     files.make()
     with files.within():
         log = os.open(files.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, mode=0o600)
+    written = files.log.stat().st_size
     reader, writer = os.pipe()
     with os.fdopen(log, "ab"):
         process = subprocess.Popen(
@@ -311,7 +312,7 @@ def start(files: Files, notify: Callable[[str], None], note: Callable[[str], Non
     if (code := process.wait()) == LOCKED_EXIT:
         _wait_until_it_answers(files)
         return False
-    raise _did_not_start(files, code)
+    raise _did_not_start(files, code, written)
 
 
 def reset(files: Files) -> None:
@@ -346,10 +347,16 @@ def _wait_until_it_answers(files: Files) -> None:
         time.sleep(0.05)
 
 
-def _did_not_start(files: Files, code: int = 1) -> SvcctlError:
-    """The error that the service ended with, by its exit code and the end of its log: a message, and perhaps a hint."""
-    *_, line, last = ["", *files.log.read_text(encoding="utf-8", errors="replace").strip().split("\n")]
+def _did_not_start(files: Files, code: int = 1, start: int = 0) -> SvcctlError:
+    """The error that the service ended with, by its exit code and what its log has from byte `start` on.
+
+    That ends in a message, and perhaps a hint. On a full disk it is empty.
+    """
+    log = files.log.read_bytes()[start:].decode("utf-8", "replace").strip()
+    *_, line, last = ["", *log.split("\n")]
     reason, hint = (line, last) if last.startswith("hint: ") else (last, f"its log has the reason: {files.log}")
-    reason = reason.removeprefix("svcctl: error: ") or "it wrote nothing to its log"
+    if not log:
+        reason, hint = "it wrote nothing to its log", "'svcctl service serve' runs it in the foreground, and says why"
+    reason = reason.removeprefix("svcctl: error: ")
     kind = {2: UsageError, 6: Unavailable}.get(code, SvcctlError)
     return kind(f"the local service did not start: {reason}", hint=hint.removeprefix("hint: "))

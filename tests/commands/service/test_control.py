@@ -4,6 +4,7 @@ import csv
 import io
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -13,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.shells import OWN_FILE, Shell
+from support.shells import OWN_FILE, SVCCTL, Shell
 
 from svcctl import local_service
 
@@ -138,6 +139,17 @@ def test_a_long_home_still_has_room_for_the_socket(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert len(settings(shell)["socket"]) < 104
     shell("service", "stop")
+
+
+def test_a_service_that_could_write_nothing_does_not_give_the_reason_of_an_earlier_one(shell: Shell) -> None:
+    log = shell.home / "data" / "service.log"
+    log.parent.mkdir(mode=0o700)
+    log.write_text("an earlier reason\n")
+    command = f"ulimit -f 0; exec {shlex.join([*SVCCTL, 'service', 'start'])}"
+    done = subprocess.run(["bash", "-c", command], env=shell.environment, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "an earlier reason" not in done.stderr
+    assert "'svcctl service serve'" in done.stderr
 
 
 def test_the_log_of_a_service_that_fails_at_a_defect_says_where(tmp_path: Path) -> None:

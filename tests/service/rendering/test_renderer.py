@@ -13,14 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.engines import ENGINES, EVERY_ENGINE, PlainEngine, PlainStream, rows_of_engines
+from support.engines import ENGINES, EVERY_ENGINE, PlainEngine, PlainStream, new_lake, rows_of_engines
 from support.events import store
 
 from svcctl.errors import ServiceError
 from svcctl.service.engines import Engine, Stream
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.lake import LakeEngine
-from svcctl.service.engines.lake import Lake
 from svcctl.service.language import Column, Plan, Type, compile, parse
 from svcctl.service.rendering import ENCODERS, Rendering, stream
 
@@ -195,7 +194,7 @@ def large(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     opened = (
         DuckDBEngine(folder / "events.duckdb", memory_limit="150MB")
         if request.param == "own"
-        else LakeEngine(Lake(f"{folder}/tables", {}), memory_limit="150MB", spill=folder / "spill")
+        else LakeEngine(new_lake(f"{folder}/tables"), memory_limit="150MB", spill=folder / "spill")
     )
     with opened as engine:
         for name, first in (("ordered", 0), ("unordered", 1), ("unordered", 0), ("ordered", 20)):

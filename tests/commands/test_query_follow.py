@@ -208,7 +208,7 @@ def test_a_followed_query_whose_local_service_was_stopped_tells_how_to_start_it(
     assert hint.endswith(", and start it with 'svcctl service start'\n")
 
 
-@pytest.mark.parametrize(("kills", "events"), [(2, 1_000), pytest.param(20, 100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("kills", "events"), [(2, 1_000), pytest.param(10, 50_000, marks=pytest.mark.slow)])
 @pytest.mark.timeout(600)
 def test_every_event_comes_once_though_the_service_is_killed_again_and_again(
     shell: Shell, tmp_path: Path, kills: int, events: int

@@ -111,11 +111,12 @@ def test_a_load_whose_service_is_killed_leaves_nothing_and_its_client_is_told(lo
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(240)
 def test_a_load_with_an_id_is_sent_again_when_its_service_is_killed_and_stored_once(loading: Shell) -> None:
     process = begun(loading, "once", "--id", "night", "--retries", "20")
     os.kill(int((loading.home / "data" / "service.lock").read_text()), signal.SIGKILL)
     assert loading("service", "start").returncode == 0
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=150)  # each wait is longer: half a minute, when the service starts slowly
     assert (process.returncode, f"loaded {ROWS - 1} events".encode() in stderr) == (0, True)
     again = loading("service", "load", "large.csv", "--table", "once", "--id", "night")
     assert (again.returncode, "nothing was loaded" in again.stderr) == (0, True)

@@ -15,7 +15,9 @@ from support.shells import SAMPLE, Shell
 pytest_plugins = ["peers.fixtures", "support.reseller", "support.own", "support.scripted"]
 
 # How long an example takes depends on what else the machine does.
-settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile(
+    "unhurried", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
 settings.load_profile("unhurried")
 
 # Tests send Ctrl-C to what they start, which a shell's background job would ignore as its parent does.
@@ -37,7 +39,7 @@ def shell(tmp_path: Path) -> Shell:
 def service() -> Iterator[Shell]:
     """A shell with a running local service that has the demo events and the table `sample` (see SAMPLE)."""
     with tempfile.TemporaryDirectory(prefix="svcctl-") as home:
-        shell = Shell(Path(home), {"SVCCTL_DEMO_DAYS": "30"})
+        shell = Shell(Path(home), {"SVCCTL_DEMO_DAYS": "11"})
         assert shell("service", "start").returncode == 0
         (shell.home / "sample.csv").write_text(SAMPLE, encoding="utf-8")
         loaded = shell("service", "load", "sample.csv", "--table", "sample")

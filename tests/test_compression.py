@@ -97,6 +97,7 @@ def test_any_bytes_come_back(data: bytes, size: int, bits: int) -> None:
     assert b"".join(reader(in_pieces(sent, size))) == data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", COMPRESSIONS)
 def test_a_file_that_grows_a_thousandfold_is_checked_in_bounded_memory(ending: str) -> None:
     kept = Kept()

@@ -72,6 +72,7 @@ def required(distribution: str, extra: str = "") -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_the_local_service_needs_no_packages_but_those_of_its_extra(tmp_path: Path) -> None:
     present = required("svcctl", "service")
     absent = {

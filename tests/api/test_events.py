@@ -461,6 +461,7 @@ def test_an_array_of_anything_but_rows_does_not_fill_the_memory() -> None:
     assert asked < 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["json", "json/simple", "csv", "msgpack"])
 def test_a_row_without_an_end_does_not_fill_the_memory(mode: str) -> None:
     start = {
@@ -494,6 +495,7 @@ def test_the_rows_of_a_spreadsheet_cannot_be_read() -> None:
         answer("xls", [BODIES["xls"]]).rows()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [mode for mode in MODES if MODES[mode].rows])
 def test_a_heading_of_a_million_columns_is_refused_before_it_fills_the_memory(mode: str) -> None:
     def body() -> Iterator[bytes]:

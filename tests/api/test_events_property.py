@@ -45,7 +45,7 @@ def table(data: st.DataObject, value: st.SearchStrategy[Any]) -> list[tuple[Any,
     return data.draw(st.lists(st.tuples(*[value] * width), min_size=1, max_size=6))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data(), st.sampled_from([("csv", ","), ("tsv", "\t")]), st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
 def test_separated_rows(data: st.DataObject, dialect: tuple[str, str], quoting: Literal[0, 1]) -> None:
     mode, separator = dialect
@@ -72,7 +72,7 @@ def compact(value: object, ascii_only: bool) -> str:
     return json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":"))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data(), st.booleans())
 def test_json_lines(data: st.DataObject, ascii_only: bool) -> None:
     rows = table(data, VALUE)
@@ -87,7 +87,7 @@ def test_json_lines(data: st.DataObject, ascii_only: bool) -> None:
         check(mode, padded.encode(), "".join(f"{line}{end}" for line in lines).encode(), rows, data)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data(), st.booleans(), st.booleans())
 def test_json_documents(data: st.DataObject, ascii_only: bool, rows_first: bool) -> None:
     rows = table(data, VALUE) * data.draw(st.sampled_from([1, 40]))
@@ -107,7 +107,7 @@ def test_json_documents(data: st.DataObject, ascii_only: bool, rows_first: bool)
         check(mode, padded.encode(), clean.encode(), rows, data)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_msgpack_documents(data: st.DataObject) -> None:
     rows = table(data, VALUE)

@@ -123,7 +123,7 @@ def cut(body: bytes, places: list[int]) -> list[bytes]:
     return [body[start:end] for start, end in pairwise(ends)]
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(st.data(), st.sampled_from([("csv", ","), ("tsv", "\t")]), st.integers(1, 4), PLACES)
 def test_separated_rows_are_checked_as_one_by_one(
     data: st.DataObject, dialect: tuple[str, str], width: int, places: list[int]
@@ -147,7 +147,7 @@ def test_separated_rows_are_checked_as_one_by_one(
 GARBAGE = ["upstream gone\n", '{"a":\n', "null}\n", "[1]\n", '  "x"\n']
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(st.data(), st.sampled_from(["json/simple", "json/simple/compact"]), PLACES)
 def test_lines_are_checked_as_one_by_one(data: st.DataObject, mode: str, places: list[int]) -> None:
     metadata = mode == "json/simple/compact"

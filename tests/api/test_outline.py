@@ -239,7 +239,7 @@ def is_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(texts())
 @example("from t limit 5where a")
 @example("select*from t//x\nlimit 5offset 1e5limit")
@@ -251,7 +251,7 @@ def test_the_outline_of_a_query_is_the_parsers(text: str) -> None:
     check_against_the_parser(text)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(texts(), st.integers(0, 10**6), st.sampled_from(["", "'", '"', "`", "(", "}", "\\", "//", "\n", " limit ", "5"]))
 def test_a_broken_query_has_an_outline_and_the_parsers_when_it_is_none_the_less_a_query(
     text: str, at: int, broken: str

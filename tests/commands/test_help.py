@@ -246,6 +246,7 @@ SHELLS = {"zsh": ["zsh", "-c", "autoload -U compinit; compinit -u -D; {}"], "fis
 """The examples that are for another shell than bash, by its name in them."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", sorted({page for page, _ in examples()}))
 def test_the_examples_of_a_page_run(page: str, prepared: Shell) -> None:
     config = prepared.home / ".config" / "svcctl" / "config.yaml"

@@ -141,6 +141,7 @@ def test_a_group_that_never_ends_is_refused(service: Shell) -> None:
     assert "the groups would never be complete" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_range_that_ends_in_the_future_is_waited_for(service: Shell) -> None:
     end = int(time.time()) + 3
     done = service("query", "from sample select n", "--from", "2024-01-31", "--to", str(end))
@@ -172,6 +173,7 @@ def test_the_services_own_requests_are_events(service: Shell, tmp_path: Path) ->
     assert lines(out) == ["method,statusCode", "POST,400"]
 
 
+@pytest.mark.slow
 def test_a_query_that_cannot_be_resumed_says_so(shell: Shell) -> None:
     assert shell("service", "start").returncode == 0
     load(shell, "events", [event(0, recent(60))])
@@ -208,7 +210,7 @@ def test_a_followed_query_whose_local_service_was_stopped_tells_how_to_start_it(
     assert hint.endswith(", and start it with 'svcctl service start'\n")
 
 
-@pytest.mark.parametrize(("kills", "events"), [(2, 1_000), pytest.param(10, 50_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("kills", "events"), [(2, 200), pytest.param(10, 50_000, marks=pytest.mark.slow)])
 @pytest.mark.timeout(600)
 def test_every_event_comes_once_though_the_service_is_killed_again_and_again(
     shell: Shell, tmp_path: Path, kills: int, events: int

@@ -45,6 +45,7 @@ def accepting(request: httpx.Request) -> httpx.Response:
     return httpx.Response(200, json={"name": "a"} if shown else None)
 
 
+@pytest.mark.slow
 def test_a_create_sends_the_interfaces_fields_and_nothing_more_for_every_combination_of_options(reseller: Any) -> None:
     wrong = []
     for words, body in map(joined, COMBINATIONS):

@@ -114,6 +114,7 @@ def test_a_value_that_is_not_of_its_columns_type_is_an_error(kind: str, value: A
     assert caught.value.message == WORDS["a value of another type"].format(kind=kind)
 
 
+@pytest.mark.slow
 def test_the_same_events_make_the_same_file_however_they_arrive() -> None:
     columns = {"n": "int8", "name": "str"}
     count = ROWS_PER_GROUP * 2 + 5

@@ -75,6 +75,7 @@ class Hourly:
                 self.states.save("hourly", replace(after, until=summary.until))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["{start:%Y%m%dT%H}.csv", pytest.param("{from:%Y%m%dT%H}.csv", marks=pytest.mark.slow)]
 )

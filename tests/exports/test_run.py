@@ -672,6 +672,7 @@ class Counting(Local):
         return super().size(name)
 
 
+@pytest.mark.slow
 def test_the_sizes_on_a_server_come_from_one_listing(exports: Exports) -> None:
     name = "day/{start:%H%M%S}.csv"
     exports(name, window=60)

@@ -33,6 +33,7 @@ def command(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_lines_of_the_crontab_run_with_what_cron_gives_them(service: Shell, command: Path, tmp_path: Path) -> None:
     (tmp_path / "auth.q").write_text("from auth.all\n")
     told = re.search(r"'(command -v svcctl)'", pages.read("export"))

@@ -10,17 +10,25 @@ import pytest
 
 from peers import ceph, hdfs, installed, kafka, old_kafka, postgresql, s3
 
-SLOW = {"ceph_peer", "hdfs_peer", "old_kafka_peer"}
+SLOW = {"ceph_peer", "hdfs_peer", "old_kafka_peer", "postgresql_peer", "terminal"}
+"""The fixtures of what pip cannot set up; `terminal` is tmux."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that use a slow peer as slow, and keep them on one worker (`--dist loadgroup`) as those of a file."""
+    """Mark tests that use a slow peer as slow, and keep them on one worker (`--dist loadgroup`) as those of a file.
+
+    The tests of Spark are enough for two workers. What needs such a peer comes first, since it takes longest.
+    """
+    groups: dict[pytest.Item, list[str]] = {}
     for item in items:
         peers = sorted(SLOW & set(getattr(item, "fixturenames", ())))
         if peers:
             item.add_marker(pytest.mark.slow)
-        item.add_marker(pytest.mark.xdist_group(peers[0] if peers else item.nodeid.partition("::")[0]))
+        spark = [f"spark of {item.path.parent.name}"] * ("spark" in item.nodeid)
+        groups[item] = [*peers, *spark]
+        item.add_marker(pytest.mark.xdist_group([*groups[item], item.nodeid.partition("::")[0]][0]))
+    items.sort(key=lambda item: not groups[item])
 
 
 @pytest.fixture(scope="session")

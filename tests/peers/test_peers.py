@@ -46,6 +46,7 @@ def refuses(address: str) -> bool:
     return False
 
 
+@pytest.mark.slow
 class TestKafka:
     def test_a_committed_transaction_is_read_back_whole(self, kafka_peer: KafkaPeer) -> None:
         topic = kafka_peer.fresh_topic(partitions=2)

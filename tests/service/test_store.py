@@ -242,6 +242,7 @@ def test_a_database_that_goes_away_is_an_error_until_it_comes_back(postgresql_pe
         assert saved(store) == ["one", "two"]
 
 
+@pytest.mark.slow
 def test_a_process_that_hangs_in_a_transaction_keeps_nobody_from_writing(postgresql_peer: PostgreSQLPeer) -> None:
     url = postgresql_peer.fresh_database()
     with closing(in_postgresql(postgresql_peer, url)) as hanging, closing(in_postgresql(postgresql_peer, url)) as other:

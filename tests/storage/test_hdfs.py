@@ -37,6 +37,7 @@ def test_a_namenode_that_nobody_runs_is_named_with_the_reason(host: str, reason:
     )
 
 
+@pytest.mark.slow
 def test_ends_of_connections_and_of_the_process_never_wait_for_each_other() -> None:
     many = f"""
 from contextlib import suppress

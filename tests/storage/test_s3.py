@@ -101,7 +101,7 @@ def listening(*, conditions: bool = True) -> Iterator[tuple[str, list[dict[str, 
             pass
 
     with HTTPServer(("127.0.0.1", 0), Accepts) as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}", requests
         server.shutdown()

@@ -167,6 +167,7 @@ os._exit(0)  # as svcctl ends
 """
 
 
+@pytest.mark.slow
 def test_a_large_object_takes_little_memory_to_write_and_to_read(place: Place) -> None:
     done = subprocess.run(
         [sys.executable, "-c", BOUNDED, f"{place.target}/rows.csv"],
@@ -231,6 +232,7 @@ def test_threads_share_a_storage(place: Place) -> None:
     assert found == [name.encode() * MEGABYTE for name in names]
 
 
+@pytest.mark.slow
 def test_a_server_that_is_down_is_reported_soon_by_every_call(remote: Place) -> None:
     storage, name = remote.open()
     assert remote.peer is not None

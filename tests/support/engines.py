@@ -292,9 +292,9 @@ ENGINES: Mapping[str, Callable[[], Engine]] = {
     "duckdb": DuckDBEngine,
     "plain": PlainEngine,
     "lake": OwnFolder,
-    "sail": OnSail,
 }
-EVERY_ENGINE: Mapping[str, Callable[[], Engine]] = {**ENGINES, "spark": OnSpark}
+"""The engines of this process."""
+EVERY_ENGINE: Mapping[str, Callable[[], Engine]] = {**ENGINES, "sail": OnSail, "spark": OnSpark}
 
 
 @contextmanager
@@ -311,5 +311,6 @@ def chosen_engine(events: Path | None = None) -> Iterator[Engine]:
 
 
 def rows_of_engines(*slow: str) -> list[ParameterSet]:
-    """The names of EVERY_ENGINE as parameters; Spark, and those named, are slow."""
-    return [pytest.param(name, marks=[pytest.mark.slow] * (name in ("spark", *slow)), id=name) for name in EVERY_ENGINE]
+    """The names of EVERY_ENGINE as parameters; those that speak Spark Connect, and those named, are slow."""
+    slow = ("sail", "spark", *slow)
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name in slow), id=name) for name in EVERY_ENGINE]

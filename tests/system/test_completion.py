@@ -16,6 +16,8 @@ from support.terminal import COMMANDS, PROMPT, Terminal, open_shell
 
 from svcctl.exports.state import State, States
 
+pytestmark = pytest.mark.slow  # the shells and clients are not pip's
+
 SCRIPTS = ROOT / "completions"
 SOURCES = {
     "bash": f"source {SCRIPTS}/svcctl.bash",

@@ -155,6 +155,7 @@ def test_no_time_at_all_is_over_at_once(serve: Serve, svcctl: Svcctl, tmp_path: 
     ]
 
 
+@pytest.mark.slow
 def test_follow_whose_time_is_up_while_it_reconnects_keeps_its_file_and_says_since_when_events_are_missing(
     serve: Serve, svcctl: Svcctl, tmp_path: Path
 ) -> None:
@@ -180,6 +181,7 @@ def test_follow_that_is_never_answered_leaves_no_file(serve: Serve, svcctl: Svcc
     assert list(tmp_path.glob("rows*")) == []
 
 
+@pytest.mark.slow
 def test_waiting_for_a_job_ends_although_the_service_asks_for_patience(
     serve: Serve, svcctl: Svcctl, tmp_path: Path
 ) -> None:
@@ -241,6 +243,7 @@ def test_an_answer_that_begins_when_all_of_it_is_there_is_asked_for_once_however
     assert len(script.requests) == requests
 
 
+@pytest.mark.slow
 def test_max_time_bounds_the_wait_for_an_answer_that_begins_when_all_of_it_is_there(
     serve: Serve, svcctl: Svcctl, tmp_path: Path
 ) -> None:

@@ -29,6 +29,7 @@ def check(chosen: list[tuple[str, str]], tmp_path: Path) -> None:
     assert wrong == [], f"seed {SEED}"
 
 
+@pytest.mark.slow
 def test_some_commands_in_some_environments_end_in_words(tmp_path: Path) -> None:
     check(pairs(Random(SEED), 12), tmp_path)
 
@@ -186,6 +187,7 @@ def test_what_is_odd_is_said_in_one_line(
     assert (ended.code, ended.lines) == (code, [line.replace("{home}", str(tmp_path)) for line in lines])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["C", "no locale", "C without UTF-8", "ascii streams", "ISO-8859-1"])
 def test_a_query_is_the_same_in_every_locale(name: str, tmp_path: Path) -> None:
     for arguments, stdin in (

@@ -18,6 +18,8 @@ import pytest
 from peers.installed import need
 from support.shells import Shell
 
+pytestmark = pytest.mark.slow  # the shells and clients are not pip's
+
 PEERS = Path(__file__).parent.parent / "peers"
 CLIENTS = {"curl": ["bash", str(PEERS / "client.sh")], "node": ["node", str(PEERS / "client.mjs")]}
 NEEDS = {"curl": ("curl", "openssl"), "node": ("node",)}
@@ -108,6 +110,7 @@ TEXT = {
 }
 
 
+@pytest.mark.slow
 def test_queries_in_every_format(ask: Ask) -> None:
     asked = WINDOW | {"query": "from few select n, ip4(ip) as ip", "ipAsString": False, "keepAlive": "none", "own": 1}
     for mode, text in TEXT.items():

@@ -47,6 +47,7 @@ def wait_for_sent(shell: Shell, job: str, sent: int) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_a_new_service_continues_the_work_of_an_old_one(old: Shell) -> None:
     assert old("service", "start").returncode == 0
     jobs = old.ndjson("job", "list")
@@ -88,6 +89,7 @@ def test_a_new_service_continues_the_work_of_an_old_one(old: Shell) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_service_does_not_start_on_the_state_of_a_newer_svcctl_and_says_what_to_install(old: Shell) -> None:
     assert old("service", "queries", "list").returncode == 0
     with closing(sqlite3.connect(old.home / "data" / "state.db")) as connection:

@@ -31,6 +31,7 @@ def test_an_export_that_is_whole_without_its_metrics_exits_7(home: Shell) -> Non
     assert home("export", "verify", "all.csv").returncode == 0
 
 
+@pytest.mark.slow
 def test_figures_go_to_standard_output_to_a_log_and_to_a_pipe(home: Shell) -> None:
     command = ("export", QUERY, *HOURS, "-o", "all.csv", "--metrics")
     success = f'svcctl_export_success{{export="{home.home}/all.csv"}} 1'

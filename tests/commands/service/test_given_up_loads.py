@@ -100,6 +100,7 @@ def test_a_load_into_a_shared_folder_ends_when_it_is_told_to(
     assert [path.name for path in folder.rglob("*") if path.is_file()] == [".svcctl"]
 
 
+@pytest.mark.slow
 def test_a_load_whose_service_is_killed_leaves_nothing_and_its_client_is_told(loading: Shell) -> None:
     process = begun(loading, "lost")
     os.kill(int((loading.home / "data" / "service.lock").read_text()), signal.SIGKILL)

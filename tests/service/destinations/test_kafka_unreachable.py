@@ -73,6 +73,7 @@ TLS = {"security.protocol": "SSL"}
 NO_TLS = "{} answers, but not with TLS: check the port, and security.protocol if it wants no TLS"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "settings", "told"),
     [

@@ -35,6 +35,7 @@ def read(data: bytes, block_size: int = 1 << 16, longest: int = 1 << 16) -> tupl
 CELLS = st.text(st.sampled_from('ab ",;\n\ufeffé'), max_size=4)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(CELLS, CELLS), max_size=8),
     st.sampled_from(["\n", "\r\n", "\r"]),

@@ -102,6 +102,7 @@ def test_a_pattern_is_written_for_java() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_large_answer_is_whole_in_order_and_leaves_no_files() -> None:
     with closing(OnSail(spilled_rows=100_000)) as engine:
         many(engine, 300_000)
@@ -141,6 +142,7 @@ def test_files_of_a_process_that_was_killed_are_removed_by_another() -> None:
         assert list(dead.parent.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_within_an_answer_ends_it_as_incomplete_and_is_used_again_when_it_is_back(
     tmp_path: Path,
 ) -> None:
@@ -183,6 +185,7 @@ def test_what_is_no_address_of_a_server_is_refused_and_not_repeated(uri: str) ->
     assert caught.value.message == "this is not the address of a Spark Connect server"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("address", "ca_bundle", "why"),
     [
@@ -200,7 +203,7 @@ def test_a_server_that_cannot_be_reached_is_told_with_the_reason(
     address: str, ca_bundle: Path | None, why: str
 ) -> None:
     with ThreadingHTTPServer((HOST, 0), BaseHTTPRequestHandler) as http:
-        threading.Thread(target=http.serve_forever).start()
+        threading.Thread(target=http.serve_forever, args=(0.02,)).start()
         address = address.format(closed=f"{HOST}:{free_port()}", http=f"{HOST}:{http.server_port}")
         connection = Connection(Server(f"sc://{address}", ca_bundle=ca_bundle))
         with closing(connection), pytest.raises(Unavailable) as caught:

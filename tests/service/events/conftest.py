@@ -9,7 +9,15 @@ import pytest
 from svcctl.service.engines.duckdb import DuckDBEngine
 
 
-@pytest.fixture
-def engine() -> Iterator[DuckDBEngine]:
+@pytest.fixture(scope="module")
+def opened() -> Iterator[DuckDBEngine]:
     with DuckDBEngine() as engine:
         yield engine
+
+
+@pytest.fixture
+def engine(opened: DuckDBEngine) -> Iterator[DuckDBEngine]:
+    """An engine without tables: opening one takes as long as a load."""
+    yield opened
+    for name in opened.tables():
+        opened.drop(name)

@@ -31,6 +31,7 @@ def rows(engine: DuckDBEngine, select: str) -> list[tuple[object, ...]]:
         return [tuple(row.values()) for batch in stream for row in batch.to_pylist()]
 
 
+@pytest.mark.slow
 def test_thirty_days_hold_two_million_events_in_order(engine: DuckDBEngine) -> None:
     assert {name: (engine.mark(name) // 100_000, table.ordered) for name, table in engine.tables().items()} == {
         "demo.ecommerce.data": (12, True),

@@ -54,6 +54,7 @@ def test_utf_16_is_named_with_what_converts_it(
     assert f"iconv -f {named} " in (caught.value.hint or "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -70,6 +71,7 @@ def test_of_a_line_that_is_too_long_the_others_are_loaded(
     assert (result.rows, result.skipped, result.first_skipped) == (4, 1, "line 5: it is longer than 16 MiB")
 
 
+@pytest.mark.slow
 def test_a_load_ends_when_it_may_not_go_on(engine: DuckDBEngine, tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", CSV)
     for most in range(100):
@@ -89,10 +91,10 @@ def test_a_load_ends_when_it_may_not_go_on(engine: DuckDBEngine, tmp_path: Path)
             break
 
 
-@pytest.mark.parametrize("kind", ENTRIES)
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind != "csv")) for kind in ENTRIES])
 def test_whatever_a_file_holds_every_line_is_loaded_or_counted(tmp_path: Path, kind: str) -> None:
     @seed(1)
-    @settings(max_examples=10, database=None, deadline=None, phases=[Phase.generate])
+    @settings(max_examples=5, database=None, deadline=None, phases=[Phase.generate])
     @given(st.lists(ENTRIES[kind], min_size=1, max_size=20), st.sampled_from(["\n", "\r\n"]))
     def every_line(entries: list[str], end: str) -> None:
         text = "".join(entry.encode("utf-8", "replace").decode() + end for entry in entries)

@@ -233,6 +233,7 @@ def test_no_refusal_repeats_a_header(store: Store, headers: dict[str, str], capl
     assert SECRET not in answer.text + caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type_", ["kafka", "s3", "hdfs", SECRET])
 @pytest.mark.parametrize(
     "params",

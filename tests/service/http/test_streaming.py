@@ -47,6 +47,7 @@ FEW = (
 COLUMNS = (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8), Column("text", Type.STR))
 ROWS = [(1_704_110_340_000 + 1000 * n, n, f"text {n}") for n in range(3)]
 STREAMING = [mode for mode, encoder in ENCODERS.items() if encoder.streams]
+A_FEW_FAST = [pytest.param(mode, marks=[pytest.mark.slow] * (mode not in ("csv", "json"))) for mode in STREAMING]
 
 
 @dataclass
@@ -206,7 +207,7 @@ def test_a_query_that_takes_too_long_is_refused_while_nothing_was_sent(serve: Se
     assert served.ask("from few") == ROWS
 
 
-@pytest.mark.parametrize("mode", STREAMING)
+@pytest.mark.parametrize("mode", A_FEW_FAST)
 def test_a_query_that_takes_too_long_ends_an_answer_that_began(serve: Serve, mode: str) -> None:
     served = serve(threads=1, query_seconds=0.3, padding_seconds=0.05)
     with pytest.raises(IncompleteResult) as caught, served.client() as client:
@@ -229,7 +230,7 @@ def test_a_format_that_cannot_be_streamed_is_refused_however_late_its_query_fail
     assert (caught.value.message, caught.value.code) == ("the query ran for more than 0.3 s; narrow its range", 1)
 
 
-@pytest.mark.parametrize("mode", STREAMING)
+@pytest.mark.parametrize("mode", A_FEW_FAST)
 def test_padding_comes_while_nothing_else_does_and_no_reader_sees_it(serve: Serve, mode: str) -> None:
     served = serve(padding_seconds=0.01)
     fields = {"query": "from few where n < 2", "from": NOON - 3600, "to": NOON + 60, "mode": {"type": mode}}
@@ -382,6 +383,7 @@ def test_queries_without_an_end_hold_no_thread_while_they_wait(serve: Serve) -> 
 # Shares, and domains that are disabled
 
 
+@pytest.mark.slow
 def test_eight_heavy_queries_leave_a_place_for_a_small_one(serve: Serve) -> None:
     served = serve(threads=32)
     heavy = [sent(served, f"from endless group by n % {10 + number} select count()", "csv") for number in range(8)]
@@ -438,7 +440,7 @@ def acme(serve: Serve) -> Served:
     return served
 
 
-@pytest.mark.parametrize("mode", [mode for mode in STREAMING if mode != "xml"])
+@pytest.mark.parametrize("mode", [mode for mode in A_FEW_FAST if mode.values != ("xml",)])
 @pytest.mark.parametrize(
     ("method", "path", "reason"),
     [
@@ -484,6 +486,7 @@ INSIDE = range(HOSTILE.index('"') + 1, HOSTILE.rindex('"') + 1)
 """Where a piece without a quote is part of the text that is looked for, and not found."""
 
 
+@pytest.mark.slow
 def test_no_piece_of_sql_at_any_place_of_a_query_does_harm(served: Served) -> None:
     told = {(at, piece): rows_or_refusal(served, HOSTILE[:at] + piece + HOSTILE[at:]) for at, piece in EVERYWHERE}
     answered = {place: rows for place, rows in told.items() if not isinstance(rows, ServiceError)}
@@ -508,6 +511,7 @@ def rows_or_refusal(served: Served, query: str) -> list[tuple[Any, ...]] | Servi
         return error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "message"),
     [

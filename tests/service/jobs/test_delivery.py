@@ -202,7 +202,8 @@ def run_to_the_end(
 seconds = st.lists(st.integers(0, 7199), min_size=1, max_size=40)
 """Moments of the range, in no order: late events, and events of one moment."""
 dangers = st.lists(st.integers(0, 30), max_size=12)
-KINDS = pytest.mark.parametrize("kind", [Files, Log, TornLog])
+LOGS = [pytest.param(kind, marks=pytest.mark.slow) for kind in (Log, TornLog)]
+KINDS = pytest.mark.parametrize("kind", [Files, *LOGS])
 
 
 @KINDS

@@ -131,6 +131,7 @@ def test_the_deepest_queries_leave_room_on_the_stack(run: Run) -> None:
         sys.setrecursionlimit(limit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "clauses",
     [

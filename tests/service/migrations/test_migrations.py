@@ -403,6 +403,7 @@ def test_an_upgrade_that_is_killed_before_any_of_its_steps_leaves_a_file_that_op
         check_after_death(directory, old)
 
 
+@pytest.mark.slow
 def test_an_upgrade_that_is_killed_at_any_moment_leaves_a_file_that_opens(tmp_path: Path) -> None:
     old = rows(unpack(tmp_path))
     directories = [tmp_path / f"{number}" for number in range(30)]

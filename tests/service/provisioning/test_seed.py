@@ -54,10 +54,13 @@ def test_the_files_of_a_running_service_of_an_older_version_are_not_upgraded(tmp
 
 
 @pytest.mark.parametrize(
-    ("statements", "kills"),
-    [pytest.param(30, 4, id="short"), pytest.param(1, 100, id="long", marks=pytest.mark.slow)],
+    ("database", "statements", "kills"),
+    [
+        ("sqlite", 30, 4),
+        pytest.param("sqlite", 1, 100, marks=pytest.mark.slow),
+        pytest.param("postgresql", 3, 30, marks=pytest.mark.slow),
+    ],
 )
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_a_first_start_that_is_killed_after_any_statement_is_whole_the_next_time(
     tmp_path: Path, request: pytest.FixtureRequest, database: str, statements: int, kills: int
 ) -> None:
@@ -90,7 +93,7 @@ def test_a_service_whose_first_start_is_killed_at_any_moment_is_whole_the_next_t
     tmp_path: Path, request: pytest.FixtureRequest, database: str
 ) -> None:
     environment = os.environ | {"HOME": str(tmp_path), "PGPASSWORD": PASSWORD, "SVCCTL_DEMO_DAYS": "0"}
-    script = [sys.executable, first_start.__file__, "--kills", "20"]
+    script = [sys.executable, first_start.__file__, "--kills", "12"]
     if database == "postgresql":
         script += ["--state", request.getfixturevalue("postgresql_peer").fresh_database()]
     done = subprocess.run(script, env=environment, capture_output=True, text=True, check=False)

@@ -332,6 +332,7 @@ def test_while_all_groups_are_skipped_no_event_is_late(engine: Engine) -> None:
     assert (asked.rows, asked.late) == (1, 1)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(
     arrivals=st.lists(

@@ -235,6 +235,7 @@ def test_the_same_rows_come_back_from_every_format() -> None:
     check_all(EVENTS)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(ROWS)
 def test_any_rows_come_back_from_every_format(rows: list[Row]) -> None:

@@ -529,15 +529,19 @@ class _Source:
     def unit(self) -> str:
         return "element" if self.given.kind == "json" else "line"
 
-    def query(self, sql: str) -> duckdb.DuckDBPyRelation:
-        # A reader can be read once, so each query gets its own; the file is opened when the query runs.
+    def _opened(self) -> duckdb.DuckDBPyConnection:
+        """A connection with the lines of the file, for one query: a reader can be read once."""
         self.left_out = LeftOut()
         if self._heading is None:
             schema, batches = lines.SCHEMA, lines.batches(self.path, self.given.continuation, self.left_out)
         else:
             schema, batches = self._heading.schema, separated.batches(self.path, self._heading, self.left_out)
         self._connection.register("lines", pa.RecordBatchReader.from_batches(schema, self._watched(batches)))
-        relation = self._connection.sql(sql)
+        return self._connection
+
+    def query(self, sql: str) -> duckdb.DuckDBPyRelation:
+        """The columns of a SELECT; the file is opened when its rows are read."""
+        relation = self._opened().sql(sql)
         assert relation is not None
         return relation
 
@@ -557,7 +561,7 @@ class _Source:
 
     def row(self, sql: str) -> tuple[Any, ...]:
         with readable(self.given):
-            (row,) = self.query(sql).fetchall()
+            (row,) = self._opened().execute(sql).fetchall()
         self._go_on()
         return tuple(row)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from svcctl import spellings
@@ -141,9 +142,7 @@ def sorted_blocks(
     blocks = format.blocks(*selection.pick(columns, Batches(noted())), style, lambda remark: None)
     if format.heading and style.header:
         yield next(blocks)
-    pairs = Batches(list(zip(waiting.popleft(), lines, strict=True)) for lines in blocks)
-    for batch in batches_of(in_order(pairs, lambda some: [key for key, _ in some], selection.top)):
-        yield [line for _, line in batch]
+    yield from map(list, batches_of(in_order(Batches(blocks), lambda lines: waiting.popleft(), selection.top)))
 
 
 def _table(
@@ -185,7 +184,7 @@ def _chart(
 
 def _separated(delimiter: str) -> Layout:
     """Lines of csv or tsv as the service writes them: null is empty, an empty string is `""`."""
-    special = {delimiter, '"', "\r", "\n"}
+    marks = (delimiter, '"', "\r", "\n")
 
     def lines(
         columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
@@ -194,28 +193,33 @@ def _separated(delimiter: str) -> Layout:
             if value is None:
                 return ""
             text = value if isinstance(value, str) else _plain(value, kind, style)
-            return '"' + text.replace('"', '""') + '"' if not text or special & set(text) else text
+            return '"' + text.replace('"', '""') + '"' if not text or any(map(text.__contains__, marks)) else text
 
         def cells(values: Sequence[Any], kind: str | None) -> Sequence[str]:
             """The same of a column, whose values are nearly always of one type."""
             types = set(map(type, values))
-            if types == {str} and all(values):
-                text = "".join(values)
-                if not any(mark in text for mark in special):
-                    return values
+            if types == {int}:
+                return tables.format_cells(values, kind, style)
             if types == {float}:
                 return list(map(repr, values))
-            return (
-                [cell(value, kind) for value in values] if types != {int} else tables.format_cells(values, kind, style)
-            )
+            if not types <= {str, NoneType}:
+                return [cell(value, kind) for value in values]
+            text = "".join(filter(None, values))
+            if "" not in values and not any(map(text.__contains__, marks)):
+                return [value or "" for value in values] if NoneType in types else values
+            known = {value: cell(value, kind) for value in set(values)}  # what has commas is often there many times
+            return [known[value] for value in values]
 
+        padding = delimiter * (len(columns) - 1)
+        """What is sent to keep a connection alive, and what a row of nulls would be."""
         if style.header:
             yield [delimiter.join(cell(column.name, None) for column in columns)]
         for batch in batches_of(rows):
             by_column = map(cells, zip(*batch, strict=True), (column.type for column in columns))
-            lines = map(delimiter.join, zip(*by_column, strict=True))
-            # a row of nulls would pass for keep-alive padding
-            yield [line if line.strip(delimiter) else '""' + line for line in lines]
+            lines = list(map(delimiter.join, zip(*by_column, strict=True)))
+            if padding in lines:
+                lines = ['""' + line if line == padding else line for line in lines]
+            yield lines
 
     return lines
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
+import marshal
 import sys
 import tempfile
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
 from typing import IO, Any
 
 from svcctl.api.batches import Batches, batches_of
@@ -15,14 +14,21 @@ from svcctl.errors import IncompleteResult, reason
 
 RUN_BYTES = 1 << 24
 """Bytes of rows that are sorted in memory; more go to the temporary directory, a run of so many at a time."""
-_ROWS_AT_ONCE = 256
-_BYTES_AT_ONCE = 1 << 18
-_MEASURED = 64
-"""Rows that are read of each run together, and of which the sizes are measured."""
+_PARTS = 128
+"""Parts in which a full run is read; the next one of each run is in memory."""
+_MEASURED = 16
+"""Rows of a batch of which the sizes are measured."""
+_KEY_BYTES = 160
+"""About the memory of a row's key and of what holds the row."""
+_NO_REFERENCES = 2
+"""The version of marshal that writes an object as often as it is there, which is faster."""
 
 Row = Sequence[Any]
+"""A line, or values as JSON has them."""
 Keys = Callable[[Sequence[Row]], list[Any]]
-"""What rows are compared by."""
+"""What rows are compared by, asked for once for each batch: numbers, or tuples, beside which n is (False, 0, n)."""
+Run = tuple[list[Any], list[Row]]
+"""Rows in order, behind their keys."""
 
 
 def in_order(rows: Iterable[Row], keys: Keys, top: int | None = None, *, run_bytes: int = RUN_BYTES) -> Iterator[Row]:
@@ -37,7 +43,7 @@ def _in_order(rows: Iterable[Row], keys: Keys, top: int | None, run_bytes: int) 
     left = sys.maxsize if top is None else top
     try:
         with tempfile.TemporaryFile() as file:
-            for batch in _merged([_Run(batches, keys) for batches in _runs(rows, keys, top, run_bytes, file)]):
+            for batch in _merged(_runs(rows, keys, top, run_bytes, file)):
                 yield batch[:left]
                 left -= len(batch)
                 if left <= 0:
@@ -49,86 +55,72 @@ def _in_order(rows: Iterable[Row], keys: Keys, top: int | None, run_bytes: int) 
         ) from None
 
 
-def _runs(
-    rows: Iterable[Row], keys: Keys, top: int | None, run_bytes: int, file: IO[bytes]
-) -> list[Iterator[list[Row]]]:
-    """The rows as runs, each in order and in batches; of each no more than the first `top` rows."""
-    runs: list[Iterator[list[Row]]] = []
-    held, size = list[Row](), 0
+def _runs(rows: Iterable[Row], keys: Keys, top: int | None, run_bytes: int, file: IO[bytes]) -> list[Iterator[Run]]:
+    """The rows as runs, each in batches; of each no more than the first `top` rows."""
+    runs: list[Iterator[Run]] = []
+    compared, held, size, tuples = list[Any](), list[Row](), 0, False
     for batch in batches_of(rows):
+        some = keys(batch)
+        tuples = tuples or isinstance(some[0], tuple)
+        compared += some
         held += batch
         size += _size(batch)
         if size > run_bytes:
-            held = _sorted(held, keys(held))[:top]
+            compared, held = _sorted(_alike(compared, tuples), held, top)
             size = _size(held)
             if size > run_bytes // 2:  # otherwise the first rows are kept, and the others were not among them
-                runs.append(_read(file, *_stored(held, size, file)))
-                held, size = [], 0
-    return [*runs, iter([_sorted(held, keys(held))[:top]])]
+                runs.append(_read(file, *_stored(compared, held, len(held) * run_bytes // size // _PARTS, file)))
+                compared, held, size = [], [], 0
+    runs.append(iter([_sorted(_alike(compared, tuples), held, top)]))
+    return [((_alike(compared, tuples), held) for compared, held in run) for run in runs]
 
 
 def _size(rows: Sequence[Row]) -> int:
     """About how many bytes of memory rows take: of many, some tell."""
     some = rows[:: max(1, len(rows) // _MEASURED)]
-    return len(rows) * (100 + sum(map(sys.getsizeof, chain.from_iterable(some))) // max(1, len(some)))
+    size = sum(sys.getsizeof(row) + (0 if isinstance(row, str) else sum(map(sys.getsizeof, row))) for row in some)
+    return len(rows) * (_KEY_BYTES + size // max(1, len(some)))
 
 
-def _sorted(rows: Sequence[Row], keys: Sequence[Any]) -> list[Row]:
-    return [rows[at] for at in sorted(range(len(rows)), key=keys.__getitem__)]
+def _alike(keys: list[Any], tuples: bool) -> list[Any]:
+    """Keys that can be compared with others, of which some are tuples."""
+    return [key if isinstance(key, tuple) else (False, 0, key) for key in keys] if tuples else keys
 
 
-def _stored(rows: list[Row], size: int, file: IO[bytes]) -> tuple[int, int]:
-    """Append a run to the file; returns where it begins and the number of its batches."""
-    start = file.seek(0, 2)
-    at_once = max(1, min(_ROWS_AT_ONCE, len(rows) * _BYTES_AT_ONCE // size))
-    places = range(0, len(rows), at_once)
-    for at in places:
-        pickle.dump(rows[at : at + at_once], file, pickle.HIGHEST_PROTOCOL)
-    return start, len(places)
+def _sorted(keys: list[Any], rows: list[Row], top: int | None = None) -> Run:
+    order = sorted(range(len(keys)), key=keys.__getitem__)[:top]
+    return [keys[at] for at in order], [rows[at] for at in order]
 
 
-def _read(file: IO[bytes], at: int, batches: int) -> Iterator[list[Row]]:
-    for _ in range(batches):
+def _stored(keys: list[Any], rows: list[Row], at_once: int, file: IO[bytes]) -> tuple[int, list[int]]:
+    """Append a run to the file; returns where it begins and the sizes of its batches."""
+    start, step = file.seek(0, 2), max(1, at_once)
+    batches = ((keys[at : at + step], rows[at : at + step]) for at in range(0, len(rows), step))
+    return start, [file.write(marshal.dumps(batch, _NO_REFERENCES)) for batch in batches]
+
+
+def _read(file: IO[bytes], at: int, sizes: Sequence[int]) -> Iterator[Run]:
+    for size in sizes:
         file.seek(at)
-        batch = pickle.load(file)
-        at = file.tell()
-        yield batch
+        yield marshal.loads(file.read(size))
+        at += size
 
 
-class _Run:
-    """Rows in order, of which the next are in memory, with their keys."""
-
-    def __init__(self, batches: Iterator[list[Row]], keys: Keys) -> None:
-        self._batches = batches
-        self._keys_of = keys
-        self.rows: list[Row] = []
-        self.keys: list[Any] = []
-
-    def fill(self) -> bool:
-        """Whether there are more rows."""
-        if not self.rows:
-            self.rows = next(self._batches, [])
-            self.keys = self._keys_of(self.rows)
-        return bool(self.rows)
-
-    def take(self, count: int) -> tuple[list[Row], list[Any]]:
-        taken = self.rows[:count], self.keys[:count]
-        del self.rows[:count], self.keys[:count]
-        return taken
-
-
-def _merged(runs: Sequence[_Run]) -> Iterator[list[Row]]:
+def _merged(runs: Sequence[Iterator[Run]]) -> Iterator[list[Row]]:
     """The rows of all runs in order: each time those that come before whatever is not in memory yet.
 
     These are the rows up to the least last one in memory. Of rows that equal it, those of later runs wait, because the
     run that it is from may have more of them.
     """
-    while runs := [run for run in runs if run.fill()]:
-        first = min(range(len(runs)), key=lambda at: runs[at].keys[-1])
-        bound = runs[first].keys[-1]
-        rows, keys = list[Row](), list[Any]()
-        for at, run in enumerate(runs):
-            taken, theirs = run.take((bisect_right if at <= first else bisect_left)(run.keys, bound))
-            rows += taken
-            keys += theirs
-        yield _sorted(rows, keys)
+    ended: Run = [], []
+    heads = [(*next(run), run) for run in runs]
+    while heads := [head for head in heads if head[0]]:
+        first = min(range(len(heads)), key=lambda at: heads[at][0][-1])
+        bound = heads[first][0][-1]
+        taken: Run = [], []
+        for at, (keys, rows, run) in enumerate(heads):
+            count = (bisect_right if at <= first else bisect_left)(keys, bound)
+            taken[0].extend(keys[:count])
+            taken[1].extend(rows[:count])
+            heads[at] = (keys[count:], rows[count:], run) if count < len(keys) else (*next(run, ended), run)
+        yield _sorted(*taken)[1]

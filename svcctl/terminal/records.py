@@ -100,8 +100,8 @@ class Listing(Generic[T]):
             return models
         models = list(models)
         named, values = self.laid_out(models, shown=False, every=True)
-        ordered = selection.order(named, ([*row, model] for row, model in zip(values, models, strict=True)))
-        return [row[-1] for row in ordered]
+        keys = selection.keys(named)(list(values))
+        return [models[at] for at in sorted(range(len(models)), key=keys.__getitem__)[: selection.top]]
 
     def _extra_field(self, name: str) -> Field[T]:
         return Field(

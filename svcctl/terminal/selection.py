@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import NoneType
 from typing import Any
 
 from svcctl.api.batches import Batches, batches_of
@@ -77,8 +78,13 @@ class Selection:
         places = [(_place(columns, key.column), key.descending) for key in self.sort]
 
         def keys(rows: Sequence[Row]) -> list[Any]:
-            found = [ranks([row[at] for row in rows], columns[at].type, falling=falling) for at, falling in places]
-            return found[0] if len(found) == 1 else list(zip(*found, strict=True))
+            found = [([row[at] for row in rows], columns[at].type, falling) for at, falling in places]
+            if len(found) > 1:
+                return list(
+                    zip(*(ranks(values, kind, falling=falling) for values, kind, falling in found), strict=True)
+                )
+            values, kind, falling = found[0]
+            return numbers(values, falling=falling) or ranks(values, kind, falling=falling)
 
         return keys
 
@@ -139,20 +145,20 @@ _INVERSE = bytes(range(254, -1, -1)) + b"\0"
 
 def ranks(values: Sequence[Any], kind: str | None, *, falling: bool) -> list[tuple[bool, int, Any]]:
     """The places of values in the order."""
+    if alone := numbers(values, falling=falling):
+        return [(False, 0, number) for number in alone]
+    if set(map(type, values)) <= {str, NoneType}:  # these are often there many times
+        known = {value: rank(value, kind, falling=falling) for value in set(values)}
+        return [known[value] for value in values]
+    return [rank(value, kind, falling=falling) for value in values]
+
+
+def numbers(values: Sequence[Any], *, falling: bool) -> list[Any] | None:
+    """What is compared of values that are all numbers."""
     types = set(map(type, values))
     if types <= {int, bool} or (types == {float} and not any(map(math.isnan, values))):
-        sign = -1 if falling else 1
-        return [(False, 0, sign * value) for value in values]
-    if types == {str} and kind != "ip6":  # only what begins with a digit may be an address
-        return [
-            rank(text, kind, falling=falling)
-            if text[:1].isdecimal()
-            else (False, *_inverse(3, text))
-            if falling
-            else (False, 3, text)
-            for text in values
-        ]
-    return [rank(value, kind, falling=falling) for value in values]
+        return [-value for value in values] if falling else list(values)
+    return None
 
 
 def rank(value: Any, kind: str | None, *, falling: bool = False) -> tuple[bool, int, Any]:
@@ -164,7 +170,7 @@ def rank(value: Any, kind: str | None, *, falling: bool = False) -> tuple[bool, 
         comparable = (0, value)
     elif not isinstance(value, str):
         comparable = (4, str(value))
-    elif _DOTTED.fullmatch(value) or kind == "ip6":
+    elif kind == "ip6" or (value[:1].isdecimal() and _DOTTED.fullmatch(value)):
         comparable = _address(value)
     else:
         comparable = (3, value)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from typing import Any
 
 from svcctl.api.batches import batches_of
@@ -149,20 +149,19 @@ def format_cells(values: Sequence[Any], kind: str | None, style: Style, *, fract
 
 def format_moments(values: Sequence[int], style: Style, *, fraction: bool = True) -> list[str]:
     """Moments as `format_moment` writes them, of which those of one minute differ in their seconds only."""
-    known = _minutes(style.zone, style.date_format, fraction)
-    texts = []
-    for value in values:
-        minute, milliseconds = divmod(value, 60_000)
-        if (parts := known.get(minute)) is None:
-            if len(known) >= MINUTES:
-                known.clear()
-            parts = known[minute] = _around_seconds(minute * 60_000, style, fraction)
-        if not parts:
-            texts.append(format_moment(value, style, fraction=fraction))
-            continue
-        seconds, thousandths = divmod(milliseconds, 1000)
-        point = f".{thousandths:03}" if fraction else ""
-        texts.append(f"{parts[0]}{seconds:02}{point}{parts[1]}")
+    minutes, seconds, fractions = _minutes(style.zone, style.date_format, fraction)
+    parted = list(map(divmod, values, repeat(60_000)))
+    for minute in {minute for minute, _ in parted}:
+        if minute not in minutes:
+            minutes[minute] = _around_seconds(minute * 60_000, style, fraction)
+    texts = [
+        f"{parts[0]}{seconds[rest // 1000]}{fractions[rest % 1000]}{parts[1]}"
+        if (parts := minutes[minute])
+        else format_moment(minute * 60_000 + rest, style, fraction=fraction)
+        for minute, rest in parted
+    ]
+    if len(minutes) > MINUTES:
+        minutes.clear()
     return texts
 
 
@@ -171,9 +170,11 @@ MINUTES = 1 << 16
 
 
 @lru_cache(8)
-def _minutes(zone: tzinfo | None, date_format: str, fraction: bool) -> dict[int, tuple[str, ...]]:
-    """The texts of minutes that are known, by the minute."""
-    return {}
+def _minutes(
+    zone: tzinfo | None, date_format: str, fraction: bool
+) -> tuple[dict[int, tuple[str, ...]], list[str], list[str]]:
+    """The texts of minutes that are known, by the minute; those of all seconds, and of all fractions."""
+    return {}, [f"{at:02}" for at in range(60)], [f".{at:03}" if fraction else "" for at in range(1000)]
 
 
 def _around_seconds(start: int, style: Style, fraction: bool) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Measures speed and memory as ratios to a peer in the same run.
 
-    python tests/bench/bench.py [startup|stream|copy|limited|export|memory]... [--rows N]
+    python tests/bench/bench.py [startup|stream|arranged|copy|limited|export|memory]... [--rows N]
 
 Machines are noisy, so every figure is a median of several runs that alternate with the peer's; nothing here fails a
 build. All but `startup` and `limited` first load events into a fresh service, five million unless `--rows` says so,
@@ -92,6 +92,16 @@ def stream(environment: dict[str, str], data: Path) -> None:
         command = [sys.executable, "-c", measure, SVCCTL, "query", "from bench", "--from", FROM, "-f", format_]
         peak = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
         print(f"query -f {format_}: peak {peak} MiB  (to reach: 64 MiB)", flush=True)
+
+
+def arranged(environment: dict[str, str]) -> None:
+    """Compare a sorted query, and a table, with the csv that the service sends."""
+    plain = [SVCCTL, "query", "from bench", "--from", FROM, "-f", "csv"]
+    for name, options in (("-f csv --sort", ["-f", "csv", "--sort", "bytes:desc"]), ("-f table", ["-f", "table"])):
+        ours = [*plain[:-2], *options]
+        what = f"query {name} / -f csv, {ROWS} rows"
+        compare(what, partial(seconds, plain, environment), partial(seconds, ours, environment), 5, 8)
+        print(f"  peak {measured(ours, environment)[2]:.0f} MiB  (to reach: 80 MiB)", flush=True)
 
 
 def copy(environment: dict[str, str], parquet: Path) -> None:
@@ -274,7 +284,9 @@ def service(rows: int) -> Iterator[tuple[dict[str, str], Path, Path]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", default=["startup", "stream", "copy", "limited", "export", "memory"])
+    parser.add_argument(
+        "what", nargs="*", default=["startup", "stream", "arranged", "copy", "limited", "export", "memory"]
+    )
     parser.add_argument("--rows", type=int, default=ROWS)
     given = parser.parse_args()
     chosen = set(given.what)
@@ -283,6 +295,8 @@ def main() -> None:
             startup(environment)
         if "stream" in chosen:
             stream(environment, data)
+        if "arranged" in chosen:
+            arranged(environment)
         if "copy" in chosen:
             copy(environment, parquet)
         if "limited" in chosen:

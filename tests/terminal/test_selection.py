@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tracemalloc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from svcctl.api.batches import Batches
 from svcctl.errors import UsageError
 from svcctl.terminal.formats import FORMATS
 from svcctl.terminal.ordering import in_order
-from svcctl.terminal.selection import ALL, Selection, SortKey, rank, ranks, selected
+from svcctl.terminal.selection import ALL, Selection, SortKey, rank, selected
 from svcctl.terminal.tables import TableColumn
 
 # What the errors say, each once; the tests state their kind.
@@ -114,19 +114,27 @@ CELLS = st.none() | st.integers(-3, 3) | st.floats() | st.text("ab\0\uffff\U0010
 def test_runs_give_the_rows_in_the_order_of_one_sort(
     rows: list[tuple[Any, int]], sort: list[tuple[int, bool]], top: int | None
 ) -> None:
-    expected = rows
+    columns, expected = [TableColumn("a"), TableColumn("n")], rows
     for at, falling in reversed(sort):
         given = [row for row in expected if not rank(row[at], None)[0]]
         nulls = [row for row in expected if rank(row[at], None)[0]]
         expected = sorted(given, key=lambda row: rank(row[at], None), reverse=falling) + nulls
 
-    def keys(rows: Sequence[Any]) -> list[Any]:
-        return list(
-            zip(*(ranks([row[at] for row in rows], None, falling=falling) for at, falling in sort), strict=True)
-        )
-
+    keys = Selection(sort=tuple(SortKey("an"[at], falling) for at, falling in sort)).keys(columns)
     batches = Batches([rows[:7], rows[7:20], rows[20:]])
     assert list(map(repr, in_order(batches, keys, top, run_bytes=1000))) == list(map(repr, expected[:top]))
+
+
+def test_numbers_alone_and_numbers_among_others_are_in_one_order() -> None:
+    batches: list[list[tuple[Any, str]]] = [
+        [(number, "x" * 200) for number in range(40)],
+        [(None, "y" * 200), (7, "y"), ("text", "y")] * 10,
+        [(number + 0.5, "z" * 200) for number in range(40)],
+    ]
+    keys = Selection(sort=(SortKey("a", True),)).keys([TableColumn("a"), TableColumn("b")])
+    seen = [value for value, _ in in_order(Batches(batches), keys, run_bytes=1000)]
+    numbers = [value for batch in batches for value, _ in batch if isinstance(value, int | float)]
+    assert seen == ["text"] * 10 + sorted(numbers, reverse=True) + [None] * 10
 
 
 def test_more_rows_than_memory_holds_are_sorted_in_a_temporary_file() -> None:

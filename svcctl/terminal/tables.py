@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from itertools import chain, islice, repeat
+from types import NoneType
 from typing import Any
 
 from svcctl.api.batches import batches_of
@@ -138,8 +139,10 @@ def format_cell(value: Any, kind: str | None, style: Style, *, fraction: bool = 
 def format_cells(values: Sequence[Any], kind: str | None, style: Style, *, fraction: bool = True) -> list[str]:
     """The values of a column as `format_cell` writes them; many at once take a fraction of the time."""
     types = set(map(type, values))
-    if types == {str}:
-        return list(values) if "".join(values).isprintable() else list(map(visible, values))
+    if types <= {str, NoneType}:
+        if "".join(filter(None, values)).isprintable():
+            return [style.null if value is None else value for value in values] if NoneType in types else list(values)
+        return [style.null if value is None else visible(value) for value in values]
     if types == {int} and kind == "timestamp":
         return format_moments(values, style, fraction=fraction)
     if types == {int} and kind != "ip4":

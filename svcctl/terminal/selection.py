@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from types import NoneType
 from typing import Any
 
@@ -80,9 +81,8 @@ class Selection:
         def keys(rows: Sequence[Row]) -> list[Any]:
             found = [([row[at] for row in rows], columns[at].type, falling) for at, falling in places]
             if len(found) > 1:
-                return list(
-                    zip(*(ranks(values, kind, falling=falling) for values, kind, falling in found), strict=True)
-                )
+                by_column = (ranks(values, kind, falling=falling) for values, kind, falling in found)
+                return list(map(tuple, map(chain.from_iterable, zip(*by_column, strict=True))))
             values, kind, falling = found[0]
             return numbers(values, falling=falling) or ranks(values, kind, falling=falling)
 

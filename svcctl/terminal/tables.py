@@ -151,41 +151,49 @@ def format_cells(values: Sequence[Any], kind: str | None, style: Style, *, fract
 
 
 def format_moments(values: Sequence[int], style: Style, *, fraction: bool = True) -> list[str]:
-    """Moments as `format_moment` writes them, of which those of one minute differ in their seconds only."""
-    minutes, seconds, fractions = _minutes(style.zone, style.date_format, fraction)
-    parted = list(map(divmod, values, repeat(60_000)))
-    for minute in {minute for minute, _ in parted}:
-        if minute not in minutes:
-            minutes[minute] = _around_seconds(minute * 60_000, style, fraction)
+    """Moments as `format_moment` writes them, of which those of a quarter of an hour differ in their minutes only."""
+    quarters, seconds, fractions = _quarters(style.zone, style.date_format, fraction)
+    parted = list(map(divmod, values, repeat(_QUARTER)))
+    for quarter in {quarter for quarter, _ in parted}:
+        if quarter not in quarters:
+            quarters[quarter] = _around_minutes(quarter * _QUARTER, style, fraction)
     texts = [
-        f"{parts[0]}{seconds[rest // 1000]}{fractions[rest % 1000]}{parts[1]}"
-        if (parts := minutes[minute])
-        else format_moment(minute * 60_000 + rest, style, fraction=fraction)
-        for minute, rest in parted
+        f"{parts[0]}{seconds[parts[1] + rest // 1000]}{fractions[rest % 1000]}{parts[2]}"
+        if (parts := quarters[quarter])
+        else format_moment(quarter * _QUARTER + rest, style, fraction=fraction)
+        for quarter, rest in parted
     ]
-    if len(minutes) > MINUTES:
-        minutes.clear()
+    if len(quarters) > MOST_QUARTERS:
+        quarters.clear()
     return texts
 
 
-MINUTES = 1 << 16
-"""Minutes whose texts are known, at most."""
+_QUARTER = 900_000
+"""Milliseconds of a quarter of an hour: what zones differ by is a number of these, but for old ones."""
+MOST_QUARTERS = 1 << 16
+"""Quarters of an hour whose texts are known, at most."""
+Quarter = tuple[str, int, str]
+"""What is written before the minutes of a quarter, its first second of the hour, and what is behind the fraction."""
 
 
 @lru_cache(8)
-def _minutes(
+def _quarters(
     zone: tzinfo | None, date_format: str, fraction: bool
-) -> tuple[dict[int, tuple[str, ...]], list[str], list[str]]:
-    """The texts of minutes that are known, by the minute; those of all seconds, and of all fractions."""
-    return {}, [f"{at:02}" for at in range(60)], [f".{at:03}" if fraction else "" for at in range(1000)]
+) -> tuple[dict[int, Quarter | None], list[str], list[str]]:
+    """The quarters of an hour that are known; the texts of all seconds of an hour, and of all fractions."""
+    seconds = [f"{minute:02}:{second:02}" for minute in range(60) for second in range(60)]
+    return {}, seconds, [f".{at:03}" if fraction else "" for at in range(1000)]
 
 
-def _around_seconds(start: int, style: Style, fraction: bool) -> tuple[str, ...]:
-    """What is written before the seconds of a minute and behind their fraction; empty when that is not the same."""
+def _around_minutes(start: int, style: Style, fraction: bool) -> Quarter | None:
+    """The texts of the quarter of an hour that starts there; None when they are not the same all the time."""
     point = ".000" if fraction else ""
-    first, last = (format_moment(start + more, style, fraction=fraction) for more in (0, 59_000))
-    begin, colon, end = first.rpartition(f":00{point}")
-    return (f"{begin}:", end) if colon and last == f"{begin}:59{point}{end}" else ()
+    first, last = (format_moment(start + more, style, fraction=fraction) for more in (0, _QUARTER - 1000))
+    begin, zeros, end = first.rpartition(f":00{point}")
+    if not zeros:
+        return None
+    begin, minute = begin[:-2], int(begin[-2:])
+    return (begin, minute * 60, end) if last == f"{begin}{minute + 14:02}:59{point}{end}" else None
 
 
 def size_text(size: int) -> str:

@@ -33,7 +33,9 @@ def visible(text: str) -> str:
 
 def shown(text: str) -> str:
     """Text as a terminal gets it: the same for lines of text, which keep their tabs and newlines."""
-    return text if isinstance(text, Styled) else _IN_LINES.sub(_escape, text)
+    if isinstance(text, Styled) or text.replace("\n", "").isprintable():
+        return text
+    return _IN_LINES.sub(_escape, text)
 
 
 def styled(code: int, text: str) -> Styled:

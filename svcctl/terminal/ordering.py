@@ -20,6 +20,8 @@ _MEASURED = 16
 """Rows of a batch of which the sizes are measured."""
 _KEY_BYTES = 160
 """About the memory of a row's key and of what holds the row."""
+_OF_ONE_COLUMN = 3
+"""Members of the tuple of one column; the key of several columns has as many of each."""
 _NO_REFERENCES = 2
 """The version of marshal that writes an object as often as it is there, which is faster."""
 
@@ -88,7 +90,11 @@ def _alike(keys: list[Any], tuples: bool) -> list[Any]:
 
 
 def _sorted(keys: list[Any], rows: list[Row], top: int | None = None) -> Run:
-    order = sorted(range(len(keys)), key=keys.__getitem__)[:top]
+    compared = keys
+    if keys and isinstance(keys[0], tuple) and len(keys[0]) > _OF_ONE_COLUMN:  # slow to compare, and often equal
+        places = {key: at for at, key in enumerate(sorted(set(keys)))}
+        compared = [places[key] for key in keys]
+    order = sorted(range(len(keys)), key=compared.__getitem__)[:top]
     return [keys[at] for at in order], [rows[at] for at in order]
 
 

@@ -94,12 +94,12 @@ def stream(environment: dict[str, str], data: Path) -> None:
         print(f"query -f {format_}: peak {peak} MiB  (to reach: 64 MiB)", flush=True)
 
 
-def arranged(environment: dict[str, str]) -> None:
+def arranged(environment: dict[str, str], rows: int) -> None:
     """Compare a sorted query, and a table, with the csv that the service sends."""
     plain = [SVCCTL, "query", "from bench", "--from", FROM, "-f", "csv"]
     for name, options in (("-f csv --sort", ["-f", "csv", "--sort", "bytes:desc"]), ("-f table", ["-f", "table"])):
         ours = [*plain[:-2], *options]
-        what = f"query {name} / -f csv, {ROWS} rows"
+        what = f"query {name} / -f csv, {rows} rows"
         compare(what, partial(seconds, plain, environment), partial(seconds, ours, environment), 5, 8)
         print(f"  peak {measured(ours, environment)[2]:.0f} MiB  (to reach: 80 MiB)", flush=True)
 
@@ -296,7 +296,7 @@ def main() -> None:
         if "stream" in chosen:
             stream(environment, data)
         if "arranged" in chosen:
-            arranged(environment)
+            arranged(environment, given.rows)
         if "copy" in chosen:
             copy(environment, parquet)
         if "limited" in chosen:

@@ -6,7 +6,8 @@ import os
 import signal
 import sys
 
-from svcctl import __version__, pages
+from svcctl import __version__
+from svcctl.cli import help
 
 ENDINGS = {signal.SIGINT: b"svcctl: interrupted\n", signal.SIGTERM: b"svcctl: ended by SIGTERM\n"}
 """What ends the process while it is loaded, in the words of the command line, which has its own handlers later."""
@@ -25,7 +26,7 @@ def main() -> None:
             pass
         else:
             os._exit(0)
-    from svcctl.cli import main
+    from svcctl.cli.main import main
 
     main()
 
@@ -43,10 +44,10 @@ def known(arguments: list[str]) -> str | None:
     match arguments:
         case ["--version"] | ["-V"] | ["version"]:
             return f"svcctl {__version__}"
-        case ["help", topic] if topic in pages.TOPICS or topic in pages.PARTS:
-            return pages.read(topic)
+        case ["help", topic] if topic in help.TOPICS or topic in help.PARTS:
+            return help.read(topic)
         case [*words, "--help" | "-h"] | ["help", *words] if words != [] or arguments[0] != "help":
-            return pages.of_command(words) if _is_wide() else None
+            return help.of_command(words) if _is_wide() else None
         case _:
             return None
 
@@ -62,7 +63,7 @@ def _fits(text: str) -> bool:
 def _is_wide() -> bool:
     """Whether standard output has room for the pages as they are kept; a narrow terminal gets them wrapped anew."""
     try:
-        return int(os.environ.get("COLUMNS") or os.get_terminal_size(1).columns) >= pages.WIDTH
+        return int(os.environ.get("COLUMNS") or os.get_terminal_size(1).columns) >= help.WIDTH
     except (OSError, ValueError):  # it is no terminal
         return True
 

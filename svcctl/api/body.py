@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from svcctl.api.wire.errors import DecodingError
 from svcctl.api.wire.messages import Response
-from svcctl.compression import Damaged, gunzipped, inflated
 from svcctl.errors import Unavailable
+from svcctl.io.compression import Damaged, gunzipped, inflated
 
 MAX_WHOLE = 64 * 1000 * 1000
 """Bytes of an answer that is held whole at most. Streams of rows have no limit."""

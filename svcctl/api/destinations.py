@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from svcctl.api.suggest import nearest
+from svcctl.words import nearest
 
 REDACTED = "***"
 SHORTEST = 4

@@ -14,8 +14,8 @@ from operator import attrgetter
 
 from svcctl.api.job_states import shown
 from svcctl.api.models import Job
-from svcctl.api.suggest import did_you_mean
 from svcctl.errors import UsageError
+from svcctl.words import did_you_mean
 
 SHORTEST = 8
 """Characters of an ID that lists show, unless two IDs begin alike."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from svcctl.api.models import OTHER_STATUSES, Job, JobStatus
-from svcctl.api.suggest import did_you_mean
 from svcctl.errors import UsageError
+from svcctl.words import did_you_mean
 
 FAILING = "FAILING"
 """What people read as the status of a job that runs and has an error."""

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from svcctl.api.if_needed import no_domain, no_role
-from svcctl.api.suggest import suggesting
+from svcctl.words import suggesting
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client

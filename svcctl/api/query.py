@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from svcctl.api.dates import DATE_FORMATS, Moment
 from svcctl.api.destinations import Destination
 from svcctl.api.events import MODES
-from svcctl.api.suggest import did_you_mean
+from svcctl.dates.operators import DATE_FORMATS, Moment
 from svcctl.errors import UsageError
+from svcctl.words import did_you_mean
 
 
 @dataclass(frozen=True)
 class QueryRequest:
     """A query to run, by its text or by the ID of a saved query; without `to` it is continuous and never ends.
 
-    Dates are epoch seconds, or text as `svcctl.api.dates` lists it. UsageError when the fields cannot be a request.
+    Dates are epoch seconds, or text as `svcctl.dates.operators` lists it. UsageError when fields contradict each other.
     """
 
     from_: Moment

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from svcctl.api.models import ALL
-from svcctl.api.suggest import nearest
+from svcctl.words import nearest
 
 GRANTS = {"policies": "policies", "applications": "applications", "resourceIds": "resources"}
 """The fields that grant something, and the words for what they grant."""

@@ -17,10 +17,10 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from svcctl import extras
 from svcctl.errors import SvcctlError, Unavailable
 from svcctl.exports.fetch import Fetched, Progress, Task, fetch
 from svcctl.exports.pace import Pace
+from svcctl.io import extras
 from svcctl.storage.targets import open_target
 
 if TYPE_CHECKING:

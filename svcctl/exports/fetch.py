@@ -16,19 +16,19 @@ from itertools import chain, count
 from typing import TYPE_CHECKING
 
 from svcctl.api import backoff
-from svcctl.api.typed_dates import offset_name
-from svcctl.compression import COMPRESSIONS, Compressed
+from svcctl.dates.shorthand import offset_name
 from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
 from svcctl.exports.formats import FORMATS, Format, Part
 from svcctl.exports.manifest import Entry
 from svcctl.exports.pace import Pace
 from svcctl.exports.spool import Memory, Spool, Stored, Unstored
 from svcctl.exports.windows import Window, with_one_offset
+from svcctl.io.compression import COMPRESSIONS, Compressed
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
     from svcctl.api.query import QueryRequest
-    from svcctl.compression import Sink
+    from svcctl.io.compression import Sink
     from svcctl.storage import Storage
 
 

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from svcctl import parquet, spellings
-from svcctl.compression import COMPRESSIONS, Sink
 from svcctl.errors import UsageError
 from svcctl.exports.spool import Spool
+from svcctl.io import parquet
+from svcctl.io.compression import COMPRESSIONS, Sink
+from svcctl.words import format_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,8 +118,8 @@ def format_of(path: str, name: str | None) -> tuple[Format, str]:
     """
     compression = next((ending for ending in COMPRESSIONS if path.endswith(ending)), "")
     ending = path.removesuffix(compression).rpartition(".")[2].lower()
-    by_ending = spellings.format_name(ending)
-    given, name = name, None if name is None else spellings.format_name(name)
+    by_ending = format_name(ending)
+    given, name = name, None if name is None else format_name(name)
     if name is not None and name not in FORMATS:
         raise UsageError(f"unknown export format '{given}'", hint=f"formats are: {', '.join(FORMATS)}")
     if name is not None and by_ending in FORMATS and by_ending != name:

@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from svcctl.errors import IncompleteResult, SvcctlError, UsageError
-from svcctl.exports.again import THAT_PROFILE, OfAnotherService
 from svcctl.exports.claims import claimed_by, covered, widened
 from svcctl.exports.manifest import Entry, Manifest, difference, joined, store, stored
+from svcctl.exports.refetch import THAT_PROFILE, OfAnotherService
 from svcctl.storage import exists
 
 if TYPE_CHECKING:

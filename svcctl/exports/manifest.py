@@ -15,7 +15,7 @@ from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from svcctl.api.outline import one_line
-from svcctl.api.typed_dates import named_zone
+from svcctl.dates.shorthand import named_zone
 from svcctl.errors import UsageError
 from svcctl.exports.windows import Window, length_text
 

@@ -16,9 +16,9 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from svcctl.compression import COMPRESSIONS, Compressed
 from svcctl.errors import UsageError
 from svcctl.exports.manifest import Entry
+from svcctl.io.compression import COMPRESSIONS, Compressed
 
 if TYPE_CHECKING:
     from svcctl.exports.export import Export

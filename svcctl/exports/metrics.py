@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from svcctl import files
 from svcctl.errors import IncompleteResult
+from svcctl.io import files
 
 METRICS = {
     "success": "Whether the last run exported all of its windows (1) or not (0).",

@@ -9,18 +9,18 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from svcctl import files, home
 from svcctl.api.outline import one_line, outline
 from svcctl.api.query import QueryRequest
-from svcctl.api.typed_dates import named_zone
+from svcctl.dates.shorthand import named_zone
 from svcctl.errors import SvcctlError, UsageError
-from svcctl.exports.again import THAT_PROFILE, OfAnotherService, stored_by
 from svcctl.exports.export import Export, folder_of
 from svcctl.exports.formats import format_of
 from svcctl.exports.manifest import About, Manifest, difference, stored
 from svcctl.exports.moments import moment
+from svcctl.exports.refetch import THAT_PROFILE, OfAnotherService, stored_by
 from svcctl.exports.state import State, directory_of
 from svcctl.exports.windows import Target, Window, around, common_length, cut, length_text
+from svcctl.io import files, home
 from svcctl.storage.targets import open_target
 
 if TYPE_CHECKING:

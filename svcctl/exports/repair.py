@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from svcctl.exports.again import asked, command_of, refetched
+from svcctl.exports.refetch import asked, command_of, refetched
 from svcctl.exports.status import Found
 from svcctl.exports.windows import Window
 

@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from svcctl import files, home
 from svcctl.errors import NotFound, UsageError
+from svcctl.io import files, home
 
 VERSION = 1
 

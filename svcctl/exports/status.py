@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from svcctl.errors import IncompleteResult, NotFound, SvcctlError, UsageError
-from svcctl.exports.again import all_refetched, stored_by
 from svcctl.exports.export import folder_of, lock_of
 from svcctl.exports.journal import sizes_of
 from svcctl.exports.manifest import About, Damaged, Entry, Manifest, stored
 from svcctl.exports.plan import KEPT
+from svcctl.exports.refetch import all_refetched, stored_by
 from svcctl.exports.state import State, States, directory_of
 from svcctl.exports.windows import Target, Window
-from svcctl.files import PART_SUFFIX, is_locked
+from svcctl.io.files import PART_SUFFIX, is_locked
 from svcctl.storage import Storage
 from svcctl.storage.local import Local
 from svcctl.storage.targets import open_target

@@ -17,7 +17,7 @@ from math import lcm
 from pathlib import Path
 from string import Formatter
 
-from svcctl.api.typed_dates import offset_spans
+from svcctl.dates.shorthand import offset_spans
 from svcctl.errors import UsageError
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from svcctl import home
-from svcctl.api.suggest import nearest
 from svcctl.errors import ProfileError
+from svcctl.io import home
 from svcctl.profiles.secrets import MadeOnUse, SecretCommand, SecretFile, mask
 from svcctl.profiles.settings import (
     BUILT_IN,
@@ -21,6 +20,7 @@ from svcctl.profiles.settings import (
     Setting,
 )
 from svcctl.profiles.store import Document, Fields, ProfileStore
+from svcctl.words import nearest
 
 
 @dataclass(frozen=True, slots=True)

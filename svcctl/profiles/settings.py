@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from svcctl.api.addresses import checked_url
-from svcctl.api.dates import DATE_FORMATS
-from svcctl.api.suggest import did_you_mean
+from svcctl.dates.operators import DATE_FORMATS
 from svcctl.errors import ProfileError, UsageError
 from svcctl.profiles.secrets import mask
+from svcctl.words import did_you_mean
 
 LOCAL = "local"
 """The built-in profile of the local service."""
@@ -80,7 +80,7 @@ def _url(text: str) -> str:
 
 
 def _zone(text: str) -> None:
-    from svcctl.api.typed_dates import named_zone
+    from svcctl.dates.shorthand import named_zone
 
     named_zone(text)
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from svcctl import home
 from svcctl.errors import ProfileError, UsageError, reason
-from svcctl.files import lock, write
+from svcctl.io import home
+from svcctl.io.files import lock, write
 from svcctl.profiles.settings import (
     BUILT_IN,
     CONFIG_ENVIRONMENT,

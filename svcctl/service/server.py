@@ -19,26 +19,24 @@ from functools import partial
 
 import uvicorn
 
-from svcctl import local_service
-from svcctl.arrow import start_arrow
 from svcctl.errors import UsageError
-from svcctl.service.databases import StateUnavailable
+from svcctl.io.arrow import start_arrow
+from svcctl.io.temporary import remove_left_over
+from svcctl.service import process
+from svcctl.service.accounts.seed import open_store
 from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb import DuckDBEngine
-from svcctl.service.engines.joined import JoinedEngine
-from svcctl.service.events import demo, same_folder
-from svcctl.service.events.shared import opened
+from svcctl.service.engines.lake.joined import JoinedEngine
 from svcctl.service.http.app import build, settle
 from svcctl.service.http.connection import Connection, Limits
 from svcctl.service.http.middleware import TABLE as ACCESS_TABLE
 from svcctl.service.http.middleware import AccessLog
 from svcctl.service.jobs.delivery import deliver
 from svcctl.service.jobs.jobs import Jobs
-from svcctl.service.provisioning.seed import open_store
+from svcctl.service.loading import demo
+from svcctl.service.loading.shared import opened
 from svcctl.service.service import Service
-from svcctl.service.store import Store
-from svcctl.service.temporary import remove_left_over
-from svcctl.service_settings import (
+from svcctl.service.settings import (
     ACCESS_DAYS,
     ACCESS_EVENTS,
     CONNECTIONS,
@@ -58,6 +56,9 @@ from svcctl.service_settings import (
     TOTAL_JOBS,
     places,
 )
+from svcctl.service.state import same_folder
+from svcctl.service.state.database import StateUnavailable
+from svcctl.service.state.store import Store
 
 MAX_PORT = 65_535
 THREADS = 64
@@ -90,13 +91,13 @@ class _Ready:
 
     def note(self, text: str) -> None:
         _log.info("%s", text)
-        self._write(f"{local_service.NOTE}{text}\n")
+        self._write(f"{process.NOTE}{text}\n")
 
     def ready(self, where: str) -> None:
         _log.info("listening on %s", where)
         if self._stream is None:
             return
-        self._write(local_service.READY)
+        self._write(process.READY)
         with suppress(OSError):
             self._stream.close()
 
@@ -120,7 +121,7 @@ class _Server(uvicorn.Server):
 
 
 def serve(
-    files: local_service.Files,
+    files: process.Files,
     command: str,
     *,
     listen: str | None = None,
@@ -145,12 +146,12 @@ def serve(
     history = timedelta(days=settings[DEMO_DAYS])
     limits = Limits(connections=_descriptors_for(int(settings[CONNECTIONS])))
     ready = _Ready(ready_fd)
-    lock = local_service.hold_lock(files)  # the kernel frees it when this process ends, however it ends
+    lock = process.hold_lock(files)  # the kernel frees it when this process ends, however it ends
     remove_left_over()
     with ExitStack() as closing:
         tcp = None if listen is None else closing.enter_context(_tcp(listen))
         address = None if tcp is None else _address(tcp)
-        local_service.keep_serve_command(files, None if tcp is None else command)
+        process.keep_serve_command(files, None if tcp is None else command)
         store = open_store(files, os.environ, state=state)
         closing.callback(store.close)
         own = closing.enter_context(DuckDBEngine(files.events))
@@ -180,11 +181,11 @@ def serve(
             partial(deliver, joined, service.now, lag=service.lag_seconds),
             share=int(settings[RUNNING_JOBS]),
             total=int(settings[TOTAL_JOBS]),
-            place=local_service.place(files),
+            place=process.place(files),
         )
         app = build(service, jobs, origins)
         log = AccessLog(app, own, most=int(settings[ACCESS_EVENTS]), days=settings[ACCESS_DAYS])
-        is_ours = partial(local_service.still_held, files, lock)
+        is_ours = partial(process.still_held, files, lock)
         closing.enter_context(_repeated(partial(_grow, demo.Growing(own, history), log, is_ours)))
         closing.callback(jobs.close)
         pause = SHARED_SETTLE_SECONDS if store.shared else SETTLE_SECONDS
@@ -248,7 +249,7 @@ def _descriptors_for(connections: int) -> int:
     return max(1, min(connections, granted - OTHER_DESCRIPTORS))
 
 
-def _unix(files: local_service.Files) -> socket.socket:
+def _unix(files: process.Files) -> socket.socket:
     """The service's own socket, the user's alone. This process holds the lock, so an existing one is a leftover."""
     with suppress(FileNotFoundError):
         files.socket.unlink()

@@ -16,8 +16,8 @@ import anyio
 from svcctl.service.counts import Counts
 from svcctl.service.engines import Engine
 from svcctl.service.queries.turns import Turns
-from svcctl.service.store import Store
-from svcctl.service_settings import LAG_SECONDS, LINE_END, OPEN_QUERIES, PADDING_SECONDS, QUERY_PLACES, QUERY_SECONDS
+from svcctl.service.settings import LAG_SECONDS, LINE_END, OPEN_QUERIES, PADDING_SECONDS, QUERY_PLACES, QUERY_SECONDS
+from svcctl.service.state.store import Store
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from hdfs_native import Client, FileStatus, WriteOptions
 
 from svcctl.errors import SvcctlError, Unavailable, UsageError
-from svcctl.files import PART_SUFFIX
+from svcctl.io.files import PART_SUFFIX
 from svcctl.storage import Sink, Storage, absent, exists, names_host
 from svcctl.storage.hdfs_probe import Probe
 

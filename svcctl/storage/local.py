@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from svcctl.compression import Damaged, check
 from svcctl.errors import IncompleteResult, UsageError
-from svcctl.files import PART_SUFFIX, Part, followed, remove_abandoned, sync_directory, write
+from svcctl.io.compression import Damaged, check
+from svcctl.io.files import PART_SUFFIX, Part, followed, remove_abandoned, sync_directory, write
 from svcctl.storage import Growing, Sink, Storage, absent, exists
 
 PIECE_BYTES = 1 << 20

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from svcctl import extras
 from svcctl.errors import UsageError
+from svcctl.io import extras
 from svcctl.storage import Storage
 from svcctl.storage.local import Local
 

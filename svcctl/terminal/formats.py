@@ -17,14 +17,13 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from svcctl import spellings
 from svcctl.api.batches import Batches, batches_of
-from svcctl.api.suggest import did_you_mean
-from svcctl.compression import COMPRESSIONS, Sink
 from svcctl.errors import UsageError
+from svcctl.io.compression import COMPRESSIONS, Sink
 from svcctl.terminal import tables
 from svcctl.terminal.selection import Selection
 from svcctl.terminal.tables import Style, TableColumn
+from svcctl.words import FORMAT_NAMES, did_you_mean, format_name
 
 Note = Callable[[str], None]
 Layout = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Note], Iterator[list[str]]]
@@ -95,7 +94,7 @@ class Format:
                 hint="name it once, or use --format csv or table",
             )
         if self.packing is not None:
-            from svcctl import parquet
+            from svcctl.io import parquet
 
             parquet.need()
         if follow and selection.sort:
@@ -262,7 +261,7 @@ def _envelope(
 
 
 def _parquet(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], sink: Sink) -> None:
-    from svcctl import parquet
+    from svcctl.io import parquet
 
     typed = [(column.name, column.type or "str") for column in columns]
     parquet.write(parquet.batches(rows, typed), typed, sink)
@@ -395,12 +394,12 @@ def _members(
 
 def find_format(name: str, *, is_terminal: bool, lists: bool = False) -> Format:
     """The format of a name; `auto` is a table on a terminal and csv elsewhere. UsageError lists the known names."""
-    name, given = spellings.format_name(name), name
+    name, given = format_name(name), name
     if name == AUTO:
         name = "table" if is_terminal else "csv"
     known = [row.name for row in FORMATS.values() if row.lists or not lists]
     if name not in known:
-        meant = did_you_mean(given, [*known, *(one for one, name in spellings.FORMATS.items() if name in known)])
+        meant = did_you_mean(given, [*known, *(one for one, name in FORMAT_NAMES.items() if name in known)])
         raise UsageError(
             f"unknown format '{given}'", hint=f"{meant + ' ' if meant else ''}formats are: {AUTO}, {', '.join(known)}"
         )

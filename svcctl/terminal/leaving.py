@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from svcctl.threads import without_signals
+from svcctl.io.threads import without_signals
 
 _AGAIN = 0.05
 """Seconds between two signals: one that comes on the way into the block, or out of it, interrupts nothing."""

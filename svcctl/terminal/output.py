@@ -13,9 +13,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
-from svcctl import files, home
-from svcctl.compression import COMPRESSIONS, Compressed, Damaged, check
 from svcctl.errors import IncompleteResult, ReaderClosed, UsageError, reason
+from svcctl.io import files, home
+from svcctl.io.compression import COMPRESSIONS, Compressed, Damaged, check
 from svcctl.terminal import screen, tables
 from svcctl.terminal.diagnostics import Diagnostics, Reported
 from svcctl.terminal.formats import FORMATS, Format, alone, sorted_blocks

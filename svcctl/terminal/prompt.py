@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol, TextIO
 
-from svcctl import encoding
 from svcctl.errors import Declined, UsageError
+from svcctl.io import encoding
 from svcctl.terminal.diagnostics import Diagnostics
 from svcctl.terminal.visible import visible
 

@@ -17,9 +17,9 @@ from types import NoneType
 from typing import Any
 
 from svcctl.api.batches import Batches, batches_of
-from svcctl.api.suggest import did_you_mean
 from svcctl.errors import UsageError
 from svcctl.terminal.tables import TableColumn
+from svcctl.words import did_you_mean
 
 Row = Sequence[Any]
 

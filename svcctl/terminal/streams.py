@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from svcctl import encoding
 from svcctl.errors import IncompleteResult, ReaderClosed, reason
+from svcctl.io import encoding
 from svcctl.terminal.pager import Paged
 from svcctl.terminal.visible import shown
 

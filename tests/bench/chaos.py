@@ -36,7 +36,7 @@ from peers.kafka_relay import Api, KafkaRelay, Moment
 from peers.processes import Peer
 from support.shells import Shell
 
-from svcctl import local_service
+from svcctl.service import process
 
 TABLE = "chaos.events"
 
@@ -99,7 +99,7 @@ class Chaos:
         self._shell = shell
         self._targets = targets
         self._rows = rows
-        self._files = local_service.Files(Path(shell.environment["SVCCTL_DATA"]))
+        self._files = process.Files(Path(shell.environment["SVCCTL_DATA"]))
         self._start = datetime.now(UTC) - timedelta(hours=1)
         self._jobs: dict[str, Target] = {}
 
@@ -144,10 +144,10 @@ class Chaos:
         self._must("service", "start")
 
     def _kill(self, killed: threading.Event) -> None:
-        pid = local_service.running(self._files)
+        pid = process.running(self._files)
         assert pid
         os.kill(pid, signal.SIGKILL)
-        while local_service.running(self._files) is not None:
+        while process.running(self._files) is not None:
             time.sleep(0.005)  # until the kernel has released its lock
         killed.set()
 

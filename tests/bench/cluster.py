@@ -28,7 +28,7 @@ from peers.processes import HOST, Process, free_port, running  # noqa: E402
 from support.shells import Shell, made  # noqa: E402
 from support.spark import sail, spark  # noqa: E402
 
-from svcctl import local_service  # noqa: E402
+from svcctl.service import process  # noqa: E402
 
 DAYS = 23
 ROWS_PER_LOAD = 500_000
@@ -126,7 +126,7 @@ def asked(home: Path, variables: Mapping[str, str], query: str, server: Process 
         times = ["-w", "%{time_starttransfer} %{time_total}", "http://localhost/search/query"]
         done = subprocess.run([*command, *times, "--data-binary", json.dumps(body)], capture_output=True, check=True)
         first, last = map(float, done.stdout.split())
-        pid = local_service.running(local_service.Files(data))
+        pid = process.running(process.Files(data))
         assert pid is not None
         return Figures(first, last, peak(pid), None if server is None else peak(server.pid))
     finally:

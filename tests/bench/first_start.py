@@ -26,11 +26,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from support.killed import contents
 
-from svcctl import cli, local_service
-from svcctl.local_service import Files
-from svcctl.service import server  # noqa: F401 - the processes have it when they begin
-from svcctl.service.databases.postgresql import PostgreSQL
-from svcctl.service.store import Store
+from svcctl.cli.main import run as svcctl
+from svcctl.service import (
+    process,
+    server,  # noqa: F401 - the processes have it when they begin
+)
+from svcctl.service.process import Files
+from svcctl.service.state.postgresql import PostgreSQL
+from svcctl.service.state.store import Store
 
 SECONDS = 0.3
 """Within how long a process is killed, after it has made its directory."""
@@ -61,7 +64,7 @@ def run(directory: Path, *, kills: int, seed: int, state: str | None = None, sec
             while not files.directory.exists():
                 time.sleep(0.0005)
             time.sleep(after)
-            outcome.early += not local_service.answers(files)
+            outcome.early += not process.answers(files)
         outcome.kills += 1
         try:
             found = _next_start(files, url)
@@ -82,8 +85,8 @@ def _service(files: Files, state: str | None) -> Iterator[int]:
         log = os.open(files.directory.parent / f"{files.directory.name}.log", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        os.environ[local_service.DATA_ENVIRONMENT] = str(files.directory)
-        os._exit(cli.run(["service", "serve", *(() if state is None else ("--state", state))]))
+        os.environ[process.DATA_ENVIRONMENT] = str(files.directory)
+        os._exit(svcctl(["service", "serve", *(() if state is None else ("--state", state))]))
     try:
         yield child
     finally:
@@ -95,7 +98,7 @@ def _next_start(files: Files, state: str | None) -> dict[str, Any]:
     """Start the service and wait until it answers; what is stored and which files there are."""
     with _service(files, state) as child:
         deadline = time.monotonic() + START_SECONDS
-        while not local_service.answers(files):
+        while not process.answers(files):
             if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) or time.monotonic() > deadline:
                 raise RuntimeError("the service does not start")
             time.sleep(0.002)

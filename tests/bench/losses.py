@@ -28,7 +28,7 @@ from bench.chaos import TARGETS, Chaos, Outcome, Target
 from peers.postgresql import PASSWORD, PostgreSQLPeer, postgresql, programs
 from support.shells import Shell, made
 
-from svcctl import local_service
+from svcctl.service import process
 
 TAKEN_OVER_SECONDS = 20
 
@@ -87,7 +87,7 @@ class Cluster(Chaos):
         while not (pids := self._pids()):
             time.sleep(0.02)
         [(pid, _)] = Counter(pids).most_common(1)
-        running = [local_service.running(self._service_files(shell)) for shell in self.shells]
+        running = [process.running(self._service_files(shell)) for shell in self.shells]
         lost = running.index(pid)
         return pid, self.shells[lost], self.shells[1 - lost]
 
@@ -97,8 +97,8 @@ class Cluster(Chaos):
             rows = connection.execute("select holder from jobs where holder is not null").fetchall()
         return [int(str(holder).split("/")[1]) for (holder,) in rows]
 
-    def _service_files(self, shell: Shell) -> local_service.Files:
-        return local_service.Files(Path(shell.environment["SVCCTL_DATA"]))
+    def _service_files(self, shell: Shell) -> process.Files:
+        return process.Files(Path(shell.environment["SVCCTL_DATA"]))
 
     def _log(self, shell: Shell) -> str:
         return self._service_files(shell).log.read_text(encoding="utf-8")[-4000:]

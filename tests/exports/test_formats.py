@@ -14,7 +14,7 @@ from pyarrow import parquet
 from svcctl.api.events import MODES, QueryResponse
 from svcctl.errors import IncompleteResult
 from svcctl.exports.formats import FORMATS, Part
-from svcctl.parquet import ROWS_PER_GROUP
+from svcctl.io.parquet import ROWS_PER_GROUP
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svcctl.api.typed_dates import named_zone
+from svcctl.dates.shorthand import named_zone
 from svcctl.errors import UsageError
 from svcctl.exports.windows import Target, Window, around, common_length, cut, filled_in, length_text, parse_length
 

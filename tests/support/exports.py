@@ -21,7 +21,7 @@ from svcctl.exports.pace import Pace
 from svcctl.exports.plan import Asked, plan
 from svcctl.exports.run import Run
 from svcctl.exports.spool import Memory
-from svcctl.files import PART_SUFFIX
+from svcctl.io.files import PART_SUFFIX
 
 START = 1_706_659_200
 """2024-01-31, the day of the events."""

@@ -20,10 +20,10 @@ from typing import Any
 
 from sqlalchemy import Engine, event, select
 
-from svcctl.local_service import Files, all_credentials
-from svcctl.service import schema
-from svcctl.service.provisioning.seed import open_store
-from svcctl.service.store import Store
+from svcctl.service.accounts.seed import open_store
+from svcctl.service.process import Files, all_credentials
+from svcctl.service.state import schema
+from svcctl.service.state.store import Store
 
 SECRETS = {"api_key", "api_secret", "token"}
 

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-PACKAGES = [f"svcctl.{name}" for name in ("api", "commands", "inputs", "profiles", "terminal")]
+PACKAGES = [f"svcctl.{name}" for name in ("api", "cli", "dates", "profiles", "terminal")]
 LIBRARIES = ["msgpack", "rich.cells", "ssl", "yaml", "zoneinfo"]
 STATUS = struct.Struct("i")
 
@@ -139,7 +139,7 @@ def _serve(requests: socket.socket) -> tuple[list[str], dict[str, str]] | None:
 
 def main() -> None:
     """Load svcctl, and be it in forks."""
-    import svcctl.cli  # noqa: F401 (what every command loads)
+    import svcctl.cli.main  # noqa: F401 (what every command loads)
     from svcctl import __main__ as process
 
     for package in PACKAGES:

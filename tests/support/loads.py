@@ -18,9 +18,9 @@ import zstandard
 from hypothesis import strategies as st
 
 from svcctl.service.engines.duckdb import DuckDBEngine
-from svcctl.service.events import load as loading
-from svcctl.service.events.load import LoadResult, Source, Wishes
 from svcctl.service.language.types import Column, Type
+from svcctl.service.loading import load as loading
+from svcctl.service.loading.load import LoadResult, Source, Wishes
 
 CSV = (
     "timestamp,n,x,ok,text,code\n"

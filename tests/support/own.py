@@ -16,18 +16,18 @@ import pytest
 from support.clients import without_cid
 from support.engines import chosen_engine
 from support.reseller import WIDE, Done, InProcess, Recording, Scripted
-from svcctl import cli
 from svcctl.api.auth import Bearer
 from svcctl.api.client import Client
-from svcctl.context import Context
+from svcctl.cli import main
+from svcctl.cli.context import Context
+from svcctl.service.accounts import accounts, seed
+from svcctl.service.accounts.accounts import Account
 from svcctl.service.engines import Engine
 from svcctl.service.http import app as service_app
 from svcctl.service.jobs import delivery
 from svcctl.service.jobs.jobs import Jobs
-from svcctl.service.provisioning import accounts, seed
-from svcctl.service.provisioning.accounts import Account
 from svcctl.service.service import Service
-from svcctl.service.store import Store
+from svcctl.service.state.store import Store
 from svcctl.terminal.diagnostics import Diagnostics
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -66,7 +66,7 @@ class Own:
             client_factory=lambda *_: client,
             prompt=prompt,
         )
-        code = cli.run(arguments, context)
+        code = main.run(arguments, context)
         return Done(
             code, self._capsys.readouterr().out, without_cid(stderr.getvalue()), transport.sent, prompt.questions
         )

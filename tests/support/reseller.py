@@ -14,17 +14,17 @@ import httpx
 import pytest
 
 from support.clients import without_cid
-from svcctl import cli
 from svcctl.api.addresses import Paths
 from svcctl.api.auth import Signature
 from svcctl.api.client import Client
-from svcctl.context import Context
+from svcctl.cli import main
+from svcctl.cli.context import Context
+from svcctl.service.accounts import accounts, seed
+from svcctl.service.accounts.accounts import Account
 from svcctl.service.http import app as service_app
 from svcctl.service.jobs.jobs import Jobs
-from svcctl.service.provisioning import accounts, seed
-from svcctl.service.provisioning.accounts import Account
 from svcctl.service.service import Service
-from svcctl.service.store import Store
+from svcctl.service.state.store import Store
 from svcctl.terminal.diagnostics import Diagnostics
 from svcctl.terminal.prompt import unattended
 
@@ -159,7 +159,7 @@ def command_line(machine: Machine, capsys: pytest.CaptureFixture[str], jobs: Job
             client_factory=lambda *_: client,
             prompt=prompt,
         )
-        code = cli.run(arguments, context)
+        code = main.run(arguments, context)
         return Done(code, capsys.readouterr().out, without_cid(stderr.getvalue()), transport.sent, prompt.questions)
 
     return run

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
-from svcctl.service.databases import FULL, LOCKED, READ_ONLY, Failure
-from svcctl.service.store import Store
+from svcctl.service.state.database import FULL, LOCKED, READ_ONLY, Failure
+from svcctl.service.state.store import Store
 
 MOST_PAGES = 1 << 30
 

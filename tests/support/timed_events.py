@@ -12,8 +12,8 @@ from pathlib import Path
 
 from support.reseller import WIDE
 from support.shells import Shell
-from svcctl.cli import run
-from svcctl.context import Context
+from svcctl.cli.context import Context
+from svcctl.cli.main import run
 from svcctl.terminal.diagnostics import Diagnostics
 from svcctl.terminal.prompt import Prompt
 

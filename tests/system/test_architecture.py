@@ -14,152 +14,68 @@ from support.scripted import Serve, http, ok
 import svcctl
 
 ROOT = Path(svcctl.__file__).parent
-# What each part may import of svcctl, wherever in a module the import is. All rows hold that name the module or
-# a folder of it.
+FLOORS = (
+    {"errors"},
+    {"words", "io"},
+    {"dates", "storage"},
+    {"api"},
+    {"profiles", "terminal", "exports"},
+    {"service"},
+    {"cli"},
+    {"__main__"},
+)
+"""The rooms of the house, from the ground up: imports run downward only, also within functions."""
 ALLOWED = {
-    "": {"svcctl"},
-    "errors": set(),
-    "encoding": set(),
-    "home": {"errors"},
-    "extras": {"errors"},
-    "files": {"errors"},
-    "compression": {"extras"},
-    "parquet": {"arrow", "compression", "errors", "extras"},
-    "spellings": {"api.suggest"},
-    "app": {"errors", "mistakes", "pages", "spellings"},
-    "mistakes": {"api.suggest", "api.typed_dates", "completion.places", "errors", "spellings"},
-    "exports": {
-        *("compression", "errors", "files", "home", "api", "storage", "extras", "parquet", "spellings", "threads"),
-        "exports",
-    },
-    "storage": {"compression", "errors", "extras", "files", "threads", "storage"},
-    "api": {"compression", "errors", "api"},
-    "terminal": {
-        "compression",
-        "encoding",
-        "errors",
-        "files",
-        "home",
-        "parquet",
-        "spellings",
-        "terminal",
-        "threads",
-        "api",
-    },
-    "inputs": {"encoding", "errors", "home", "api", "inputs"},
-    "profiles": {"errors", "files", "home", "api", "profiles"},
-    "local_service": {"errors", "extras", "files", "home", "profiles.settings", "service_settings"},
-    "service_settings": {"errors", "home"},
-    "options": {"api.dates", "api.typed_dates", "completion.words", "errors", "exports.windows"},
-    "time_limit": set(),
-    "threads": set(),
-    "arrow": set(),
-    "client_factory": {"api", "completion.cache", "terminal", "profiles"},
-    "context": {"errors", "api", "client_factory", "terminal", "profiles", "local_service"},
-    "pages": {"pages"},
-    "pages.build": {
-        "cli",
-        "commands",
-        "completion.scripts",
-        "api",
-        "exports.state",
-        "local_service",
-        "profiles.settings",
-        "service_settings",
-        "terminal",
-    },
-    "commands": {
-        *("app", "errors", "api", "context", "options", "completion.words", "terminal", "profiles", "inputs"),
-        *("local_service", "home", "time_limit", "pages", "commands"),
-    },
-    "commands.export": {"exports", "commands.export"},
-    "commands.service": {"extras", "service", "service_settings", "threads", "commands.service"},
-    "commands.completion": {"completion", "files"},
-    "completion.words": {"api", "exports.formats", "terminal", "profiles"},
-    "completion.places": {"completion.words", "spellings"},
-    "completion.shells": {"completion.words", "completion.places", "home"},
-    "completion.scripts": {"completion.shells", "cli", "commands"},
-    "completion.cache": {"errors", "home"},
-    "completion.names": {
-        "completion.cache",
-        "terminal.records",
-        "errors",
-        "extras",
-        "service.provisioning.seed",
-        "service.queries.saved",
-        "exports.state",
-        "files",
-        "pages",
-        "api.job_states",
-        "api.outline",
-        "api.own_service",
-        "context",
-        "profiles",
-        "local_service",
+    "words": {"errors"},
+    "io": {"errors"},
+    "dates": {"io", "words", "errors"},
+    "storage": {"io", "errors"},
+    "api": {"dates", "io", "words", "errors"},
+    "profiles": {"api", "dates", "io", "words", "errors"},
+    "terminal": {"api", "dates", "io", "words", "errors"},
+    "exports": {"storage", "api", "dates", "io", "words", "errors"},
+    "service": {
+        *("storage", "dates", "io", "words", "errors", "profiles.settings"),
+        *("api.backoff", "api.destinations", "api.foreign_functions", "api.job_states", "api.models"),
     },
     "cli": {
-        "app",
-        "mistakes",
-        "pages",
-        "spellings",
-        "encoding",
-        "errors",
-        "context",
-        "options",
-        "completion.words",
+        "exports",
         "terminal",
-        "commands",
-        "",
-    },
-    "service.destinations": {"storage"},
-    "service.engines.lake": {"storage"},
-    "service": {
-        "arrow",
+        "profiles",
+        "api",
+        "dates",
+        "storage",
+        "io",
+        "words",
         "errors",
-        "extras",
-        "files",
-        "service",
-        "api.dates",
-        "api.job_states",
-        "api.models",
-        "api.destinations",
-        "api.backoff",
-        "api.elsewhere",
-        "api.suggest",
-        "local_service",
-        "service_settings",
-        "",
+        "service.process",
+        "service.settings",
     },
-    "__main__": {"cli", "pages", ""},
+    "cli.commands.service": {"service"},
+    "cli.completion.names": {"service"},
+    "__main__": {"cli"},
 }
+"""What each room may import of the others. Rows of the places that a module is in hold together."""
 # Where each library is used; a library that is not named here may be used anywhere.
 LIBRARIES = {
-    "alembic": {"service.migrations"},
+    "alembic": {"service.state.migrations"},
     "deltalake": {"service.engines.lake"},
-    "duckdb": {"service.engines.duckdb", "service.rendering"},
+    "duckdb": {"service.engines.duckdb", "service.loading", "service.rendering"},
     "grpc": {"service.engines.spark"},
     "jwt": {"service.http.auth"},
     "lark": {"service.language"},
-    "platformdirs": {"home"},
+    "platformdirs": {"io.home"},
     "pyspark": {"service.engines.spark"},
     "rich": {"terminal"},
-    "psycopg": {"service.databases.postgresql"},
+    "psycopg": {"service.state.postgresql"},
     "sqlalchemy": {
-        "service.events.same_folder",
-        "service.databases",
-        "service.jobs.leases",
-        "service.jobs.stored",
-        "service.migrations",
-        "service.provisioning",
-        "service.queries.saved",
-        "service.schema",
-        "service.store",
+        *("service.accounts", "service.jobs.leases", "service.jobs.stored", "service.queries.saved", "service.state"),
     },
     "sqlglot": {"service.engines", "service.language"},
     "starlette": {"service.http"},
-    "typer": {"app", "cli", "mistakes", "options", "commands", "completion.scripts"},
+    "typer": {"cli"},
     "uvicorn": {"service.server", "service.http.connection"},
-    "yaml": {"inputs", "profiles"},
+    "yaml": {"cli.inputs", "profiles"},
 }
 
 
@@ -193,12 +109,9 @@ def within(name: str, part: str) -> bool:
 @pytest.mark.parametrize("name", modules())
 def test_a_module_imports_only_what_its_place_allows(name: str) -> None:
     allowed = set().union(*(parts for place, parts in ALLOWED.items() if within(name, place)))
-    ours = {
-        found.removeprefix("svcctl").removeprefix(".")
-        for found in imports(modules()[name])
-        if found.startswith("svcctl")
-    }
-    assert {found for found in ours if not any(within(found, part) for part in allowed)} == set()
+    ours = {found.removeprefix("svcctl.") for found in imports(modules()[name]) if found.startswith("svcctl.")}
+    room = name.partition(".")[0]
+    assert {found for found in ours if not any(within(found, part) for part in (room, *allowed))} == set()
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -214,7 +127,7 @@ def test_requests_jobs_and_destinations_know_an_engine_by_its_protocol_only() ->
         for name, path in modules().items()
         if any(within(one.removeprefix("svcctl."), engine) for one in imports(path) for engine in engines)
     }
-    rooms = ("service.engines", "service.server", "service.rendering", "service.events")
+    rooms = ("service.engines", "service.server", "service.rendering", "service.loading", "service.state.same_folder")
     assert {name for name in users if not any(within(name, room) for room in rooms)} == set()
 
 
@@ -225,6 +138,15 @@ def arrows(room: Callable[[str], str]) -> dict[str, set[str]]:
         ours = {one.removeprefix("svcctl.") for one in imports(path) if one.startswith("svcctl.")}
         found.setdefault(room(name), set()).update(room(one) for one in ours)
     return {name: others - {name, ""} for name, others in found.items() if name}
+
+
+def test_imports_run_downward_and_the_house_is_small() -> None:
+    floors = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+    found = arrows(lambda name: name.partition(".")[0])
+    assert set(found) == set(floors)
+    assert {(room, other) for room in found for other in found[room] if floors[other] >= floors[room]} == set()
+    assert len(FLOORS) <= 9
+    assert sum(map(len, found.values())) <= 45
 
 
 def test_modules_never_import_each_other_in_a_circle() -> None:
@@ -246,9 +168,9 @@ def test_commands_never_import_each_other_but_within_a_noun() -> None:
     across = {
         (name, found)
         for name in modules()
-        if within(name, "commands")
+        if within(name, "cli.commands")
         for found in imports(modules()[name])
-        if found.startswith("svcctl.commands.") and name.split(".")[:2] != found.split(".")[1:3]
+        if found.startswith("svcctl.cli.commands.") and name.split(".")[:2] != found.split(".")[1:3]
     }
     assert across == set()
 
@@ -273,7 +195,7 @@ def test_a_command_loads_only_what_it_needs(arguments: list[str], absent: set[st
 def loaded_by(arguments: list[str], environment: dict[str, str]) -> set[str]:
     """The packages that are loaded after a command has succeeded in a fresh process."""
     script = (
-        "import sys; from svcctl.cli import run\n"
+        "import sys; from svcctl.cli.main import run\n"
         f"code = run({arguments!r})\n"
         "print(code, *sorted({name.split('.')[0] for name in sys.modules}), file=sys.stderr)"
     )
@@ -321,10 +243,10 @@ def test_what_is_known_without_a_command_line_loads_none(arguments: list[str], t
         f"sys.argv[1:] = {arguments!r}\n"
         "from svcctl.__main__ import main\n"
         "os._exit = lambda code: print(code, *sys.modules, file=sys.stderr)\n"
-        "sys.modules['svcctl.cli'] = None  # loading it would fail\n"
+        "sys.modules['svcctl.cli.main'] = None  # loading it would fail\n"
         "try:\n    main()\nexcept ImportError:\n    pass"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     code, *loaded = done.stderr.split()
     assert code == "0"
-    assert set(loaded) & {"typer", "svcctl.context", "subprocess", "json"} == set()
+    assert set(loaded) & {"typer", "svcctl.cli.context", "subprocess", "json"} == set()

@@ -26,7 +26,7 @@ from peers.processes import HOST, Process, free_port, running
 from support.shells import SVCCTL, Shell
 from support.spark import shared_sail
 
-from svcctl import local_service
+from svcctl.service import process
 
 DEPLOY = Path(__file__).parents[2] / ".deploy"
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
@@ -69,7 +69,7 @@ class Deployed:
     client: Shell
 
     def pid(self, name: str) -> int:
-        pid = local_service.running(local_service.Files(Path(self.shells[name].environment["SVCCTL_DATA"])))
+        pid = process.running(process.Files(Path(self.shells[name].environment["SVCCTL_DATA"])))
         assert pid
         return pid
 

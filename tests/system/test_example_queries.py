@@ -25,8 +25,8 @@ from svcctl.service import rendering
 from svcctl.service.engines import ARROW, Engine
 from svcctl.service.engines.duckdb.demo_events import SELECTS
 from svcctl.service.engines.duckdb.demo_events import made as made_events
-from svcctl.service.events import demo
 from svcctl.service.language import Column, compile, parse
+from svcctl.service.loading import demo
 from svcctl.service.rendering import Dates
 from svcctl.service.rendering.rows import CSV
 

@@ -23,8 +23,8 @@ import pytest
 from support.limits import files_of_at_most
 from support.scripted import Serve, head
 
-from svcctl.cli import run
-from svcctl.context import Context
+from svcctl.cli.context import Context
+from svcctl.cli.main import run
 from svcctl.terminal.diagnostics import Diagnostics
 from svcctl.terminal.formats import FORMATS
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from support.scripted import Serve, head, http, ok
 
-from svcctl.cli import run
-from svcctl.context import Context
+from svcctl.cli.context import Context
+from svcctl.cli.main import run
 from svcctl.terminal.diagnostics import Diagnostics
 
 # What is said on stderr when the time is up, each text once.

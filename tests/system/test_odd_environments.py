@@ -263,7 +263,7 @@ def test_a_signal_while_svcctl_is_loaded_ends_it_without_a_traceback(sent: str, 
         "import signal, sys\n"
         "class Sender:\n"
         "    def find_spec(name, path, target=None):\n"
-        f"        signal.raise_signal(signal.{sent}) if name == 'svcctl.context' else None\n"
+        f"        signal.raise_signal(signal.{sent}) if name == 'svcctl.cli.context' else None\n"
         "sys.meta_path.insert(0, Sender)\n"
         "sys.argv[1:] = ['job', 'list']\n"
         "from svcctl.__main__ import main\n"

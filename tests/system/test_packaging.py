@@ -16,5 +16,5 @@ def test_a_wheel_installs_the_manual_where_man_looks() -> None:
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"][
         "wheel"
     ]
-    assert wheel["shared-data"] == {"svcctl/pages/man": "share/man/man1"}
-    assert {path.suffix for path in (ROOT / "svcctl" / "pages" / "man").iterdir()} == {".1"}
+    assert wheel["shared-data"] == {"svcctl/cli/help/man": "share/man/man1"}
+    assert {path.suffix for path in (ROOT / "svcctl" / "cli" / "help" / "man").iterdir()} == {".1"}

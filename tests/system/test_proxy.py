@@ -23,8 +23,8 @@ from support.shells import Shell
 from svcctl.api.client import Client
 from svcctl.api.events import MODES
 from svcctl.api.query import QueryRequest
-from svcctl.cli import run
-from svcctl.context import Context
+from svcctl.cli.context import Context
+from svcctl.cli.main import run
 from svcctl.errors import IncompleteResult
 from svcctl.service.rendering import ENCODERS
 from svcctl.terminal.diagnostics import Diagnostics

@@ -6,7 +6,7 @@ import pytest
 
 from svcctl.api.jobs import Watched
 from svcctl.api.models import Domain, Job, Role
-from svcctl.inputs.role_files import Located
+from svcctl.cli.inputs.role_files import Located
 from svcctl.terminal.records import DOMAINS, FINDINGS, JOB, JOBS, ROLE, ROLES, STEPS, WATCHED, Listing, in_units, rows
 from svcctl.terminal.tables import TableColumn
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from svcctl import extras
 from svcctl.api.destinations import NAMES, canonical_type, suggest_type
 from svcctl.errors import ServiceError
+from svcctl.io import extras
 from svcctl.service.destinations import Destination
 from svcctl.service.destinations.params import Params
 
@@ -23,13 +23,13 @@ def _kafka(job_id: str, params: Params) -> Destination:
 
 
 def _s3(job_id: str, params: Params) -> Destination:
-    from svcctl.service.destinations.files import s3
+    from svcctl.service.destinations.objects import s3
 
     return s3(job_id, params)
 
 
 def _hdfs(job_id: str, params: Params) -> Destination:
-    from svcctl.service.destinations.files import hdfs
+    from svcctl.service.destinations.objects import hdfs
 
     return hdfs(job_id, params)
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from svcctl.api.destinations import TYPES
-from svcctl.api.suggest import nearest
 from svcctl.errors import ServiceError
+from svcctl.words import nearest
 
 _FLAGS = {"true": True, "false": False}
 

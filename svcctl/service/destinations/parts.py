@@ -23,7 +23,7 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 
 from svcctl.errors import SvcctlError, Unavailable
-from svcctl.files import PART_SUFFIX
+from svcctl.io.files import PART_SUFFIX
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.destinations.packing import PACKINGS, Counted, Packer
 from svcctl.service.rendering import arrow

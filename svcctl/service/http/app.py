@@ -19,8 +19,9 @@ from starlette.types import ASGIApp
 from svcctl import __version__
 from svcctl.api import models
 from svcctl.errors import ServiceError, SvcctlError, Unavailable
-from svcctl.service.databases import StateUnavailable
-from svcctl.service.http import health, provisioning, tables
+from svcctl.service.accounts import domains
+from svcctl.service.accounts.accounts import Account
+from svcctl.service.http import monitoring, provisioning, tables
 from svcctl.service.http.body import shown
 from svcctl.service.http.connection import left
 from svcctl.service.http.envelope import failed, succeeded
@@ -31,14 +32,13 @@ from svcctl.service.jobs import delivery
 from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.jobs import Deliver, Jobs
 from svcctl.service.language import parse
-from svcctl.service.provisioning import domains
-from svcctl.service.provisioning.accounts import Account
 from svcctl.service.queries import saved
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.queries.continuous import Step, Steps
 from svcctl.service.queries.turns import OpenQuery
 from svcctl.service.rendering import ENCODERS
 from svcctl.service.service import Service
+from svcctl.service.state.database import StateUnavailable
 
 LEFT = 499
 """The status that the access log has for a client that left; there is none of HTTP's own."""
@@ -56,7 +56,7 @@ def build(service: Service, jobs: Jobs | None = None, origins: Sequence[str] = (
             signed("DELETE", "/search/job/remove/{id}", _remove_job),
             signed("GET", "/search/job/remove/{id}", _remove_job),  # for clients that can send nothing else
             signed("GET", "/service/status", _status, by=OnOwnSocket),
-            *health.ROUTES,
+            *monitoring.ROUTES,
             *tables.ROUTES,
             *provisioning.ROUTES,
         ],

@@ -16,9 +16,9 @@ import hmac
 from collections.abc import Callable, Mapping
 
 from svcctl.errors import CredentialsError, NotFound
-from svcctl.service.provisioning import accounts
-from svcctl.service.provisioning.accounts import Account
-from svcctl.service.store import Store
+from svcctl.service.accounts import accounts
+from svcctl.service.accounts.accounts import Account
+from svcctl.service.state.store import Store
 
 CLOCK_WINDOW_MS = 5 * 60 * 1000
 _ALGORITHM = "HS256"

@@ -20,7 +20,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from svcctl.errors import ServiceError
 from svcctl.service.http.envelope import encoded, error_envelope
-from svcctl.service_settings import CONNECTIONS
+from svcctl.service.settings import CONNECTIONS
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_HEADERS = 100

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, SvcctlError, Unavailable
-from svcctl.service.databases import StateUnavailable
 from svcctl.service.jobs.jobs import CODES
 from svcctl.service.language import QueryError
+from svcctl.service.state.database import StateUnavailable
 
 RETRY_SECONDS = 1
 """When a client that was refused with 429 or 503 may try again."""

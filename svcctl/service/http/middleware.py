@@ -23,17 +23,17 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from svcctl.errors import ServiceError
+from svcctl.service.accounts import domains
+from svcctl.service.accounts.accounts import Account
 from svcctl.service.counts import Counts
-from svcctl.service.databases import StateUnavailable
 from svcctl.service.engines import Engine
 from svcctl.service.http.auth import claimed
 from svcctl.service.http.envelope import failed
 from svcctl.service.language.types import Column, Type
-from svcctl.service.provisioning import domains
-from svcctl.service.provisioning.accounts import Account
 from svcctl.service.service import Service
-from svcctl.service.store import Store
-from svcctl.service_settings import ACCESS_DAYS, ACCESS_EVENTS
+from svcctl.service.settings import ACCESS_DAYS, ACCESS_EVENTS
+from svcctl.service.state.database import StateUnavailable
+from svcctl.service.state.store import Store
 
 CID = "x-svc-cid"
 """The header that holds a request's ID; some formats have no place for it in the body."""

@@ -17,14 +17,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from svcctl.errors import ServiceError
-from svcctl.service.databases import StateUnavailable
+from svcctl.service.accounts import domains, roles
+from svcctl.service.accounts.accounts import Account
+from svcctl.service.accounts.codes import Reason, reason_of, refused
 from svcctl.service.http.body import json_object, note_unknown
 from svcctl.service.http.envelope import cut, json_response, told
 from svcctl.service.http.middleware import signed
-from svcctl.service.provisioning import domains, roles
-from svcctl.service.provisioning.accounts import Account
-from svcctl.service.provisioning.codes import Reason, reason_of, refused
-from svcctl.service.store import Store
+from svcctl.service.state.database import StateUnavailable
+from svcctl.service.state.store import Store
 
 Path = Mapping[str, str]
 """The parameters of a request's path."""

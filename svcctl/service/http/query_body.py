@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timezone
 from typing import Any
 
-from svcctl.api.dates import DATE_FORMATS, Range, parse_zone, resolve
 from svcctl.api.destinations import Destination
+from svcctl.dates.operators import DATE_FORMATS, Range, parse_zone, resolve
 from svcctl.errors import ServiceError, UsageError
 from svcctl.service.http.body import flag, json_object, note_unknown, optional_text, shown, text
 from svcctl.service.queries.asked import AskedQuery

@@ -17,10 +17,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from svcctl.api.dates import shown
+from svcctl.dates.operators import shown
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, UsageError
+from svcctl.service.accounts.accounts import Account
 from svcctl.service.engines import Several
-from svcctl.service.events.load import Source, Wishes, load
 from svcctl.service.http.body import flag, json_object, members, note_unknown, optional_text, text
 from svcctl.service.http.connection import left
 from svcctl.service.http.envelope import encoded, envelope, error_envelope, refusal, succeeded
@@ -31,11 +31,11 @@ from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.language import QueryError, parse
 from svcctl.service.language.types import Table
-from svcctl.service.provisioning.accounts import Account
+from svcctl.service.loading.load import Source, Wishes, load
 from svcctl.service.queries import saved
 from svcctl.service.queries.continuous import from_ms
 from svcctl.service.service import Service
-from svcctl.service.store import Store
+from svcctl.service.state.store import Store
 
 # How much a table of the service holds is a matter of settings.
 _DEMO_SETTING = "SVCCTL_DEMO_DAYS=0 makes no demo events"

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from svcctl.api.dates import Range
+from svcctl.dates.operators import Range
 from svcctl.errors import ServiceError
 from svcctl.service.destinations import Memo
 from svcctl.service.queries.asked import AskedQuery

@@ -26,7 +26,6 @@ from svcctl.api import backoff
 from svcctl.api import destinations as api
 from svcctl.errors import ServiceError, Unavailable
 from svcctl.service import rendering
-from svcctl.service.databases import StateUnavailable
 from svcctl.service.destinations import Destination, Memo, kinds
 from svcctl.service.engines import Engine
 from svcctl.service.jobs.checkpoint import Batch, Checkpoint, StoredQuery
@@ -36,7 +35,8 @@ from svcctl.service.language import Plan
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.queries.continuous import Step, Steps
 from svcctl.service.rendering import Dates, arrow
-from svcctl.service_settings import LAG_SECONDS
+from svcctl.service.settings import LAG_SECONDS
+from svcctl.service.state.database import StateUnavailable
 
 POLL_SECONDS = 0.5
 """How often a job that has delivered everything looks for new events."""

@@ -41,13 +41,13 @@ from typing import Any
 from svcctl.api import backoff, models
 from svcctl.api.models import JobStatus
 from svcctl.errors import Conflict, NotFound, SvcctlError, Unavailable
-from svcctl.service.databases import StateUnavailable
+from svcctl.service.accounts.accounts import Account, Owner
 from svcctl.service.jobs import leases, stored
 from svcctl.service.jobs.run import Fenced, Run
 from svcctl.service.jobs.stored import StoredJob
-from svcctl.service.provisioning.accounts import Account, Owner
-from svcctl.service.store import Store
-from svcctl.service_settings import RUNNING_JOBS, TOTAL_JOBS
+from svcctl.service.settings import RUNNING_JOBS, TOTAL_JOBS
+from svcctl.service.state.database import StateUnavailable
+from svcctl.service.state.store import Store
 
 UNKNOWN, UNCHANGEABLE, NOT_RUNNING = 100, 101, 108
 CODES = (UNKNOWN, UNCHANGEABLE, NOT_RUNNING)

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, or_, select, update
 
-from svcctl.service import schema
 from svcctl.service.jobs import stored
 from svcctl.service.jobs.stored import StoredJob
-from svcctl.service.store import Store
+from svcctl.service.state import schema
+from svcctl.service.state.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from typing import Any
 
 from svcctl.api.models import JobStatus
 from svcctl.errors import Unavailable
-from svcctl.service.databases import StateUnavailable
 from svcctl.service.jobs import leases, stored
-from svcctl.service.store import Store
+from svcctl.service.state.database import StateUnavailable
+from svcctl.service.state.store import Store
 
 _log = logging.getLogger("svcctl.service")
 

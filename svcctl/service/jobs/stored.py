@@ -27,10 +27,10 @@ from sqlalchemy import (
 )
 
 from svcctl.api.models import JobStatus
-from svcctl.service import schema
-from svcctl.service.provisioning import domains
-from svcctl.service.provisioning.accounts import Owner
-from svcctl.service.store import Store
+from svcctl.service.accounts import domains
+from svcctl.service.accounts.accounts import Owner
+from svcctl.service.state import schema
+from svcctl.service.state.store import Store
 
 _JOBS = schema.jobs.c
 _RUNNING = _JOBS.status == str(JobStatus.RUNNING)

@@ -19,7 +19,6 @@ from datetime import UTC, datetime, tzinfo
 
 from sqlglot import exp
 
-from svcctl.api.suggest import among
 from svcctl.service.language import tree
 from svcctl.service.language.dialect import Dialect, write
 from svcctl.service.language.errors import NOWHERE, Place, QueryError, Refused
@@ -27,6 +26,7 @@ from svcctl.service.language.expressions import Scope, aggregates_in
 from svcctl.service.language.printer import expression_text, item_text
 from svcctl.service.language.sql import Context, Special, Sql, Value, bucket, joined, moment, number, without_zone
 from svcctl.service.language.types import Catalog, Column, Plan, Table, Type
+from svcctl.words import among
 
 EVENTDATE = "eventdate"
 DATED = "(eventdate)"

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from svcctl.api.elsewhere import function_answer
-from svcctl.api.suggest import did_you_mean
+from svcctl.api.foreign_functions import function_answer
 from svcctl.service.language import tree
 from svcctl.service.language.errors import QueryError, Refused, one_of
 from svcctl.service.language.functions import FUNCTIONS, SECTIONS, Function, common
@@ -45,6 +44,7 @@ from svcctl.service.language.sql import (
     string,
 )
 from svcctl.service.language.types import Type
+from svcctl.words import did_you_mean
 
 _COMPARE: Mapping[str, type[exp.Binary]] = {
     "=": exp.EQ,

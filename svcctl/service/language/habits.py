@@ -2,7 +2,7 @@
 
 A row is a pattern and its answer. `answer` looks for the first row whose pattern covers the place where a query could
 not be read; so a row costs nothing where a query is right, and none can refuse one. Literals and comments are blanked
-out before, so that their text matches nothing. Names of functions are in `svcctl.api.elsewhere`.
+out before, so that their text matches nothing. Names of functions are in `svcctl.api.foreign_functions`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
-from svcctl.api.suggest import nearest
 from svcctl.service.language.functions import DATE_TEXT, FUNCTIONS
+from svcctl.words import nearest
 
 NEAR = 300
 """Characters before and after an error that are looked at: the patterns stay cheap however long the query is."""

@@ -3,7 +3,7 @@
 A copy of the page is kept in svcctl/pages, because the client prints it where the language is not installed. A test
 compares the two and runs every example. To write the copy again:
 
-    python -m svcctl.service.language.page > svcctl/pages/query-language.txt
+    python -m svcctl.service.language.page > svcctl/cli/help/query-language.txt
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from textwrap import wrap
 
 from svcctl.service.language.functions import SAMPLE, SECTIONS, Function
 from svcctl.service.language.parser import MAX_BYTES, RESERVED
-from svcctl.service_settings import LAG_SECONDS
+from svcctl.service.settings import LAG_SECONDS
 
 WIDTH = 80
 

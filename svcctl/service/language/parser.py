@@ -16,11 +16,11 @@ from typing import Any
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
-from svcctl.api.suggest import did_you_mean
 from svcctl.service.language import habits, tree
 from svcctl.service.language.errors import Place, QueryError
 from svcctl.service.language.functions import FUNCTIONS
 from svcctl.service.language.types import Type
+from svcctl.words import did_you_mean
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 40

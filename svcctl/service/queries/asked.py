@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, timezone
 
-from svcctl.api.dates import Range
 from svcctl.api.destinations import Destination
+from svcctl.dates.operators import Range
 from svcctl.service.rendering.keep_alive import KeepAlive
 
 

@@ -24,7 +24,7 @@ from svcctl.service.engines import Engine, Mark, holder, replaced
 from svcctl.service.language import Plan, QueryError, compile, parse, tree
 from svcctl.service.language.types import Catalog
 from svcctl.service.queries.asked import AskedQuery
-from svcctl.service_settings import LAG_SECONDS
+from svcctl.service.settings import LAG_SECONDS
 
 GRACE = timedelta(seconds=2)
 """How long a range stays open after its end for events that are stored late."""

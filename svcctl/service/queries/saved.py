@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import delete, select
 
-from svcctl.api.suggest import did_you_mean
 from svcctl.errors import NotFound, Place, ServiceError, UsageError
-from svcctl.service.schema import queries
-from svcctl.service.store import Store, replace
+from svcctl.service.state.schema import queries
+from svcctl.service.state.store import Store, replace
+from svcctl.words import did_you_mean
 
 _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

@@ -26,7 +26,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from svcctl.errors import ServiceError, SvcctlError
-from svcctl.service.provisioning.accounts import Owner
+from svcctl.service.accounts.accounts import Owner
 
 SLICE = 1.0
 """Seconds after which a piece of work is long."""

@@ -22,10 +22,10 @@ import xlsxwriter
 from xlsxwriter.exceptions import FileCreateError
 
 from svcctl.errors import ServiceError
+from svcctl.io.temporary import temporary
 from svcctl.service.language.types import Column, Type
 from svcctl.service.rendering import arrow, cells
 from svcctl.service.rendering.base import Encoder, Rendering
-from svcctl.service.temporary import temporary
 
 BLOCK = 1 << 18
 

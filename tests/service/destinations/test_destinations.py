@@ -22,11 +22,12 @@ from peers.kafka import KafkaPeer
 from peers.s3 import S3Peer
 from support.events import selected
 
-from svcctl.api.dates import Range
 from svcctl.api.destinations import Destination
 from svcctl.api.models import Job
+from svcctl.dates.operators import Range
 from svcctl.errors import Unavailable
 from svcctl.service import rendering
+from svcctl.service.accounts.accounts import Account
 from svcctl.service.destinations import Memo
 from svcctl.service.destinations.kinds import destination
 from svcctl.service.destinations.parts import LEAST_ROOM
@@ -36,10 +37,9 @@ from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language import compile, parse
 from svcctl.service.language.types import Column, Type
-from svcctl.service.provisioning.accounts import Account
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.rendering import ENCODERS, Rendering
-from svcctl.service.store import Store
+from svcctl.service.state.store import Store
 
 ME = Account("key", "secret", None, "local", administrator=True)
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)

@@ -13,16 +13,16 @@ import pytest
 from support.events import selected
 from support.silent import Silent, silent
 
-from svcctl.api.dates import Range
 from svcctl.api.destinations import Destination
+from svcctl.dates.operators import Range
+from svcctl.service.accounts.accounts import Account
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.jobs import delivery
 from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language.types import Column, Type
-from svcctl.service.provisioning.accounts import Account
 from svcctl.service.queries.asked import AskedQuery
-from svcctl.service.store import Store
+from svcctl.service.state.store import Store
 
 ME = Account("key", "secret", None, "", reseller="north")
 FIRST, NOW = datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 2, 1, tzinfo=UTC)

@@ -14,7 +14,7 @@ from peers.kafka import KafkaPeer
 from peers.kafka_relay import Api, Moment
 from support.shells import Shell
 
-from svcctl import local_service
+from svcctl.service import process
 
 ROWS = 3000
 HIDING, SHOWING = "kafka_peer", "showing_kafka_peer"
@@ -42,14 +42,14 @@ class Killer:
     """Kills the service when it is called."""
 
     def __init__(self, shell: Shell) -> None:
-        self._files = local_service.Files(Path(shell.environment["SVCCTL_DATA"]))
+        self._files = process.Files(Path(shell.environment["SVCCTL_DATA"]))
         self.done = threading.Event()
 
     def __call__(self) -> None:
-        pid = local_service.running(self._files)
+        pid = process.running(self._files)
         assert pid
         os.kill(pid, signal.SIGKILL)
-        while local_service.running(self._files) is not None:
+        while process.running(self._files) is not None:
             pass  # until the kernel has released its lock
         self.done.set()
 

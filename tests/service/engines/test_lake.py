@@ -17,14 +17,14 @@ from support.engines import new_lake
 from support.events import batches, selected, store
 from support.places import Place, hdfs, local, s3
 
-from svcctl.api.dates import Range
+from svcctl.dates.operators import Range
 from svcctl.errors import ServiceError, Unavailable, UsageError
 from svcctl.service import rendering
 from svcctl.service.engines import AlreadyLoaded, Mark
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.lake import LakeEngine
-from svcctl.service.engines.joined import JoinedEngine
 from svcctl.service.engines.lake import Lake
+from svcctl.service.engines.lake.joined import JoinedEngine
 from svcctl.service.engines.lake.log import ATTEMPTS
 from svcctl.service.engines.lake.snapshot import File, Part, parts, whole
 from svcctl.service.engines.lake.upkeep import together, vacuum

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from svcctl.service.provisioning import accounts, domains, seed
-from svcctl.service.provisioning.accounts import Account
-from svcctl.service.store import Store
+from svcctl.service.accounts import accounts, domains, seed
+from svcctl.service.accounts.accounts import Account
+from svcctl.service.state.store import Store
 
 
 @pytest.fixture

@@ -14,11 +14,12 @@ import pytest
 from support.application import answered
 from support.engines import chosen_engine
 
-from svcctl import __version__, pages
-from svcctl.service.http import health, provisioning, tables
+from svcctl import __version__
+from svcctl.cli import help
+from svcctl.service.http import monitoring, provisioning, tables
 from svcctl.service.http.app import build
 from svcctl.service.service import Service
-from svcctl.service.store import Store
+from svcctl.service.state.store import Store
 
 NOW = 1_700_000_000.0
 MIB = 2**20
@@ -108,8 +109,10 @@ def test_the_status_tells_version_start_and_tables(ask: Ask, tmp_path: Path) -> 
 def test_the_help_has_the_routes_of_our_own_and_the_members_of_what_they_take_and_answer(
     ask: Ask, tmp_path: Path
 ) -> None:
-    page = pages.read("service")
-    routes = [route for route in (*tables.ROUTES, *health.ROUTES, *provisioning.ROUTES) if "/service/" in route.path]
+    page = help.read("service")
+    routes = [
+        route for route in (*tables.ROUTES, *monitoring.ROUTES, *provisioning.ROUTES) if "/service/" in route.path
+    ]
     paths = [re.sub(r"\{(\w+)\}", lambda name: name[1].upper(), route.path) for route in routes]
     assert [path for path in paths if not re.search(rf"(GET|POST|DELETE) {path}\s", page)] == []
     (tmp_path / "rows.csv").write_text("eventdate,n\n2024-01-31 10:00:00,1\n", encoding="utf-8")

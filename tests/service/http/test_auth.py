@@ -12,10 +12,10 @@ import jwt
 import pytest
 
 from svcctl.errors import CredentialsError
+from svcctl.service.accounts import accounts, seed
+from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.auth import claimed
-from svcctl.service.provisioning import accounts, seed
-from svcctl.service.provisioning.accounts import Account
-from svcctl.service.store import Store
+from svcctl.service.state.store import Store
 
 NOW = 1_700_000_000.0
 MINUTE = 60_000

@@ -18,14 +18,14 @@ from support.application import answered
 from support.engines import chosen_engine
 from support.state import FAILURES
 
-from svcctl.service.databases.sqlite import SQLite
+from svcctl.service.accounts import accounts, domains, seed
+from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.app import build
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language.types import Column, Type
-from svcctl.service.provisioning import accounts, domains, seed
-from svcctl.service.provisioning.accounts import Account
 from svcctl.service.service import Service
-from svcctl.service.store import Store
+from svcctl.service.state.sqlite import SQLite
+from svcctl.service.state.store import Store
 
 NOW = 1_700_000_000.0
 NOWHERE = "00000000-0000-0000-0000-000000000000"

@@ -17,13 +17,13 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from support.application import answered
 
+from svcctl.service.accounts import accounts, seed
+from svcctl.service.accounts.accounts import Account
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.app import build
 from svcctl.service.http.middleware import COLUMNS, TABLE, AccessLog
-from svcctl.service.provisioning import accounts, seed
-from svcctl.service.provisioning.accounts import Account
 from svcctl.service.service import Service
-from svcctl.service.store import Store
+from svcctl.service.state.store import Store
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ import pytest
 from support.application import answered
 
 from svcctl.api.models import DomainStatus
+from svcctl.service.accounts import accounts, domains, offers, seed
+from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.app import build
-from svcctl.service.provisioning import accounts, domains, offers, seed
-from svcctl.service.provisioning.accounts import Account
 from svcctl.service.service import Service
-from svcctl.service.store import Store
+from svcctl.service.state.store import Store
 
 NOW = 1_700_000_000.0
 ACCOUNTS = {

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from svcctl.api.dates import Range
 from svcctl.api.destinations import Destination
+from svcctl.dates.operators import Range
 from svcctl.errors import NotFound, ServiceError
 from svcctl.service.http.query_body import read_query
 from svcctl.service.queries.asked import AskedQuery

@@ -28,15 +28,15 @@ from svcctl.api.events import MODES, QueryResponse
 from svcctl.api.follow import Follow
 from svcctl.api.query import QueryRequest
 from svcctl.errors import IncompleteResult, NotFound, ServiceError
+from svcctl.service.accounts import accounts, domains, offers
+from svcctl.service.accounts.accounts import Account
 from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.app import build
 from svcctl.service.language.types import Column, Type
-from svcctl.service.provisioning import accounts, domains, offers
-from svcctl.service.provisioning.accounts import Account
 from svcctl.service.rendering import ENCODERS
 from svcctl.service.service import Service
-from svcctl.service.store import Store
+from svcctl.service.state.store import Store
 
 NOON = 1_704_110_400
 """2024-01-01 12:00:00, a minute after the events of `few` began."""

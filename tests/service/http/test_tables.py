@@ -16,7 +16,7 @@ from support.engines import chosen_engine
 from svcctl.service.http import app as service_app
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.service import Service
-from svcctl.service.store import Store
+from svcctl.service.state.store import Store
 
 
 class Busy(Executor):

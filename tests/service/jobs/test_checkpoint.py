@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from support.events import selected
 from support.unversioned import unpack
 
-from svcctl.api.dates import Range
+from svcctl.dates.operators import Range
 from svcctl.errors import ServiceError
+from svcctl.service.accounts.accounts import Owner
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.jobs import delivery, stored
 from svcctl.service.jobs.checkpoint import Batch, Checkpoint, StoredQuery
 from svcctl.service.jobs.run import Run
-from svcctl.service.provisioning.accounts import Owner
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.queries.continuous import Step
-from svcctl.service.store import Store
+from svcctl.service.state.store import Store
 
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)
 QUERY = StoredQuery(

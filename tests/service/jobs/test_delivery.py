@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from support.engines import new_lake
 from support.events import selected
 
-from svcctl.api.dates import Range
+from svcctl.dates.operators import Range
 from svcctl.errors import Unavailable
 from svcctl.service import rendering
+from svcctl.service.accounts.accounts import Account
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.lake import LakeEngine
@@ -29,11 +30,10 @@ from svcctl.service.jobs.run import Run
 from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.language import compile, parse
 from svcctl.service.language.types import Column, Type
-from svcctl.service.provisioning.accounts import Account
 from svcctl.service.queries.asked import AskedQuery
 from svcctl.service.rendering import Dates, arrow
 from svcctl.service.rendering.rows import CSV
-from svcctl.service.store import Store
+from svcctl.service.state.store import Store
 
 ME = Account("key", "secret", None, "local")
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)

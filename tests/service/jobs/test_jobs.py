@@ -22,16 +22,16 @@ from support.state import FAILURES, read_only
 from svcctl.api import models
 from svcctl.api.models import DomainStatus, JobStatus
 from svcctl.errors import Conflict, NotFound, ServiceError, Unavailable
-from svcctl.service import schema
-from svcctl.service.databases import StateUnavailable
-from svcctl.service.databases.sqlite import SQLite
+from svcctl.service.accounts import accounts, domains, offers
+from svcctl.service.accounts.accounts import Account
 from svcctl.service.jobs import jobs, stored
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.run import Run
 from svcctl.service.jobs.stored import StoredJob
-from svcctl.service.provisioning import accounts, domains, offers
-from svcctl.service.provisioning.accounts import Account
-from svcctl.service.store import Store
+from svcctl.service.state import schema
+from svcctl.service.state.database import StateUnavailable
+from svcctl.service.state.sqlite import SQLite
+from svcctl.service.state.store import Store
 
 ME = Account("key", "secret", None, "local", administrator=True, domain_id=1)
 COLLEAGUE = Account("other key", "secret", None, "local", domain_id=1)

@@ -11,16 +11,16 @@ import pytest
 from peers.postgresql import PASSWORD, PostgreSQLPeer
 
 from svcctl.api.models import JobStatus
-from svcctl.service.databases import AWAY, READ_ONLY, StateUnavailable
-from svcctl.service.databases.postgresql import PostgreSQL
+from svcctl.service.accounts import domains
+from svcctl.service.accounts.accounts import Account
 from svcctl.service.jobs import jobs, stored
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.leases import Term
 from svcctl.service.jobs.run import Fenced, Run
 from svcctl.service.jobs.stored import StoredJob
-from svcctl.service.provisioning import domains
-from svcctl.service.provisioning.accounts import Account
-from svcctl.service.store import Store
+from svcctl.service.state.database import AWAY, READ_ONLY, StateUnavailable
+from svcctl.service.state.postgresql import PostgreSQL
+from svcctl.service.state.store import Store
 
 ME = Account("key", "secret", None, "local", administrator=True, domain_id=1)
 TERM = Term(seconds=1.0, renewal=0.2)

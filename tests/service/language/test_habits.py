@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svcctl.api.elsewhere import function_answer
+from svcctl.api.foreign_functions import function_answer
 from svcctl.service.language import FUNCTIONS, QueryError, parse
 from svcctl.service.language.habits import HABITS, answer, blanked
 

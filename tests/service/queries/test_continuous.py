@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.engines import chosen_engine
 from support.events import selected
 
-from svcctl.api.dates import Range
+from svcctl.dates.operators import Range
 from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language import Column, QueryError, Type

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from svcctl.errors import ServiceError, SvcctlError
-from svcctl.service.provisioning.accounts import Owner
+from svcctl.service.accounts.accounts import Owner
 from svcctl.service.queries.turns import SLICE, OpenQuery, Turns
 
 SOON = 0.01

@@ -7,7 +7,7 @@ from datetime import timedelta, timezone
 import duckdb
 import pytest
 
-from svcctl.api.dates import DATE_FORMATS
+from svcctl.dates.operators import DATE_FORMATS
 from svcctl.service.engines.duckdb.macros import DEFINED
 from svcctl.service.language.types import Column, Type
 from svcctl.service.rendering import cells

@@ -22,10 +22,10 @@ from sqlglot import exp
 
 from svcctl.errors import ServiceError, Unavailable
 from svcctl.service.engines import Extent, Mark
-from svcctl.service.engines.duckdb.arranging import arranged
 from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
 from svcctl.service.engines.duckdb.opening import open_reader
 from svcctl.service.engines.duckdb.reading import Reading, Selects
+from svcctl.service.engines.duckdb.sorting import arranged
 from svcctl.service.engines.duckdb.statement import Statement, explained
 from svcctl.service.engines.duckdb.text import literal, quote
 from svcctl.service.engines.lake import Lake, layout

@@ -18,7 +18,7 @@ import duckdb
 
 from svcctl import __version__
 from svcctl.errors import Locked, UsageError
-from svcctl.files import Part, sync_directory
+from svcctl.io.files import Part, sync_directory
 from svcctl.service.engines.duckdb import positions
 from svcctl.service.engines.duckdb.macros import DEFINED
 from svcctl.service.engines.duckdb.statement import first_line

@@ -14,8 +14,8 @@ from os import close
 from pathlib import Path
 
 from svcctl.errors import Unavailable, UsageError, reason
-from svcctl.files import lock
-from svcctl.service_settings import absolute
+from svcctl.io.files import lock
+from svcctl.service.settings import absolute
 from svcctl.storage import Absent, Storage
 from svcctl.storage.targets import SCHEMES, open_target
 

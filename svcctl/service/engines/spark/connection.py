@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from svcctl import extras
 from svcctl.errors import ServiceError, SvcctlError, Unavailable, UsageError
+from svcctl.io import extras
 from svcctl.service.engines.spark.patterns import Matcher
-from svcctl.service_settings import SPARK_CA_BUNDLE, SPARK_TOKEN
+from svcctl.service.settings import SPARK_CA_BUNDLE, SPARK_TOKEN
 
 PORT = 15002
 REACHED_SECONDS = 3.0

@@ -1,0 +1,116 @@
+"""svcctl's kind of Typer app: its help pages, the spellings it accepts, and its answers to commands that it lacks.
+
+Click's classes have no public types in Typer, so what they pass is Any here.
+"""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from svcctl.cli import mistakes, spellings
+from svcctl.cli.help import WIDTH
+from svcctl.errors import UsageError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _page(command: Any, ctx: Any) -> str:
+    """The help page of a command, as wide as the terminal if that is narrow."""
+    from svcctl.cli.help.command import described, text
+
+    width = min(shutil.get_terminal_size((WIDTH, 24)).columns, WIDTH)
+    return text(described(command, ctx.command_path, verbs(ctx)), width)
+
+
+def verbs(ctx: Any) -> Mapping[str, Any]:
+    """The verbs of a noun that is a command by itself: they are commands beside it, named by two words."""
+    beside = getattr(ctx.parent.command, "commands", {}) if ctx.parent is not None else {}
+    begin = f"{ctx.info_name} "
+    return {name.removeprefix(begin): each for name, each in beside.items() if name.startswith(begin)}
+
+
+@contextmanager
+def _noted(ctx: Any) -> Iterator[None]:
+    """Typer forgets in which command an option has no value."""
+    try:
+        yield
+    except typer.TyperException as error:
+        if getattr(error, "ctx", ctx) is None:
+            setattr(error, "ctx", ctx)  # noqa: B010 (it is an attribute of Click's own errors)
+        raise
+
+
+class Command(TyperCommand):
+    """A command that takes other tools' names of its options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        args = spellings.without_names(ctx.command_path, args)
+        ctx.meta[spellings.WORDS] = tuple(args)
+        mistakes.check_dates(args, self.params)
+        with _noted(ctx):
+            mistakes.check_names(self.make_parser(ctx).parse_args(list(args))[-1], self.params)
+            return super().parse_args(ctx, args)
+
+    def get_help(self, ctx: Any) -> str:
+        return _page(self, ctx)
+
+    def make_parser(self, ctx: Any) -> Any:
+        """Typer's parser, in which each accepted name is an option by itself that sets the same parameter."""
+        parser = super().make_parser(ctx)
+        taken = {name for parameter in self.params for name in (*parameter.opts, *parameter.secondary_opts)}
+        for parameter in self.params:
+            names = {name for one in parameter.opts for name in spellings.OPTIONS.get(one, ())} - taken
+            for name in names if parameter.param_type_name == "option" else ():
+                other = copy.copy(parameter)
+                other.opts = [name]
+                other.add_to_parser(parser, ctx)
+        return parser
+
+
+class Group(TyperGroup):
+    """A noun, or the root: what it has no command for is answered with the command that is meant."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with _noted(ctx):
+            return super().parse_args(ctx, args)
+
+    def get_help(self, ctx: Any) -> str:
+        return _page(self, ctx)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        known = [name for name, command in self.commands.items() if not command.hidden]
+        name = spellings.verb(args[0], known)
+        if name not in self.commands and not name.startswith("-"):
+            raise unknown(ctx, args, known)
+        return super().resolve_command(ctx, [name, *args[1:]])
+
+
+def unknown(ctx: Any, words: list[str], known: list[str]) -> UsageError:
+    """The error for words of which the first is no command of a noun that has the known ones."""
+    noun = ctx.command_path.partition(" ")[2]
+    flags = ctx.find_root().params
+    given = [word for name in ("profile", "config") if flags.get(name) for word in (f"--{name}", flags[name])]
+    begin = " ".join(["svcctl", *given])
+    message, hint = f"no such command '{words[0]}'", f"see '{ctx.command_path} --help'"
+    if (command := spellings.meant(noun, words, known)) is not None:
+        return UsageError(message, hint=f"use: {begin} {command}")
+    if (near := spellings.alike(words[0], known)) is not None:
+        message += f". Did you mean '{near}'?"
+    return UsageError(message, hint=hint)
+
+
+class App(typer.Typer):
+    """An app whose commands are of the kinds above."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"cls": Group, "rich_markup_mode": None, **settings})
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Function], Function]:
+        return super().command(name, **{"cls": Command, **settings})

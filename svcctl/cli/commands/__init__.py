@@ -1,0 +1,37 @@
+"""One module per noun; each has a `register` that adds its commands to the root app, and none imports another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import cleandoc
+
+from svcctl.cli.app import App
+
+NOUNS = {
+    "query": "Run a query over a time range.",
+    "tables": "List the tables, or the columns of one.",
+    "export": "Export a long range into files, in windows; resumes.",
+    "job": "Manage jobs: queries that run with --dest.",
+    "range": "Show what --from and --to resolve to.",
+    "domain": "Manage customer domains (with reseller credentials).",
+    "role": "Manage the custom roles of a domain.",
+    "profile": "Manage connection profiles: server address and credentials.",
+    "service": "Run a local service (demo data or your own files).",
+    "api": "Send any signed request and print the response.",
+    "completion": "Print or install the completion script of a shell.",
+    "help": "Explain a topic: dates, formats, profiles and more.",
+}
+"""What each noun is for, in the order of the root's help page, which needs none of the modules."""
+
+VERBS = {"export": ("status", "verify", "forget", "rm")}
+"""The verbs of nouns that are a command by themselves: `export status` is the name of a command of its own."""
+
+
+def page_of(noun: str, command: Callable[..., object]) -> str:
+    """The help page of a noun that is a single command: what it is for, then the command's docstring."""
+    return f"{NOUNS[noun]}\n\n{cleandoc(command.__doc__ or '')}"
+
+
+def verbs_of(noun: str, *paragraphs: str) -> App:
+    """The app of a noun to which its module adds verbs; its help page has what the noun is for, then the paragraphs."""
+    return App(help="\n\n".join((NOUNS[noun], *paragraphs)), no_args_is_help=True)

@@ -1,0 +1,134 @@
+"""`svcctl api`: any signed request, for operations that have no command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from svcctl.cli.commands import page_of
+from svcctl.cli.completion.words import Completes
+from svcctl.cli.context import Context
+from svcctl.cli.inputs.text import read_bytes
+from svcctl.cli.options import ForceOpt, OutputOpt, max_time_option
+from svcctl.errors import IncompleteResult, SvcctlError, Unavailable, UsageError
+from svcctl.io.home import expanded
+from svcctl.io.time_limit import time_limit
+from svcctl.terminal.formats import FORMATS
+from svcctl.terminal.visible import visible
+
+METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
+
+PATHS = ("/search/query", "/search/jobs", "/search/job/", "/domain", "/domain/")
+"""The interface's paths, or how they begin."""
+
+MethodArg = Annotated[
+    str | None,
+    typer.Argument(metavar="[METHOD]", help=f"{', '.join(METHODS[:-1])} or {METHODS[-1]}; GET if it is left out."),
+    Completes(words=METHODS),
+]
+PathArg = Annotated[
+    str | None,
+    typer.Argument(metavar="PATH", help="Path below the base URL, with any query string."),
+    Completes(words=PATHS),
+]
+DataOpt = Annotated[
+    str | None,
+    typer.Option("--data", "-d", metavar="BODY", help="Body to send; @FILE reads a file, @- standard input."),
+]
+HeaderOpt = Annotated[
+    list[str] | None, typer.Option("--header", "-H", metavar="NAME:VALUE", help="Header to send (repeatable).")
+]
+MaxTimeOpt = Annotated[float | None, max_time_option("Fail after 30s, 5m, …, retries included.")]
+IncludeOpt = Annotated[bool, typer.Option("--include", "-i", help="Print status and headers before the body.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("api", help=page_of("api", api))(api)
+
+
+def api(
+    ctx: typer.Context,
+    method: MethodArg = None,
+    path: PathArg = None,
+    data: DataOpt = None,
+    header: HeaderOpt = None,
+    include: IncludeOpt = False,
+    output: OutputOpt = None,
+    force: ForceOpt = False,
+    max_time: MaxTimeOpt = None,
+) -> None:
+    """The body is printed as it arrives, that of a refusal too; a refusal always goes to standard output, and writes no
+    file. The exit code says whether the service refused, even with HTTP 200. Paths of domains go to the provisioning
+    URL.
+
+    \b
+    svcctl api /search/jobs
+    svcctl api POST /search/query \\
+      -d '{"query":"from auth.all","from":"1h","to":"now"}'
+    svcctl api POST /search/query -d @request.json -o answer.json
+    svcctl -p local-reseller api /domain --include
+    """
+    from svcctl.api.refusals import MAX_BODY
+
+    svc: Context = ctx.obj
+    method, path = _operation(method, path, data)
+    body, headers = _body(data), dict(_header(text) for text in header or [])
+    start = bytearray()
+    """The beginning of the answer, to recognise a refusal; a longer answer is none."""
+
+    def watched(chunks: Iterator[bytes]) -> Iterator[bytes]:
+        for chunk in chunks:
+            start.extend(chunk[: MAX_BODY + 1 - len(start)])
+            yield chunk
+
+    def late() -> SvcctlError:
+        if start:
+            return IncompleteResult(f"no whole answer within {max_time:g} s")
+        return svc.late(max_time, Unavailable(f"no whole answer within {max_time:g} s"))
+
+    with (
+        svc.output.target(output, FORMATS["ndjson"], force=force) as target,
+        time_limit(max_time, late),
+        svc.client.request(method, path, body, headers) as answer,
+    ):
+        sink = svc.output.sink if answer.refused else target
+        if include:
+            sink.line(f"HTTP {answer.status}")
+            for name, value in answer.headers.items():
+                sink.line(f"{name}: {visible(value)}")
+            sink.line("")
+        svc.output.stream(watched(answer.body), sink)
+        if error := answer.error(bytes(start)):
+            if sink is not svc.output.sink:
+                svc.output.stream(iter((bytes(start),)), svc.output.sink)
+            raise error  # in here, so that no file appears
+
+
+def _operation(method: str | None, path: str | None, data: str | None) -> tuple[str, str]:
+    """The method and the path; a path alone, which Typer takes for the method, is a GET."""
+    if path is None and (method is None or method.upper() not in METHODS):
+        method, path = None, method
+    if method is not None and method.upper() not in METHODS:
+        raise UsageError(f"unknown method '{method}'", hint=f"methods are: {', '.join(METHODS)}")
+    if path is None:
+        raise UsageError("missing PATH", hint="usage: svcctl api [METHOD] PATH, such as svcctl api /search/jobs")
+    if not path.startswith("/"):
+        raise UsageError(f"path '{path}' does not start with a slash", hint="the base URL comes from the profile")
+    if method is None and data is not None:
+        raise UsageError("a request with a body needs its method", hint=f"write svcctl api POST {path} --data …")
+    return method or "GET", path
+
+
+def _body(data: str | None) -> bytes:
+    if data is None or not data.startswith("@"):
+        return (data or "").encode("utf-8", "surrogateescape")
+    return read_bytes(expanded(data[1:]), "the body")
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not colon or not name.strip():
+        raise UsageError("--header must be of the form NAME:VALUE")  # it may hold a secret, so it is not repeated
+    return name.strip(), value.strip()

@@ -1,0 +1,167 @@
+"""`svcctl domain`: a reseller's customer domains."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Annotated
+
+import typer
+
+from svcctl.api.if_needed import already_so, create_domain, done_if, no_domain
+from svcctl.api.known import known_domain
+from svcctl.api.models import Domain
+from svcctl.cli.commands import verbs_of
+from svcctl.cli.completion.words import Completes
+from svcctl.cli.context import Context
+from svcctl.cli.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt
+from svcctl.errors import SvcctlError
+from svcctl.profiles import BUILT_IN
+from svcctl.terminal.records import DOMAINS
+from svcctl.terminal.selection import selected
+
+_NAME = typer.Argument(metavar="NAME", help="Name of a domain; the @RESELLER part is optional.")
+DomainArg = Annotated[str, _NAME, Completes("domains")]
+NewDomainArg = Annotated[str, _NAME]
+PlanOpt = Annotated[
+    str,
+    typer.Option(
+        "--plan",
+        metavar="PLAN",
+        help="One of the reseller's price plans; 'svcctl service accounts list plans' has those of the local service.",
+    ),
+]
+TimeOpt = Annotated[
+    float | None, typer.Option("--time", metavar="N", help="Time, in the service's unit, if the plan accepts one.")
+]
+VolumeOpt = Annotated[
+    float | None, typer.Option("--volume", metavar="N", help="Volume, in the service's unit, if the plan accepts one.")
+]
+IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if it is already so.")]
+IfThereOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if the domain does not exist.")]
+
+_app = verbs_of("domain")
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(_app, name="domain")
+
+
+@_app.command("list")
+def list_(
+    ctx: typer.Context,
+    format: FormatOpt = None,
+    columns: ColumnsOpt = None,
+    sort: SortOpt = None,
+    top: TopOpt = None,
+    no_header: NoHeaderOpt = False,
+) -> None:
+    """List domains"""
+    svc: Context = ctx.obj
+    chosen = svc.format(format, lists=True)
+    domains = svc.client.domains()
+    svc.output.records(DOMAINS, domains, chosen, selected(columns, sort, top, no_header))
+    if not domains and not chosen.raw:
+        svc.diagnostics.done("no domains")
+
+
+@_app.command()
+def show(ctx: typer.Context, name: DomainArg, format: FormatOpt = None) -> None:
+    """Show a domain"""
+    svc: Context = ctx.obj
+    chosen = svc.format(format, lists=True)
+    with known_domain(svc.client, name):
+        domain = svc.client.domain(name)
+    svc.output.records(DOMAINS, [domain], chosen, single=True)
+
+
+@_app.command()
+def create(
+    ctx: typer.Context,
+    name: NewDomainArg,
+    plan: PlanOpt,
+    time: TimeOpt = None,
+    volume: VolumeOpt = None,
+    if_needed: IfNeededOpt = False,
+    format: FormatOpt = None,
+) -> None:
+    """Create a domain and print it with its full name
+
+    Nobody can use the domain until it has an owner.
+
+    The service decides what the numbers of --time and --volume mean. The local service refuses more than the plan's,
+    takes the plan's if none is given, and limits nothing by them.
+    """
+    svc: Context = ctx.obj
+    chosen = svc.format(format, lists=True)
+    domain = create_domain(svc.client, name, plan, time, volume, svc.diagnostics.note, if_needed=if_needed)
+    svc.output.records(DOMAINS, [domain], chosen)
+    if not domain.extra.get("users"):
+        assign = f": svcctl service accounts user EMAIL {domain.name} --role OWNER"
+        local = assign if svc.profile.name in BUILT_IN else ""
+        svc.diagnostics.note(f"nobody can use {domain.name} until it has an owner{local}")
+
+
+@_app.command()
+def enable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False) -> None:
+    """Enable a disabled domain"""
+    svc: Context = ctx.obj
+    with known_domain(svc.client, name), done_if(if_needed, already_so, svc.diagnostics.note):
+        svc.client.enable_domain(name)
+        svc.diagnostics.note(f"domain {_full_name(svc, name)} is enabled")
+
+
+@_app.command()
+def disable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False) -> None:
+    """Disable a domain; nobody can use it until it is enabled
+
+    Its answers end with an error, and its jobs stop; those that ran continue when it is enabled.
+    """
+    svc: Context = ctx.obj
+    with known_domain(svc.client, name), done_if(if_needed, already_so, svc.diagnostics.note):
+        svc.client.disable_domain(name)
+        svc.diagnostics.note(f"domain {_full_name(svc, name)} is disabled")
+
+
+@_app.command()
+def rm(ctx: typer.Context, name: DomainArg, yes: YesOpt = False, if_needed: IfThereOpt = False) -> None:
+    """Delete a domain and its users
+
+    Users who have no other domain are deleted completely. Asks for the name of the domain, unless --yes is given.
+    """
+    svc: Context = ctx.obj
+    with done_if(if_needed, no_domain, svc.diagnostics.note):
+        with known_domain(svc.client, name):
+            domain = svc.client.domain(name)
+        lost = f"{_about(domain)}{_users(domain)}"
+        if not yes:
+            svc.ask_word(f"Delete {lost}? (type its name)", domain.name, name)
+        svc.client.delete_domain(domain.name)
+        svc.diagnostics.note(f"deleted {lost}")
+
+
+def _full_name(svc: Context, name: str) -> str:
+    """The name with its @ part, as the service has it; as it was typed where the service does not say."""
+    if "@" not in name:
+        with suppress(SvcctlError):
+            return svc.client.domain(name).name
+    return name
+
+
+def _about(domain: Domain) -> str:
+    facts = [f"plan {domain.plan}"] if domain.plan else []
+    facts += [domain.status] if domain.status else []
+    return f"{domain.name} ({', '.join(facts)})" if facts else domain.name
+
+
+def _users(domain: Domain) -> str:
+    """Describe the users that a deletion removes, by name if the service lists them."""
+    users = domain.extra.get("users")
+    if not isinstance(users, list):
+        return " and its users, completely when they have no other domain"
+    if not users:
+        return ", which has no users"
+    leaving = [str(user.get("email")) for user in users if user.get("lastDomain")]
+    staying = [str(user.get("email")) for user in users if not user.get("lastDomain")]
+    parts = [f" and the user{'s' * (len(leaving) > 1)} {', '.join(leaving)}"] if leaving else []
+    parts += [f" and the memberships of {', '.join(staying)} (users of other domains)"] if staying else []
+    return "".join(parts)

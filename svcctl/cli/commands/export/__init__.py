@@ -1,0 +1,23 @@
+"""`svcctl export`: a long range in windows, into files that are whole.
+
+run.py      the export itself
+told.py     what a run says
+kept.py     `status`, `verify`, `forget` and `rm`: what earlier runs left
+options.py  the options of the first
+moments.py  how both write times
+"""
+
+from __future__ import annotations
+
+import typer
+
+from svcctl.cli.commands import page_of
+from svcctl.cli.commands.export import run, verify
+
+
+def register(app: typer.Typer) -> None:
+    app.command("export", help=page_of("export", run.export))(run.export)
+    app.command("export status")(verify.status)
+    app.command("export verify")(verify.verify)
+    app.command("export forget")(verify.forget)
+    app.command("export rm")(verify.rm)

@@ -1,0 +1,387 @@
+"""`svcctl job`: the jobs that run queries with a destination."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Annotated, Any
+
+import typer
+
+from svcctl.api import job_states
+from svcctl.api.destinations import NAMES, TYPES
+from svcctl.api.if_needed import change_job, done_if
+from svcctl.api.job_ids import ENOUGH, Chosen, choose, shortest
+from svcctl.api.job_states import FAILING
+from svcctl.api.jobs import Watched, at_moment, failing_first, looks, progress, restart, wait_for
+from svcctl.api.models import Job, JobStatus
+from svcctl.cli.commands import verbs_of
+from svcctl.cli.completion import words
+from svcctl.cli.completion.words import Completes
+from svcctl.cli.context import Context
+from svcctl.cli.inputs import job_ids, text
+from svcctl.cli.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt, max_time_option
+from svcctl.errors import NotFound, ServiceError, Unavailable, UsageError
+from svcctl.io.time_limit import time_limit
+from svcctl.terminal.diagnostics import Reported
+from svcctl.terminal.records import JOB, JOBS, WATCHED, Listing, counted
+from svcctl.terminal.selection import ALL, Selection, selected
+from svcctl.terminal.visible import visible
+
+_HELP = "Job IDs, the beginning of one is enough, or friendly names"
+_IDS = typer.Argument(metavar="ID…", help=f"{_HELP}; - reads them from standard input.")
+_CHANGED = typer.Argument(
+    metavar="ID…",
+    help=f"Job IDs, of which {ENOUGH} characters are enough, or friendly names; - reads them from standard input.",
+)
+IdsArg = Annotated[list[str], _IDS, Completes("jobs")]
+ChangedIdsArg = Annotated[list[str], _CHANGED, Completes("jobs")]
+RunningIdsArg = Annotated[list[str], _CHANGED, Completes("running")]
+StoppedIdsArg = Annotated[list[str], _CHANGED, Completes("stopped")]
+WatchedIdsArg = Annotated[
+    list[str] | None, typer.Argument(metavar="[ID]…", help=f"{_HELP} (default: all jobs)."), Completes("jobs")
+]
+StatusOpt = Annotated[
+    str | None,
+    typer.Option("--status", metavar="STATE[,STATE]", help="Only jobs in these states."),
+    Completes(words=(*JobStatus, FAILING)),
+]
+TypeOpt = Annotated[
+    str | None,
+    typer.Option("--type", metavar="TYPE", help="Only jobs with this destination."),
+    Completes(words=words.destinations),
+]
+FailingOpt = Annotated[bool, typer.Option("--failing", help="Only FAILING jobs: they run and have an error.")]
+OnlyIdsOpt = Annotated[bool, typer.Option("--ids", help="Print only IDs, one per line.")]
+ForOpt = Annotated[
+    str, typer.Option("--for", metavar="STATE[,STATE]", help="States to wait for."), Completes(words=tuple(JobStatus))
+]
+WaitOpt = Annotated[float | None, max_time_option("Give up after 30s, 5m, ….")]
+KeepWaitingOpt = Annotated[
+    bool, typer.Option("--keep-waiting", help="Keep waiting while a job is FAILING: it may recover.")
+]
+IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if it is already so.")]
+IfThereOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if there is no such job.")]
+WatchOpt = Annotated[float | None, max_time_option("Stop after 30s, 5m, ….")]
+IntervalOpt = Annotated[float, typer.Option("--interval", metavar="S", min=0.1, help="Seconds between refreshes.")]
+
+Change = Callable[[str, Callable[[str], None]], Job]
+"""Changes the job of an ID, or gives the function the reason why it leaves the job as it is."""
+
+LAST_LOOK = 5.0
+"""Seconds behind --max-time in which the service may still say how the jobs are; then the command ends regardless."""
+
+_app = verbs_of("job", "FAILING is a running job with an error. Programs get 'status' RUNNING and 'failing' true.")
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(_app, name="job")
+
+
+@_app.command("list")
+def list_(
+    ctx: typer.Context,
+    status: StatusOpt = None,
+    type: TypeOpt = None,
+    failing: FailingOpt = False,
+    ids: OnlyIdsOpt = False,
+    format: FormatOpt = None,
+    columns: ColumnsOpt = None,
+    sort: SortOpt = None,
+    top: TopOpt = None,
+    no_header: NoHeaderOpt = False,
+) -> None:
+    """List jobs
+
+    A table has the beginning of each ID, which every command takes, and jobs with an error first; on a terminal the
+    error is below its job. FAILING is a running job with an error. The lag is the time since lastDatetime, up to which
+    the job has read events.
+
+    Programs get whole IDs and the fields of the interface; a FAILING job has 'status' RUNNING and 'failing' true.
+
+    \b
+    svcctl job list --status RUNNING --ids | svcctl job stop -
+    svcctl job list --failing --ids | svcctl job restart -
+    """
+    svc: Context = ctx.obj
+    chosen = svc.format(format, lists=True)
+    for option, value in {"--format": format, "--columns": columns}.items():
+        if ids and value is not None:
+            raise UsageError(f"{option} has no effect on --ids, which prints only IDs", hint="leave out one of the two")
+    every = svc.client.jobs()
+    states, kind = job_states.to_list(status, lambda: every), (type or "").lower()
+    if kind and kind not in {*TYPES, *((job.type or "").lower() for job in every)}:
+        raise UsageError(f"there is no type '{type}'", hint=f"types are {', '.join(NAMES)}")
+    jobs = [
+        job
+        for job in every
+        if (not states or states & {job.status.upper(), job_states.shown(job)})
+        and (not kind or (job.type or "").lower() == kind)
+        and (not failing or job_states.shown(job) == FAILING)
+    ]
+    listed = at_moment(jobs, _now(svc), shortest(job.id for job in every))
+    selection = selected(columns, sort, top, no_header)
+    if ids:
+        for seen in JOBS.in_order(listed, selection):
+            svc.output.text(seen.job.id)
+        return
+    svc.output.records(JOBS, listed if chosen.raw else failing_first(listed), chosen, selection)
+    if not jobs and not chosen.raw:
+        svc.diagnostics.done(f"none of {counted(len(every), 'job')}" if every else "no jobs")
+
+
+@_app.command()
+def show(ctx: typer.Context, ids: IdsArg, format: FormatOpt = None, columns: ColumnsOpt = None) -> None:
+    """Show all that the service returns about jobs
+
+    FAILING is a running job with an error. Programs get 'status' RUNNING and 'failing' true.
+
+    In json one job that is named is an object, and several are a list.
+
+    svcctl's own service says when a job was launched, since when it fails (failingSince), when it last delivered, and
+    which process runs it (host/process ID).
+
+    A service returns neither the range that a job was launched with nor the parameters of its destination, so keep the
+    command that launches it.
+    """
+    svc: Context = ctx.obj
+    single = len(ids) == 1 and ids != [text.STDIN]
+    _each(svc, _chosen(svc, ids), svc.client.job, format, JOB, selected(columns, None, None, False), single=single)
+
+
+@_app.command()
+def stop(ctx: typer.Context, ids: RunningIdsArg, if_needed: IfNeededOpt = False, format: FormatOpt = None) -> None:
+    """Stop jobs; 'svcctl job start' resumes where they stopped"""
+    svc: Context = ctx.obj
+    chosen = _chosen(svc, ids, changes=True)
+    _change(svc, chosen, _to(svc, svc.client.stop_job, JobStatus.STOPPED, if_needed), "stopped", format)
+
+
+@_app.command()
+def start(ctx: typer.Context, ids: StoppedIdsArg, if_needed: IfNeededOpt = False, format: FormatOpt = None) -> None:
+    """Resume stopped jobs where they stopped; completed ones are left as they are"""
+    svc: Context = ctx.obj
+    chosen = _chosen(svc, ids, changes=True)
+    _change(svc, chosen, _to(svc, svc.client.start_job, JobStatus.RUNNING, if_needed), "started", format)
+
+
+@_app.command("restart")
+def restart_(ctx: typer.Context, ids: ChangedIdsArg, format: FormatOpt = None) -> None:
+    """Stop jobs and start them again where they stopped
+
+    Prints the error that a job had. Stopped jobs are started, and completed ones are left as they are.
+
+    \b
+    svcctl job list --failing --ids | svcctl job restart -
+    """
+    svc: Context = ctx.obj
+    chosen = _chosen(svc, ids, changes=True)
+    _change(
+        svc, chosen, lambda job_id, leave: restart(svc.client, job_id, svc.diagnostics.note, leave), "restarted", format
+    )
+
+
+@_app.command()
+def rm(
+    ctx: typer.Context,
+    ids: ChangedIdsArg,
+    yes: YesOpt = False,
+    if_needed: IfThereOpt = False,
+    format: FormatOpt = None,
+) -> None:
+    """Remove jobs, even running ones; delivered data is kept"""
+    svc: Context = ctx.obj
+    chosen = _chosen(svc, ids, changes=True)
+    if if_needed:
+        chosen = _there(svc, chosen)
+    if chosen.ids and not yes:
+        svc.ask(_removal(svc, chosen))
+    _change(svc, chosen, lambda job_id, leave: svc.client.remove_job(job_id), "removed", format)
+
+
+@_app.command()
+def wait(
+    ctx: typer.Context,
+    ids: IdsArg,
+    for_: ForOpt = JobStatus.COMPLETED.value,
+    max_time: WaitOpt = None,
+    keep_waiting: KeepWaitingOpt = False,
+    format: FormatOpt = None,
+) -> None:
+    """Wait until jobs are in a state, without an error
+
+    Fails when a job reports an error, and when a job cannot reach the state by itself: a stopped job does not complete.
+    A FAILING job may recover, as when its broker is back: --keep-waiting prints the error and waits. A job launched
+    with --follow has no end and never completes.
+
+    \b
+    svcctl job wait "$id" && svcctl job rm --yes "$id"
+    """
+    svc: Context = ctx.obj
+    deadline = None if max_time is None else time.monotonic() + max_time
+    with time_limit(
+        None if max_time is None else max_time + LAST_LOOK,
+        lambda: svc.late(
+            max_time, Unavailable(f"the service does not answer, and the {max_time:g} s of --max-time are over")
+        ),
+    ):
+        chosen = _chosen(svc, ids)
+        wanted = job_states.to_wait_for(for_, chosen.jobs)
+        last = "waiting for the service"
+        told: dict[str, tuple[Any, ...]] = {}
+        endless: set[str] = set()
+        began = _now(svc)
+
+        def seen(job: Job) -> None:
+            nonlocal last
+            last = progress(job, wanted)
+            # A service does not return the end of a job's range; one that was over when this began has been passed.
+            if JobStatus.COMPLETED in wanted and (job.last_datetime or 0) >= began and job.id not in endless:
+                endless.add(job.id)
+                svc.diagnostics.note(
+                    f"job {job.id} has read all events up to now: "
+                    "it waits for new events, until the end of its range, or for ever if it was launched with --follow"
+                )
+            if job.error and told.get(job.id) != job.error:
+                told[job.id] = job.error
+                reports = f"job {job.id} is {job_states.shown(job)} and reports: {job.reason}"
+                if not keep_waiting:
+                    raise ServiceError(reports, hint="--keep-waiting waits until it recovers")
+                svc.diagnostics.note(f"{reports} (still waiting)")
+
+        with svc.diagnostics.working(lambda: last):
+            _each(svc, chosen, lambda job_id: wait_for(svc.client, job_id, wanted, deadline, seen=seen), format)
+
+
+@_app.command()
+def watch(
+    ctx: typer.Context,
+    ids: WatchedIdsArg = None,
+    interval: IntervalOpt = 1.0,
+    max_time: WatchOpt = None,
+    format: FormatOpt = None,
+) -> None:
+    """Show status, events, rate, lag and errors of jobs, live
+
+    Prints a live table on a terminal, with failing jobs first, until q (exit code 0) or Ctrl-C (130). Elsewhere prints
+    one row per job and interval, with the time of each and the lag in seconds. The rate is in events per second, of
+    eventsSent; of eventGenerated where a service says only at the end how many it sent.
+    """
+    svc: Context = ctx.obj
+    chosen = svc.format(format, lists=True)
+
+    def read() -> tuple[Job, ...]:
+        return svc.client.jobs()  # the client is made here, when the screen is there to show what it waits for
+
+    seen = looks(read, job_ids.read(ids or []), interval=interval, seconds=max_time, clock=svc.clock)
+    svc.output.watch(WATCHED, seen, chosen)
+
+
+def _chosen(svc: Context, given: Sequence[str], *, changes: bool = False) -> Chosen:
+    texts = job_ids.read(given)
+    if not texts:
+        svc.diagnostics.done("no IDs: nothing done")
+    return choose(texts, svc.client.jobs, changes=changes)
+
+
+def _there(svc: Context, chosen: Chosen) -> Chosen:
+    """Those of the jobs that exist; a note names the others."""
+    ids = []
+    for job_id in chosen.ids:
+        with done_if(True, lambda error: isinstance(error, NotFound), svc.diagnostics.note):
+            svc.client.job(job_id)
+            ids.append(job_id)
+    return Chosen(ids, chosen.jobs)
+
+
+def _each(
+    svc: Context,
+    chosen: Chosen,
+    act: Callable[[str], Job],
+    format: str | None,
+    listing: Listing[Watched] = JOBS,
+    selection: Selection = ALL,
+    *,
+    single: bool = False,
+) -> None:
+    """Print what `act` returns for each job; one that fails is reported, and the next one follows."""
+    printed = svc.format(format, lists=True)
+
+    def acted(job_id: str) -> Watched:
+        return at_moment([_hinted(chosen, act, job_id)], _now(svc), chosen.short(job_id))[0]
+
+    jobs = svc.diagnostics.each(chosen.ids, acted)
+    for first in jobs:  # when every one failed there is nothing to print, not even a heading
+        svc.output.records(listing, chain([first], jobs), printed, selection, single=single)
+
+
+def _hinted(chosen: Chosen, act: Callable[[str], Job], job_id: str) -> Job:
+    """What `act` returns for a job; NotFound has a hint."""
+    try:
+        return act(job_id)
+    except NotFound as error:
+        error.hint = error.hint or chosen.hint(job_id)
+        raise
+
+
+def _to(svc: Context, change: Callable[[str], Job], wanted: JobStatus, if_needed: bool) -> Change:
+    """The change that starts or stops a job; a completed job is left as it is."""
+
+    def act(job_id: str, leave: Callable[[str], None]) -> Job:
+        job = change_job(change, svc.client, job_id, wanted, leave, if_needed=if_needed)
+        if job.status == JobStatus.COMPLETED:
+            leave(f"job {job_id} is COMPLETED")
+        return job
+
+    return act
+
+
+def _change(svc: Context, chosen: Chosen, change: Change, changed: str, format: str | None) -> None:
+    """Change jobs; says which of them it left as they were, and how many are `changed`."""
+    count = 0
+
+    def leave(text: str) -> None:
+        nonlocal count
+        count -= 1
+        svc.diagnostics.note(f"nothing to do: {text}")
+
+    def act(job_id: str) -> Job:
+        nonlocal count
+        job = change(job_id, leave)
+        count += 1
+        return job
+
+    try:
+        _each(svc, chosen, act, format)
+    finally:
+        if len(chosen.ids) > 1:
+            svc.diagnostics.done(f"{changed} {count} of {len(chosen.ids)} jobs")
+
+
+def _removal(svc: Context, chosen: Chosen) -> str:
+    """The question before a removal, which names the jobs to the person who is asked. Reported when one is unknown."""
+    known = {job.id: job for job in chosen.jobs()}
+
+    def found(job_id: str) -> Job:
+        return known.get(job_id) or _hinted(chosen, svc.client.job, job_id)  # a service need not list all jobs
+
+    try:
+        jobs = list(svc.diagnostics.each(chosen.ids, found))
+    except Reported:
+        svc.diagnostics.done("nothing was removed")
+        raise
+    if len(jobs) == 1:
+        return f"Remove job {_about(jobs[0], shortest(known) if svc.is_attended else None)}?"
+    if not svc.is_attended:  # the question is part of a line then
+        return f"Remove {len(jobs)} jobs?"
+    named = [_about(job, shortest(known)) for job in jobs]
+    return "\n  ".join(["Jobs:", *named]) + f"\nRemove these {len(jobs)} jobs?"
+
+
+def _about(job: Job, size: int | None = None) -> str:
+    return visible("  ".join(filter(None, (job.id[:size], job_states.shown(job), job.friendly_name))))
+
+
+def _now(svc: Context) -> int:
+    return int(svc.clock() * 1000)

@@ -1,0 +1,178 @@
+"""`svcctl profile`: connection profiles from the command line."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from svcctl.cli.commands import verbs_of
+from svcctl.cli.completion import words
+from svcctl.cli.completion.words import FILES, Completes
+from svcctl.cli.context import Context
+from svcctl.cli.inputs import text
+from svcctl.cli.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt
+from svcctl.errors import UsageError
+from svcctl.io import home
+from svcctl.profiles import overrides
+from svcctl.profiles.resolve import chosen
+from svcctl.profiles.settings import names_file
+from svcctl.terminal.formats import find_format
+from svcctl.terminal.records import PROFILES, SETTINGS, STEPS
+from svcctl.terminal.selection import selected
+
+NameArg = Annotated[str, typer.Argument(metavar="NAME", help="Name of a profile."), Completes("profiles")]
+OptionalNameArg = Annotated[
+    str | None,
+    typer.Argument(metavar="[NAME]", help="Name of a profile (default: the one in use)."),
+    Completes("profiles"),
+]
+FieldsArg = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="FIELD=VALUE…", help="Fields to change; an empty value removes one. See 'svcctl help profiles'."
+    ),
+    Completes(words=words.profile_fields),
+]
+
+FromEnvOpt = Annotated[bool, typer.Option("--from-env", help="Copy the values of the SVCCTL_* environment variables.")]
+FromFileOpt = Annotated[
+    Path | None,
+    typer.Option("--from-file", metavar="FILE", help="Take fields from FILE: YAML, JSON or NAME=VALUE lines."),
+    Completes(FILES),
+]
+
+_app = verbs_of("profile")
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(_app, name="profile")
+
+
+@_app.command("list")
+def list_(
+    ctx: typer.Context,
+    format: FormatOpt = None,
+    columns: ColumnsOpt = None,
+    sort: SortOpt = None,
+    top: TopOpt = None,
+    no_header: NoHeaderOpt = False,
+) -> None:
+    """List profiles; the one in use is marked"""
+    svc: Context = ctx.obj
+    if svc.store.is_missing:
+        svc.diagnostics.note(f"profiles file {svc.store.path} ({svc.store.named}) does not exist")
+    stored = svc.store.before()
+    used, _ = chosen(stored, {"profile": svc.flags.profile}, svc.environment)
+    layout = svc.format(format, lists=True)
+    mark, no_mark = (True, False) if layout.raw else ("*", "")
+    rows = [
+        [name, mark if name == used else no_mark, stored.method(name), stored.fields(name).get("base_url")]
+        for name in stored.names
+    ]
+    svc.output.records(PROFILES, rows, layout, selected(columns, sort, top, no_header))
+
+
+@_app.command()
+def show(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = None) -> None:
+    """Show every setting and where it comes from, secrets masked"""
+    svc: Context = ctx.obj
+    profile = svc.profile if name is None else replace(svc.with_flags(profile=name).profile, name_source="argument")
+    svc.output.records(SETTINGS, profile.shown(), svc.format(format, lists=True), single=True)
+
+
+@_app.command("set")
+def set_(
+    ctx: typer.Context,
+    name: NameArg,
+    fields: FieldsArg = None,
+    from_env: FromEnvOpt = False,
+    from_file: FromFileOpt = None,
+) -> None:
+    """Create or change a profile
+
+    On a terminal it prompts for missing values.
+
+    \b
+    svcctl profile set prod
+    svcctl profile set prod base_url=https://api.example.com api_key=KEY
+    svcctl profile set prod api_secret_file=~/.secret timeout=20
+    svcctl profile set prod api_secret=- < secret.txt
+    svcctl profile set prod --from-env
+    """
+    svc: Context = ctx.obj
+    changes = overrides.in_text(text.read(from_file, "fields"), text.name(from_file)) if from_file else {}
+    changes |= overrides.in_environment(svc.environment) if from_env else {}
+    changes |= overrides.assigned(fields or [], lambda key: _secret(svc, key))
+    changes = overrides.located(changes)
+    typed = {}
+    if svc.is_attended and sys.stdin.isatty():  # otherwise standard input is data, such as a secret
+        typed = overrides.typed(svc.store.before().fields(name), changes, svc.ask_for, svc.diagnostics.note)
+    if not changes and not typed:
+        raise UsageError("nothing to set", hint="give fields as FIELD=VALUE, for example base_url=https://…")
+    if format := changes.get("format"):
+        find_format(format, is_terminal=False)
+    svc.store.set(name, changes | typed)
+    for key, path in changes.items():
+        if path and names_file(key) and not home.expanded(path).exists():
+            svc.diagnostics.note(f"{key} {path} does not exist yet")
+    if typed:
+        svc.diagnostics.note(f"test it with 'svcctl profile check {name}'")
+        svc.diagnostics.note(f"make it the default with 'svcctl profile use {name}'")
+
+
+@_app.command()
+def check(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = None) -> None:
+    """Test a profile step by step and suggest fixes
+
+    The exit code is that of the first step that failed.
+    """
+    from svcctl.profiles import diagnosis
+
+    svc: Context = ctx.obj
+    svc = svc.with_flags(profile=name or svc.flags.profile, retries=svc.flags.retries or 0)
+    layout = find_format(format or "auto", is_terminal=svc.output.is_terminal, lists=True)
+    subject = diagnosis.Subject(svc.store, lambda: svc.profile, svc.connect, svc.clock)
+    steps = (replace(step, next=svc.diagnostics.named(step.next)) for step in diagnosis.run(subject))
+    svc.output.records(STEPS, steps, layout)
+    if subject.failure is not None:
+        raise subject.failure
+
+
+@_app.command()
+def use(ctx: typer.Context, name: NameArg) -> None:
+    """Make a profile the default"""
+    svc: Context = ctx.obj
+    svc.store.use(name)
+
+
+@_app.command()
+def edit(ctx: typer.Context) -> None:
+    """Open the profiles file in $VISUAL or $EDITOR; a mistake in it leaves it as it was"""
+    from svcctl.terminal import editor
+
+    svc: Context = ctx.obj
+    if not svc.store.edit(
+        lambda text: editor.edited(text, svc.environment, suffix=".yaml", attended=sys.stdin.isatty()),
+        lambda format: find_format(format, is_terminal=False),
+    ):
+        svc.diagnostics.note(f"{svc.store.path} was not changed")
+
+
+@_app.command()
+def rm(ctx: typer.Context, name: NameArg, yes: YesOpt = False) -> None:
+    """Delete a profile and its credentials"""
+    svc: Context = ctx.obj
+    svc.store.load().stored(name)
+    if not yes:
+        svc.ask(f"Delete profile {name} and its credentials?")
+    svc.store.remove(name)
+    svc.diagnostics.note(f"deleted profile {name}")
+
+
+def _secret(svc: Context, key: str) -> str:
+    """A secret that is typed without being shown, or a line of standard input."""
+    return svc.ask_for(key, hidden=True) if sys.stdin.isatty() else text.line(key)

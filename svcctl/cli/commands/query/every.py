@@ -1,0 +1,116 @@
+"""A query that is asked again and again, as `watch` would run it.
+
+On a terminal a table or a chart stays in its place. Elsewhere, and in formats of lines, each answer follows the one
+before it, with one heading. A refresh that fails is tried again at its next turn; a refusal ends it, and so does any
+failure of the first one, which is likely to be a mistake.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+from svcctl.cli.commands.query.request import Question
+from svcctl.cli.commands.query.result import rows_text
+from svcctl.cli.context import Context
+from svcctl.errors import IncompleteResult, Unavailable, UsageError
+from svcctl.io.time_limit import time_limit
+from svcctl.terminal.tables import TableColumn
+
+TURN = 0.1
+"""Seconds between two looks at the size of the terminal."""
+
+Ask = Callable[[bool], Question]
+"""Makes the request anew, so that relative dates follow the clock; the notes on it are printed if it is the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What a refresh found: as much as a screen can show."""
+
+    question: Question
+    columns: Sequence[TableColumn]
+    rows: Sequence[Sequence[Any]]
+    size: int | None
+    failure: str = ""
+
+
+def repeat(svc: Context, ask: Ask, interval: float, max_time: float | None) -> None:
+    """Refresh until somebody interrupts or leaves it, or for `max_time` seconds."""
+    question = ask(True)
+    in_place = svc.output.is_terminal and not question.format.raw
+    if question.format.raw and not question.format.lines:
+        raise UsageError(
+            f"--every cannot be combined with format {question.format.name}, of which a file holds one",
+            hint="use table, vertical, chart, csv, tsv or ndjson",
+        )
+    if question.format.packing is not None:
+        raise UsageError(f"--every cannot be combined with format {question.format.name}", hint="use csv or ndjson")
+    with time_limit(max_time):
+        if in_place:
+            with svc.diagnostics.held() as notes:
+                svc.output.in_place(_frames(svc, ask, question, interval))
+            notes.clear()
+        else:
+            _print(svc, ask, question, interval)
+
+
+def _frames(svc: Context, ask: Ask, question: Question, interval: float) -> Iterator[str]:
+    """A frame for each refresh, and for each change of the terminal's size."""
+    answer = _asked(svc, question)
+    while True:
+        begun = time.monotonic()
+        size = None
+        while True:
+            if size != shutil.get_terminal_size():
+                size = shutil.get_terminal_size()
+                yield _frame(svc, answer, interval)
+            if time.monotonic() - begun >= interval:
+                break
+            time.sleep(min(TURN, interval))
+        try:
+            answer = _asked(svc, ask(False))
+        except (Unavailable, IncompleteResult) as error:
+            answer = replace(answer, failure=error.message)
+
+
+def _asked(svc: Context, question: Question) -> _Answer:
+    with svc.client.query(question.request) as answer:
+        columns, rows = svc.output.first_rows(answer, question.format, question.selection)
+        return _Answer(question, columns, rows, answer.row_count)
+
+
+def _frame(svc: Context, answer: _Answer, interval: float) -> str:
+    question = answer.question
+    size, top = answer.size or 0, question.selection.top
+    shown = f"{top:,} of " if top is not None and top < size else ""
+    found = f"every {interval:g}s: {shown}{rows_text(size)}, {question.dates.label}"
+    style = replace(question.style, header=question.selection.header)
+    footer = f"cannot refresh: {answer.failure}; {found}" if answer.failure else found
+    return svc.output.frame(answer.columns, answer.rows, question.format, style, footer)
+
+
+def _print(svc: Context, ask: Ask, question: Question, interval: float) -> None:
+    """Print the answers one after the other."""
+    for turn in count():
+        begun = time.monotonic()
+        selection = replace(question.selection, header=question.selection.header and not turn)
+        if not question.format.raw:
+            selection = question.selection
+        try:
+            with svc.client.query(question.request) as answer:
+                svc.output.query(answer, question.format, svc.output.sink, selection, question.style, paged=False)
+            if not answer.row_count and question.format.name == "chart":
+                svc.diagnostics.note(f"no rows from {question.dates.label}")
+            elif not question.format.raw:
+                svc.output.text("")
+        except (Unavailable, IncompleteResult) as error:
+            if not turn:
+                raise
+            svc.diagnostics.note(f"cannot refresh: {error.message}")
+        time.sleep(max(0, interval - (time.monotonic() - begun)))
+        question = ask(False)

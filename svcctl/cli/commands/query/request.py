@@ -1,0 +1,201 @@
+"""What a query asks for: the request, the format that it is printed in, and its dates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from svcctl.api.outline import keys, outline
+from svcctl.cli.context import Context
+from svcctl.cli.inputs import query_text
+from svcctl.dates.operators import Range, epoch_milliseconds
+from svcctl.dates.range import Dates, both_ago, choose, shifted
+from svcctl.errors import UsageError
+from svcctl.terminal.formats import AUTO, FORMATS, Format, check_file, find_format, of_file
+from svcctl.terminal.selection import Selection
+from svcctl.terminal.tables import Span, Style
+
+if TYPE_CHECKING:
+    from svcctl.api.query import QueryRequest
+
+
+@dataclass(frozen=True, slots=True)
+class DateOptions:
+    """How dates are to be written, as the command line says it."""
+
+    format: str | None
+    zone: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request, and how its answer is printed."""
+
+    request: QueryRequest
+    format: Format
+    selection: Selection
+    style: Style
+    dates: Dates
+
+
+def end(follow: bool, to: Any) -> Any:
+    """The end of the range, by default now; None for a query that does not end."""
+    if follow and to is not None:
+        raise UsageError("--follow and --to exclude each other", hint="stop --follow with --max-time or --limit")
+    return None if follow else "now" if to is None else to
+
+
+def format_for(svc: Context, name: str | None, output: Path | None, *, chart: bool) -> Format:
+    """The format: the option, else what the file's name means, else the profile's; `auto` is csv in a file."""
+    if chart and name not in (None, "chart"):
+        raise UsageError(f"--chart and --format {name} exclude each other", hint="leave out one of them")
+    name = "chart" if chart else name
+    if output is None or str(output) == "-":
+        return svc.format(name)
+    by_name = of_file(output) if name in (None, AUTO) else None
+    chosen = by_name or find_format(name or svc.profile.format, is_terminal=False)
+    check_file(output, chosen, svc.diagnostics.note, given=name not in (None, AUTO))
+    return chosen
+
+
+def cut_where_sorted(request: QueryRequest, selection: Selection) -> tuple[QueryRequest, Selection]:
+    """With --sort, --limit counts sorted rows: a service, which does not sort, would cut them before. UsageError where
+    rows would be cut twice."""
+    if not selection.sort:
+        return request, selection
+    if request.skip is not None:
+        raise UsageError(
+            "--skip and --sort exclude each other: rows would be skipped before they are sorted",
+            hint="leave out --skip; --top N prints the first N rows of --sort",
+        )
+    if request.limit is None:
+        return request, selection
+    if selection.top is not None:
+        raise UsageError(
+            "--limit and --top exclude each other", hint=f"the first rows of --sort: --top {selection.top}"
+        )
+    return replace(request, limit=None), replace(selection, top=request.limit)
+
+
+def check(request: QueryRequest, format: Format, selection: Selection, *, follow: bool, fail_on_empty: bool) -> None:
+    """UsageError when options exclude each other, before anything is sent."""
+    if follow and not format.lines:
+        lines = ", ".join(row.name for row in FORMATS.values() if row.lines)
+        raise UsageError(
+            f"--follow cannot be combined with format {format.name}, which needs the end of the result",
+            hint=f"formats for --follow are: {lines}",
+        )
+    format.check(selection, follow=follow)
+    if fail_on_empty and not format.counted:
+        counted = ", ".join(row.name for row in FORMATS.values() if row.counted)
+        raise UsageError(
+            f"--fail-on-empty cannot be used with format {format.name}, whose rows are not counted",
+            hint=f"use one of: {counted}",
+        )
+    clauses = outline(request.query or "")
+    whole = not (clauses.has("group") or clauses.has("select") or selection.columns)
+    if format.name == "chart" and request.query and whole:
+        raise UsageError(
+            "a chart of whole events has nothing to measure",
+            hint="group them: group every 10m select count() as n; or choose: --columns eventdate,COLUMN",
+        )
+
+
+def job(svc: Context, request: QueryRequest, options: DateOptions) -> QueryRequest:
+    """The request of a job. Its destination decides how rows are written.
+
+    The interface takes a date format and a time zone only with a mode that is not JSON, so they are sent with one.
+    """
+    ends = choose(request.from_, request.to, options.format, options.zone, now=svc.now(), written=True)
+    _say(svc, ends)
+    _say_end(svc, request, ends, "the job waits for events")
+    _say_slips(svc, request)
+    return replace(
+        request,
+        mode="csv" if options.format or options.zone else "json",
+        from_=ends.from_,
+        to=ends.to,
+        date_format=ends.date_format,
+        time_zone=ends.time_zone or None,
+    )
+
+
+def question(
+    svc: Context,
+    request: QueryRequest,
+    format: Format,
+    selection: Selection,
+    options: DateOptions,
+    *,
+    says: bool = True,
+) -> Question:
+    """The request with its dates as this format takes them, and how dates are shown where they are printed here.
+
+    `says` prints the notes on them.
+    """
+    if format.raw and not format.dates and options.format:
+        raise UsageError(
+            f"--date-format does not apply to {format.name}: its timestamps are epoch milliseconds",
+            hint="use it with csv, tsv, xml, xls, table or vertical; in jq: (.eventdate/1000|todate)",
+        )
+    if format.name == "parquet" and options.format:
+        raise UsageError("--date-format does not apply to parquet: it holds dates as timestamps, not as text")
+    written = format.dates and not selection.of_rows and request.to is not None
+    chosen = choose(
+        request.from_,
+        request.to,
+        options.format or svc.profile.date_format,
+        options.zone or svc.profile.time_zone,
+        now=svc.now(),
+        written=written,
+    )
+    if says:
+        _say(svc, chosen)
+        _say_end(svc, request, chosen, "waiting for events")
+        _say_slips(svc, request)
+    shape = outline(request.query or "")
+    clauses, every = shape.clauses, shape.every
+    if says and selection.sort and clauses and clauses[-1].keyword in ("limit", "offset"):
+        svc.diagnostics.note(f"the query's {clauses[-1].keyword} cuts rows before --sort; --top N cuts them after it")
+    if says and every and (text := shifted(chosen, every, formula=True)):
+        svc.diagnostics.note(text)
+    request = replace(request, mode=format.mode_of(selection), from_=chosen.from_, to=chosen.to)
+    if written:
+        request = replace(request, date_format=chosen.date_format, time_zone=chosen.time_zone)
+    style = Style(
+        zone=chosen.zone,
+        zone_label=chosen.zone_name or "UTC",
+        date_format=chosen.date_format or "default",
+        span=_span(chosen.range, every, svc.now()),
+        keys=keys(request.query or ""),
+    )
+    return Question(request, format, selection, style, chosen)
+
+
+def _say_end(svc: Context, request: QueryRequest, chosen: Dates, waits: str) -> None:
+    """Say that a range ends in the future, and what `waits` for it."""
+    if chosen.range.end is not None and chosen.range.end > svc.now():
+        until = f"{chosen.range.end:%Y-%m-%d %H:%M:%S} UTC"
+        svc.diagnostics.note(f"--to is in the future: {waits} until {until} (--to now ends at once)")
+        if (text := both_ago(request.from_, request.to)) is not None:
+            svc.diagnostics.note(text)
+
+
+def _say_slips(svc: Context, request: QueryRequest) -> None:
+    for text in query_text.slips(request.query or ""):
+        svc.diagnostics.note(text)
+
+
+def _span(asked: Range, every: int | None, now: datetime) -> Span | None:
+    if asked.end is None:
+        return None
+    start, end, present = map(epoch_milliseconds, (asked.start, asked.end, now))
+    return Span(start, end, every and every * 1000, present)
+
+
+def _say(svc: Context, chosen: Dates) -> None:
+    svc.diagnostics.detail(f"range {chosen.label}")
+    for text in chosen.notes(terminal=svc.diagnostics.is_terminal):
+        svc.diagnostics.note(text)

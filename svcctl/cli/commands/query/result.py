@@ -1,0 +1,198 @@
+"""How a query's answer is printed: once, as it is followed, or as the job that was launched."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from svcctl.api import jobs
+from svcctl.api.job_ids import namesakes
+from svcctl.api.outline import outline
+from svcctl.cli.commands.query.request import Question
+from svcctl.cli.context import Context
+from svcctl.errors import EmptyResult, IncompleteResult, SvcctlError, Terminated, Unavailable
+from svcctl.io.time_limit import time_limit
+from svcctl.profiles import BUILT_IN
+from svcctl.terminal.records import LAUNCHED
+from svcctl.terminal.tables import size_text
+
+if TYPE_CHECKING:
+    from svcctl.api.events import QueryResponse
+    from svcctl.api.query import QueryRequest
+    from svcctl.terminal.output import Sink
+    from svcctl.terminal.selection import Selection
+
+
+def launch(svc: Context, request: QueryRequest, format: str | None, selection: Selection, *, dry_run: bool) -> None:
+    """Launch a job and print it."""
+    chosen = svc.format(format, lists=True)
+    if dry_run:
+        show(svc, request)
+        return
+    job = jobs.launch(svc.client, request, svc.diagnostics.note)
+    svc.output.records(LAUNCHED, [job], chosen, selection)
+    if request.destination is not None and "friendlyname" in map(str.lower, request.destination.params):
+        with suppress(SvcctlError):  # the job runs, whatever its name is
+            if (others := namesakes(job, svc.client.jobs())) is not None:
+                svc.diagnostics.note(others)
+
+
+def show(svc: Context, request: QueryRequest) -> None:
+    """Print a request instead of sending it."""
+    preview = svc.connect().preview(request)
+    svc.output.text(preview.text)
+    if preview.note:
+        svc.diagnostics.note(preview.note)
+
+
+def once(
+    svc: Context,
+    question: Question,
+    output: Path | None,
+    *,
+    force: bool,
+    max_time: float | None,
+    fail_on_empty: bool,
+) -> None:
+    """Print the answer, whole; on a terminal, say when it has no rows and what was written to a file.
+
+    A chart without rows prints nothing, not even a heading, so that is said in a pipe as well.
+    """
+    with svc.output.target(output, question.format, force=force) as sink:
+        rows = _print(svc, question, sink, max_time)
+        _check_empty(question, rows, fail_on_empty=fail_on_empty)
+    shown = rows if rows is None or question.selection.top is None else min(rows, question.selection.top)
+    if rows == 0 and (svc.diagnostics.is_terminal or question.format.name == "chart"):
+        svc.diagnostics.note(f"no rows from {question.dates.label}{_elsewhere(svc, question)}")
+    if svc.diagnostics.is_terminal:
+        _note_file(svc, output, shown)
+    _note_limit(svc, question, output, rows)
+
+
+def follow(
+    svc: Context,
+    question: Question,
+    output: Path | None,
+    *,
+    force: bool,
+    max_time: float | None,
+    fail_on_empty: bool,
+) -> None:
+    """Print rows as they arrive, until the time is up, the limit is reached or somebody interrupts.
+
+    It has no other end, so an interrupted one has written a whole file. When the time is up while there is no
+    connection, the file is kept, too, and the result is incomplete.
+    """
+    from svcctl.api.follow import Follow
+
+    interrupted: KeyboardInterrupt | Terminated | None = None
+    begun = False
+
+    def late() -> SvcctlError | None:
+        if begun:
+            return None
+        return svc.late(
+            max_time, Unavailable(f"no answer within {max_time:g} s", hint="give it longer with --max-time")
+        )
+
+    request = replace(question.request, mode="json/simple/compact", date_format=None, time_zone=None)
+    with svc.output.target(output, question.format, force=force) as sink:
+        following = Follow(svc.client, request, reader=sink.reader, notify=svc.diagnostics.note, explain=svc.explain)
+        with (
+            time_limit(max_time, late),
+            following,
+            svc.diagnostics.working(lambda: f"following, {rows_text(following.row_count)} so far (Ctrl-C stops)"),
+        ):
+            begun = True
+            try:
+                svc.output.live(following, question.format, sink, question.selection, question.style)
+            except (KeyboardInterrupt, Terminated) as error:
+                interrupted = error
+        if following.broken is None:
+            _check_empty(question, following.row_count, fail_on_empty=fail_on_empty)
+    if svc.diagnostics.is_terminal:
+        _note_file(svc, output, following.row_count)
+    if interrupted is not None:
+        raise interrupted
+    if following.broken is not None:
+        raise following.broken
+    _note_limit(svc, question, output, following.row_count)
+
+
+def _print(svc: Context, question: Question, sink: Sink, max_time: float | None) -> int | None:
+    """Print the answer; returns the number of its rows where the format shows them."""
+    started = svc.clock()
+    begun = False
+
+    def late() -> SvcctlError:
+        if begun:
+            return IncompleteResult(f"the result is incomplete after {max_time:g} s", hint=_LATER)
+        return svc.late(max_time, Unavailable(f"no answer within {max_time:g} s", hint=_LATER))
+
+    with (
+        time_limit(max_time, late),
+        svc.client.query(question.request, reader=sink.reader) as answer,
+        svc.diagnostics.working(lambda: _so_far(answer, svc.clock() - started)),
+    ):
+        begun = True
+        svc.output.query(answer, question.format, sink, question.selection, question.style)
+    rows = "- rows" if answer.row_count is None else rows_text(answer.row_count)
+    svc.diagnostics.detail(f"cid {answer.cid or '-'}, {rows}, {answer.bytes} bytes, {svc.clock() - started:.3f} s")
+    return answer.row_count
+
+
+_LATER = "give it longer with --max-time, or ask for less"
+
+
+def _so_far(answer: QueryResponse, seconds: float) -> str:
+    if not answer.bytes:
+        return f"waiting for the service, {seconds:.0f} s"
+    rows = "" if answer.row_count is None else f"{rows_text(answer.row_count)}, "
+    return f"{rows}{answer.bytes / 1e6:.1f} MB in {seconds:.0f} s"
+
+
+def _check_empty(question: Question, rows: int | None, *, fail_on_empty: bool) -> None:
+    if fail_on_empty and not rows:
+        raise EmptyResult(f"no rows from {question.dates.label}")
+
+
+def _note_file(svc: Context, output: Path | None, rows: int | None) -> None:
+    """Say what was written to a file, with its rows where they are counted."""
+    from svcctl.terminal.output import is_kept
+
+    if output is not None and is_kept(output):
+        count = "" if rows is None else f"{rows_text(rows)}, "
+        svc.diagnostics.note(f"wrote {output}: {count}{size_text(output.stat().st_size)}")
+
+
+def _elsewhere(svc: Context, question: Question) -> str:
+    """When the table's events are, if none is in the range; only the local service is asked."""
+    from svcctl.api import own_service
+
+    name, asked = outline(question.request.query or "").table, question.dates.range
+    if svc.profile.name not in BUILT_IN or not name:
+        return ""
+    try:
+        stored = own_service.table(svc.client, name)
+    except SvcctlError:
+        return ""
+    if stored.oldest is None or stored.newest is None:
+        return f"; {name} has no events"
+    start, end = (datetime.fromtimestamp(moment // 1000, UTC) for moment in (stored.oldest, stored.newest))
+    if start < (asked.end or svc.now()) and end >= asked.start:
+        return ""
+    return f"; the events of {name} are from {start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S}"
+
+
+def _note_limit(svc: Context, question: Question, output: Path | None, rows: int | None) -> None:
+    """Say that a file or a pipe may lack rows; who sees the rows on the terminal has just typed the limit."""
+    seen = svc.output.is_terminal and output in (None, Path("-"))
+    if rows and rows == question.request.limit and not seen:
+        svc.diagnostics.note(f"stopped at the limit of {rows_text(rows)}: there may be more")
+
+
+def rows_text(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"

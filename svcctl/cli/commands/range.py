@@ -1,0 +1,71 @@
+"""`svcctl range`: what --from and --to resolve to; no service is asked."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, tzinfo
+from typing import Annotated, Any
+
+import typer
+
+from svcctl.cli.commands import page_of
+from svcctl.cli.context import Context
+from svcctl.cli.options import FormatOpt, FromOpt, TimeZoneOpt, ToOpt
+from svcctl.dates.operators import Range, epoch_milliseconds, epoch_seconds, operator_of, resolve
+from svcctl.dates.range import last_second, length_text
+from svcctl.dates.shorthand import EVERY, named_zone, parse_moment
+from svcctl.errors import UsageError
+from svcctl.terminal.records import RANGE
+
+AtOpt = Annotated[
+    Any,
+    typer.Option("--at", parser=parse_moment, metavar="TIME", help="Use this time instead of now (an absolute date)."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("range", help=page_of("range", preview))(preview)
+
+
+def preview(
+    ctx: typer.Context,
+    from_: FromOpt,
+    to: ToOpt = "now",
+    time_zone: TimeZoneOpt = None,
+    at: AtOpt = None,
+    format: FormatOpt = None,
+) -> None:
+    """In --from a relative date counts back from now; in --to it counts forward from --from. `--from 2h` is two hours
+    ago. The range includes its start and excludes its end.
+    """
+    svc: Context = ctx.obj
+    now = svc.now() if at is None else _at(at, svc.now())
+    zone = named_zone(time_zone or svc.profile.time_zone or "GMT")
+    resolved = resolve(from_, to, now=now, zone=zone, operators=EVERY)
+    if (text := last_second(to, resolved, zone)) is not None:
+        svc.diagnostics.note(text)
+    svc.output.records(RANGE, _rows(resolved, zone), svc.format(format, lists=True))
+
+
+def _at(moment: Any, now: datetime) -> datetime:
+    """--at as a moment; a relative date would itself need one, so only absolute dates are allowed."""
+    if operator_of(moment, EVERY) is not None:
+        raise UsageError(f"--at '{moment}' is a relative date", hint="give a date such as 2018-10-08T14:33:12Z")
+    return resolve(moment, None, now=now).start
+
+
+def _rows(resolved: Range, zone: tzinfo) -> list[list[Any]]:
+    assert resolved.end is not None
+    ends = (resolved.start, resolved.end)
+    return [
+        ["UTC", *(_text(end.astimezone(UTC)) for end in ends)],
+        ["zone", *(_text(end.astimezone(zone)) for end in ends)],
+        ["local", *(_text(end.astimezone()) for end in ends)],
+        ["seconds", *map(epoch_seconds, ends)],
+        ["milliseconds", *map(epoch_milliseconds, ends)],
+        ["length", None, length_text(resolved.end - resolved.start)],
+    ]
+
+
+def _text(moment: datetime) -> str:
+    fraction = f".{moment.microsecond // 1000:03}" if moment.microsecond else ""
+    return moment.strftime(f"%Y-%m-%d %H:%M:%S{fraction} %z")

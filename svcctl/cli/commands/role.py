@@ -1,0 +1,377 @@
+"""`svcctl role`: custom roles of a domain, from options or from files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from svcctl.api import own_service
+from svcctl.api.if_needed import done_if, no_role
+from svcctl.api.known import known_domain, known_role
+from svcctl.api.models import Role
+from svcctl.api.role_changes import Change, make, plan, reads_roles, require
+from svcctl.cli.commands import verbs_of
+from svcctl.cli.completion.words import FILES, Completes
+from svcctl.cli.context import Context
+from svcctl.cli.inputs import role_files, role_options
+from svcctl.cli.inputs.role_files import WrittenRole
+from svcctl.cli.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt
+from svcctl.errors import UsageError
+from svcctl.profiles import BUILT_IN
+from svcctl.terminal.records import FINDINGS, ROLE, ROLES
+from svcctl.terminal.selection import selected
+from svcctl.terminal.visible import visible
+
+DomainArg = Annotated[
+    str,
+    typer.Argument(metavar="DOMAIN", help="Name of a domain; the @RESELLER part is optional."),
+    Completes("domains"),
+]
+RoleArg = Annotated[str, typer.Argument(metavar="ROLE", help="Name of a role."), Completes("roles")]
+OptionalRoleArg = Annotated[
+    str | None, typer.Argument(metavar="[ROLE]", help="Name of a role (optional if a file names it).")
+]
+ExportedRoleArg = Annotated[str | None, typer.Argument(metavar="[ROLE]", help="Name of a role (default: all roles).")]
+FilesArg = Annotated[
+    list[Path], typer.Argument(metavar="FILE…", help="Role files; - reads standard input."), Completes(FILES)
+]
+_FILE = typer.Option("--file", "-F", metavar="FILE", help="Roles in YAML (see 'svcctl role lint --help').")
+FileOpt = Annotated[Path | None, _FILE, Completes(FILES)]
+NeededFileOpt = Annotated[Path, _FILE, Completes(FILES)]
+NameOpt = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name of the role.")]
+NewNameOpt = Annotated[str | None, typer.Option("--name", metavar="NAME", help="New name of the role.")]
+DescriptionOpt = Annotated[str | None, typer.Option("--description", metavar="TEXT", help="What the role is for.")]
+PoliciesOpt = Annotated[
+    list[str] | None,
+    typer.Option("--policies", metavar="NAME[,NAME]", help="Policy names; '*' for all, '' for none."),
+]
+ApplicationsOpt = Annotated[
+    list[str] | None,
+    typer.Option("--applications", metavar="NAME[,NAME]", help="Application names; '*' for all, '' for none."),
+]
+ResourceIdsOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--resource-ids",
+        metavar="LABEL=N,N",
+        help="Resource IDs; repeat for more; '*' for all, '' for none. The label comes back as 'ids'.",
+    ),
+]
+FinderOpt = Annotated[str | None, typer.Option("--finder-name", metavar="NAME", help="Default finder.")]
+DefaultOpt = Annotated[
+    str | None,
+    typer.Option("--default-application-name", metavar="NAME", help="Default application; '' removes it on update."),
+]
+DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Show the difference and change nothing.")]
+IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if the role does not exist.")]
+
+_app = verbs_of("role")
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(_app, name="role")
+
+
+@_app.command("list")
+def list_(
+    ctx: typer.Context,
+    domain: DomainArg,
+    format: FormatOpt = None,
+    columns: ColumnsOpt = None,
+    sort: SortOpt = None,
+    top: TopOpt = None,
+    no_header: NoHeaderOpt = False,
+) -> None:
+    """List the roles of a domain"""
+    svc: Context = ctx.obj
+    chosen = svc.format(format, lists=True)
+    with known_domain(svc.client, domain):
+        roles = svc.client.roles(domain)
+    svc.output.records(ROLES, roles, chosen, selected(columns, sort, top, no_header))
+    if not roles and not chosen.raw:
+        svc.diagnostics.done(f"no roles in {domain}")
+
+
+@_app.command()
+def show(ctx: typer.Context, domain: DomainArg, role: RoleArg, format: FormatOpt = None) -> None:
+    """Show a role, including its read-only fields"""
+    svc: Context = ctx.obj
+    chosen = svc.format(format, lists=True)
+    with known_role(svc.client, domain, role):
+        found = svc.client.role(domain, role)
+    svc.output.records(ROLE, [found], chosen, single=True)
+
+
+@_app.command()
+def export(ctx: typer.Context, domain: DomainArg, role: ExportedRoleArg = None) -> None:
+    """Print roles as a file for 'svcctl role apply'
+
+    \b
+    svcctl role export acme > exported.yaml
+    svcctl role apply acme -F exported.yaml --dry-run
+    """
+    svc: Context = ctx.obj
+    with known_role(svc.client, domain, role or ""):
+        roles = svc.client.roles(domain) if role is None else [svc.client.role(domain, role)]
+    svc.output.text(role_files.written(roles).rstrip("\n"))
+
+
+@_app.command()
+def create(
+    ctx: typer.Context,
+    domain: DomainArg,
+    name: NameOpt = None,
+    description: DescriptionOpt = None,
+    policies: PoliciesOpt = None,
+    applications: ApplicationsOpt = None,
+    resource_ids: ResourceIdsOpt = None,
+    finder_name: FinderOpt = None,
+    default_application_name: DefaultOpt = None,
+    file: FileOpt = None,
+    yes: YesOpt = False,
+) -> None:
+    """Create a role from options, or the roles in a file
+
+    The interface's rules are checked before anything is sent. Asks before creating a role that grants everything of a
+    kind: one with a name only, or with '*'.
+
+    \b
+    svcctl role create acme --name Readers --policies Search
+    svcctl role create acme -F roles.yaml
+    """
+    svc: Context = ctx.obj
+    written = role_options.read(
+        file,
+        name=name,
+        description=description,
+        policies=policies,
+        applications=applications,
+        resource_ids=resource_ids,
+        finder_name=finder_name,
+        default_application_name=default_application_name,
+    )
+    role_files.require_sound(written)
+    _ask_about_grants(svc, domain, written, yes, lambda: reads_roles(svc.client, domain))
+    with svc.diagnostics.counted(written, "created") as counted:
+        for one in counted:
+            with known_domain(svc.client, domain):
+                svc.client.create_role(domain, one.role)
+            svc.diagnostics.note(f"created {one.label} in {domain}")
+    _note_labels(svc, written)
+
+
+@_app.command()
+def update(
+    ctx: typer.Context,
+    domain: DomainArg,
+    role: OptionalRoleArg = None,
+    name: NewNameOpt = None,
+    description: DescriptionOpt = None,
+    policies: PoliciesOpt = None,
+    applications: ApplicationsOpt = None,
+    resource_ids: ResourceIdsOpt = None,
+    finder_name: FinderOpt = None,
+    default_application_name: DefaultOpt = None,
+    file: FileOpt = None,
+    yes: YesOpt = False,
+) -> None:
+    """Change the given fields of a role; others stay unchanged
+
+    \b
+    svcctl role update acme Readers --policies Search --policies Lookups
+    svcctl role update acme Readers --default-application-name ''
+    svcctl role update acme -F roles.yaml
+    """
+    svc: Context = ctx.obj
+    written = role_options.read(
+        file,
+        name=name,
+        description=description,
+        policies=policies,
+        applications=applications,
+        resource_ids=resource_ids,
+        finder_name=finder_name,
+        default_application_name=default_application_name,
+        missing="nothing to change: no field is given",
+    )
+    role_files.require_sound(written, update=True)
+    changes = [role_options.change(one, role, len(written)) for one in written]
+    targets = [target for target, _ in changes]
+    _ask_about_grants(svc, domain, written, yes, lambda: _require(svc, domain, targets), update=True)
+    with svc.diagnostics.counted(changes, "updated") as counted:
+        for target, wanted in counted:
+            with known_role(svc.client, domain, target):
+                svc.client.update_role(domain, target, wanted)
+            svc.diagnostics.note(f"updated role '{target}' in {domain}")
+    _note_labels(svc, written)
+
+
+@_app.command()
+def apply(
+    ctx: typer.Context, domain: DomainArg, file: NeededFileOpt, yes: YesOpt = False, dry_run: DryRunOpt = False
+) -> None:
+    """Create and update roles from a file, showing the differences
+
+    Roles that do not exist are created. In the others, the fields that the file contains are changed. Roles that the
+    file does not contain stay unchanged. Applying a file twice changes nothing the second time. Asks before the first
+    change. Policies and applications that do not exist are refused before it, if the service tells which there are.
+    """
+    svc: Context = ctx.obj
+    written = role_files.read_roles(file)
+    role_files.require_sound(written, update=True)
+    with known_domain(svc.client, domain):
+        changes = [(one, change) for one in written if (change := _plan(svc, domain, one)) is not None]
+    role_files.require_sound([one for one, change in changes if change.creates])
+    _check_names(svc, domain, [one for one, _ in changes], is_trial=dry_run)
+    for _, change in changes:
+        _show(svc, domain, change)
+    if not changes:
+        svc.diagnostics.note(f"nothing to do: the roles of {domain} are already as in {file}")
+    if not changes or dry_run:
+        return
+    if not yes:
+        grants = [text for one, change in changes for text in _grants(one, domain, change.creates)]
+        svc.ask(" ".join([*grants, "Apply these changes?"]))
+    with svc.diagnostics.counted(changes, "applied") as counted:
+        for one, change in counted:
+            created = make(svc.client, domain, change, before_creating=partial(role_files.require_sound, [one]))
+            svc.diagnostics.note(f"{'created' if created else 'updated'} role '{change.name}' in {domain}")
+
+
+@_app.command()
+def rm(
+    ctx: typer.Context, domain: DomainArg, role: RoleArg, yes: YesOpt = False, if_needed: IfNeededOpt = False
+) -> None:
+    """Delete a role; its users need another one"""
+    svc: Context = ctx.obj
+    with done_if(if_needed, no_role, svc.diagnostics.note):
+        with known_role(svc.client, domain, role):
+            found = require(svc.client, domain, role)
+        lost = f"role '{role}' of {domain}{_whose(found)}"
+        if not yes:
+            svc.ask(f"Delete {lost}?")
+        svc.client.delete_role(domain, role)
+        svc.diagnostics.note(f"deleted {lost}")
+        if users := _users(found):
+            give = f": svcctl service accounts user {users[0] if len(users) == 1 else 'EMAIL'} {domain} --role USER"
+            local = give if svc.profile.name in BUILT_IN else ""
+            svc.diagnostics.note(f"{', '.join(users)} need{'s' * (len(users) == 1)} another role{local}")
+
+
+def _whose(role: Role | None) -> str:
+    return f", the role of {', '.join(users)}" if (users := _users(role)) else ""
+
+
+def _users(role: Role | None) -> list[str]:
+    """The users who have a role and need another one when it is deleted, if the service lists them."""
+    users = None if role is None else role.extra.get("users")
+    return list(map(str, users)) if isinstance(users, list) else []
+
+
+@_app.command("lint")
+def lint_(ctx: typer.Context, files: FilesArg, format: FormatOpt = None) -> None:
+    """Check role files against the rules, without a service
+
+    An error is something that a service refuses; the exit code is 2 then. A warning is a grant that is broader than it
+    looks. Only a service can check rule 7 (policies exist and are available).
+
+    \b
+    A file holds one role, a list of them, or several documents:
+      name: Night shift                  required; alone, it grants everything
+      description: May look
+      policies: [Search, Alerts]         names, or one, or '*' for all (quoted)
+      applications: [explorer]           the same
+      resourceIds: {ids: [1, 2]}         integers by any label, or '*' for all
+      finderName: default
+      defaultApplicationName: explorer   one of the applications
+    """
+    svc: Context = ctx.obj
+    chosen = svc.format(format, lists=True)
+    linted = [role_files.linted(file) for file in files]
+    found = [one for file in linted for one in file.findings]
+    if found or chosen.raw:
+        svc.output.records(FINDINGS, found, chosen)
+    for file in linted:
+        if not file.findings and not chosen.raw:
+            svc.output.text(f"{visible(file.source)}: {file.count} role{'s' * (file.count != 1)}, no findings")
+    if wrong := [file.source for file in linted if file.errors]:
+        errors = sum(file.errors for file in linted)
+        raise UsageError(f"{errors} error{'s' * (errors != 1)} in {', '.join(wrong)}")
+
+
+def _ask_about_grants(
+    svc: Context,
+    domain: str,
+    written: Iterable[WrittenRole],
+    yes: bool,
+    look: Callable[[], object],
+    *,
+    update: bool = False,
+) -> None:
+    """Ask before creating roles that grant everything of a kind; --yes skips the question.
+
+    `look` fails before anybody is asked when what is to be changed does not exist.
+    """
+    grants = [text for one in written for text in _grants(one, domain, not update)]
+    if grants and not yes:
+        with known_domain(svc.client, domain):
+            look()
+        svc.ask(" ".join([*grants, "Continue?"]))
+
+
+def _note_labels(svc: Context, written: Iterable[WrittenRole]) -> None:
+    """Say that the labels of resource IDs are lost, where they mean something to the user."""
+    labels = dict.fromkeys(label for one in written for label in one.role.resource_ids or {})
+    if lost := ", ".join(f"'{label}'" for label in labels if label not in ("*", "ids")):
+        svc.diagnostics.note(
+            f"a service keeps the integers of resourceIds without their labels: they come back as 'ids', not as {lost}"
+        )
+
+
+def _require(svc: Context, domain: str, roles: Iterable[str]) -> None:
+    """NotFound, with a hint, when one of the roles does not exist."""
+    for role in roles:
+        with known_role(svc.client, domain, role):
+            require(svc.client, domain, role)
+
+
+def _grants(written: WrittenRole, domain: str, creates: bool) -> list[str]:
+    """A sentence about what a role grants without a limit; none for a role that has limits."""
+    granted = written.grants_all(update=not creates)
+    return [f"{written.label} grants {granted} of {domain}, including future ones."] if granted else []
+
+
+def _plan(svc: Context, domain: str, written: WrittenRole) -> Change | None:
+    """The change that makes a role match its file; None if it already does."""
+    name = written.role.name
+    if name is None:
+        raise UsageError(f"{written.place()}: the name is missing (rule 1)")
+    return plan(svc.client, domain, name, written.role)
+
+
+def _check_names(svc: Context, domain: str, written: Sequence[WrittenRole], *, is_trial: bool) -> None:
+    """UsageError when a role names what the domain does not have; a trial says when the service does not tell that."""
+    if not any(one.granted_names for one in written):
+        return
+    available = own_service.available(svc.client, domain)
+    if available is not None:
+        role_files.require_available(written, domain, available)
+    elif is_trial:
+        svc.diagnostics.note(
+            "this service does not tell which policies and applications there are: their names are not checked (rule 7)"
+        )
+
+
+def _show(svc: Context, domain: str, change: Change) -> None:
+    """Print the differences as lines with - and +."""
+    about = "" if change.readable else " (this service cannot show roles: the current values are unknown)"
+    what = "new role" if change.creates else "role"
+    svc.output.text(f"{what} '{visible(change.name)}' in {visible(domain)}{about}")
+    for one in change.differences:
+        if change.current is not None:
+            svc.output.change("-", f"{one.key}: {one.before or 'none'}")
+        svc.output.change("+", f"{one.key}: {one.after or 'none'}")

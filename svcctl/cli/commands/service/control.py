@@ -1,0 +1,195 @@
+"""`svcctl service`: start and stop the local service, and show how it is."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from svcctl.cli.commands import verbs_of
+from svcctl.cli.commands.service.state import open_state
+from svcctl.cli.context import Context
+from svcctl.cli.options import FormatOpt, YesOpt
+from svcctl.errors import NotFound, Unavailable, UsageError
+from svcctl.profiles import LOCAL
+from svcctl.service.settings import PLACES, STATE, places
+from svcctl.terminal.records import SERVICE, TABLES, counted
+
+if TYPE_CHECKING:
+    from svcctl.api.own_service import Status
+
+ListenOpt = Annotated[
+    str | None, typer.Option("--listen", metavar="HOST:PORT", help="Listen on TCP too, besides the Unix socket.")
+]
+StateOpt = Annotated[
+    str | None,
+    typer.Option("--state", metavar="URL", help="PostgreSQL database of the state, for several service processes."),
+]
+TablesOpt = Annotated[
+    str | None,
+    typer.Option("--tables", metavar="URI", help="Shared folder of tables: a path, hdfs://… or s3://…."),
+]
+EngineOpt = Annotated[
+    str | None,
+    typer.Option("--engine", metavar="ENGINE", help="With --tables: run queries on Spark, at sc://HOST:PORT."),
+]
+CreateOpt = Annotated[
+    bool,
+    typer.Option(
+        "--create", help="Make the shared folder if its state has none yet; a folder that is away is not made anew."
+    ),
+]
+ReadyFdOpt = Annotated[int | None, typer.Option("--ready-fd", hidden=True)]
+
+app = verbs_of("service")
+
+
+@app.command()
+def start(ctx: typer.Context) -> None:
+    """Start the local service in the background"""
+    svc: Context = ctx.obj
+    if not svc.start_local():
+        svc.diagnostics.note("the local service is already running")
+
+
+@app.command()
+def stop(ctx: typer.Context) -> None:
+    """Stop the local service and wait until it has stopped"""
+    from svcctl.service import process
+
+    svc: Context = ctx.obj
+    if not process.stop(svc.files):
+        svc.diagnostics.note("the local service is not running")
+    else:
+        svc.diagnostics.note("the local service has stopped; its jobs continue when it is started again")
+
+
+@app.command()
+def restart(ctx: typer.Context) -> None:
+    """Stop the local service and start it in the background
+
+    A service of 'svcctl service serve --listen' is not restarted: that would close its address.
+    """
+    from svcctl.service import process
+
+    svc: Context = ctx.obj
+    if process.await_served(svc.files):
+        raise UsageError(
+            f"the local service was not started in the background, but with: {process.serve_command(svc.files)}",
+            hint="restart it there, or in the background with 'svcctl service stop' and then 'svcctl service start'",
+        )
+    before = _status(svc) if process.answers(svc.files) else None
+    process.stop(svc.files)
+    svc.start_local()
+    if before is None:
+        return
+    now = places(svc.environment)
+    for name, setting in PLACES.items():
+        one, other = now.get(name, "none"), before.uses.get(name, "none")
+        if one != other and name != "folder":  # of which the service tells itself
+            svc.diagnostics.note(f"its {name} is {one} now, and was {other}: {setting.environment} sets it")
+
+
+@app.command()
+def status(ctx: typer.Context, format: FormatOpt = None) -> None:
+    """Show whether the local service is running, and its tables
+
+    The exit code is 4 when it is not running, and 6 when it cannot reach its state or its tables. In
+    the formats for programs the tables are left out: 'svcctl tables' lists them.
+    """
+    from svcctl.api import own_service
+    from svcctl.service import process
+
+    svc: Context = ctx.obj
+    pid = process.running(svc.files)
+    if pid is None:
+        raise NotFound("the local service is not running", hint=process.how_to_start(svc.files))
+    if not process.answers(svc.files):
+        raise NotFound("the local service is starting or stopping", hint="'svcctl service start' waits for it")
+    found, chosen = _status(svc), svc.format(format, lists=True)
+    files = svc.files
+    facts = [
+        found.address,
+        str(files.socket),
+        pid,
+        found.started,
+        found.version,
+        files.size(),
+        files.directory,
+        "stderr" if found.foreground else files.log,
+        *(found.uses.get(name) for name in PLACES),
+    ]
+    svc.output.records(SERVICE, [facts], chosen, single=True)
+    if found.problems:
+        raise Unavailable("; ".join(found.problems))
+    if not chosen.raw:
+        svc.output.text("")
+        svc.output.records(TABLES, own_service.tables(svc.with_flags(profile=LOCAL).client), chosen)
+
+
+def _status(svc: Context) -> Status:
+    from svcctl.api import own_service
+
+    return own_service.status(svc.with_flags(profile=LOCAL).client)
+
+
+@app.command()
+def serve(
+    ctx: typer.Context,
+    listen: ListenOpt = None,
+    state: StateOpt = None,
+    tables: TablesOpt = None,
+    engine: EngineOpt = None,
+    create: CreateOpt = False,
+    ready_fd: ReadyFdOpt = None,
+) -> None:
+    """Run the service in the foreground until Ctrl-C or SIGTERM
+
+    After --listen, other commands do not start the service in the background when it does not run:
+    this command does, or 'svcctl service start'.
+    """
+    from svcctl.io import extras
+
+    svc: Context = ctx.obj
+    extras.need("service", "the local service")
+    from svcctl.service.server import serve as run
+
+    command = shlex.join(["svcctl", *svc.arguments])
+    options = {"listen": listen, "state": state, "tables": tables, "engine": engine}
+    run(svc.files, command, **options, create=create, ready_fd=ready_fd)
+
+
+@app.command()
+def reset(ctx: typer.Context, yes: YesOpt = False) -> None:
+    """Stop the local service and delete its events and state
+
+    The next start creates the demo events again.
+    """
+    from svcctl.service import process
+
+    svc: Context = ctx.obj
+    if not yes:
+        svc.ask(f"Delete all events and state in {svc.files.directory}{_held(svc)}?")
+    process.stop(svc.files)
+    process.reset(svc.files)
+
+
+def _held(svc: Context) -> str:
+    """What a reset deletes, as far as it is soon known: the running service tells its tables."""
+    from svcctl.api import own_service
+    from svcctl.service import process
+
+    facts = []
+    if process.answers(svc.files):
+        tables = own_service.tables(svc.with_flags(profile=LOCAL).client)
+        facts = [counted(sum(not table.live for table in tables), "table") + " of your own"]
+    elif svc.files.events.exists():
+        facts = ["all tables (a running service counts them)"]
+    if svc.files.state.exists() and STATE.read(svc.environment) is None:  # a reset leaves a database alone
+        store = open_state(svc)
+        from svcctl.service.jobs import stored
+        from svcctl.service.queries import saved
+
+        facts += [counted(len(stored.every(store)), "job"), counted(len(saved.listed(store)), "saved query")]
+    return f": {', '.join(facts)}" if facts else ""

@@ -1,0 +1,177 @@
+"""`svcctl service compact` and `copy`: tables in a shared folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, astuple
+from datetime import timedelta
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from svcctl.cli.commands.service.state import known_state
+from svcctl.cli.completion.words import Completes
+from svcctl.cli.context import Context
+from svcctl.cli.options import YesOpt
+from svcctl.dates.shorthand import seconds_of
+from svcctl.errors import ServiceError, SvcctlError, Terminated, UsageError
+from svcctl.io import extras
+from svcctl.io.threads import without_signals
+from svcctl.profiles import LOCAL
+from svcctl.service.settings import TABLES, absolute
+from svcctl.terminal.records import counted
+
+if TYPE_CHECKING:
+    from svcctl.api import own_service
+
+PLACES = ("folder", "file")
+
+TablesOpt = Annotated[
+    str | None,
+    typer.Option("--tables", metavar="URI", help="Shared folder of tables: a path, hdfs://… or s3://…."),
+]
+TableArg = Annotated[
+    str | None, typer.Argument(metavar="[TABLE]", help="Table to compact (default: all tables)."), Completes("tables")
+]
+MovedArg = Annotated[str, typer.Argument(metavar="TABLE", help="Table to move."), Completes("tables")]
+
+
+def _seconds(text: str) -> int:
+    found = 0 if text == "0" else seconds_of(text)
+    if found is None:
+        raise UsageError(f"--keep '{text}' is not a length of time", hint="write it as 12h or 7d")
+    return found
+
+
+KeepOpt = Annotated[
+    int,
+    typer.Option(
+        "--keep", parser=_seconds, metavar="LENGTH", help="How long files stay that running queries may need."
+    ),
+]
+ToOpt = Annotated[
+    str,
+    typer.Option("--to", metavar="PLACE", help="folder (the shared one) or file (that of the local service)."),
+    Completes(words=PLACES),
+]
+
+
+def shared_folder(svc: Context, uri: str | None) -> str:
+    """The folder that was given or is set in the environment. UsageError when there is none, with the service's own."""
+    from svcctl.api import own_service
+    from svcctl.service import process
+
+    if found := uri or TABLES.read(svc.environment):
+        return found
+    missing = "no shared folder of tables was named"
+    known = process.answers(svc.files) and own_service.status(svc.with_flags(profile=LOCAL).client).uses
+    if known and "folder" in known:
+        raise UsageError(missing, hint=f"name that of the local service: --tables {known['folder']}")
+    raise UsageError(missing, hint=f"name it with --tables or {TABLES.environment}")
+
+
+def load(
+    svc: Context,
+    uri: str,
+    files: Sequence[tuple[str, str]],
+    table: str,
+    wishes: own_service.Wishes,
+    load_id: str | None,
+    given_up: Callable[[own_service.Loaded | None], None],
+    *,
+    create: bool,
+) -> own_service.Loaded | None:
+    """Load files, given by path and name, into a table of a shared folder; None when it has a load of this ID.
+
+    `create` makes the folder if it is not there; `given_up` is told what a load that is ended stored all the same.
+    The load has a thread of its own, which Ctrl-C cannot stop in the midst of DuckDB's work.
+    """
+    extras.need("service", "the local service")
+    from svcctl.api import own_service
+    from svcctl.service.loading import shared
+    from svcctl.service.loading.load import LoadResult, Source, Wishes
+
+    given = [Source(Path(path), name) for path, name in files]
+    asked = Wishes(*astuple(wishes))
+    gone, state = Event(), known_state(svc)
+
+    def go_on() -> None:
+        if gone.is_set():
+            raise ServiceError("the load was given up")
+
+    def told(loaded: LoadResult | None) -> own_service.Loaded | None:
+        return None if loaded is None else own_service.Loaded.from_json(asdict(loaded))
+
+    with ThreadPoolExecutor(1, initializer=without_signals) as thread:
+        options = (uri, os.environ, given, table, asked, load_id, go_on, svc.diagnostics.note)
+        loads = thread.submit(shared.load_into, *options, create=create, state=state)
+        try:
+            return told(loads.result())
+        except (KeyboardInterrupt, Terminated):
+            gone.set()
+            given_up(None if loads.exception() else told(loads.result()))
+            raise
+
+
+def readers(svc: Context, uri: str, table: str) -> tuple[own_service.Reader, ...]:
+    """The jobs of the local service on a table of a shared folder, as far as it runs there and tells."""
+    from svcctl.api import own_service
+    from svcctl.service import process
+
+    with suppress(SvcctlError):
+        client = svc.with_flags(profile=LOCAL).client
+        runs = process.answers(svc.files) and own_service.status(client).uses
+        if runs and runs.get("folder") == absolute(uri).rstrip("/"):
+            return own_service.table(client, table).jobs
+    return ()
+
+
+def compact(
+    ctx: typer.Context,
+    table: TableArg = None,
+    tables: TablesOpt = None,
+    keep: KeepOpt = "7d",  # type: ignore[assignment]  # Typer parses it
+) -> None:
+    """Make large files of the small ones that loads leave in a shared folder
+
+    Queries and loads go on meanwhile. Files that are no longer part of a table are removed after --keep; with a day
+    or more, those of loads that were killed, too, so no load may take longer than that.
+
+    \b
+    svcctl service compact --tables tables
+    svcctl service compact shop.o --tables tables --keep 2d
+    """
+    svc: Context = ctx.obj
+    extras.need("service", "the local service")
+    from svcctl.service.loading import shared
+
+    uri, state = shared_folder(svc, tables), known_state(svc)
+    for done in shared.compact(uri, os.environ, table, timedelta(seconds=keep), state):
+        made = f"{counted(done.small, 'small file')} made into {done.made}, " if done.small else ""
+        svc.diagnostics.note(f"{done.table}: {made}{counted(done.removed, 'old file')} removed")
+
+
+def copy(ctx: typer.Context, table: MovedArg, to: ToOpt = "folder", yes: YesOpt = False) -> None:
+    """Move a table of the local service to the shared folder, or back
+
+    The service must run with --tables. Queries that begin afterwards read the table where it is then; jobs on it stop
+    with an error, so it asks before it moves a table that has some.
+    """
+    from svcctl.api import own_service
+
+    svc: Context = ctx.obj
+    if to not in PLACES:
+        raise UsageError(f"unknown place '{to}'", hint=f"places are: {', '.join(PLACES)}")
+    client = svc.with_flags(profile=LOCAL).client
+    jobs = own_service.table(client, table).jobs
+    if jobs and not yes:
+        names = ", ".join(job.friendly_name for job in jobs)
+        svc.ask(f"Move {table}, and stop {counted(len(jobs), 'job')} on it with an error ({names})?")
+    events = own_service.copy(client, table, to)
+    place = "shared folder" if to == "folder" else to
+    svc.diagnostics.note(f"moved {table} to the {place}: {counted(events, 'event')}")

@@ -1,0 +1,314 @@
+"""`svcctl service load` and `drop`: what the tables of the local service hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from svcctl.cli.commands.service import folder
+from svcctl.cli.completion import words
+from svcctl.cli.completion.words import FILES, Completes
+from svcctl.cli.context import Context
+from svcctl.cli.inputs import text
+from svcctl.cli.options import YesOpt
+from svcctl.dates.operators import epoch_milliseconds, resolve, shown
+from svcctl.dates.shorthand import EVERY, parse_moment, zone_name
+from svcctl.errors import SvcctlError, Terminated, UsageError
+from svcctl.profiles import LOCAL
+from svcctl.service.loading.kinds import FILE_KINDS
+from svcctl.terminal.diagnostics import Reported
+from svcctl.terminal.records import counted, second
+
+if TYPE_CHECKING:
+    from svcctl.api.client import Client
+    from svcctl.api.own_service import Extent, Loaded, Reader, Wishes
+
+FilesArg = Annotated[
+    list[Path], typer.Argument(metavar="FILE...", help="Files to load; - reads standard input."), Completes(FILES)
+]
+TableOpt = Annotated[
+    str, typer.Option("--table", "-t", metavar="NAME", help="Table to load into, such as a.b.c."), Completes("loaded")
+]
+TimeFieldOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--time-field", metavar="F", help="Field with the date of each event, or DATE,TIME (detected if not given)."
+    ),
+]
+TimeFormatOpt = Annotated[
+    str | None,
+    typer.Option("--time-format", metavar="PATTERN", help="How that date is written, such as 'MM/dd/yyyy hh:mm a'."),
+]
+LoadZoneOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--time-zone",
+        parser=zone_name,
+        metavar="ZONE",
+        help="Time zone of dates that have none, such as GMT+2 or Europe/Berlin (default: UTC).",
+    ),
+    Completes("zones", words=words.time_zones),
+]
+LoadFormatOpt = Annotated[
+    str | None,
+    typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(FILE_KINDS)}; detected if not given."),
+    Completes(words=FILE_KINDS),
+]
+TypesOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--types", metavar="F=TYPE,...", help="Types of fields: str, int4, int8, float8, bool, ip4, timestamp."
+    ),
+]
+ReplaceOpt = Annotated[bool, typer.Option("--replace", help="Drop the events and columns that the table has.")]
+StrictOpt = Annotated[bool, typer.Option("--strict", help="Load nothing if a line cannot be read.")]
+IntoOpt = Annotated[
+    str | None,
+    typer.Option("--tables", metavar="URI", help="Shared folder to load into, without a service (help cluster)."),
+]
+CreateOpt = Annotated[bool, typer.Option("--create", help="With --tables: make the folder if it is not there.")]
+IdOpt = Annotated[
+    str | None, typer.Option("--id", metavar="ID", help="Load nothing if the table has a load of this ID.")
+]
+TrimmedArg = Annotated[str, typer.Argument(metavar="TABLE", help="Table to trim."), Completes("loaded")]
+BeforeOpt = Annotated[
+    Any,
+    typer.Option(
+        "--before", parser=parse_moment, metavar="DATE", help="Events before it are removed, such as 90d (help dates)."
+    ),
+    Completes(words=words.start_dates),
+]
+TablesArg = Annotated[list[str], typer.Argument(metavar="TABLE…", help="Tables to drop."), Completes("loaded")]
+
+OLD = int(datetime(1990, 1, 1, tzinfo=UTC).timestamp() * 1000)
+"""Epoch milliseconds; earlier dates are more often numbers read as dates than events."""
+
+
+def load(
+    ctx: typer.Context,
+    files: FilesArg,
+    table: TableOpt,
+    time_field: TimeFieldOpt = None,
+    time_format: TimeFormatOpt = None,
+    time_zone: LoadZoneOpt = None,
+    format: LoadFormatOpt = None,
+    types: TypesOpt = None,
+    replace: ReplaceOpt = False,
+    strict: StrictOpt = False,
+    tables: IntoOpt = None,
+    create: CreateOpt = False,
+    load_id: IdOpt = None,
+) -> None:
+    """Load files of events into a table of the local service
+
+    Reads csv, tsv, ndjson, JSON arrays and parquet, plain or compressed with gzip or zstd, access logs (common and
+    combined), syslog (RFC 3164 and 5424), lines of key=value, and logs whose lines have a date. All files are loaded
+    or none: nothing is loaded when one is damaged or cut off. 'svcctl help service' has the details.
+
+    \b
+    svcctl service load /var/log/dpkg.log* --table debian.dpkg
+    svcctl service load orders.csv -t shop.orders --types srcIp=ip4 --replace
+    zcat old.csv.gz | svcctl service load - -t shop.old --time-field created
+    svcctl service load orders.csv -t shop.orders --id 2026-01-31
+    """
+    from svcctl.api import own_service
+
+    svc: Context = ctx.obj
+    if format not in (None, *FILE_KINDS):
+        raise UsageError(f"unknown format '{format}'", hint=f"formats are: {', '.join(FILE_KINDS)}")
+    if load_id is not None and not load_id.strip():
+        raise UsageError("--id is empty", hint="name the load, or leave out --id")
+    if create and tables is None:
+        raise UsageError("--create makes a shared folder", hint="name it with --tables")
+    wishes = own_service.Wishes(time_field, time_format, format, _types(types), replace, time_zone, strict)
+    with ExitStack() as spooled:
+        given = [
+            (str(spooled.enter_context(text.as_file(file, svc.files.make))), text.name(file))
+            for file in dict.fromkeys(files)
+        ]
+        if tables is None:
+            loaded = _load(svc, given, table, wishes, load_id)
+        else:
+            given_up = partial(_tell_given_up, svc, replace=replace)
+            loaded = folder.load(svc, tables, given, table, wishes, load_id, given_up, create=create)
+            if replace and loaded is not None and loaded.before:
+                loaded = dataclasses.replace(loaded, jobs=folder.readers(svc, tables, table))
+    if loaded is None:
+        nothing = "nothing was replaced; without --id it is" if replace else "nothing was loaded"
+        svc.diagnostics.note(f"{table} has the load {load_id} already: {nothing}")
+        return
+    _tell(svc, loaded, replace=replace)
+
+
+def _load(
+    svc: Context, given: Sequence[tuple[str, str]], table: str, wishes: Wishes, load_id: str | None
+) -> Loaded | None:
+    """Load files by the service. One that is ended says what was stored, if the service knows that within a second."""
+    from svcctl.api import own_service
+
+    client, attempt = svc.with_flags(profile=LOCAL).client, uuid.uuid4().hex
+    try:
+        return own_service.load(client, given, table, wishes, load_id, attempt)
+    except (KeyboardInterrupt, Terminated):
+        with suppress(SvcctlError):
+            soon = svc.with_flags(profile=LOCAL, timeout=1.0, retries=0).connect()
+            ended, stored = own_service.load_ended(soon, attempt)
+            if ended:
+                _tell_given_up(svc, stored, replace=wishes.replace)
+        raise
+
+
+def _tell_given_up(svc: Context, stored: Loaded | None, *, replace: bool) -> None:
+    if stored is None:
+        svc.diagnostics.note("nothing was loaded")
+    else:
+        _tell(svc, stored, replace=replace)
+
+
+def _types(text: str | None) -> dict[str, str]:
+    """The types of `a=ip4,b=str`."""
+    found = {}
+    for pair in (text or "").split(","):
+        name, equals, type_ = pair.rpartition("=")
+        if pair and not (equals and name):
+            raise UsageError(f"--types '{pair}' is not of the form FIELD=TYPE", hint="such as --types srcIp=ip4,n=int8")
+        if pair:
+            found[name.strip()] = type_.strip()
+    return found
+
+
+def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
+    note = svc.diagnostics.note
+    for name in loaded.empty:
+        note(f"{name} has no events")
+    if loaded.oldest is None or loaded.newest is None:
+        note(f"nothing was loaded into {loaded.table}")
+        return
+    if loaded.before and replace:
+        read = f", {_readers(loaded.jobs)}: jobs on it stop with an error" if loaded.jobs else ""
+        note(f"replaced the {counted(loaded.before, 'event')} of {loaded.table}{read}")
+    note(f"loaded {counted(loaded.rows, 'event')} into {loaded.table}, {_range(loaded.oldest, loaded.newest)}")
+    if loaded.oldest < OLD:
+        note("there are events before 1990; if they are younger, name another --time-field, or give --time-format")
+    if loaded.before and not replace:
+        note(f"{loaded.table} already held {counted(loaded.before, 'event')}; --replace would have replaced them")
+    if loaded.skipped:
+        svc.diagnostics.warning(
+            f"skipped {counted(loaded.skipped, 'line')} that could not be read; the first: {loaded.first_skipped}"
+        )
+    for line in loaded.notes:
+        note(line)
+    if svc.diagnostics.is_terminal:
+        note(f"query them with: {_query(svc, loaded.table, loaded.oldest, loaded.newest)}")
+
+
+def _query(svc: Context, table: str, first: int, last: int) -> str:
+    """A command that finds the events that were loaded: over whole days, but for one that is not over.
+
+    Who asks for the future would wait for it; --follow has what is stored at once.
+    """
+    now = svc.now()
+    oldest = datetime.fromtimestamp(min(first // 1000, int(now.timestamp())), UTC)
+    after = datetime.fromtimestamp(min(last // 1000, int(now.timestamp())) + 1, UTC)
+    tomorrow = after.replace(hour=0, minute=0, second=0) + timedelta(days=1)
+    to = (
+        f" --to {tomorrow:%Y-%m-%d}" if tomorrow <= now else f" --to {after:%Y-%m-%dT%H:%M:%SZ}" if after <= now else ""
+    )
+    if last // 1000 > now.timestamp():
+        to = " --follow --max-time 3s"
+    profile = "" if svc.profile.name == LOCAL else f"-p {LOCAL} "
+    return f"svcctl {profile}query 'from {table}' --from {oldest:%Y-%m-%d}{to}"
+
+
+def drop(ctx: typer.Context, tables: TablesArg, yes: YesOpt = False) -> None:
+    """Drop tables of the local service and their events
+
+    Jobs on such a table stop with an error; other jobs and queries are not affected.
+    """
+    from svcctl.api import own_service
+
+    svc: Context = ctx.obj
+    client = svc.with_flags(profile=LOCAL).client
+    names = list(dict.fromkeys(tables))
+    if not yes:
+        _ask_to_drop(svc, client, names)
+    for one in svc.diagnostics.each(names, partial(own_service.drop, client)):
+        svc.diagnostics.note(f"dropped {_described(one)}")
+
+
+def trim(ctx: typer.Context, table: TrimmedArg, before: BeforeOpt, yes: YesOpt = False) -> None:
+    """Remove the events of a table of the local service before a date
+
+    Queries and jobs go on. It is refused while a job has not read those events yet. In a shared folder,
+    'svcctl service compact' gives the room on the disk back, a week later by default; in the service's own file it is
+    used again, and the table is written anew, which takes as long as a load.
+
+    \b
+    svcctl service trim shop.o --before 90d --yes
+    svcctl service trim shop.o --before 2024-01-31 --yes
+    """
+    from svcctl.api import own_service
+
+    svc: Context = ctx.obj
+    date = resolve(before, None, now=svc.now(), operators=EVERY).start
+    client = svc.with_flags(profile=LOCAL).client
+    if not yes:
+        found = own_service.table(client, table)
+        held = f", which has events {_range(found.oldest, found.newest)}" if found.events else ""
+        svc.ask(f"Remove the events before {shown(date)} (UTC) from {table}{held}?")
+    removed, left = own_service.trim(client, table, epoch_milliseconds(date))
+    rest = f", {_range(left.oldest, left.newest)}" if left.events else ""
+    are = "is" if left.events == 1 else "are"
+    svc.diagnostics.note(f"removed {counted(removed, 'event')} from {table}; {left.events} {are} left{rest}")
+
+
+def _ask_to_drop(svc: Context, client: Client, names: Sequence[str]) -> None:
+    """Ask once about all tables; Reported when one is unknown. The service refuses to drop those that it writes."""
+    from svcctl.api import own_service
+
+    try:
+        found = list(svc.diagnostics.each(names, partial(own_service.table, client)))
+    except Reported:
+        svc.diagnostics.done("nothing was dropped")
+        raise
+    lost = [_described(table) for table in found if not table.live]
+    if not svc.is_attended and len(lost) > 1:
+        svc.ask(f"Drop {len(lost)} tables?")
+    elif len(lost) > 1:
+        svc.ask("\n  ".join(["Tables:", *lost]) + f"\nDrop these {len(lost)} tables?")
+    elif lost:
+        svc.ask(f"Drop {lost[0]}?")
+
+
+def _described(table: Extent) -> str:
+    """A table with what it holds and who reads it."""
+    facts = [counted(table.events, "event")]
+    if table.oldest is not None:
+        facts.append(_range(table.oldest, table.newest))
+    if table.jobs:
+        facts.append(_readers(table.jobs))
+    if table.queries:
+        facts.append(f"in {_named('saved query', table.queries)}")
+    return f"{table.name}: {', '.join(facts)}"
+
+
+def _readers(jobs: Sequence[Reader]) -> str:
+    return f"read by {_named('job', [job.friendly_name for job in jobs])}"
+
+
+def _range(oldest: int | None, newest: int | None) -> str:
+    first, last = second(oldest), second(newest)
+    return f"at {first} (UTC)" if first == last else f"from {first} to {last} (UTC)"
+
+
+def _named(noun: str, names: Sequence[str]) -> str:
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return f"{counted(len(names), noun)} ({shown})"

@@ -1,0 +1,94 @@
+"""`svcctl service queries`: the saved queries of the local service, which `svcctl query --query-id` runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from svcctl.cli.app import App
+from svcctl.cli.commands.service.state import need_service, open_state
+from svcctl.cli.completion.words import Completes
+from svcctl.cli.context import Context
+from svcctl.cli.inputs import query_text
+from svcctl.cli.options import (
+    ColumnsOpt,
+    FormatOpt,
+    NoHeaderOpt,
+    QueryFileOpt,
+    QueryTextArg,
+    SortOpt,
+    TopOpt,
+    YesOpt,
+)
+from svcctl.terminal.records import SAVED_QUERIES
+from svcctl.terminal.selection import selected
+
+IdArg = Annotated[str, typer.Argument(metavar="ID", help="ID of a saved query."), Completes("queries")]
+
+app = App(help="Manage the saved queries of the local service.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_(
+    ctx: typer.Context,
+    format: FormatOpt = None,
+    columns: ColumnsOpt = None,
+    sort: SortOpt = None,
+    top: TopOpt = None,
+    no_header: NoHeaderOpt = False,
+) -> None:
+    """List the saved queries"""
+    svc: Context = ctx.obj
+    store = open_state(svc)
+    from svcctl.service.queries import saved
+
+    chosen = svc.format(format, lists=True)
+    queries = saved.listed(store)
+    svc.output.records(SAVED_QUERIES, queries, chosen, selected(columns, sort, top, no_header))
+    if not queries and not chosen.raw:
+        svc.diagnostics.done("no saved queries")
+
+
+@app.command()
+def show(ctx: typer.Context, id: IdArg) -> None:
+    """Print the text of a saved query"""
+    svc: Context = ctx.obj
+    store = open_state(svc)
+    from svcctl.service.queries import saved
+
+    svc.output.text(saved.get(store, id).text)
+
+
+@app.command("set")
+def set_(ctx: typer.Context, id: IdArg, text: QueryTextArg = None, file: QueryFileOpt = None) -> None:
+    """Save a query, or replace the one with this ID
+
+    \b
+    svcctl service queries set failures 'from auth.all where result = "FAIL"'
+    svcctl service queries set errors -F errors.q
+    svcctl query --query-id failures --from 1d
+    """
+    query = query_text.read(text, file).rstrip("\n")
+    svc: Context = ctx.obj
+    need_service()
+    from svcctl.service.queries import saved
+
+    wanted = saved.SavedQuery(id, query)
+    saved.check(wanted)  # before a state is made for it
+    saved.put(open_state(svc), wanted)
+    svc.diagnostics.note(f"saved query {id}")
+
+
+@app.command()
+def rm(ctx: typer.Context, id: IdArg, yes: YesOpt = False) -> None:
+    """Delete a saved query"""
+    svc: Context = ctx.obj
+    store = open_state(svc)
+    from svcctl.service.queries import saved
+
+    saved.get(store, id)
+    if not yes:
+        svc.ask(f"Delete the saved query {id}?")
+    saved.remove(store, id)
+    svc.diagnostics.note(f"deleted the saved query {id}")

@@ -1,0 +1,133 @@
+"""`svcctl tables`: which tables a service stores, and the columns of one.
+
+The interface has no operation for either. svcctl's own service has routes; of any other service a query's answer tells
+the columns of a table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from svcctl.cli.commands import page_of
+from svcctl.cli.completion.words import Completes
+from svcctl.cli.context import Context
+from svcctl.cli.options import ColumnsOpt, FormatOpt, FromOpt, NoHeaderOpt, SortOpt, TopOpt
+from svcctl.dates.range import choose
+from svcctl.errors import EmptyResult, NotFound, ServiceError
+from svcctl.terminal.formats import Format
+from svcctl.terminal.records import COLUMNS, TABLES
+from svcctl.terminal.selection import Selection, selected
+
+EXAMPLES = 20
+"""Events that are asked for: a value that is null in all of them has no example."""
+
+NameArg = Annotated[
+    str | None, typer.Argument(metavar="[NAME]", help="Show the columns of this table."), Completes("tables")
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("tables", help=page_of("tables", tables))(tables)
+
+
+def tables(
+    ctx: typer.Context,
+    name: NameArg = None,
+    from_: FromOpt = None,
+    format: FormatOpt = None,
+    columns: ColumnsOpt = None,
+    sort: SortOpt = None,
+    top: TopOpt = None,
+    no_header: NoHeaderOpt = False,
+) -> None:
+    """Without NAME: each table with its number of events, the dates of the first and the last one, and about how
+    large it is: small tables take a block of 256 KiB on the disk, some time after their load. Only the local service
+    has such a list. Dates in csv, tsv and JSON are ISO 8601 in UTC: 2026-01-31T10:00:00.000Z.
+
+    With NAME: the columns of that table, their types, and a value of each. Of another service they are read from the
+    answer to a query, over the last day unless --from names another start.
+
+    \b
+    svcctl tables
+    svcctl tables auth.all
+    """
+    svc: Context = ctx.obj
+    chosen = svc.format(format, lists=True)
+    selection = selected(columns, sort, top, no_header)
+    if name is None:
+        svc.output.records(TABLES, _listed(svc), chosen, selection)
+    else:
+        _show(svc, name, from_, chosen, selection)
+
+
+def _listed(svc: Context) -> Sequence[Any]:
+    from svcctl.api import own_service
+
+    try:
+        return own_service.tables(svc.client)
+    except NotFound:
+        raise NotFound(
+            f"the service of profile '{svc.profile.name}' does not list its tables: the interface has no operation for"
+            " it",
+            hint="'svcctl tables NAME' shows the columns of a table; who runs the service knows the names",
+        ) from None
+
+
+def _show(svc: Context, name: str, from_: Any, format: Format, selection: Selection) -> None:
+    from svcctl.api import own_service
+
+    try:
+        stored = own_service.table(svc.client, name)
+    except ServiceError as error:  # another service, which may refuse the route in any way, or no such table
+        if isinstance(error, NotFound):
+            _check_known(svc, name)
+        stored = None
+    if stored is None or from_ is not None or stored.oldest is None or stored.newest is None:
+        asked = choose(from_ or "1d", "now", None, None, now=svc.now(), written=False)
+        start, end, said = asked.from_, asked.to, f"from {asked.label}"
+    else:
+        # A service waits for an end in the future, and knows no dates before 1970.
+        end, said = max(0, min(stored.newest // 1000 + 1, math.floor(svc.clock()))), ""
+        start = max(0, min(stored.oldest // 1000, end))
+    columns, examples = _sample(svc, name, start, end)
+    types = dict(column.rsplit(" ", 1) for column in stored.columns) if stored else {}
+    if not columns and not types:
+        raise EmptyResult(
+            f"table '{name}' has no events {said}, so its columns are not known",
+            hint="choose an earlier start, such as --from 30d",
+        )
+    if said:
+        svc.diagnostics.note(f"the examples are {said}" if examples else f"there are no events {said}")
+    rows = [[column, types.get(column, type_), examples.get(column)] for column, type_ in columns.items()]
+    svc.output.records(COLUMNS, rows, format, selection)
+
+
+def _check_known(svc: Context, name: str) -> None:
+    """NotFound where a service that lists its tables has none of this name."""
+    from svcctl.api import own_service
+    from svcctl.words import among
+
+    try:
+        known = [table.name for table in own_service.tables(svc.client)]
+    except ServiceError:
+        return
+    if known and name not in known:
+        raise NotFound(f"no table '{name}'", hint=among(name, known, "tables"))
+
+
+def _sample(svc: Context, name: str, start: Any, end: Any) -> tuple[dict[str, str], dict[str, Any]]:
+    """The columns of a table with their types as the answer has them, and the first value of each that is not null."""
+    from svcctl.api.query import QueryRequest
+
+    request = QueryRequest(start, end, query=f"from {name}", mode="json/compact", limit=EXAMPLES)
+    examples: dict[str, Any] = {}
+    with svc.client.query(request) as answer:
+        for row in answer.rows():
+            for column, value in zip(answer.columns, row, strict=True):
+                if value is not None:
+                    examples.setdefault(column.name, value)
+        return {column.name: column.type or "" for column in answer.columns}, examples

@@ -1,0 +1,255 @@
+"""The names that change (profiles, jobs, tables, domains), and those too many for a script: zones.
+
+Completion scripts get them from `svcctl complete KIND`.
+
+The names of a service are cached in a file for some seconds, so that the next press of Tab sends no request. A child
+process sends the request: the prompt waits for it for a moment, and the child keeps running to fill the cache. Errors
+are never shown, no service is started, and no command that prints a secret is run: a prompt is no place for them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import select
+import shlex
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from svcctl.cli import help
+from svcctl.cli.completion import cache
+from svcctl.cli.context import Context
+from svcctl.errors import SvcctlError
+from svcctl.io import extras, files
+from svcctl.profiles import BUILT_IN
+from svcctl.service import process
+
+PATIENCE = 0.3
+"""Seconds that a prompt waits for a service."""
+ASKING = 5
+"""Seconds after which the child process gives up."""
+
+_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@/+-]*", re.ASCII)
+"""Names without characters that a shell expands: the name is put on a command line, and the user runs that."""
+
+Pairs = list[tuple[str, str]]
+"""Names, each with a few words about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of names: the function that lists them, and the seconds for which its answer is cached (0: not at all)."""
+
+    names: Callable[[Context, str], Pairs]
+    """Lists the names, those of a certain domain or table where the kind needs one."""
+    seconds: int = 0
+    includes: Callable[[str], bool] = lambda meaning: True
+    """Whether a name is of this kind, by its meaning."""
+
+
+def names(svc: Context, kind: str, of: str = "") -> Pairs:
+    """The names of a kind, each with a short meaning; empty for an unknown kind and after any error."""
+    if kind not in KINDS:
+        return []
+    row = KINDS[kind]
+    try:
+        found = _cached(svc, row, of) if row.seconds else row.names(svc, of)
+    except (SvcctlError, OSError, ValueError):
+        return []
+    return [(name, _short(meaning)) for name, meaning in found if _SAFE.fullmatch(name) and row.includes(meaning)]
+
+
+def _profiles(svc: Context, of: str) -> Pairs:
+    stored = svc.store.load()
+    return [(name, str(stored.fields(name).get("base_url") or "")) for name in stored.names]
+
+
+def _jobs(svc: Context, of: str) -> Pairs:
+    """The IDs of jobs, then their own names, but for those that several jobs have: commands refuse them."""
+    from svcctl.api import job_states
+
+    jobs = svc.connect().jobs()
+    ids = [(job.id, " ".join(filter(None, (job_states.shown(job), job.friendly_name or job.type)))) for job in jobs]
+    several = Counter(job.friendly_name for job in jobs)
+    named = [
+        (name, f"{job_states.shown(job)} {job.id}") for job in jobs if several[name := job.friendly_name or ""] == 1
+    ]
+    return [*ids, *named]
+
+
+def _tables(svc: Context, of: str) -> Pairs:
+    """The tables of the local service. The interface has no operation that lists them, so other services have none."""
+    from svcctl.api import own_service
+
+    return [(table.name, ", ".join(table.column_names)) for table in own_service.status(svc.connect()).tables]
+
+
+def _loaded(svc: Context, of: str) -> Pairs:
+    """The tables that hold what was loaded, not those whose events the service makes."""
+    from svcctl.api import own_service
+
+    found = ((table.name, table.events) for table in own_service.tables(svc.connect()) if not table.live)
+    return [(name, "1 event" if events == 1 else f"{events:,} events") for name, events in found]
+
+
+def _columns(svc: Context, of: str) -> Pairs:
+    """The columns of a table, from the names of tables that are cached; or those of a command's list, or of a query.
+
+    A query is its text as bash has it, perhaps in quotes. Its columns are those of the answer, or the table's.
+    """
+    if of.startswith("svcctl "):
+        from svcctl.terminal.records import LISTINGS
+
+        listing = LISTINGS.get(of.removeprefix("svcctl "))
+        return [] if listing is None else [(name, "") for name in listing.names]
+    from svcctl.api import outline
+
+    return _named(svc, of, outline.answer)
+
+
+def _named(svc: Context, of: str, names: Callable[[str], Iterable[str]]) -> Pairs:
+    """The columns of a table, or those that a query names."""
+    from svcctl.api import outline
+
+    named: Iterable[str] = (outline.ALL,)
+    if len(of.split()) > 1:
+        text = _unquoted(of)
+        of, named = outline.outline(text).table, names(text)
+    stored = dict(_cached(svc, KINDS["tables"], "")).get(of, "") if outline.ALL in named else ""
+    columns = (column for name in named for column in (stored.split(", ") if name == outline.ALL else [name]))
+    return [(column, "") for column in dict.fromkeys(columns) if column]
+
+
+def _language(svc: Context, of: str) -> Pairs:
+    """What can stand in the last clause of a query: the columns it can name, and the words of the language.
+
+    Given a table alone, its columns.
+    """
+    from svcctl.api import outline
+
+    functions = [(name, "function") for name in help.functions()]
+    return [*_named(svc, of, outline.visible), *functions, *((word, "keyword") for word in help.LANGUAGE)]
+
+
+def _unquoted(text: str) -> str:
+    """A word as a shell reads it, where it begins with a quote: no query does."""
+    if text[:1] not in ("'", '"'):
+        return text
+    try:
+        return " ".join(shlex.split(text))
+    except ValueError:
+        return text[1:]
+
+
+def _roles(svc: Context, of: str) -> Pairs:
+    return [(str(role.name), role.description or "") for role in svc.connect().roles(of)] if of else []
+
+
+def _saved_queries(svc: Context, of: str) -> Pairs:
+    """The saved queries of the local service, which are read from its state; it need not run."""
+    if svc.profile.name not in BUILT_IN or not svc.files.state.exists():
+        return []
+    extras.need("service", "the local service")
+    from svcctl.service.accounts.seed import open_store
+    from svcctl.service.queries import saved
+
+    with closing(open_store(svc.files)) as store:
+        return [(one.id, one.text) for one in saved.listed(store)]
+
+
+def _domains(svc: Context, of: str) -> Pairs:
+    return [(domain.name, " ".join(filter(None, (domain.plan, domain.status)))) for domain in svc.connect().domains()]
+
+
+def _states(svc: Context, of: str) -> Pairs:
+    from svcctl.exports.state import default_states
+
+    return [(name, "") for name in default_states(svc.environment).names()]
+
+
+def _zones(svc: Context, of: str) -> Pairs:
+    """The zones that have names. Those of GMT are in the scripts as the interface writes them: Etc/GMT+2 is GMT-2."""
+    from zoneinfo import available_timezones
+
+    return [(name, "") for name in sorted(available_timezones()) if "GMT" not in name]
+
+
+KINDS = {
+    "profiles": Kind(_profiles),
+    "jobs": Kind(_jobs, 5),
+    "running": Kind(_jobs, 5, lambda meaning: meaning.startswith(("RUNNING", "FAILING", "RECONNECTING", "CREATED"))),
+    "stopped": Kind(_jobs, 5, lambda meaning: meaning.startswith(("STOPPED", "PAUSED"))),
+    "tables": Kind(_tables, 60),
+    "loaded": Kind(_loaded, 5),
+    "columns": Kind(_columns),
+    "language": Kind(_language),
+    "roles": Kind(_roles, 30),
+    "queries": Kind(_saved_queries),
+    "domains": Kind(_domains, 30),
+    "states": Kind(_states),
+    "exports": Kind(_states),
+    "zones": Kind(_zones),
+}
+
+
+def _short(meaning: str) -> str:
+    text = "".join(character if character.isprintable() else " " for character in meaning)
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _cached(svc: Context, kind: Kind, of: str) -> Pairs:
+    """The names that the service last sent, requested again if the cache is too old."""
+    profile = svc.profile
+    account = [profile.name, *(profile.values[name].read() for name in ("base_url", "socket", "api_key"))]
+    digest = hashlib.sha256(json.dumps([str(svc.store.path), kind.names.__name__, of, *account]).encode()).hexdigest()
+    path = cache.directory() / f"{digest[:32]}.json"
+    age, known = _read(svc, path)
+    # A command may prompt for a password, on the line that the user is typing.
+    stopped = profile.name in BUILT_IN and not process.answers(svc.files)
+    if age < kind.seconds or profile.runs_a_command or stopped:
+        return known
+    _refresh(svc, kind, of, path, known)
+    return _read(svc, path)[1]
+
+
+def _read(svc: Context, path: Path) -> tuple[float, Pairs]:
+    """The age of the cache in seconds and its names; infinity and no names if there is no cache."""
+    try:
+        age = svc.clock() - path.stat().st_mtime
+        return age, [(str(name), str(meaning)) for name, meaning in json.loads(path.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError, RecursionError):
+        return float("inf"), []
+
+
+def _refresh(svc: Context, kind: Kind, of: str, path: Path, known: Iterable[tuple[str, str]]) -> None:
+    """Fill the cache in a child process, and wait for it as long as a prompt may.
+
+    After a failure the child writes the known names again, so that the next press of Tab does not repeat the request.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    svc = svc.with_flags(timeout=float(ASKING), retries=0)
+    reader, writer = os.pipe()
+    if os.fork():
+        os.close(writer)
+        select.select([reader], [], [], PATIENCE)
+        os.close(reader)
+        return
+    try:
+        signal.alarm(ASKING + 1)
+        os.setsid()
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):  # a shell waits until every process has closed its pipe
+            os.dup2(nowhere, stream)
+        try:
+            pairs: Iterable[tuple[str, str]] = kind.names(svc, of)
+        except Exception:  # a prompt shows no errors, whatever failed
+            pairs = known
+        files.write(path, json.dumps(list(pairs)).encode())
+    finally:
+        os._exit(0)

@@ -1,0 +1,184 @@
+"""The table of a completion script: the words for each place of a command line, read from the command tree.
+
+A script walks the words before the cursor to a *place* and looks that up:
+
+    svcctl job 0            the first word after `svcctl job`: its commands
+    svcctl job stop *       any argument of `svcctl job stop`
+    svcctl job stop -       its options
+    svcctl query --format   the values of its option
+    * --color               the values of an option of any command
+    svcctl query --dest-param kafka
+
+Names, help and order come from the tree, and the values from the `Completes` markers in the commands' signatures. The
+tree is what Typer makes of an app. It has no public type, as Typer keeps its Click to itself; only attributes that
+Click documents are read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from inspect import unwrap
+from typing import Any, get_type_hints
+
+from svcctl.cli.completion.words import Completes, Word, as_words
+from svcctl.cli.spellings import OPTIONS
+
+NOTHING = Completes()
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The words for a place: known words, names of a kind, or both."""
+
+    words: tuple[Word, ...] = ()
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A row of the table."""
+
+    name: str
+    values: Values
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """All that a script knows: the places in order, the commands, and the options that take a value."""
+
+    places: tuple[Place, ...]
+    commands: tuple[str, ...]
+    valued: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An option or an argument of a command, with its marker; an argument has no names."""
+
+    names: tuple[str, ...]
+    accepted: tuple[str, ...]
+    """Names from habits with other tools, which are completed and not offered."""
+    meaning: str
+    takes_value: bool
+    repeats: bool
+    completes: Completes
+
+    @property
+    def values(self) -> Values:
+        return Values(self.completes.known(), self.completes.kind)
+
+    @property
+    def typed(self) -> tuple[str, ...]:
+        """The names behind which a value is typed."""
+        return (*self.names, *self.accepted) if self.takes_value else ()
+
+    @property
+    def long_names(self) -> tuple[str, ...]:
+        """The names that are offered: the short one only if there is no other."""
+        return tuple(name for name in self.names if name.startswith("--")) or self.names
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command of the tree: its words, its options with the global ones after them, and what may follow it."""
+
+    path: str
+    options: tuple[Parameter, ...]
+    arguments: tuple[Parameter, ...]
+    commands: tuple[Word, ...] = ()
+
+
+def commands(tree: Any) -> Iterator[Command]:
+    """Every visible command, each followed by those below it."""
+    own, _ = _parameters(tree)
+    return _commands(tree, "svcctl", [option for option in own if "--version" not in option.names])
+
+
+def _commands(tree: Any, path: str, everywhere: Iterable[Parameter], verbs: tuple[Word, ...] = ()) -> Iterator[Command]:
+    options, arguments = _parameters(tree)
+    own = {name for option in options for name in option.names}
+    others = (replace(each, names=tuple(name for name in each.names if name not in own)) for each in everywhere)
+    inner = {name: each for name, each in getattr(tree, "commands", {}).items() if not each.hidden}
+    words = [Word(name, each.get_short_help_str(120)) for name, each in inner.items()]
+    # The verb of a noun that is a command by itself has a name of two words.
+    nouns = tuple(word for word in words if " " not in word.text)
+    yield Command(path, (*options, *(each for each in others if each.names)), tuple(arguments), (*nouns, *verbs))
+    for name, each in inner.items():
+        below = (replace(word, text=word.text.removeprefix(f"{name} ")) for word in words if word not in nouns)
+        own_verbs = tuple(word for word in below if " " not in word.text)
+        yield from _commands(each, f"{path} {name}", everywhere, own_verbs)
+
+
+def _parameters(command: Any) -> tuple[list[Parameter], list[Parameter]]:
+    """The visible options and the arguments of one command."""
+    marked = markers(command)
+    options, arguments = [], []
+    for each in command.params:
+        is_argument = each.param_type_name == "argument"
+        parameter = Parameter(
+            names=() if is_argument else (*each.opts, *each.secondary_opts),
+            accepted=tuple(name for one in each.opts for name in OPTIONS.get(one, ())),
+            meaning=getattr(each, "help", None) or "",
+            takes_value=is_argument or not each.is_flag,
+            repeats=each.nargs < 0,
+            completes=marked.get(each.name, NOTHING),
+        )
+        if is_argument:
+            arguments.append(parameter)
+        elif not each.hidden:
+            options.append(parameter)
+    return options, arguments
+
+
+def markers(command: Any) -> Mapping[str, Completes]:
+    """The markers in the signature of the command's function, by parameter."""
+    hints = get_type_hints(unwrap(command.callback), include_extras=True) if command.callback else {}
+    return {
+        name: member
+        for name, hint in hints.items()
+        for member in getattr(hint, "__metadata__", ())
+        if isinstance(member, Completes)
+    }
+
+
+def table(tree: Any) -> Table:
+    """The table of a command tree."""
+    found = tuple(commands(tree))
+    usual = _usual(found)
+    return Table(
+        places=tuple(dict.fromkeys(place for command in found for place in _places(command, usual))),
+        commands=tuple(command.path for command in found[1:]),
+        valued=tuple(sorted(usual)),
+    )
+
+
+def _usual(found: Iterable[Command]) -> Mapping[str, Values]:
+    """What each option with a value takes in most of its commands."""
+    counts: dict[str, Counter[Values]] = {}
+    for command in found:
+        for option in command.options:
+            for name in option.typed:
+                counts.setdefault(name, Counter())[option.values] += 1
+    return {name: count.most_common(1)[0][0] for name, count in counts.items()}
+
+
+def _places(command: Command, usual: Mapping[str, Values]) -> Iterator[Place]:
+    """The places of one command. What an option usually takes is one place for all commands."""
+    names = (Word(name, option.meaning) for option in command.options for name in option.long_names)
+    yield Place(f"{command.path} -", Values((*names, Word("--help", "Show the help page."))))
+    for option in command.options:
+        for name in option.typed:
+            if option.values == usual[name] != Values():
+                yield Place(f"* {name}", option.values)
+            elif option.values != usual[name]:
+                yield Place(f"{command.path} {name}", option.values)
+            for destination, words in option.completes.by_destination().items():
+                yield Place(f"{command.path} {name} {destination}", Values(as_words(words)))
+    if command.commands:
+        kind = next((argument.values.kind for argument in command.arguments), "")
+        yield Place(f"{command.path} 0", Values(command.commands, kind))
+    for at, argument in enumerate(command.arguments):
+        if argument.values != Values() and not (at == 0 and command.commands):
+            yield Place(f"{command.path} {'*' if argument.repeats else at}", argument.values)

@@ -1,0 +1,138 @@
+"""How bash, zsh and fish spell the same table, and where each looks for the script.
+
+A script is its shell's template, which walks the command line, around the table of places. All words in it are known
+in advance, so that completing one starts no Python; names that change come from `svcctl complete`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from svcctl.cli.completion.words import Word
+from svcctl.io import home
+
+if TYPE_CHECKING:
+    from svcctl.cli.completion.places import Table, Values
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """The script's name as packagers install it, how the shell writes a case of its switch, and where a user's own
+    scripts are."""
+
+    file_name: str
+    case: Callable[[Iterable[str]], str]
+    pattern: Callable[[str], str]
+    end: tuple[str, ...]
+    fill: Callable[[Values], str]
+    place: Callable[[Mapping[str, str]], Path]
+    afterwards: str
+    """What to do once the script is installed, with `{path}` and `{directory}`."""
+
+
+def script(shell: Shell, tree: Any) -> str:
+    """The script of a shell for a command tree."""
+    from importlib import resources
+
+    from svcctl.cli.completion.places import (
+        table,  # late: 'svcctl complete' is in this noun too, and needs no table
+    )
+
+    known = table(tree)
+    text = resources.files("svcctl.cli.completion").joinpath("templates", shell.file_name).read_text(encoding="utf-8")
+    for name, lines in (
+        ("PLACES", _cases(known, shell)),
+        ("PATHS", iter([shell.case([f"'{path}'" for path in known.commands])])),
+        ("VALUED", iter([shell.case(known.valued)])),
+    ):
+        text = text.replace(f"@{name}@", "\n".join(lines))
+    return text
+
+
+def _cases(known: Table, shell: Shell) -> Iterator[str]:
+    """A case for each different answer. The first match counts, so places with a `*` come last."""
+    answers: dict[tuple[int, Values], list[str]] = {}
+    for place in known.places:
+        rank = 2 if place.name.endswith("*") else 1 if place.name.startswith("*") else 0
+        answers.setdefault((rank, place.values), []).append(shell.pattern(place.name))
+    for (_, values), names in sorted(answers.items(), key=lambda item: item[0][0]):
+        yield shell.case(names)
+        if line := shell.fill(values):
+            yield f"        {line}"
+        yield from shell.end
+
+
+def _starred(name: str) -> str:
+    """A place as a pattern: its star matches anything, and everything else is quoted."""
+    return f"{'*' * name.startswith('*')}'{name.strip('*')}'{'*' * name.endswith('*')}"
+
+
+def quoted(text: str) -> str:
+    """The text as one word of any of the three shells."""
+    return text if text.replace("-", "").isalnum() and text.isascii() else "'" + text.replace("'", "'\\''") + "'"
+
+
+def _short(meaning: str) -> str:
+    """The beginning of a meaning, as far as a list has room for it."""
+    first = meaning.partition(";")[0].strip().rstrip(".")
+    return first if len(first) <= 60 else first[:59].rstrip() + "…"
+
+
+def _array(values: Values, entry: Callable[[Word], str], to: str) -> str:
+    words = [f"{to}=({' '.join(entry(word) for word in values.words)})"] if values.words else []
+    return "; ".join([*words, *([f"kind={values.kind}"] if values.kind else [])])
+
+
+def _zsh_entry(word: Word) -> str:
+    text = word.text.replace(":", "\\:")
+    return quoted(f"{text}:{_short(word.meaning)}" if word.meaning else text)
+
+
+def _fish(values: Values) -> str:
+    pairs = (f"{quoted(word.text)} {quoted(_short(word.meaning))}" for word in values.words)
+    words = [f"set words {' '.join(pairs)}"] if values.words else []
+    return "; ".join([*words, *([f"set kind {values.kind}"] if values.kind else [])])
+
+
+def _data(environment: Mapping[str, str]) -> Path:
+    return Path(environment.get("XDG_DATA_HOME") or home.expanded("~") / ".local" / "share")
+
+
+def _config(environment: Mapping[str, str]) -> Path:
+    return Path(environment.get("XDG_CONFIG_HOME") or home.expanded("~") / ".config")
+
+
+SHELLS = {
+    "bash": Shell(
+        "svcctl.bash",
+        case=lambda names: f"    {' | '.join(names)})",
+        pattern=_starred,
+        end=("        ;;",),
+        fill=partial(_array, entry=lambda word: quoted(word.text), to="words"),
+        place=lambda environment: _data(environment) / "bash-completion" / "completions" / "svcctl",
+        afterwards="open a new shell to use it; without the package bash-completion, add to ~/.bashrc: source '{path}'",
+    ),
+    "zsh": Shell(
+        "_svcctl",
+        case=lambda names: f"    {' | '.join(names)})",
+        pattern=_starred,
+        end=("        ;;",),
+        fill=partial(_array, entry=_zsh_entry, to="entries"),
+        place=lambda environment: _data(environment) / "zsh" / "site-functions" / "_svcctl",
+        afterwards="open a new shell to use it; ~/.zshrc must contain: "
+        "fpath=('{directory}' $fpath); autoload -U compinit; compinit",
+    ),
+    "fish": Shell(
+        "svcctl.fish",
+        case=lambda names: f"        case {' '.join(names)}",
+        pattern=lambda name: f"'{name}'",  # fish matches a quoted star, too
+        end=(),
+        fill=_fish,
+        place=lambda environment: _config(environment) / "fish" / "completions" / "svcctl.fish",
+        afterwards="open a new shell to use it",
+    ),
+}

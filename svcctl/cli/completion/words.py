@@ -1,0 +1,145 @@
+"""The marker of what completes an option: a member of the option's own `Annotated`, and the words it may name.
+
+    ShellArg = Annotated[str, typer.Argument(metavar="SHELL"), Completes(words=SHELLS)]
+    OutputOpt = Annotated[Path, typer.Option("--output"), Completes(FILES)]
+    IdArg = Annotated[str, typer.Argument(metavar="ID"), Completes("jobs")]
+
+Words that are rows of a table elsewhere (formats, operators, destinations, settings) come from a function, which
+imports the table when a script is written: a command that only carries the marker loads nothing for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from svcctl.api.destinations import Parameter
+    from svcctl.dates.operators import Operator
+
+FILES, QUERY, EXPORTS = "files", "query", "exports"
+"""The kinds that scripts complete by themselves: file names, the text of a query, in which tables have names, and the
+files and states of exports. The other kinds are rows of `svcctl.cli.completion.names`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word to offer; after one that ends in `=` or `@` the user types on without a space."""
+
+    text: str
+    meaning: str = ""
+
+
+Words = Iterable[str | Word]
+
+
+@dataclass(frozen=True, slots=True)
+class Completes:
+    """What completes an option or an argument: names of a kind, known words, or both."""
+
+    kind: str = ""
+    words: Words | Callable[[], Words] = ()
+    by_destination: Callable[[], Mapping[str, Words]] = dict
+    """The words that remain once --dest has a value, by that value."""
+
+    def known(self) -> tuple[Word, ...]:
+        """The words, read from their table now."""
+        return as_words(self.words() if callable(self.words) else self.words)
+
+
+def as_words(given: Words) -> tuple[Word, ...]:
+    return tuple(word if isinstance(word, Word) else Word(word) for word in given)
+
+
+def formats() -> Iterator[Word]:
+    """The output formats of a query."""
+    from svcctl.terminal.formats import AUTO, FORMATS
+
+    yield Word(AUTO, "table on a terminal, csv in a pipe")
+    yield from (Word(row.name, row.meaning) for row in FORMATS.values())
+
+
+def list_formats() -> Iterator[Word]:
+    """The output formats of lists, such as those of jobs and domains."""
+    from svcctl.terminal.formats import AUTO, FORMATS
+
+    every = {AUTO, *(row.name for row in FORMATS.values() if row.lists)}
+    return (word for word in formats() if word.text in every)
+
+
+def export_formats() -> Iterable[str]:
+    """The formats of an export."""
+    from svcctl.exports.formats import FORMATS
+
+    return FORMATS
+
+
+def start_dates() -> Iterator[Word]:
+    """The operators of --from."""
+    return _dates(lambda row: row.from_meaning)
+
+
+def end_dates() -> Iterator[Word]:
+    """The operators of --to."""
+    return _dates(lambda row: row.to_meaning)
+
+
+def _dates(meaning: Callable[[Operator], str]) -> Iterator[Word]:
+    """An operator that takes a number is offered with some numbers."""
+    from svcctl.dates.operators import with_number
+    from svcctl.dates.shorthand import EVERY
+
+    for row in EVERY:
+        if " " in row.name:
+            continue  # it would have to be completed in quotes
+        for number in (1, 2, 7) if row.counts else (0,):
+            text = with_number(meaning(row), number)
+            length, comma, rest = text.removeprefix("now minus ").partition(",")
+            yield Word(row.written(number), text if length == text.partition(",")[0] else f"{length} ago{comma}{rest}")
+
+
+def time_zones() -> Iterator[str]:
+    return (f"GMT{hours:+d}" for hours in range(-12, 15))
+
+
+def destinations() -> Iterable[str]:
+    """The destination types."""
+    from svcctl.api.destinations import NAMES
+
+    return NAMES
+
+
+def destination_parameters() -> Iterator[Word]:
+    """The parameters of all destinations, each key once."""
+    from svcctl.api.destinations import TYPES
+
+    return _parameters(parameter for row in TYPES.values() for parameter in row.parameters)
+
+
+def parameters_by_destination() -> Mapping[str, Words]:
+    """The parameters by the type in lower case, to which the scripts turn what is typed."""
+    from svcctl.api.destinations import TYPES
+
+    return {kind: tuple(_parameters(row.parameters)) for kind, row in TYPES.items()}
+
+
+def _parameters(rows: Iterable[Parameter]) -> Iterator[Word]:
+    """`key=` for each; a secret is `key=@`, because it is read from a file."""
+    yield from {row.key: Word(f"{row.key}=" + "@" * row.secret, row.meaning) for row in rows}.values()
+
+
+def profile_fields() -> Iterator[Word]:
+    """The fields of a profile; a secret can also be the file that holds it or the command that prints it."""
+    from svcctl.profiles.settings import MAPPINGS, SETTINGS
+
+    for setting in SETTINGS.values():
+        if setting.choices:
+            yield from (Word(f"{setting.name}={choice}") for choice in setting.choices)
+        elif setting.secret:
+            yield Word(f"{setting.name}=-", f"{setting.meaning}, prompted for or read from stdin")
+            yield Word(f"{setting.name}_file=", f"file that holds the {setting.meaning}")
+            yield Word(f"{setting.name}_command=", f"command that prints the {setting.meaning}")
+        else:
+            yield Word(f"{setting.name}=", setting.meaning)
+    yield from (Word(f"{group}.{name}=") for group, names in MAPPINGS.items() for name in names)

@@ -1,0 +1,83 @@
+"""Make a client from a profile: settings become credentials, names and a transport."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+from svcctl.api.addresses import Paths
+from svcctl.api.auth import Bearer, Credentials, HeaderNames, Jwt, Signature
+from svcctl.api.client import Client
+from svcctl.api.transport import Exchange, Retry
+from svcctl.cli.completion import cache
+from svcctl.profiles import Profile
+from svcctl.terminal.diagnostics import Diagnostics
+
+
+def connect(
+    profile: Profile,
+    diagnostics: Diagnostics,
+    clock: Callable[[], float],
+    observe: Callable[[Exchange | Retry], None],
+) -> Client:
+    """A client of the profile's service. ProfileError when a setting that it needs is missing."""
+
+    paths = Paths(**profile.mappings["paths"])
+
+    def heard(event: Exchange | Retry) -> None:
+        _tell(diagnostics, event)
+        if isinstance(event, Exchange) and event.method != "GET" and not event.url.endswith(paths.query):
+            cache.expire()
+        observe(event)
+
+    return Client(
+        profile.base_url,
+        _credentials(profile, clock),
+        paths=paths,
+        provisioning_url=profile.provisioning_url,
+        timeout=profile.timeout,
+        retries=profile.retries,
+        verify=profile.ca_bundle or True,
+        socket=profile.socket,
+        clock=clock,
+        observe=heard,
+    )
+
+
+def _credentials(profile: Profile, clock: Callable[[], float]) -> Credentials:
+    match profile.method:
+        case "token":
+            return Bearer(profile.token)
+        case "jwt":
+            return Jwt(profile.token)
+        case _:
+            return Signature(
+                profile.api_key,
+                profile.api_secret,
+                HeaderNames(**profile.mappings["headers"]),
+                clock,
+            )
+
+
+def _tell(diagnostics: Diagnostics, event: Exchange | Retry) -> None:
+    match event:
+        case Retry():
+            diagnostics.trouble = event.failure
+            diagnostics.note(
+                f"{event.failure.message}; attempt {event.attempt} of {event.attempts} in {event.delay:.1f} s"
+            )
+        case Exchange():
+            if event.status is not None and event.status < 400:
+                diagnostics.trouble = None
+            diagnostics.detail(f"> {event.method} {event.url}")
+            for name, value in event.headers:
+                diagnostics.detail(f"> {name}: {value}")
+            if event.body:
+                diagnostics.detail(f"> {event.body}")
+            if event.note:
+                diagnostics.detail(event.note)
+            diagnostics.detail(f"< {event.failure or event.status} after {event.seconds:.3f} s")
+            for name, value in event.answer_headers:
+                diagnostics.detail(f"< {name}: {value}")
+        case _:
+            assert_never(event)

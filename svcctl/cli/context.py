@@ -1,0 +1,222 @@
+"""What a command works with: the profile, the client, the clock and the output, each built when first used."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from svcctl import profiles
+from svcctl.errors import Declined, ProfileError, SvcctlError, Unavailable
+from svcctl.terminal import pager
+from svcctl.terminal.diagnostics import Diagnostics, wants_color
+from svcctl.terminal.formats import AUTO, Format, find_format
+from svcctl.terminal.output import Output
+from svcctl.terminal.prompt import Prompt, TerminalPrompt
+from svcctl.terminal.streams import has_glyphs
+
+if TYPE_CHECKING:
+    from svcctl.api.client import Client
+    from svcctl.api.transport import Exchange, Retry
+    from svcctl.service import process
+
+    Observe = Callable[[Exchange | Retry], None]
+    ClientFactory = Callable[[profiles.Profile, Diagnostics, Callable[[], float], Observe], Client]
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The global options that decide what a command works with, as the command line gives them; None: not given."""
+
+    profile: str | None = None
+    config: str | None = None
+    timeout: float | None = None
+    retries: int | None = None
+    color: str = "auto"
+    pager: bool = True
+
+
+def _connect(
+    profile: profiles.Profile, diagnostics: Diagnostics, clock: Callable[[], float], observe: Observe
+) -> Client:
+    """A client over the network, loaded when the first one is made: most commands that need none start sooner."""
+    from svcctl.cli.connect import connect
+
+    return connect(profile, diagnostics, clock, observe)
+
+
+@dataclass(frozen=True)
+class Context:
+    """Built once per run from the global options; commands find it in `ctx.obj`. Tests pass parts of their own."""
+
+    flags: Flags = Flags()
+    diagnostics: Diagnostics = field(
+        default_factory=lambda: Diagnostics(sys.stderr, moving=os.environ.get("TERM") != "dumb")
+    )
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    clock: Callable[[], float] = time.time
+    client_factory: ClientFactory = _connect
+    arguments: Sequence[str] = ()
+    """The command line, as it was typed."""
+    prompt: Prompt | None = None
+    """Who answers questions; None is the person at the terminal."""
+    closing: ExitStack = field(default_factory=ExitStack)
+
+    def with_flags(self, **changes: Any) -> Context:
+        """The same context with other flags: what depends on them is built anew, the rest is shared."""
+        return dataclasses.replace(self, flags=dataclasses.replace(self.flags, **changes))
+
+    @cached_property
+    def store(self) -> profiles.ProfileStore:
+        config = self.flags.config
+        return profiles.default_store(self.environment, Path(config) if config else None)
+
+    @cached_property
+    def files(self) -> process.Files:
+        from svcctl.service import process
+
+        return process.default_files(self.environment)
+
+    @cached_property
+    def profile(self) -> profiles.Profile:
+        from svcctl.service import process
+
+        resolved = profiles.resolve(
+            self.store,
+            flags=dataclasses.asdict(self.flags),
+            environment=self.environment,
+            local=lambda name: process.profile_fields(self.files, name),
+        )
+        self.diagnostics.profile = resolved.name
+        for text in profiles.mistyped(self.environment):
+            self.diagnostics.note(text)
+        return resolved
+
+    def profiles_at(self, base_url: str) -> list[str | None]:
+        """The profiles whose service this is, for -p; only the one in effect if it is, None where nothing names it."""
+        # What is wrong with a profile, or with their file, is no concern of a hint.
+        with suppress(SvcctlError):
+            if self.profile.base_url == base_url:
+                return [self.flags.profile]
+        with suppress(SvcctlError):
+            return [*self.store.before().at(base_url)]
+        return []
+
+    @cached_property
+    def output(self) -> Output:
+        return Output(
+            sys.stdout,
+            self.diagnostics,
+            color=wants_color(self.flags.color, sys.stdout, self.environment),
+            glyphs=has_glyphs(getattr(sys.stdout, "codec", "utf-8"), self.environment),
+            moving=self.environment.get("TERM") != "dumb",
+            pager=pager.command(self.environment) if self.flags.pager else None,
+        )
+
+    @cached_property
+    def client(self) -> Client:
+        """The client of the profile; the built-in profile's service is started if it does not run."""
+        if self.profile.name in profiles.BUILT_IN:
+            self.start_local(unasked=True)
+        self.closing.enter_context(self.diagnostics.working(lambda: "waiting for the service"))
+        self.closing.push(self._explain)
+        return self.connect()
+
+    def _explain(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Lead from a service that does not answer to the command that finds out why."""
+        if isinstance(error, Unavailable):
+            self.explain(error)
+
+    def explain(self, error: Unavailable) -> None:
+        """Give an error of a service that does not answer a hint, if it has none."""
+        from svcctl.service import process
+
+        if error.hint or not error.unanswered:
+            return
+        error.hint = "find out why with 'svcctl profile check'"
+        if self.profile.name in profiles.BUILT_IN and process.running(self.files) is None:
+            how = process.how_to_start(self.files)
+            error.hint = f"the local service has ended: see {self.files.log}, and {how}"
+
+    def late(self, seconds: float | None, otherwise: SvcctlError) -> SvcctlError:
+        """The error of a command whose --max-time is over: why no attempt succeeded, or `otherwise`."""
+        trouble = self.diagnostics.trouble
+        if trouble is None:
+            return otherwise
+        error = Unavailable(f"{trouble.message}; the {seconds:g} s of --max-time are over")
+        error.unanswered = isinstance(trouble, Unavailable) and trouble.unanswered
+        error.hint = trouble.hint if error.unanswered else otherwise.hint
+        return error
+
+    def connect(self, observe: Observe = lambda event: None) -> Client:
+        """A client of the profile; nothing is started and nothing sent."""
+        return self.closing.enter_context(self.client_factory(self.profile, self.diagnostics, self.clock, observe))
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.clock(), UTC)
+
+    def format(self, name: str | None, *, lists: bool = False) -> Format:
+        """The format asked for: the option, else what the profile or the environment says, else `auto`."""
+        chosen = name or (self._format_of_lists if lists else self.profile.format)
+        return find_format(chosen, is_terminal=self.output.is_terminal, lists=lists)
+
+    @cached_property
+    def _format_of_lists(self) -> str:
+        """The profile's format for lists. One that cannot be read is told, and stops nobody who needs no profile."""
+        try:
+            return self.profile.format
+        except ProfileError as error:
+            text = f"{error.message}; without it the default format is used"
+            # A command that fails has more to say.
+            self.closing.push(lambda kind, raised, trace: None if kind else self.diagnostics.note(text))
+            return AUTO
+
+    @cached_property
+    def _prompt(self) -> Prompt:
+        return self.prompt or TerminalPrompt(sys.stdin, self.diagnostics)
+
+    @property
+    def is_attended(self) -> bool:
+        """Whether there is a person to answer questions."""
+        return self._prompt.is_attended
+
+    def ask(self, question: str) -> None:
+        """Return only when the answer is yes; Declined otherwise, UsageError when nobody can be asked."""
+        if self._prompt.answer(question, " [y/N]: ").strip().lower() not in ("y", "yes"):
+            raise Declined
+
+    def ask_word(self, question: str, expected: str, *others: str) -> None:
+        """Return only when the answer is the expected word, or one of the others; Declined otherwise."""
+        if self._prompt.answer(question, ": ").strip() not in (expected, *others):
+            self.diagnostics.note(f"that was not '{expected}'")
+            raise Declined
+
+    def ask_for(self, what: str, *, hidden: bool = False) -> str:
+        """The text that a person types, not shown when it is a secret; empty when nothing is typed."""
+        return self._prompt.answer(what, " (not shown): " if hidden else ": ", hidden=hidden).strip()
+
+    def start_local(self, *, unasked: bool = False) -> bool:
+        """Start the local service unless it runs, and say so; False when it already ran.
+
+        Unavailable when nobody asked for that, and the last service was run with --listen.
+        """
+        from svcctl.service import process
+
+        if process.answers(self.files) or (unasked and process.await_served(self.files)):
+            return False
+        self.diagnostics.progress("starting the local service")
+        try:
+            started = process.start(self.files, self.diagnostics.progress, self.diagnostics.note)
+        finally:
+            self.diagnostics.clear_progress()
+        if started:
+            self.diagnostics.note("started the local service (stop it with 'svcctl service stop')")
+        return started

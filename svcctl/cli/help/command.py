@@ -1,0 +1,135 @@
+"""The page of a command: what `--help` prints and what manual pages say, read from the command tree.
+
+The tree is what Typer makes of an app; only attributes that Click documents are read. Pages are plain ASCII.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import Any
+
+from svcctl.cli.help import WIDTH
+
+EVERYWHERE = "Global options (-p, -v, -q, --timeout) may stand anywhere: see 'svcctl --help'."
+NARROWEST = 20
+_LITERAL = "\b"
+"""How a docstring marks a paragraph whose lines stay as they are."""
+
+Row = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What there is to say about a command, or about a noun and its commands."""
+
+    path: str
+    usage: str
+    about: tuple[str, ...]
+    """Paragraphs; the lines of one that begins with a backspace stay as they are."""
+    arguments: tuple[Row, ...] = ()
+    commands: tuple[Row, ...] = ()
+    options: tuple[Row, ...] = ()
+    ending: str = ""
+
+    @property
+    def title(self) -> str:
+        """What the command is for, in a line."""
+        return " ".join(self.about[0].split()).rstrip(".")
+
+
+def described(command: Any, path: str, verbs: Mapping[str, Any] = {}) -> Page:
+    """The page of a command at a path such as `svcctl job list`, with the verbs of a noun that is itself a command."""
+    parameters = [each for each in command.params if not getattr(each, "hidden", False)]
+    arguments = [each for each in parameters if each.param_type_name == "argument"]
+    options = [each for each in parameters if each.param_type_name == "option"]
+    inner = {name: each for name, each in getattr(command, "commands", {}).items() if " " not in name} | dict(verbs)
+    listed = {name: each for name, each in inner.items() if not each.hidden}
+    words = [each.metavar or each.human_readable_name for each in arguments]
+    usage = [path, "[OPTIONS]", *words, *(["COMMAND [ARGS]..."] if hasattr(command, "commands") else [])]
+    return Page(
+        path=path,
+        usage=_ascii(" ".join(usage)),
+        about=tuple(_ascii(part) for part in (command.help or "").strip().split("\n\n") if part.strip()),
+        arguments=tuple(
+            (_ascii(each.metavar or ""), _about(each, each.required)) for each in arguments if each.help or each.metavar
+        ),
+        commands=tuple((name, _summary(each)) for name, each in listed.items()),
+        options=(*((_names(each), _about(each, each.required)) for each in options), ("-h, --help", "Show this page.")),
+        ending=_ascii(command.epilog or EVERYWHERE),
+    )
+
+
+def _summary(command: Any) -> str:
+    """The first paragraph of a command's help, as a line."""
+    text = command.short_help or (command.help or "").strip().split("\n\n")[0]
+    return _ascii(" ".join(text.split())).rstrip(".")
+
+
+def _names(option: Any) -> str:
+    """The names of an option, the short one first, and what it takes."""
+    names = sorted(option.opts, key=lambda name: name.startswith("--"))
+    text = ", ".join(names)
+    if option.secondary_opts:
+        text += " / " + ", ".join(option.secondary_opts)
+    return text if option.is_flag else _ascii(f"{text} {option.metavar or option.name.upper()}")
+
+
+def _about(parameter: Any, required: bool) -> str:
+    """What a parameter is for, with its default."""
+    default = parameter.default
+    extra = ""
+    if required:
+        extra = "[required]"
+    elif isinstance(default, str | int | float) and not isinstance(default, bool) and default != "":
+        extra = f"[default: {default:g}]" if isinstance(default, float) else f"[default: {default}]"
+    return _ascii(" ".join(filter(None, (parameter.help or "", extra))))
+
+
+def _ascii(text: str) -> str:
+    return text.replace("\u2026", "...")
+
+
+def text(page: Page, width: int = WIDTH) -> str:
+    """The page in lines of a width, without a newline at its end."""
+    width = max(width, NARROWEST)
+    about = [_paragraph(part, width) for part in page.about]
+    sections = (("Arguments", page.arguments), ("Commands", page.commands), ("Options", page.options))
+    blocks = [
+        "\n".join(_wrapped(page.usage, "Usage: ", " " * 7, width)),
+        *about,
+        *("\n".join([f"{title}:", *_definitions(rows, width)]) for title, rows in sections if rows),
+        "\n".join(_wrapped(page.ending, "", "", width)),
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _paragraph(part: str, width: int) -> str:
+    if part.startswith(_LITERAL):
+        return "\n".join(f"  {line}".rstrip() for line in part.removeprefix(_LITERAL).strip("\n").split("\n"))
+    return "\n".join(_wrapped(part, "  ", "  ", width))
+
+
+def _definitions(rows: Sequence[Row], width: int) -> list[str]:
+    """Names and their meanings in two columns; a name too long for its column has a line of its own."""
+    column = min(max(len(name) for name, _ in rows), 30, width // 2 - 4) + 4
+    lines: list[str] = []
+    for name, meaning in rows:
+        begin = f"  {name}".ljust(column)
+        if len(begin) > column:
+            lines.append(begin)
+            begin = " " * column
+        lines.extend(_wrapped(meaning, begin, " " * column, width) or [begin.rstrip()])
+    return lines
+
+
+def _wrapped(text: str, first: str, other: str, width: int) -> list[str]:
+    return wrap(
+        " ".join(text.split()),
+        width,
+        initial_indent=first,
+        subsequent_indent=other,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )

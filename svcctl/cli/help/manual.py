@@ -1,0 +1,97 @@
+"""Manual pages in the roff of man(7): one for svcctl, and one for each noun with all its commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from svcctl.cli.help import TOPICS, read
+from svcctl.cli.help.command import Page, Row
+
+
+def pages(found: Sequence[Page]) -> dict[str, str]:
+    """The manual pages by the names of their files, from the pages of all commands."""
+    root, *others = found
+    nouns: dict[str, list[Page]] = {}
+    for page in others:
+        nouns.setdefault(page.path.split()[1], []).append(page)
+    made = {"svcctl": [*_root(root, list(nouns))]}
+    for noun, inner in nouns.items():
+        made[f"svcctl-{noun}"] = [*_noun(inner)]
+    return {f"man/{name}.1": "\n".join(lines) + "\n" for name, lines in made.items()}
+
+
+def _root(page: Page, nouns: Sequence[str]) -> Iterator[str]:
+    yield from _begin("svcctl", page.title, page.usage)
+    yield ".SH DESCRIPTION"
+    yield from _about((page.about[0], page.ending))
+    yield ".SH EXAMPLES"
+    yield from _about(page.about[1:])
+    yield from _listed("OPTIONS", page.options)
+    yield from _listed("COMMANDS", [(f"svcctl-{name}(1)", meaning) for name, meaning in page.commands])
+    for title, topic in (("EXIT STATUS", "exit-codes"), ("ENVIRONMENT", "environment")):
+        _, _, table = read(topic).partition("\n\n")
+        yield f'.SH "{title}"'
+        for block in table.split("\n\n"):
+            yield from _literal(block, 0) if block.startswith(" ") else (".PP", _line(block))
+    yield '.SH "SEE ALSO"'
+    yield _line(", ".join(f"svcctl-{noun}(1)" for noun in nouns) + ";")
+    yield _line("topics: " + ", ".join(f"'svcctl help {topic}'" for topic in TOPICS))
+
+
+def _noun(found: Sequence[Page]) -> Iterator[str]:
+    first = found[0]
+    yield from _begin(first.path.replace(" ", "-"), first.title, first.usage)
+    yield ".SH DESCRIPTION"
+    yield from _about(first.about)
+    for page in found:
+        if page is not first:
+            yield f'.SH "{page.path.partition(" ")[2].upper()}"'
+            yield from (".nf", _line(page.usage), ".fi", ".PP")
+            yield from _about(page.about)
+        yield from _options([*page.arguments, *page.options[:-1]], page is first)
+    yield '.SH "SEE ALSO"'
+    yield _line("svcctl(1) has the global options (-p, -v, -q, --timeout, ...), the exit status and the environment.")
+
+
+def _begin(name: str, title: str, usage: str) -> Iterator[str]:
+    yield f'.TH "{name.upper()}" "1" "" "svcctl" "svcctl"'
+    yield from (".ad l", ".nh")
+    yield from (".SH NAME", _line(f"{name} - {title}"), ".SH SYNOPSIS", ".nf", _line(usage), ".fi")
+
+
+def _about(paragraphs: Sequence[str]) -> Iterator[str]:
+    for part in paragraphs:
+        if part.startswith("\b"):
+            yield from _literal(part.removeprefix("\b").strip("\n"), 2)
+        else:
+            yield from (".PP", _line(part))
+
+
+def _literal(text: str, indent: int) -> Iterator[str]:
+    """Lines that stay as they are: with the usual indent, those of 80 columns would be wider than a terminal."""
+    yield from (".PP", ".nf", f".in {indent}n", *map(_line, text.split("\n")), ".in", ".fi")
+
+
+def _options(rows: Sequence[Row], is_first: bool) -> Iterator[str]:
+    if rows:
+        yield ".SH OPTIONS" if is_first else '.SS "Options"'
+        yield from _definitions(rows)
+
+
+def _listed(title: str, rows: Sequence[Row]) -> Iterator[str]:
+    yield f'.SH "{title}"'
+    yield from _definitions(rows)
+
+
+def _definitions(rows: Sequence[Row]) -> Iterator[str]:
+    for name, meaning in rows:
+        yield from (".TP", _line(name), _line(meaning))
+
+
+ESCAPES = str.maketrans({"\\": r"\e", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti"})
+"""What roff would print as something else than people can paste."""
+
+
+def _line(text: str) -> str:
+    """Text on lines of its own: nothing in it is a request or an escape."""
+    return "\n".join(rf"\&{line}" if line.startswith(".") else line for line in text.translate(ESCAPES).split("\n"))

@@ -1,0 +1,97 @@
+"""The destination of a query's rows, from the options `--dest`, `--dest-param` and `--dest-json`.
+
+A value that is a secret is never taken from the command line, where other users can see it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from svcctl.cli.inputs import text
+from svcctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from svcctl.api.destinations import Destination
+
+
+def read(
+    type_: str | None, assignments: list[str], file: Path | None, note: Callable[[str], None]
+) -> Destination | None:
+    """The destination, or None without these options. Unknown keys are sent too, with a warning to `note`.
+
+    A type that --dest names must be known, in any case, and have the keys that it needs. What a file names is for
+    services that have other types or needs: it is sent as it is, with a warning.
+    """
+    if type_ is None and file is None:
+        if assignments:
+            raise UsageError("--dest-param needs a destination", hint="name its type with --dest TYPE")
+        return None
+    from svcctl.api import destinations
+
+    given = {} if file is None else _json_of(file)
+    kind = type_ or given.get("type")
+    if not isinstance(kind, str):
+        raise UsageError(f"the destination in {file} has no type", hint="name it with --dest TYPE")
+    typed = {destinations.known_key(kind, key): value for key, value in map(_assignment, assignments)}
+    destination = _in_file(kind, given).with_params(typed)
+    if destinations.canonical_type(kind) not in destinations.TYPES:
+        types = f"types are {', '.join(destinations.NAMES)}"
+        hint = f"did you mean '{meant}'? {types}" if (meant := destinations.suggest_type(kind)) else types
+        if type_ is not None:
+            raise UsageError(f"unknown destination type '{kind}'", hint=hint)
+        note(f"unknown destination type '{kind}' (sent anyway): {hint}")
+    unknown = {key: destinations.suggest_key(kind, key) for key in destinations.unknown_keys(destination)}
+    if type_ is not None and (needed := destinations.missing(destination)):
+        keys = [one.key for one in needed]
+        slips = " and ".join(f"'{meant}' for '{key}'" for key, meant in unknown.items() if meant in keys)
+        example = " ".join(f"--dest-param {one.key}={one.example}" for one in needed)
+        raise UsageError(
+            f"{kind} needs {' and '.join(keys)}",
+            hint=f"did you mean {slips}?" if slips else f"for example: --dest {kind} {example}",
+        )
+    for key, meant in unknown.items():
+        note(f"{kind} has no parameter '{key}' (sent anyway)" + (f": did you mean '{meant}'?" if meant else ""))
+    return destination
+
+
+def _assignment(assignment: str) -> tuple[str, str]:
+    from svcctl.api.destinations import is_secret
+
+    key, equals, value = assignment.partition("=")
+    if not equals or not key:
+        raise UsageError("--dest-param must be of the form K=V")  # it may be a secret, so it is not repeated
+    if value.startswith("@"):
+        return key, text.read(value[1:], f"the value of {key}").rstrip("\r\n")
+    if is_secret(key):
+        raise UsageError(
+            f"--dest-param {key} would show a secret in the process list",
+            hint=f"give it as {key}=@FILE, or use --dest-json FILE",
+        )
+    return key, value
+
+
+def _in_file(kind: str, given: dict[str, Any]) -> Destination:
+    """The destination that a file holds: the parameters are an object, a list of objects, or beside the type."""
+    from svcctl.api.destinations import Destination
+
+    params = given.get("params", {key: value for key, value in given.items() if key != "type"})
+    if isinstance(params, dict):
+        return Destination(kind, params)
+    return Destination(kind, {key: value for part in params for key, value in part.items()}, params)
+
+
+def _json_of(file: Path) -> dict[str, Any]:
+    try:
+        given = json.loads(text.read(file, "the destination"))
+    except (ValueError, RecursionError):
+        given = None
+    params = given.get("params", {}) if isinstance(given, dict) else None
+    listed = isinstance(params, list) and all(isinstance(part, dict) for part in params)
+    if not isinstance(given, dict) or not (listed or isinstance(params, dict)):
+        raise UsageError(
+            f"{file} is not a destination in JSON", hint='it must be like {"type": "kafka", "params": {"topic": "…"}}'
+        )
+    return given

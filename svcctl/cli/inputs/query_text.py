@@ -1,0 +1,138 @@
+"""The text of a query: where it is read from, and the variables filled into it.
+
+Commands that take a query share this, so all of them take it in the same ways.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from svcctl.api.outline import shares
+from svcctl.cli.inputs.text import STDIN, name
+from svcctl.cli.inputs.text import read as read_text
+from svcctl.errors import ServiceError, UsageError
+
+_VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}")
+_NAME = re.compile(r"\w+(?:\.\w+)+")
+"""A table's name, which people give alone."""
+_FILE = re.compile(r"@?([\w./~-]{1,200})")
+_WHOLE, _NUMBER = re.compile(r"-?\d+"), re.compile(r"-?\d+\.\d+")
+_OF_TEXT = re.compile(r"\bstr\b")
+"""What a service calls the type of a text, where it does not fit."""
+_OF_NETWORK = re.compile(r"\btakes a network\b")
+_ADDRESS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII)
+_WAYS = "give it as an argument, on standard input, or with -F FILE"
+_QUOTED_VARIABLE = re.compile(rf"""(["']){_VARIABLE.pattern}\1""")
+
+
+def read(text: str | None, file: Path | None) -> str:
+    """The query as an argument, from a file or from standard input: for `-`, and where nothing is given in a pipe.
+
+    UsageError when it is given twice, or not at all.
+    """
+    if text is None and file is None:
+        piped = "" if sys.stdin.isatty() else read_text(STDIN, "the query")
+        if not piped.strip():
+            raise UsageError("no query given", hint=_WAYS)
+        return piped
+    if text is not None and file is not None:
+        raise UsageError("the query is given twice, as an argument and with --file", hint=_WAYS)
+    if file is not None:
+        return _read(file)
+    if (match := _FILE.fullmatch(str(text))) and Path(match[1]).is_file():
+        raise UsageError(f"'{text}' is a file, not a query", hint=f"read the query from it: -F {match[1]}")
+    if _NAME.fullmatch(str(text)):
+        raise UsageError(f"'{text}' is not a query", hint=f"did you mean 'from {text}'?")
+    return _read(STDIN) if text == STDIN else str(text)
+
+
+def _read(source: Path | str) -> str:
+    text = read_text(source, "the query")
+    if not text.strip():
+        raise UsageError(f"{name(source)} holds no query")
+    return text
+
+
+def given(text: str | None, file: Path | None, query_id: str | None, var: Sequence[str]) -> str | None:
+    """The query's text with its variables filled in; None where a saved query is run instead."""
+    if query_id is None:
+        return fill(read(text, file), var)
+    if var:
+        raise UsageError(
+            "--query-id runs a saved query, which has no variables",
+            hint=f"keep the query in a file: svcctl query -F FILE --var {var[0]}",
+        )
+    if text is not None or file is not None:
+        raise UsageError("--query-id runs a saved query unchanged", hint="leave out the text and --file")
+    return None
+
+
+def slips(text: str) -> Iterator[str]:
+    """What is valid in a query and hardly ever meant: a percentage that is written as a share of 1."""
+    for share in shares(text):
+        percent = f"{float(share) * 100:g}"
+        yield f"percentile(…, {share}) is the {share}th percentile; p{percent} is percentile(…, {percent})"
+
+
+def fill(text: str, assignments: Sequence[str]) -> str:
+    """The query with each `{{k}}` replaced by its value as a string literal; every name must be given and used.
+
+    Without assignments the text stays as it is.
+    """
+    values = {}
+    for assignment in assignments:
+        key, equals, value = assignment.partition("=")
+        if not equals:
+            raise UsageError(f"--var '{assignment}' is not of the form K=V")
+        values[key] = value
+    used = set(_VARIABLE.findall(text)) if values else set()
+    if unused := values.keys() - used:
+        raise UsageError(f"the query has no {{{{{min(unused)}}}}}")
+    if missing := used - values.keys():
+        raise UsageError(f"{{{{{min(missing)}}}}} has no value", hint=f"give it with --var {min(missing)}=…")
+    if values and (literal := _QUOTED_VARIABLE.search(text)):
+        name = literal[2]
+        raise UsageError(
+            f"{{{{{name}}}}} becomes a text in quotes, so it stands in quotes twice",
+            hint=f"leave out the quotes around {{{{{name}}}}}",
+        )
+    return _VARIABLE.sub(lambda match: _quoted(values[match[1]]), text) if values else text
+
+
+def explains(assignments: Sequence[str]) -> Callable[[object, BaseException | None, object], None]:
+    """The exit of a block that gives a refused query a hint, where a value was filled in that is no text elsewhere."""
+    literals = {
+        _quoted(value): _converted(key, value)
+        for key, _, value in (assignment.partition("=") for assignment in assignments)
+    }
+
+    def explain(kind: object, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, ServiceError) or error.place is None or error.hint:
+            return
+        lines = (error.query or "").split("\n")[error.place.line - 1 : error.place.line]
+        found = [(line.find(literal), literal) for line in lines for literal in literals]
+        near = [(abs(at + 1 - error.place.column), literal) for at, literal in found if at >= 0]
+        literal = min(near)[1] if near else ""
+        if literal and (f"unexpected '{literal}'" in error.message or _OF_NETWORK.search(error.message)):
+            error.hint = f"--var fills in a text, {literal}; names, networks and limits cannot be filled in"
+        elif literal and literals[literal] and _OF_TEXT.search(error.message):
+            error.hint = f"--var fills in a text, {literal}: write {literals[literal]}"
+
+    return explain
+
+
+def _converted(key: str, value: str) -> str:
+    """What makes a number or an address of a value that is one; empty for others."""
+    if _ADDRESS.fullmatch(value):
+        return f"ip4({{{{{key}}}}}) for an address"
+    if _WHOLE.fullmatch(value):
+        return f"int({{{{{key}}}}}) for a number"
+    return f"float8({{{{{key}}}}}) for a number" if _NUMBER.fullmatch(value) else ""
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t") + '"'

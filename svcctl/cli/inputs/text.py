@@ -1,0 +1,105 @@
+"""Text that a command line takes from a file or from standard input; `-` is standard input everywhere."""
+
+from __future__ import annotations
+
+import io
+import os
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import IO
+
+from svcctl.errors import UsageError, reason
+from svcctl.io import encoding, home
+
+STDIN = "-"
+
+
+def read(source: Path | str, what: str) -> str:
+    """The text of a file or of standard input. UsageError says that `what` cannot be read, and why."""
+    try:
+        text = encoding.decoded(read_bytes(source, what))
+    except UnicodeDecodeError as error:
+        raise _unreadable(source, what, error) from None
+    return io.StringIO(text, newline=None).read()  # lines may end as on other systems
+
+
+def read_bytes(source: Path | str, what: str) -> bytes:
+    """The bytes of a file or of standard input. UsageError says that `what` cannot be read, and why."""
+    try:
+        if str(source) != STDIN:
+            return Path(source).read_bytes()
+        if sys.stdin.isatty():
+            print(f"svcctl: reading {what} from the terminal; Ctrl-D ends it", file=sys.stderr)
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        raise _unreadable(source, what, error) from None
+
+
+def line(what: str) -> str:
+    """The first line of standard input; UsageError when it is empty."""
+    try:
+        text = encoding.decoded(sys.stdin.buffer.readline()).rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(STDIN, what, error) from None
+    if not text:
+        raise UsageError(f"standard input holds no {what}")
+    return text
+
+
+@contextmanager
+def as_file(source: Path, directory: Callable[[], Path]) -> Iterator[Path]:
+    """The file itself, or a temporary one in a `directory` with what standard input, a pipe or a device holds.
+
+    UsageError when there is no such file.
+    """
+    if source.is_file() and str(source) != STDIN:
+        yield source.absolute()
+        return
+    import tempfile
+
+    with _opened(source) as stream, tempfile.NamedTemporaryFile(dir=directory()) as spool:
+        while block := _block(stream, source):
+            spool.write(block)
+        spool.flush()
+        yield Path(spool.name)
+
+
+def _ending(folder: Path) -> str:
+    """The ending that most files of a folder have, with that of their compression; empty when they have none."""
+    names = [path for path in folder.iterdir() if path.is_file()] if os.access(folder, os.R_OK) else []
+    endings = ("".join(path.suffixes[-2 if path.suffix in (".gz", ".zst") else -1 :]) for path in names)
+    return next((ending for ending, _ in Counter(filter(None, endings)).most_common(1)), "")
+
+
+def _opened(source: Path) -> AbstractContextManager[IO[bytes]]:
+    if str(source) == STDIN:
+        return nullcontext(sys.stdin.buffer)
+    if source.is_dir():
+        names = f"{shlex.quote(str(source))}/*{_ending(source)}"
+        raise UsageError(f"{source} is a directory", hint=f"name the files in it, such as {names}")
+    if not source.exists():
+        raise UsageError(f"no file {source}")
+    try:
+        return source.open("rb")
+    except OSError as error:
+        raise _unreadable(source, "the file", error) from None
+
+
+def _block(stream: IO[bytes], source: Path) -> bytes:
+    try:
+        return stream.read(1 << 20)
+    except OSError as error:
+        raise _unreadable(source, "the file", error) from None
+
+
+def name(source: Path | str) -> str:
+    """A source as messages name it."""
+    return "standard input" if str(source) == STDIN else str(source)
+
+
+def _unreadable(source: Path | str, what: str, error: Exception) -> UsageError:
+    return home.unexpanded(source) or UsageError(f"{what} cannot be read from {name(source)}: {reason(error)}")

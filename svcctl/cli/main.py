@@ -1,0 +1,316 @@
+"""The root command: global options, and the nouns, each loaded only when the arguments name it.
+
+`main` is the only exit of the process.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shlex
+import signal
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Annotated, Any, NoReturn, get_args
+
+import typer
+
+from svcctl import __version__
+from svcctl.cli import help, mistakes, spellings
+from svcctl.cli.app import App
+from svcctl.cli.commands import NOUNS, VERBS
+from svcctl.cli.completion.words import FILES, Completes
+from svcctl.cli.context import Context
+from svcctl.errors import Terminated, UsageError
+from svcctl.io import encoding
+from svcctl.terminal import streams
+from svcctl.terminal.diagnostics import exit_code, wants_color
+
+HIDDEN = {"complete": "completion"}
+"""The command that completion scripts run, which no help page lists, and the noun whose module adds it."""
+
+WHOLE = ("completion",)
+"""Nouns that read the command tree itself: all the others are loaded with them."""
+
+START = """\
+svcctl queries stored events and manages jobs, domains and roles.
+
+Try it now; a local demo service starts by itself:
+  svcctl query 'from auth.all' --from 1h
+  svcctl query 'from auth.all group every 1h select count()' --from 1d --chart
+
+Connect to another service:
+  svcctl profile set prod       prompts for its address and your credentials
+  svcctl profile check prod     tests the connection and suggests fixes
+  svcctl profile use prod       makes it the default
+
+More:
+  svcctl --help                 all commands; svcctl COMMAND --help for one
+  svcctl help                   topics: dates, formats, query-language, …
+  svcctl completion bash        or zsh or fish; --install installs the script"""
+
+INTERRUPTED = 130
+
+ABOUT = """\
+Query stored events and manage jobs, domains and roles.
+
+\b
+svcctl query 'from auth.all' --from 1h
+svcctl query 'from auth.all group every 1h select count()' --from 1d --chart
+svcctl export 'from auth.all' --from 1ad --to today -o yesterday.csv.gz
+svcctl profile set prod"""
+
+EPILOG = "'svcctl help' lists topics: dates, formats, recipes, the query language, exit-codes and more."
+
+
+def _show_version(ctx: typer.Context, wanted: bool) -> None:
+    if wanted:
+        ctx.obj.output.text(f"svcctl {__version__}")
+        raise typer.Exit
+
+
+COLORS = ("auto", "always", "never")
+
+ProfileOpt = Annotated[
+    str | None, typer.Option("--profile", "-p", metavar="NAME", help="Profile to use."), Completes("profiles")
+]
+ConfigOpt = Annotated[
+    str | None, typer.Option("--config", metavar="FILE", help="Profiles file to use."), Completes(FILES)
+]
+TimeoutOpt = Annotated[
+    float | None, typer.Option("--timeout", metavar="S", min=0.001, help="Seconds to wait for the network.")
+]
+RetriesOpt = Annotated[
+    int | None, typer.Option("--retries", metavar="N", min=0, help="How often a failed request is retried.")
+]
+ColorOpt = Annotated[
+    str, typer.Option("--color", metavar="WHEN", help="auto, always or never."), Completes(words=COLORS)
+]
+QuietOpt = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print only errors, and notes on lines that a load skips.")
+]
+VerboseOpt = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Log requests and responses to stderr (secrets masked).")
+]
+NoPagerOpt = Annotated[bool, typer.Option("--no-pager", help="Do not show long output in a pager.")]
+VersionOpt = Annotated[
+    bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_show_version)
+]
+
+
+def _words(*options: Any) -> dict[str, bool]:
+    """The names of option types, and whether each takes a value."""
+    found: dict[str, bool] = {}
+    for option in options:
+        kind, *marks = get_args(option)
+        for mark in marks:
+            if isinstance(mark, typer.models.OptionInfo):  # Typer holds the first name as the default
+                found.update(dict.fromkeys((str(mark.default), *(mark.param_decls or ())), kind is not bool))
+    return found
+
+
+GLOBAL_OPTIONS = _words(ProfileOpt, ConfigOpt, TimeoutOpt, RetriesOpt, ColorOpt, QuietOpt, VerboseOpt, NoPagerOpt)
+"""The options of every command: they may come before the command or after it."""
+
+
+_SWITCHES = re.compile("-[iqvy]{2,}")
+"""Options of one letter that take no value, joined: -yq. Typer would look for all of them in one command."""
+
+
+def hoist(arguments: Sequence[str]) -> list[str]:
+    """The arguments with global options moved to the front, so that they may be written anywhere before `--`."""
+    front: list[str] = []
+    rest: list[str] = []
+    words = iter(_usual(arguments))
+    for word in words:
+        name, equals, _ = word.partition("=")
+        if word == "--":
+            rest.append(word)
+            rest.extend(words)
+        elif name not in GLOBAL_OPTIONS or (equals and not name.startswith("--")):
+            rest.append(word)
+        else:
+            front.append(word)
+            if GLOBAL_OPTIONS[name] and not equals:
+                value = next(words, None)
+                if value is None:
+                    return [word]  # it would take the command for its value
+                front.append(value)
+    return [*front, *rest]
+
+
+def _usual(arguments: Sequence[str]) -> Iterator[str]:
+    """The arguments with the global options of other tools as svcctl spells them, and switches each by itself."""
+    words = iter(arguments)
+    for word in words:
+        if word == "--":
+            yield from (word, *words)
+            return
+        if _SWITCHES.fullmatch(word):
+            yield from (f"-{letter}" for letter in word[1:])
+            continue
+        name, equals, value = word.partition("=")
+        first, *others = spellings.GLOBAL.get(name, (name,))
+        yield from (f"{first}{equals}{value}", *others)
+
+
+def root(
+    ctx: typer.Context,
+    profile: ProfileOpt = None,
+    config: ConfigOpt = None,
+    timeout: TimeoutOpt = None,
+    retries: RetriesOpt = None,
+    color: ColorOpt = "auto",
+    quiet: QuietOpt = False,
+    verbose: VerboseOpt = False,
+    no_pager: NoPagerOpt = False,
+    version: VersionOpt = False,
+) -> None:
+    """Put the global options into the context that every command finds in `ctx.obj`."""
+    color = color.lower()
+    if color not in COLORS:
+        raise UsageError(f"unknown color mode '{color}'", hint=f"color modes are: {', '.join(COLORS)}")
+    svc: Context = ctx.obj
+    colored = wants_color(color, svc.diagnostics.stream, svc.environment)
+    svc.diagnostics.configure(quiet=quiet, verbose=verbose, color=colored)
+    ctx.obj = svc.with_flags(
+        profile=profile, config=config, timeout=timeout, retries=retries, color=color, pager=not no_pager
+    )
+    if ctx.invoked_subcommand is None:
+        ctx.obj.output.text(START)
+
+
+def app_with(nouns: Iterable[str], context: Context | None = None) -> App:
+    """The app with the commands of some nouns."""
+    app = App(
+        name="svcctl",
+        help=ABOUT,
+        epilog=EPILOG,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        context_settings={"help_option_names": ["--help", "-h"], "obj": context},
+    )
+
+    app.callback(invoke_without_command=True)(root)
+    for noun in nouns:
+        importlib.import_module(f"svcctl.cli.commands.{noun}").register(app)
+    return app
+
+
+def build(arguments: Sequence[str], context: Context) -> App:
+    """The app with the noun that hoisted `arguments` name, or with the names of all for help and for mistakes."""
+    at = _noun_at(arguments)
+    noun = None if at is None else arguments[at].partition(" ")[0]
+    if noun in WHOLE:
+        return app_with(NOUNS, context)
+    if noun in NOUNS or noun in HIDDEN:
+        return app_with([HIDDEN.get(noun, noun)], context)
+    app = app_with([], context)
+    for name, meaning in NOUNS.items():
+        app.command(name, help=meaning)(lambda: None)
+    return app
+
+
+def joined(arguments: Sequence[str]) -> list[str]:
+    """Hoisted arguments with one word for a verb and its noun that is a command by itself, and with --help for help."""
+    words = list(arguments)
+    at = _noun_at(words)
+    if at is None:
+        return words
+    if words[at:] == ["version"]:
+        return [*words[:at], "--version"]
+    if words[at] == "help" and words[at + 1 : at + 2] and _is_command(words[at + 1 :]):
+        words = [*words[:at], *words[at + 1 :], "--help"]
+    noun, rest = words[at], words[at + 1 :]
+    if rest and noun in VERBS:
+        if rest[0] in VERBS[noun]:
+            words[at : at + 2] = [f"{noun} {rest[0]}"]
+        elif rest[0][:1] not in ("", "-") and len(rest[0].split()) == 1:  # a query has blanks
+            raise _no_query(noun, rest)
+    return words
+
+
+def _is_command(words: Sequence[str]) -> bool:
+    """Whether words after `help` name a command, rather than a topic."""
+    return words[0] in NOUNS and (len(words) > 1 or words[0] not in help.TOPICS)
+
+
+def _no_query(noun: str, words: Sequence[str]) -> UsageError:
+    """The error for a word where a noun that is a command by itself takes a query."""
+    if words[0] != "from":
+        command = spellings.meant(noun, words, VERBS[noun])
+        near = spellings.alike(words[0], VERBS[noun])
+        if command is None and near is not None:
+            command = f"{noun} {near} {shlex.join(words[1:])}".strip()
+        if command is not None:
+            return UsageError(f"'{words[0]}' is neither a query nor a verb of '{noun}'", hint=f"use: svcctl {command}")
+    return UsageError(f"'{words[0]}' is not a query", hint=f"put the query in single quotes: svcctl {noun} 'from …'")
+
+
+def _noun_at(arguments: Sequence[str]) -> int | None:
+    """The index of the first hoisted argument that is neither a global option nor its value."""
+    words = iter(enumerate(arguments))
+    for at, word in words:
+        if GLOBAL_OPTIONS.get(word):
+            next(words, None)
+        elif not word.startswith("-"):
+            return at
+    return None
+
+
+def run(arguments: Sequence[str], context: Context | None = None) -> int:
+    """Run one command line; returns its exit code."""
+    context = context or Context()
+    diagnostics = context.diagnostics
+    try:
+        arguments = joined(hoist(arguments))
+        with context.closing, _pages(arguments, context):
+            code = build(arguments, context)(list(arguments), prog_name="svcctl", standalone_mode=False)
+        if code == INTERRUPTED:  # Typer catches the KeyboardInterrupt and returns this number
+            return diagnostics.report(KeyboardInterrupt())
+        return code if isinstance(code, int) else 0
+    except typer.TyperException as error:
+        if page := _page_of(error):
+            diagnostics.page(page)
+            return exit_code(UsageError(""))
+        return diagnostics.report(mistakes.explained(error))
+    except (Exception, KeyboardInterrupt, Terminated) as error:
+        return diagnostics.report(error)
+    finally:
+        diagnostics.clear_progress()
+
+
+def _pages(arguments: Sequence[str], context: Context) -> AbstractContextManager[None]:
+    """A pager for hoisted arguments that ask for a page of help."""
+    asks = any(word in ("--help", "-h") for word in arguments) or arguments[_noun_at(arguments) or 0 :][:1] == ["help"]
+    return context.output.paged() if asks and "--no-pager" not in arguments else nullcontext()
+
+
+def _page_of(error: typer.TyperException) -> str | None:
+    """The help page of a noun that was named without a verb: Typer raises it as an error."""
+    context = getattr(error, "ctx", None)
+    return error.format_message() if context is not None and error.format_message() == context.get_help() else None
+
+
+def _terminate(*_: object) -> None:
+    """End as Ctrl-C does. A second signal must not disturb that: `timeout` sends it to a process and to its group."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Terminated
+
+
+def main() -> NoReturn:
+    """Run the command line of this process and exit. `svcctl.__main__` answers what needs none."""
+    encoding.use_utf8()
+    streams.adopt()
+    arguments = [encoding.argument(word) for word in sys.argv[1:]]
+    context = Context(arguments=arguments)
+    signal.signal(signal.SIGTERM, _terminate)
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    code = run(arguments, context)
+    sys.stdout.flush()
+    # Nothing is buffered and nothing is left to do; taking the interpreter apart would cost a person at a prompt
+    # milliseconds, and would complain about a stdout that nobody reads.
+    os._exit(code)

@@ -1,0 +1,209 @@
+"""Mistakes on the command line in plain words, each with what to type instead: Typer's own errors say less."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
+from typing import Any
+
+import typer
+
+from svcctl.cli import spellings
+from svcctl.errors import UsageError
+from svcctl.words import nearest
+
+PLAINER = (
+    (r"^got unexpected extra arguments?(?:\(s\))? \((\S+)\)$", r"unexpected argument: \1"),
+    (r"^got unexpected extra arguments?(?:\(s\))? \((.+)\)$", r"unexpected arguments: \1"),
+    (r"^invalid value for '([^']+)'(?: / '[^']+')*: '?(.*?)'? is not a valid int(?:eger)?(?: range)?$",
+     r"\1 '\2' is not a whole number"),
+    (r"^invalid value for '([^']+)'(?: / '[^']+')*: '?(.*?)'? is not a valid float(?: range)?$",
+     r"\1 '\2' is not a number"),
+    (r"^invalid value for '([^']+)'(?: / '[^']+')*: (\S+) is not in the range x>=(\S+)$", r"\1 \2 is less than \3"),
+    (r"^invalid value for '([^']+)'(?: / '[^']+')*: (\S+) is not in the range (\S+)<=x<=(\S+)$",
+     r"\1 \2 is not between \3 and \4"),
+    (r"^missing (option|argument) '([^']+)'.*$", r"missing \2"),
+    (r"^option '([^']+)' does not take a value$", r"\1 takes no value"),
+    (r"^no such option: (\S+).*$", r"no such option: \1"),
+)  # fmt: skip
+"""Typer's own words for mistakes on the command line, and plainer ones."""
+
+TAKE_A_QUERY = ("svcctl query", "svcctl export", "svcctl service queries set")
+"""Commands that get too many arguments when a query has no quotes."""
+
+GIVEN_BY_OPTIONS = {
+    "svcctl service accounts key": "give --domain NAME or --reseller NAME",
+    "svcctl role create": "give --name {}",
+}
+"""How to give what a command does not take as an argument."""
+
+EXAMPLES = {
+    "DATE": "1h, 7d or 2024-01-31",
+    "S": "30",
+    "N": "10",
+    "LENGTH": "30s, 5m or 1h",
+    "ZONE": "GMT+2, Europe/Berlin or local",
+    "TIME": "2024-01-31T10:00:00Z",
+    "K=V": "name=value",
+    "NAME:VALUE": "'x-note: text'",
+}
+"""Values of options, by what the help page says that they take."""
+DATES = ("DATE", "TIME")
+"""What the help page says that options take which take a date."""
+WORDS_OF_A_DATE = 5
+"""As many words as a date has at most: 31 Jan 2024 10:00 UTC."""
+_MAY_BE_IN_A_DATE = re.compile(r"(?!-?-[A-Za-z])\S+")
+_PARAMETER = re.compile(r"[\w.]+=")
+MOST = 16
+"""Words that a hint lists at most."""
+CONFIRM = ("--yes", "--force")
+"""Options that nobody is led to by letters: they let a command delete or overwrite something."""
+
+
+def explained(error: typer.TyperException) -> UsageError:
+    """Typer's error in one line, with what to type."""
+    context: Any = getattr(error, "ctx", None)
+    message = " ".join(error.format_message().split())
+    message = message[:1].lower() + message[1:].rstrip(".")
+    for pattern, plainer in PLAINER:
+        message = re.sub(pattern, plainer, message)
+    if context is None:
+        return UsageError(message)
+    page = f"see '{context.command_path} --help'"
+    name = getattr(error, "option_name", None)
+    if name is not None and "requires an argument" in message:
+        option = _option(context, name)
+        return UsageError(
+            f"{name} needs a value: {_metavar(option)}", hint="; ".join([*_values(context, option), page])
+        )
+    if name is not None and message.startswith("no such option"):
+        message, hint = _no_option(message, name, context)
+        return UsageError(message, hint="; ".join(filter(None, (hint, page))))
+    hints = [page]
+    words = message.removeprefix("unexpected argument: ")
+    if message.startswith("unexpected argument") and context.command_path in TAKE_A_QUERY:
+        if "--dest-param" in context.meta.get(spellings.WORDS, ()) and _PARAMETER.match(words):
+            hints.insert(0, f"repeat the option: --dest-param {shlex.quote(words)}")
+        else:
+            hints.insert(0, f"put the query in single quotes: {context.command_path} 'from …'")
+    if message.startswith("unexpected argument") and context.command_path in GIVEN_BY_OPTIONS:
+        value = "NAME" if words == message else shlex.quote(words)
+        hints.insert(0, GIVEN_BY_OPTIONS[context.command_path].format(value))
+    if words != message and context.info_name == "list" and "show" in context.parent.command.commands:
+        hints.insert(0, f"use: {context.parent.command_path} show {words}")
+    if message.startswith("missing ") and (parameter := getattr(error, "param", None)) is not None:
+        typed = context.meta.get(spellings.WORDS) or ("-",)
+        asked = _range_of(typed) if context.command_path == "svcctl range" else None
+        hints.insert(0, asked or _missing(parameter, context))
+    return UsageError(message, hint="; ".join(hints))
+
+
+def _range_of(words: Sequence[str]) -> str | None:
+    """The options for one or two dates that were typed without them; None for other words."""
+    from svcctl.dates.shorthand import is_date
+
+    if len(words) > 2 or not all(map(is_date, words)):
+        return None
+    return "write " + " ".join(
+        f"{name} {shlex.quote(word)}" for name, word in zip(("--from", "--to"), words, strict=False)
+    )
+
+
+def check_dates(words: Sequence[str], options: Iterable[Any]) -> None:
+    """UsageError for a date of several words without quotes, of which all but the first are taken for arguments."""
+    opts = [name for option in options if _metavar(option) in DATES for name in option.opts]
+    names = {spelling for name in opts for spelling in (name, *spellings.OPTIONS.get(name, ()))}
+    for at, word in enumerate(words[: words.index("--")] if "--" in words else words):
+        name, equals, value = word.partition("=")
+        if name in names:
+            following = [*([value] if equals else ()), *words[at + 1 :]]
+            parts = list(takewhile(_MAY_BE_IN_A_DATE.fullmatch, following))[:WORDS_OF_A_DATE]
+            for count in range(len(parts), 1, -1):
+                _refuse_unquoted(name, " ".join(parts[:count]))
+
+
+def _refuse_unquoted(name: str, text: str) -> None:
+    """UsageError where words together are a date, or what is answered with one."""
+    from svcctl.dates.shorthand import FORMS, is_date, parse_moment
+
+    try:
+        parse_moment(text)
+    except UsageError as error:
+        if error.hint != FORMS:
+            raise
+        return
+    one_word = text.replace(" ", "T", 1).replace(" ", "")
+    other = f" or {name} {one_word}" if is_date(one_word) else ""
+    raise UsageError(f"the date {text} is not in quotes", hint=f"write {name} {shlex.quote(text)}{other}")
+
+
+def check_names(given: Iterable[Any], options: Iterable[Any]) -> None:
+    """UsageError when an option with a value is given under two names: the last value would hide the other one.
+
+    `given` are the options of a command as they were typed, of which another tool's name is an option by itself.
+    """
+    names: dict[str, dict[str, None]] = {}
+    for option in given:
+        names.setdefault(option.name, {})[option.opts[0]] = None
+    for option in options:
+        if len(typed := names.get(option.name, {})) > 1 and not option.is_flag:
+            raise UsageError(f"{' and '.join(typed)} are the same option", hint=f"give {option.opts[0]} once")
+
+
+def _missing(parameter: Any, context: Any) -> str:
+    """How to give what is missing."""
+    if parameter.param_type_name == "argument":
+        about = (parameter.help or "").rstrip(".")
+        words = [each.metavar for each in context.command.params if each.param_type_name == "argument"]
+        return " ".join(
+            ["usage:", context.command_path, *words, f"({parameter.metavar}: {about})" * bool(about)]
+        ).strip()
+    value = next((f", such as {parameter.opts[0]} {text.split(',')[0]}" for text in _examples(parameter)), "")
+    about = "" if value else f": {(parameter.help or '').rstrip('.')}"
+    return f"add {parameter.opts[0]} {_metavar(parameter)}{value or about}"
+
+
+def _option(context: Any, name: str) -> Any:
+    """The option of a command, or of svcctl, that has the name, or of which the name is another spelling."""
+    parameters = [each for one in (context, context.find_root()) for each in one.command.params]
+    names = {name, *(one for one, others in spellings.OPTIONS.items() if name in others)}
+    return next((each for each in parameters if names & set(each.opts)), None)
+
+
+def _metavar(option: Any) -> str:
+    return (getattr(option, "metavar", None) or "VALUE").strip()
+
+
+def _examples(option: Any) -> Iterator[str]:
+    if (found := EXAMPLES.get(_metavar(option))) is not None:
+        yield found
+
+
+def _values(context: Any, option: Any) -> Iterator[str]:
+    """The values that an option can have, or some of them."""
+    from svcctl.cli.completion.places import markers
+
+    yield from (f"such as {text}" for text in _examples(option))
+    marker = next(
+        (each for one in (context, context.find_root()) if (each := markers(one.command).get(option.name))), None
+    )
+    words = [] if marker is None else [word.text for word in marker.known()]
+    if words and _metavar(option) not in EXAMPLES:
+        yield f"one of {', '.join(words)}" if len(words) <= MOST else f"such as {', '.join(words[:3])}"
+
+
+def _no_option(message: str, name: str, context: Any) -> tuple[str, str | None]:
+    """The message for an option that a command lacks, and what to type."""
+    typed = context.meta.get(spellings.WORDS, ())
+    text = next((word for word in typed if word.startswith("-") and len(word.split()) > 1), None)
+    if text is not None and context.command_path in TAKE_A_QUERY:
+        return f"'{' '.join(text.split())}' is not a query", "a query begins with from, and a comment with //"
+    options = [option for each in (context, context.find_root()) for option in each.command.params]
+    names = [name for option in options if not getattr(option, "hidden", True) for name in option.opts]
+    needs, answer = spellings.ANSWERED.get(name, ("-", ""))
+    if not needs or needs in names:
+        return message, answer
+    near = nearest(name, [one for one in names if one.startswith("--") and one not in CONFIRM])
+    return (f"{message}. Did you mean {near}?" if near and name.startswith("--") else message), None

@@ -1,0 +1,121 @@
+"""Option types that commands share, each declared once with what completes it: a signature is a command's synopsis."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from svcctl.cli.completion import words
+from svcctl.cli.completion.words import FILES, QUERY, Completes
+from svcctl.dates.operators import DATE_FORMATS, Moment
+from svcctl.dates.shorthand import named_zone, parse_limit, parse_moment
+from svcctl.errors import UsageError
+
+
+def _zone(text: str) -> str:
+    named_zone(text)
+    return text
+
+
+def _file(text: str) -> Path:
+    """A path with no / at its end, which `Path` drops, and no pattern; a folder that is there may look like one."""
+    from svcctl.exports.windows import filled_in
+
+    path = Path(text)
+    if text.endswith("/"):
+        raise UsageError(f"{text} ends with / and names no file", hint=f"name one in it, as in -o {text}events.csv")
+    if (pattern := filled_in(path.name if os.access(path.parent, os.F_OK) else text)) is not None:
+        raise UsageError(
+            f"'{text}' has {pattern} in it, where no date is filled in",
+            hint="patterns are for 'svcctl export'; the shell fills in a date with $(date +%F), "
+            "in a crontab with $(date +\\%F)",
+        )
+    return path
+
+
+Parse = Callable[[str], Moment]
+
+
+def start_option(parser: Parse = parse_moment) -> Any:
+    """The option --from of a command, with the function that reads its dates."""
+    meaning = "Start of the range; 1h means one hour ago (see 'svcctl help dates')."
+    return typer.Option("--from", parser=parser, metavar="DATE", help=meaning)
+
+
+def end_option(future: str, parser: Parse = parse_moment) -> Any:
+    """The option --to of a command; `future` says what an end in the future means there."""
+    return typer.Option("--to", parser=parser, metavar="DATE", help=f"End of the range (not included); {future}.")
+
+
+# Typer takes one class here, and a parsed date is a number or a str.
+FromOpt = Annotated[Any, start_option(), Completes(words=words.start_dates)]
+
+
+ToOpt = Annotated[Any, end_option("a query waits for an end in the future"), Completes(words=words.end_dates)]
+TimeZoneOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--time-zone",
+        parser=_zone,
+        metavar="ZONE",
+        help="Time zone for relative dates and for printed times: GMT+2, Europe/Berlin or local.",
+    ),
+    Completes("zones", words=words.time_zones),
+]
+QueryTextArg = Annotated[
+    str | None,
+    typer.Argument(metavar="[TEXT|-]", help="Text of the query; - or nothing reads standard input."),
+    Completes(QUERY),
+]
+VarOpt = Annotated[
+    list[str] | None, typer.Option("--var", metavar="K=V", help="Replace {{K}} in the query by V as a quoted literal.")
+]
+DateFormatOpt = Annotated[
+    str | None,
+    typer.Option("--date-format", metavar="NAME", help="Format of printed dates: default, sql or iso."),
+    Completes(words=DATE_FORMATS),
+]
+QueryFileOpt = Annotated[
+    Path | None, typer.Option("--file", "-F", metavar="FILE", help="Read the query from FILE."), Completes(FILES)
+]
+_FORMAT = typer.Option(
+    "--format", "-f", metavar="FORMAT", help="Output format; auto is a table on a terminal and csv in a pipe."
+)
+FormatOpt = Annotated[str | None, _FORMAT, Completes(words=words.list_formats)]
+QueryFormatOpt = Annotated[str | None, _FORMAT, Completes(words=words.formats)]
+OutputOpt = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        parser=_file,
+        metavar="FILE",
+        help="Write to FILE (complete or not at all); names ending in .gz or .zst are compressed.",
+    ),
+    Completes(FILES),
+]
+ColumnsOpt = Annotated[
+    str | None,
+    typer.Option("--columns", metavar="A,B", help="Print only these columns, in this order."),
+    Completes("columns"),
+]
+SortOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--sort", metavar="A[:desc],B", help="Sort by these columns; nulls come last. See 'svcctl help formats'."
+    ),
+    Completes("columns"),
+]
+TopOpt = Annotated[int | None, typer.Option("--top", min=1, metavar="N", help="Print only the first N rows of --sort.")]
+NoHeaderOpt = Annotated[bool, typer.Option("--no-header", help="Leave out the names of the columns (table, csv, tsv).")]
+ForceOpt = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
+YesOpt = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+
+
+def max_time_option(about: str) -> Any:
+    """The option --max-time of a command; `about` says what happens then."""
+    return typer.Option("--max-time", parser=parse_limit, metavar="LENGTH", help=about)

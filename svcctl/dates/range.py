@@ -1,0 +1,166 @@
+"""Resolve `--from`, `--to`, `--date-format` and `--time-zone`: the dates to send, and how dates are shown here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+
+from svcctl.dates.operators import DATE_FORMATS, Moment, Range, epoch_seconds, operator_of, plus, resolve, shown
+from svcctl.dates.shorthand import EVERY, depends_on_zone, is_fixed, named_zone, offset_name, offset_spans, seconds_of
+from svcctl.errors import UsageError
+
+_DAY = 86_400
+_LONG_AGO = 10**6
+"""Epoch seconds, in January 1970: a smaller number is most likely a length without its unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dates:
+    """The dates of a request: both ends, and format and zone where the service is to write dates."""
+
+    range: Range
+    """The ends as they resolve now; what is sent may still be relative."""
+    from_: Moment
+    to: Moment | None
+    date_format: str | None
+    time_zone: str | None
+    """The zone as the interface names it."""
+    zone: tzinfo
+    """The zone of dates that are shown here."""
+    zone_name: str
+    """The zone as it was given."""
+    plain: bool
+    """Whether the ends are where anybody expects them: `to` does not count from `from`, all dates follow the zone."""
+    note: str | None = None
+    """What the user should know of the zone."""
+    slip: str | None = None
+    """What the user should know of a start without its unit."""
+    short: str | None = None
+    """What the user should know of an end that leaves out its last second."""
+
+    def notes(self, *, terminal: bool) -> Iterator[str]:
+        """What to say of the dates; a person at a terminal is told a range that is not plain."""
+        if terminal and not self.plain:
+            yield self.summary
+        yield from filter(None, (self.slip, self.short, self.note))
+
+    @property
+    def label(self) -> str:
+        """The range in words, in UTC."""
+        until = "" if self.range.end is None else f" to {shown(self.range.end)}"
+        return f"{shown(self.range.start)}{until} (UTC)"
+
+    @property
+    def summary(self) -> str:
+        """The range in short, in the zone, with its length: `2024-01-31 10:00 … 2024-02-01 10:00 UTC (1d)`."""
+        ends = [end.astimezone(self.zone) for end in (self.range.start, self.range.end) if end is not None]
+        fine = any(end.microsecond for end in ends)
+        spec = "milliseconds" if fine else "seconds" if any(end.second for end in ends) else "minutes"
+        texts = [end.replace(tzinfo=None).isoformat(" ", spec) for end in ends]
+        name = "UTC" if self.zone_name in ("", "GMT") else self.zone_name
+        if self.range.end is None:
+            return f"{texts[0]} … {name}"
+        return f"{texts[0]} … {texts[1]} {name} ({length_text(self.range.end - self.range.start)})"
+
+
+def choose(
+    from_: Moment, to: Moment | None, date_format: str | None, time_zone: str | None, *, now: datetime, written: bool
+) -> Dates:
+    """The dates to send. UsageError when the range cannot be, or a name is unknown.
+
+    `written` says that the service writes dates in the answer: then it gets format and zone as they are. In the JSON
+    formats the interface has neither, so ends that depend on the zone become epoch seconds here. A query without an end
+    may be sent again after a break and must mean the same then, so its start becomes epoch seconds too. So does what
+    the interface has no word for, and a day in a zone whose offset changes: the service knows offsets only.
+    """
+    if date_format not in (None, *DATE_FORMATS):
+        raise UsageError(f"unknown date format '{date_format}'", hint=f"date formats are: {', '.join(DATE_FORMATS)}")
+    zone = named_zone(time_zone or "GMT")
+    resolved = resolve(from_, to, now=now, zone=zone, operators=EVERY)
+    operator = operator_of(to, EVERY)
+    short = last_second(to, resolved, zone)
+    plain = (operator is None or operator.plain) and not (time_zone and isinstance(from_, int | float))
+    by_zone = bool(time_zone) and (depends_on_zone(from_) or depends_on_zone(to))
+    slip = None
+    if isinstance(from_, int | float) and 0 < from_ < _LONG_AGO:
+        slip = f"--from {from_} is {resolved.start:%Y-%m-%d %H:%M:%S} UTC; write {from_}m for minutes"
+    fixed = (not written and (to is None or by_zone)) or (by_zone and not is_fixed(zone))
+    if fixed or _is_typed(from_):
+        from_ = epoch_seconds(resolved.start)
+    if resolved.end is not None and (fixed or _is_typed(to)):
+        to = epoch_seconds(resolved.end)
+    sent = time_zone and offset_name(time_zone, resolved.start.timestamp())
+    note = _change(time_zone, resolved, now) if time_zone and written and not is_fixed(zone) else None
+    return Dates(resolved, from_, to, date_format, sent, zone, time_zone or "", plain, note, slip, short)
+
+
+def last_second(to: Moment | None, resolved: Range, zone: tzinfo) -> str | None:
+    """A note when a range ends at 23:59:59, as `endday` does, and so leaves out the last second of a day."""
+    operator = operator_of(to, EVERY)
+    if resolved.end is None or not (operator is None or operator.name in ("endday", "endmonth")):
+        return None
+    end = resolved.end.astimezone(zone)
+    if f"{end:%H:%M:%S}" != "23:59:59":
+        return None
+    after = plus(end.replace(microsecond=0), timedelta(seconds=1))
+    date = f"{after:%F}" if not after.utcoffset() else after.isoformat(timespec="minutes")
+    return f"the range leaves out its last second, {end:%F %T}: --to {date} includes it"
+
+
+def shifted(chosen: Dates, every: int, *, formula: bool) -> str | None:
+    """A note when periods of so many seconds, which a service counts in UTC, do not begin with those of the zone.
+
+    With `formula`, it has one that groups by days of the zone, unless the offset changes or may change before the
+    range ends: then none would be right.
+    """
+    start, end = (int(each.timestamp()) for each in (chosen.range.start, chosen.range.end or chosen.range.start))
+    aheads: dict[int, str] = {}
+    for moment, _ in offset_spans(chosen.zone_name or "GMT", start, end):
+        ahead = int((datetime.fromtimestamp(moment, chosen.zone).utcoffset() or timedelta()).total_seconds())
+        aheads.setdefault(ahead, f"{datetime.fromtimestamp(moment // every * every + ahead, UTC):%H:%M}")
+    if not any(ahead % every for ahead in aheads):
+        return None
+    begins = " or ".join(dict.fromkeys(aheads.values()))
+    text = f"'group every' counts in UTC: a period begins at {begins} {chosen.zone_name}"
+    if len(aheads) > 1:
+        return f"{text}, whose clocks change within the range"
+    if every != _DAY or not formula or (chosen.range.end is None and not is_fixed(chosen.zone)):
+        return text
+    ahead = next(iter(aheads))
+    moved = f"epoch(eventdate) {'+' if ahead > 0 else '-'} {abs(ahead) * 1000}"
+    return f'{text}; for days there: group by formatdate(timestamp({moved}), "yyyy-MM-dd") as day'
+
+
+def both_ago(from_: Moment | None, to: Moment | None) -> str | None:
+    """What to write for `--from 1h --to 2h`, which ends in the future: most likely both ends were to be ago."""
+    lengths = [seconds_of(end) if isinstance(end, str) else None for end in (from_, to)]
+    near, far = (length or 0 for length in lengths)
+    if not 0 < near < far:
+        return None
+    length = length_text(timedelta(seconds=far - near)).replace(" ", "")
+    return f"--to {to} counts from --from; {from_} to {to} ago is --from {to} --to {length}"
+
+
+def length_text(length: timedelta) -> str:
+    """A length as `1d 2h 3m 4s`, without parts that are zero."""
+    milliseconds = length // timedelta(milliseconds=1)
+    minutes, seconds = divmod(milliseconds // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = [f"{count}{unit}" for count, unit in ((days, "d"), (hours, "h"), (minutes, "m"), (seconds, "s")) if count]
+    parts += [f"{milliseconds % 1000}ms"] if milliseconds % 1000 else []
+    return " ".join(parts) or "0s"
+
+
+def _is_typed(moment: Moment | None) -> bool:
+    """Whether a date is one that the service does not know."""
+    return operator_of(moment) is None and operator_of(moment, EVERY) is not None
+
+
+def _change(zone: str, resolved: Range, now: datetime) -> str | None:
+    """A note when the offset of a zone changes within a range: the service writes all dates with one."""
+    start, end = int(resolved.start.timestamp()), int((resolved.end or now).timestamp())
+    if len(offset_spans(zone, start, end)) == 1:
+        return None
+    return f"the clocks of {zone} change within the range: all dates are written in {offset_name(zone, start)}"

@@ -1,0 +1,422 @@
+"""Dates and time zones as people type them, beyond those that the interface has words for.
+
+The relative ones are rows of `TYPED`, of the same kind as the interface's own. They are resolved here, by the clock and
+the zone of the client, and sent as epoch seconds; the service does not know them. Absolute dates are in UTC unless they
+have an offset, as those of the interface are. A text that is almost a date is refused with its right spelling.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from itertools import pairwise
+
+from svcctl.dates.operators import (
+    MAX_EPOCH_SECONDS,
+    OPERATORS,
+    Moment,
+    Operator,
+    check_epoch,
+    counted,
+    epoch_seconds,
+    midnight,
+    operator_of,
+    parse_zone,
+    plus,
+)
+from svcctl.errors import UsageError
+
+UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
+"""Seconds of the units of a length, in the order in which a length has them."""
+_LENGTH = re.compile("".join(f"(?:([0-9]+){unit})?" for unit in UNITS))
+
+
+def seconds_of(text: str) -> int | None:
+    """The seconds of a length such as 1h30m; None for any other text."""
+    match = _LENGTH.fullmatch(text)
+    if match is None or not text:
+        return None
+    return sum(int(count[:12]) * UNITS[unit] for unit, count in zip(UNITS, match.groups(), strict=True) if count)
+
+
+def parse_limit(text: str) -> float:
+    """The seconds of a time limit that a person typed: a number, or a length such as 5m. UsageError for other texts."""
+    length = seconds_of(text)
+    try:
+        found = float(text) if length is None else float(length)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < float("inf"):
+        raise UsageError(f"'{text}' is not a time limit", hint="write seconds such as 30, or a length such as 5m")
+    return found
+
+
+def _seconds_before_now(text: str) -> int | None:
+    return seconds_of(text[4:]) if text.startswith("now-") else None
+
+
+_DATED_TIME = re.compile(r"(yesterday|today|tomorrow) (\d?\d):([0-5]\d)(?::([0-5]\d))?", re.ASCII)
+
+
+def _seconds_from_today(text: str) -> int | None:
+    """The seconds from the midnight of today to a text such as `yesterday 10:00`, on a day of 24 hours."""
+    match = _DATED_TIME.fullmatch(text)
+    if match is None or int(match[2]) > 23:
+        return None
+    days = ("yesterday", "today", "tomorrow").index(match[1]) - 1
+    return days * UNITS["d"] + int(match[2]) * 3_600 + int(match[3]) * 60 + int(match[4] or 0)
+
+
+def _by_the_clock(now: datetime, seconds: int) -> datetime:
+    """The moment at which a clock shows a time on the day of `now` or a neighbour of it."""
+    days, time = divmod(seconds, UNITS["d"])
+    return midnight(now, days).replace(hour=time // 3_600, minute=time // 60 % 60, second=time % 60)
+
+
+TYPED = (
+    counted("<N>s", UNITS["s"], "N seconds"),
+    counted("<N>m", UNITS["m"], "N minutes"),
+    counted("<N>w", UNITS["w"], "N weeks"),
+    counted("1h30m", UNITS["s"], "1 hour and 30 minutes", seconds_of),
+    Operator(
+        "now-1h",
+        False,
+        lambda now, n: plus(now, timedelta(seconds=-n)),
+        lambda now, start, n: plus(now, timedelta(seconds=-n)),
+        "now minus 1 hour",
+        "now minus 1 hour",
+        _seconds_before_now,
+    ),
+    Operator(
+        "yesterday",
+        True,
+        lambda now, n: midnight(now, -1),
+        lambda now, start, n: midnight(now, -1),
+        "day before the current one 00:00:00",
+        "day before the current one 00:00:00",
+    ),
+    Operator(
+        "tomorrow",
+        True,
+        lambda now, n: midnight(now, 1),
+        lambda now, start, n: midnight(now, 1),
+        "day after the current one 00:00:00",
+        "day after the current one 00:00:00",
+    ),
+    Operator(
+        "yesterday 10:00",
+        True,
+        _by_the_clock,
+        lambda now, start, n: _by_the_clock(now, n),
+        "day before the current one 10:00:00",
+        "day before the current one 10:00:00",
+        _seconds_from_today,
+    ),
+)
+EVERY = (*OPERATORS, *TYPED)
+"""All operators that may be typed; where two could read a text, the interface's own comes first."""
+
+_TIME = r"\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?"
+_ISO = re.compile(rf"\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]{_TIME}(?: ?(?:Z|[+-]\d{{2}}(?::?\d{{2}})?))?)?", re.ASCII)
+_MONTH = re.compile(r"(\d{4})[-/](\d{2})", re.ASCII)
+_YEAR_FIRST = re.compile(rf"(\d{{4}})/(\d{{2}})/(\d{{2}})((?:[T ]{_TIME})?)", re.ASCII)
+_DAY_FIRST = re.compile(r"(\d{2})/(\d{2})/(\d{4})((?: \d{2}:\d{2})?)(:\d{2})?", re.ASCII)
+_RUN_TOGETHER = re.compile(r"((?:19|20)\d\d)(\d\d)(\d\d)(?:T?(\d\d)(\d\d)(\d\d)?(Z?))?", re.ASCII)
+_DECIMAL = re.compile(r"(\d{7,})\.(\d+)", re.ASCII)
+"""Epoch seconds with a fraction. A shorter number with a point is a time or a day: 10.30, 31.01."""
+_TOO_FINE = re.compile(r"(\.\d{3})\d*[1-9]\d*", re.ASCII)
+_YEAR = re.compile(r"19[789]\d|2\d{3}", re.ASCII)
+_LOOSE = re.compile(rf"(\d{{1,2}})([-./])(\d{{1,2}})\2(\d{{4}})((?:[T ]{_TIME})?)", re.ASCII)
+_AGO = re.compile(r"(\d+)\s*(s|m|h|d|w)(?:ec(?:ond)?|in(?:ute)?|(?:ou)?r|ay|eek)?s?(?:\s+ago)?", re.ASCII)
+_LONG = re.compile(r"-?(\d{1,4})\s*(mo|mon|month|y|yr|year)s?(?:\s+ago)?", re.ASCII)
+_WHOLE = re.compile(r"(?:last|past|previous|this) (month|year)", re.ASCII)
+_LAST = re.compile(r"^(?:last|past|previous) (?=(?:second|minute|hour|day|week|month|year)$)")
+_FRACTION = re.compile(r"(\d{1,6}\.\d{1,3})([wdh])", re.ASCII)
+_SNAPPED = re.compile(r"(?:now)?(?:-?(\d+)d)?@d|today-(\d+)d(?:ays?)?", re.ASCII)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_NAMED_MONTH = re.compile(
+    rf"(?:(\d{{1,2}})[ -]({'|'.join(_MONTHS)})[a-z]*|({'|'.join(_MONTHS)})[a-z]* (\d{{1,2}}))"
+    rf",?[ -](\d{{4}})((?:[t ]{_TIME})?)",
+    re.ASCII,
+)
+_IN_WORDS = (
+    (re.compile(r"midnight"), "write today"),
+    (
+        re.compile(r"(?:(?:last|past|previous|this|on) )?(?:week|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"),
+        "count the days: 3ad is midnight three days ago",
+    ),
+    (
+        re.compile(
+            r"(?:(?:last|this|yesterday|today|tomorrow) )?(?:(?:after|fore)?noon|morning|evening|night)|tonight"
+        ),
+        "name the time: yesterday 22:00, for example",
+    ),
+)
+"""Days and times in words, with what to write instead."""
+_DAY_AND_TIME = re.compile(rf"(?:(today|yesterday|tomorrow),? (?:at )?)?(\d:\d\d(?::\d\d)?|{_TIME})", re.ASCII)
+
+
+def parse_moment(text: str) -> Moment:
+    """The date to use for the text that a person typed.
+
+    Operators and the interface's absolute dates stay as written, digits are epoch seconds, as the interface takes them,
+    and any other absolute date becomes epoch seconds. UsageError for anything else: milliseconds, a day that does not
+    exist, digits that spell a date. A fraction of a second counts to the millisecond.
+    """
+    moment = _parsed(text)
+    if moment is None:
+        raise UsageError(f"'{text.strip()}' is not a valid date", hint=_hint(text.strip()))
+    return moment
+
+
+def parse_second(text: str) -> Moment:
+    """The date to use where dates are whole seconds; UsageError with both neighbours of one that has a fraction."""
+    moment = parse_moment(text)
+    if not isinstance(moment, float):
+        return moment
+    whole = (f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%SZ}" for second in (int(moment), int(moment) + 1))
+    raise UsageError(f"'{text}' has a fraction of a second", hint=f"dates here are whole seconds: {' or '.join(whole)}")
+
+
+def _parsed(text: str) -> Moment | None:
+    """The date that a text is; None if it is not even almost one. UsageError for one that cannot be."""
+    text = text.strip()
+    if len(text) > _LONGEST:
+        return None
+    if operator_of(text, EVERY) is not None:
+        return text
+    if match := _RUN_TOGETHER.fullmatch(text):
+        year, month, day, hour, minute, second, zone = match.groups()
+        iso = f"{year}-{month}-{day}" + (f"T{hour}:{minute}:{second or '00'}{zone}" if hour else "")
+        if is_date(iso):
+            raise UsageError(f"{text} looks like a date", hint=f"write {iso}")
+    if _YEAR.fullmatch(text):
+        raise UsageError(f"{text} looks like a year", hint=f"write {text}-01-01, or {text}-01 for the month")
+    if text.isascii() and text.isdigit():
+        return check_epoch(int(text))
+    if match := _DECIMAL.fullmatch(text):
+        _check_fine(text)
+        check_epoch(int(match[1]))
+        return float(text) if int(match[2]) else int(match[1])
+    if match := _DAY_FIRST.fullmatch(text):
+        day, month, year, time, seconds = match.groups()
+        moment = _existing(f"{year}-{month}-{day}{time}{seconds or ''}", text)
+        return text if seconds else _epoch(moment, text)
+    if match := _YEAR_FIRST.fullmatch(text):
+        return _epoch(_existing("-".join(match.groups()[:3]) + match[4], text), text)
+    if match := _MONTH.fullmatch(text):
+        return _epoch(_existing(f"{match[1]}-{match[2]}-01", text), text)
+    if _ISO.fullmatch(text):
+        return _epoch(_existing(re.sub(r" (?=[Z+-])", "", text), text), text)
+    return None
+
+
+def named_zone(text: str) -> tzinfo:
+    """A zone: the interface's GMT+2, `UTC`, hours such as +2, a name such as Europe/Berlin, or `local`.
+
+    Only the first three have the same offset all year. UsageError for any other text.
+    """
+    if text.casefold() == "local":
+        return Local()
+    offset = re.sub(r"^(?:UTC|GMT|Z$)?(?=$|[+-])", "GMT", text.upper()) if text else text
+    if offset.startswith("GMT"):
+        return parse_zone(offset)
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(text)
+    except (KeyError, ValueError, OSError):
+        raise UsageError(f"there is no time zone '{text}'", hint=_nearest_zone(text)) from None
+
+
+def zone_name(text: str) -> str:
+    """A zone by a name that other programs know, too: GMT+02:00 or Europe/Berlin."""
+    zone = named_zone(text)
+    if isinstance(zone, Local):
+        raise UsageError("the time zone 'local' has no name", hint="name it, such as --time-zone Europe/Berlin")
+    return f"GMT{datetime(1970, 1, 1, tzinfo=zone).isoformat()[19:]}" if is_fixed(zone) else str(zone)
+
+
+def offset_name(zone: str, at: float) -> str:
+    """The interface's name for the offset that a zone has at a moment in epoch seconds; its own names stay."""
+    if zone.startswith("GMT"):
+        return zone
+    offset = datetime.fromtimestamp(at, named_zone(zone)).utcoffset() or timedelta()
+    hours, minutes = divmod(round(abs(offset) / timedelta(minutes=1)), 60)
+    sign = "-" if offset < timedelta() else "+"
+    return "GMT" + (f"{sign}{hours}" if offset else "") + (f":{minutes:02}" if minutes else "")
+
+
+_STEP = 14 * UNITS["d"]
+"""Seconds; no zone keeps an offset for less than a few weeks."""
+
+
+def offset_spans(zone: str, start: int, end: int) -> list[tuple[int, int]]:
+    """A range in epoch seconds, cut where the offset of a zone changes; an empty range is one span."""
+    edges = [start]
+    same = start
+    for moment in (*range(start + _STEP, end, _STEP), end - 1):
+        offset = offset_name(zone, edges[-1])
+        if moment > same and offset_name(zone, moment) != offset:
+            other = moment
+            while other - same > 1:
+                middle = (same + other) // 2
+                same, other = (middle, other) if offset_name(zone, middle) == offset else (same, middle)
+            edges.append(other)
+        same = moment
+    return list(pairwise((*edges, end)))
+
+
+def depends_on_zone(moment: Moment | None) -> bool:
+    """Whether the moment of this date depends on the time zone."""
+    operator = operator_of(moment, EVERY)
+    return operator is not None and operator.zoned
+
+
+class Local(tzinfo):
+    """The zone of this computer, whose offset changes in the year as its clock does."""
+
+    def utcoffset(self, moment: datetime | None) -> timedelta | None:
+        return None if moment is None else moment.replace(tzinfo=None).astimezone().utcoffset()
+
+    def tzname(self, moment: datetime | None) -> str | None:
+        return None if moment is None else moment.replace(tzinfo=None).astimezone().tzname()
+
+    def dst(self, moment: datetime | None) -> timedelta | None:
+        return None
+
+    def fromutc(self, moment: datetime) -> datetime:
+        there = moment.replace(tzinfo=UTC).astimezone()
+        here = there.replace(tzinfo=self)
+        return here if here.utcoffset() == there.utcoffset() else here.replace(fold=1)
+
+
+def _existing(iso: str, text: str) -> datetime:
+    """The moment of a date in ISO 8601; UsageError, with the date as it was typed, when there is no such day."""
+    try:
+        parsed = datetime.fromisoformat(iso)
+    except ValueError:
+        hint = _in_order(text) or ("the order is dd/MM/yyyy" if _DAY_FIRST.fullmatch(text) else None)
+        raise UsageError(f"date '{text}' does not exist", hint=hint) from None
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+
+
+def _check_fine(text: str) -> None:
+    if match := _TOO_FINE.search(text):
+        cut = text.replace(match[0], match[1])
+        raise UsageError(f"date '{text}' is finer than a millisecond", hint=f"write {cut}")
+
+
+def _epoch(moment: datetime, text: str) -> int | float:
+    _check_fine(text)
+    seconds = epoch_seconds(moment)
+    if not 0 <= seconds <= MAX_EPOCH_SECONDS:
+        raise UsageError(f"date '{text}' is {'before 1970' if seconds < 0 else 'after the year 5138'}")
+    return seconds
+
+
+def is_date(text: str) -> bool:
+    """Whether a text that a person typed is a date."""
+    # without its hint: that looks for dates itself
+    try:
+        return _parsed(text) is not None
+    except UsageError:
+        return False
+
+
+def _in_order(text: str) -> str | None:
+    """What to write instead of a date whose parts are in another order, narrower or joined by other signs."""
+    match = _LOOSE.fullmatch(text)
+    if match is None:
+        return None
+    one, _, other, year, time = match.groups()
+    for day, month, said in ((one, other, ""), (other, one, "the day comes first; ")):
+        iso = f"{year}-{int(month):02}-{int(day):02}{time.replace(' ', 'T')}"
+        if is_date(iso):
+            return f"{said}write {iso}"
+    return None
+
+
+def _with_named_month(match: re.Match[str]) -> str | None:
+    """In ISO 8601, a date whose month is a word; None where there is no such day."""
+    day, month, other_month, other_day, year, time = match.groups()
+    number = _MONTHS.index(month or other_month) + 1
+    iso = f"{year}-{number:02}-{int(day or other_day):02}{time.upper().replace(' ', 'T')}"
+    return iso if is_date(iso) else None
+
+
+def latest_day(text: str, today: date) -> str | None:
+    """In ISO 8601, the latest day that is not to come for a day and month, in lower case; None for other texts."""
+    for year in range(today.year, today.year - 9, -1):  # of nine years in a row, one has a 29th of February
+        match = _NAMED_MONTH.fullmatch(re.sub(r"(?= \d\d:)|$", f" {year}", text, count=1))
+        if match and (iso := _with_named_month(match)) and iso[:10] <= str(today):
+            return iso
+    return None
+
+
+def _in_minutes(text: str) -> str:
+    """A length such as 1.5h in whole minutes; empty for any other text."""
+    match = _FRACTION.fullmatch(text)
+    return f"{round(float(match[1]) * UNITS[match[2]] / 60)}m" if match else ""
+
+
+def _hint(text: str) -> str:
+    """What to write instead of a text that is no date."""
+    if len(text) > _LONGEST:
+        return FORMS
+    if said := _in_order(text):
+        return said
+    folded = re.sub(r"^[-+]|^(?:last|past) (?=\d)", "", text.casefold())
+    folded = re.sub(r"^(last|past|previous|this)[-_]?(?=[a-z])", r"\1 ", folded)
+    if match := _WHOLE.fullmatch(folded):
+        end = "2024-02" if match[1] == "month" else "2025-01"
+        return f"name it: --from 2024-01 --to {end} is a {match[1]}, for example"
+    if _LAST.match(folded) and folded.endswith("week"):
+        return "write 1w for the last seven days, or name the days: --from 2024-01-22 --to 2024-01-29, for example"
+    folded = _LAST.sub("1 ", folded)
+    close = re.sub(r"\s+", "", folded)
+    zoned = re.sub(r" (?:UTC|GMT)$", "Z", text)
+    for candidate in (close, _AGO.sub(r"\1\2", folded), _in_minutes(folded), f"{text}:00", zoned):
+        # an upper-case M may mean months
+        if candidate and candidate != text and "M" not in text and is_date(candidate):
+            return f"write {candidate}"
+    if match := _LONG.fullmatch(folded):
+        days = 365 if match[2][0] == "y" else 30
+        return f"lengths are in w, d, h, m and s: {days * int(match[1])}d, for example"
+    if match := _SNAPPED.fullmatch(close):
+        count = match[1] or match[2]
+        return f"write {count}ad" if count else "write today"
+    if (match := _NAMED_MONTH.fullmatch(folded)) and (iso := _with_named_month(match)):
+        return f"write {iso}"
+    if iso := latest_day(folded, datetime.now(UTC).date()):
+        return f"a date needs its year: write {iso}, for example"
+    if (match := _DAY_AND_TIME.fullmatch(folded)) and is_date(f"{match[1] or 'today'} {match[2]}"):
+        if match[1]:
+            return f"write {match[1]} {match[2]}"
+        return f"a time needs its day: write today {match[2]}, or 2024-01-31T10:00, for example"
+    return next((hint for pattern, hint in _IN_WORDS if pattern.fullmatch(folded)), FORMS)
+
+
+_LONGEST = 64
+"""Characters of a date at most."""
+FORMS = (
+    "write 5m, 1h30m, 1d, now, today, yesterday, 31/01/2024 10:00, 2024-01-31T10:00:00Z or epoch seconds; "
+    "'svcctl help dates' lists them all"
+)
+"""The hint for a text that is not even nearly a date."""
+
+
+def _nearest_zone(text: str) -> str:
+    from zoneinfo import available_timezones
+
+    from svcctl.words import did_you_mean
+
+    known = available_timezones()
+    if not known:
+        return "this computer has no zone names: install the package tzdata, or write GMT+2"
+    return did_you_mean(text, sorted(known)) or "write GMT+2, UTC, local, or a name such as Europe/Berlin"
+
+
+def is_fixed(zone: tzinfo) -> bool:
+    """Whether a zone has one offset all year."""
+    return isinstance(zone, timezone)

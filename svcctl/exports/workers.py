@@ -1,0 +1,150 @@
+"""A run with its workers: threads of this process, or a cluster's; and what it says as it goes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from svcctl.exports.cluster import Connect, cluster, fetch_there
+from svcctl.exports.export import Export, Summary
+from svcctl.exports.fetch import Fetch, Progress, fetch
+from svcctl.exports.manifest import Entry
+from svcctl.exports.pace import Pace
+from svcctl.exports.run import Run
+from svcctl.exports.spool import Memory, held_bytes
+from svcctl.io.threads import without_signals
+
+if TYPE_CHECKING:
+    from svcctl.api.client import Client
+
+
+@dataclass
+class Going:
+    """How far a run is. `clock` is monotonic, in seconds."""
+
+    progress: Progress = field(default_factory=Progress)
+    clock: Callable[[], float] = time.monotonic
+    done: int = 0
+    of: int = 0
+    _before: int | None = None
+    """The windows that were there already."""
+
+    def __post_init__(self) -> None:
+        self._started = self.clock()
+
+    @property
+    def seconds(self) -> float:
+        return self.clock() - self._started
+
+    def take(self, done: int, of: int) -> None:
+        if self._before is None:
+            self._before = done
+        self.done, self.of = done, of
+
+    @property
+    def fetched(self) -> int:
+        """The windows that this run has fetched."""
+        return self.done - (self._before or 0)
+
+    def line(self) -> str:
+        """One line for a person who waits."""
+        if not self.of:
+            return "looking for what is there already"
+        progress, seconds = self.progress, max(self.seconds, 0.001)
+        parts = [
+            f"{self.done} of {self.of} windows",
+            f"{_short(progress.rows / seconds).rstrip()} rows/s",
+            f"{_short(progress.bytes / seconds)}B/s",
+        ]
+        if progress.retries:
+            parts.append("1 retry" if progress.retries == 1 else f"{progress.retries} retries")
+        if self.fetched and self.done < self.of:
+            parts.append(f"{_time(seconds / self.fetched * (self.of - self.done))} left")
+        return ", ".join(parts)
+
+
+def _short(number: float) -> str:
+    for unit in ("", "k", "M", "G"):
+        if number < 1000 or unit == "G":
+            break
+        number /= 1000
+    return f"{number:.{0 if number >= 100 or not unit else 1}f} {unit}".rstrip() + (" " if not unit else "")
+
+
+def _time(seconds: float) -> str:
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}h {minute:02}m" if hours else f"{minute}m {second:02}s" if minute else f"{second}s"
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who fetches the windows, `connect` with which client, and how many requests a second all of them may send.
+
+    With a `scheduler` its workers do, each with a client that `connect_there` makes; `target` is then the one that was
+    asked for, as each machine has to open it.
+    """
+
+    connect: Callable[[], Client]
+    connect_there: Connect
+    target: str
+    count: int | None = None
+    per_second: float | None = None
+    scheduler: str | None = None
+
+    @contextmanager
+    def working(
+        self, export: Export, progress: Progress, stopping: threading.Event
+    ) -> Iterator[tuple[Executor, int, Fetch]]:
+        if self.scheduler is None:
+            count = self.count or 4
+            fetch_here = partial(
+                fetch,
+                client=self.connect(),
+                storage=export.storage,
+                pace=Pace(self.per_second),
+                progress=progress,
+                stopping=stopping,
+                memory=Memory(held_bytes(count)),
+            )
+            pool = ThreadPoolExecutor(count, "window", without_signals)
+            try:
+                yield pool, count, fetch_here
+            finally:
+                stopping.set()
+                # A worker that waits for the service would hold up the end of a run that failed.
+                pool.shutdown(wait=False, cancel_futures=True)
+            return
+        with cluster(self.scheduler) as (executor, threads, processes):
+            share = self.per_second and self.per_second / processes
+            away = partial(fetch_there, target=self.target, connect=self.connect_there, per_second=share)
+            yield executor, self.count or threads, away
+
+
+def perform(
+    export: Export,
+    workers: Workers,
+    going: Going,
+    fetched: Callable[[Entry], None],
+    changed: Callable[[str, str], None],
+    *,
+    keep_going: bool,
+) -> Summary:
+    """Run an export; `fetched` is called with each window that is fetched, `changed` is the Journal's."""
+    stopping = threading.Event()
+
+    def take(done: int, of: int, entry: Entry | None) -> None:
+        if entry is not None:
+            fetched(entry)
+            if workers.scheduler is not None:  # the workers' own counts are elsewhere
+                going.progress.add(rows=entry.rows, bytes=entry.bytes, retries=entry.attempts - 1)
+        going.take(done, of)
+
+    with workers.working(export, going.progress, stopping) as (executor, count, work):
+        return Run(export, work, executor, count, stopping, keep_going=keep_going, done=take, changed=changed)()

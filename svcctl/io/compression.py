@@ -1,0 +1,163 @@
+"""Compression: bytes are compressed, decompressed in bounded pieces and checked to their end here and nowhere else.
+
+Files are written as `.gz` or `.zst`; answers may come as gzip or deflate. Each of these formats says itself where it
+ends, and all but a bare deflate hold a sum of what is in them, so what is cut or damaged is noticed.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+PIECE = 64 * 1024
+"""Bytes of one piece of decompressed data at most; of zstd, which cannot be told to stop, a few MiB."""
+
+_GZIP, _ZLIB, _DEFLATE = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
+"""What zlib takes for each format as its number of bits."""
+_ZSTD_PIECE = 512
+"""Bytes of zstd at once: a block, which is 128 KiB at most, takes at least four."""
+
+
+class Damaged(Exception):
+    """Compressed data that cannot be decompressed to its end; the text says what it does."""
+
+    @classmethod
+    def cut(cls) -> Damaged:
+        return cls("ends in the middle")
+
+    @classmethod
+    def broken(cls) -> Damaged:
+        return cls("is damaged")
+
+
+class Sink(Protocol):
+    """Where bytes go: `write` takes all of them or fails."""
+
+    def write(self, data: bytes | memoryview, /) -> object: ...
+
+
+class Compressor(Protocol):
+    """Turns bytes into fewer bytes; `flush` ends a member of the file."""
+
+    def compress(self, data: bytes | memoryview, /) -> bytes: ...
+    def flush(self) -> bytes: ...
+
+
+def _zstd() -> Compressor:
+    from svcctl.io import extras  # and with it what looks for packages, only where it is needed
+
+    extras.need("zstd", "compression as .zst")
+    import zstandard
+
+    compressor: Compressor = zstandard.ZstdCompressor(level=3, write_checksum=True).compressobj()
+    return compressor
+
+
+COMPRESSIONS: dict[str, Callable[[], Compressor]] = {
+    ".gz": lambda: zlib.compressobj(6, zlib.DEFLATED, _GZIP),
+    ".zst": _zstd,
+}
+"""The compressions by the ending of a file's name. Neither writes a time into the file, so reruns are identical."""
+
+
+class Compressed:
+    """A sink that compresses what it passes on to another; `end` writes what is left."""
+
+    def __init__(self, sink: Sink, compressor: Compressor) -> None:
+        self._sink = sink
+        self._compressor = compressor
+
+    def write(self, data: bytes | memoryview, /) -> int:
+        if fewer := self._compressor.compress(data):
+            self._sink.write(fewer)
+        return len(data)
+
+    def end(self) -> None:
+        self._sink.write(self._compressor.flush())
+
+
+def check(ending: str, data: Iterable[bytes]) -> None:
+    """Read a file with this ending through. Damaged unless all of it is whole; other endings need no check."""
+    if reader := _READERS.get(ending):
+        for _ in reader(data):
+            pass
+
+
+def gunzipped(data: Iterable[bytes]) -> Iterator[bytes]:
+    """What a gzip file of one or more members holds; zlib checks the sum and the length of each."""
+    member = zlib.decompressobj(_GZIP)
+    begun = False
+    for piece in _in_pieces(data, PIECE):
+        rest = piece
+        while rest:
+            if member.eof:
+                member = zlib.decompressobj(_GZIP)
+            begun = True
+            yield from _inflated(member, rest)
+            rest = member.unused_data
+    if not (begun and member.eof):
+        raise Damaged.cut()
+
+
+def inflated(data: Iterable[bytes]) -> Iterator[bytes]:
+    """What a deflate stream holds: with zlib's head and sum as HTTP has it, or without, as some servers send it."""
+    stream = None
+    held = b""
+    for piece in _in_pieces(data, PIECE):
+        held += piece
+        if stream is None:
+            if len(held) < 2:
+                continue
+            stream = zlib.decompressobj(_ZLIB if held[0] & 15 == 8 and int.from_bytes(held[:2]) % 31 == 0 else _DEFLATE)
+        elif stream.eof:
+            raise Damaged.broken()
+        yield from _inflated(stream, held)
+        held = b""
+        if stream.unused_data:
+            raise Damaged.broken()
+    if stream is None or not stream.eof:
+        raise Damaged.cut()
+
+
+def _unzstd(data: Iterable[bytes]) -> Iterator[bytes]:
+    """What a zstd file of one or more frames holds."""
+    import zstandard
+
+    decompressor = zstandard.ZstdDecompressor()
+    frame = decompressor.decompressobj()
+    begun = False
+    try:
+        for piece in _in_pieces(data, _ZSTD_PIECE):
+            rest = piece
+            while rest:
+                if frame.eof:
+                    frame = decompressor.decompressobj()
+                begun = True
+                yield frame.decompress(rest)
+                rest = frame.unused_data
+    except zstandard.ZstdError:
+        raise Damaged.broken() from None
+    if not (begun and frame.eof):
+        raise Damaged.cut()
+
+
+_READERS: dict[str, Callable[[Iterable[bytes]], Iterator[bytes]]] = {".gz": gunzipped, ".zst": _unzstd}
+
+
+def _inflated(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
+    """What some bytes decompress to, in pieces of at most PIECE bytes."""
+    text = b""
+    try:
+        # A full piece may not have been all that the bytes before it hold. At its end zlib keeps what it was given.
+        while (data or len(text) == PIECE) and not stream.eof:
+            if text := stream.decompress(data, PIECE):
+                yield text
+            data = stream.unconsumed_tail
+    except zlib.error:
+        raise Damaged.broken() from None
+
+
+def _in_pieces(data: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """The same bytes in pieces that are cheap to copy while they are decompressed bit by bit."""
+    return (piece[at : at + size] for piece in data for at in range(0, len(piece), size))

@@ -1,0 +1,148 @@
+"""Rows as a parquet file, for exports and for the output of queries: typed columns, written as the rows come.
+
+The ends of the row groups depend on the rows alone, so that the same rows make the same file however they arrive. What
+is held is a row group of `BYTES_PER_GROUP` bytes, or one batch of rows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from ipaddress import IPv4Address, IPv6Address
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from svcctl.errors import IncompleteResult
+from svcctl.io import extras
+from svcctl.io.arrow import start_arrow
+from svcctl.io.compression import Sink
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS_PER_GROUP = 32_768
+BYTES_PER_GROUP = 1 << 20
+"""A row group has so many rows, or fewer where they take so many bytes: it is what a writer holds."""
+ROWS_AT_ONCE = 1024
+"""Rows that are decoded before they are packed into columns."""
+
+Columns = Sequence[Sequence[str]]
+"""The name and the type of each column."""
+
+
+def need() -> None:
+    """Raise MissingExtra unless parquet can be written here."""
+    extras.need("parquet", "the format parquet")
+
+
+def batches(rows: Iterable[Sequence[Any]], columns: Columns) -> Iterator[pa.RecordBatch]:
+    """The rows as typed columns. IncompleteResult for a value that does not have the type its column names."""
+    arrow = _pyarrow()
+    schema = _schema(columns)
+    left = iter(rows)
+    while some := list(islice(left, ROWS_AT_ONCE)):
+        arrays = []
+        for field, (name, kind), values in zip(schema, columns, zip(*some, strict=True), strict=True):
+            convert = _TEXT_OF.get(kind, _text) if arrow.types.is_string(field.type) else None
+            try:
+                if kind in _WHOLE_NUMBERS and not _INTEGERS.issuperset(map(type, values)):
+                    raise ValueError("Arrow would cut a fraction off")
+                given = values if convert is None else [None if value is None else convert(value) for value in values]
+                arrays.append(arrow.array(given, field.type))
+            except (arrow.ArrowException, ValueError, TypeError, OverflowError):
+                raise IncompleteResult(f"column {name} holds a value that is not of its type {kind}") from None
+        yield arrow.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def write(packed: Iterable[pa.RecordBatch], columns: Columns, sink: Sink) -> None:
+    """A parquet file; a row group ends with the batch that makes it large enough."""
+    arrow = _pyarrow()
+    from pyarrow import parquet
+
+    schema = _schema(columns)
+    with parquet.ParquetWriter(arrow.PythonFile(_Appended(sink), "w"), schema, compression="zstd") as writer:
+        for group in _grouped(packed):
+            with _packing:
+                writer.write_table(arrow.Table.from_batches(group, schema), ROWS_PER_GROUP + ROWS_AT_ONCE)
+
+
+def _grouped(packed: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    group: list[pa.RecordBatch] = []
+    count = size = 0
+    for batch in packed:
+        group.append(batch)
+        count, size = count + batch.num_rows, size + batch.nbytes
+        if count >= ROWS_PER_GROUP or size >= BYTES_PER_GROUP:
+            yield group
+            group, count, size = [], 0, 0
+    if group:
+        yield group
+
+
+_packing = threading.Lock()
+"""One row group is encoded and compressed at a time, since that takes several times its size."""
+
+
+class _Appended:
+    """A sink as the file that Arrow writes to: it asks where it is, and never goes back."""
+
+    closed = False
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._at = 0
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data)
+        self._sink.write(view)
+        self._at += view.nbytes
+        return view.nbytes
+
+    def tell(self) -> int:
+        return self._at
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def _schema(columns: Columns) -> pa.Schema:
+    arrow = _pyarrow()
+    types = {
+        "timestamp": arrow.timestamp("ms", "UTC"),
+        "int4": arrow.int32(),
+        "int8": arrow.int64(),
+        "float8": arrow.float64(),
+        "bool": arrow.bool_(),
+    }
+    return arrow.schema([(name, types.get(kind, arrow.string())) for name, kind in columns])
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+_TEXT_OF: dict[str, Callable[[Any], str]] = {
+    "ip4": lambda value: value if isinstance(value, str) else str(IPv4Address(value)),
+    "ip6": lambda value: value if isinstance(value, str) else str(IPv6Address(value)),
+}
+"""How the values of types that parquet does not have become text; a service writes addresses as text or as integers."""
+
+
+_WHOLE_NUMBERS = frozenset({"timestamp", "int4", "int8"})
+_INTEGERS = frozenset({int, type(None)})
+
+
+def _pyarrow() -> Any:
+    need()
+    if sys.platform == "linux":  # elsewhere it is not built in
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")  # can be told to keep nothing that is freed
+    import pyarrow
+
+    start_arrow()
+    if pyarrow.default_memory_pool().backend_name == "jemalloc":
+        pyarrow.jemalloc_set_decay_ms(0)
+    return pyarrow

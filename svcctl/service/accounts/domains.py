@@ -1,0 +1,410 @@
+"""Domains and their users: names, states, and which domains can be accessed.
+
+A domain of a reseller has a full name, `<domain>@<reseller>`; the provider's own domains, such as that of the
+local profile, have no @ part and no plan. Deletion is logical: the row stays with its identity, and another domain can
+take the name. What belongs to a domain refers to its identity, so the next domain of the name has nothing of it.
+
+    (none) ── create ──> Active <── enable ── Disabled        Pending (set by the provider)
+                           └───── disable ──────^                └── ends when the provider sets another state
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, case, func, insert, select, update
+from sqlalchemy import delete as delete_
+
+from svcctl.api.models import DomainStatus
+from svcctl.errors import NotFound, SvcctlError, UsageError
+from svcctl.service.accounts import offers
+from svcctl.service.accounts.codes import Reason, refused
+from svcctl.service.state import schema
+from svcctl.service.state.store import Store, is_there
+from svcctl.service.state.store import replace as put
+from svcctl.words import did_you_mean
+
+MAX_NAME = 64
+"""Characters of a full name with its @ part. The interface has a bound and does not show its value."""
+OWNER = "OWNER"
+ADMIN = "ADMIN"
+USER = "USER"
+BUILT_IN = (OWNER, ADMIN, USER)
+NO_ROLE = ""
+"""The role of a member whose role was deleted."""
+
+_DOMAINS, _MEMBERS = schema.domains.c, schema.members.c
+_COLUMNS = [_DOMAINS[name] for name in ("id", "name", "reseller", "plan", "time", "volume")]
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
+_LABEL = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDomain:
+    id: int
+    name: str
+    reseller: str | None
+    plan: str | None
+    time: float | None
+    volume: float | None
+    status: DomainStatus
+
+    def to_json(self) -> dict[str, Any]:
+        """The interface's reseller domain object; it has time and volume only if the plan has them."""
+        fields = {"name": self.name, "plan": self.plan, "time": self.time, "volume": self.volume}
+        return {key: value for key, value in fields.items() if value is not None} | {"status": str(self.status)}
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A user of a domain. `last_domain`: the user has no other domain, so deleting this one deletes the user.
+
+    `role` is None when it was deleted.
+    """
+
+    email: str
+    role: str | None
+    owner: bool
+    last_domain: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return {"email": self.email, "role": self.role, "owner": self.owner, "lastDomain": self.last_domain}
+
+
+# What a reseller does
+
+
+def listed(store: Store, reseller: str) -> list[StoredDomain]:
+    """List a reseller's domains by name."""
+    with store.reading() as connection:
+        return _select(connection, _DOMAINS.reseller == reseller)
+
+
+def get(store: Store, reseller: str, name: str) -> tuple[StoredDomain, list[Member]]:
+    """Return a domain and its users; 106 when it does not exist or belongs to another reseller."""
+    with store.reading() as connection:
+        domain = own(connection, reseller, name)
+        return domain, _members(connection, domain.id)
+
+
+def create(store: Store, reseller: str, fields: Mapping[str, Any]) -> StoredDomain:
+    """Create an Active domain with the applications of its plan and the generic ones, if the reseller wants them."""
+    name = full_name(_required(fields, "name"), reseller)
+    plan_name = _required(fields, "plan")
+    with store.transaction() as connection:
+        plan = offers.plan(connection, reseller, plan_name)
+        if plan is None:
+            raise refused(
+                Reason.NO_PLAN,
+                f"reseller '{reseller}' has no plan '{plan_name}'",
+                hint=f"its plans are {', '.join(offers.plan_names(connection, reseller)) or 'none'}",
+            )
+        amounts = {key: _amount(fields, key, getattr(plan, key), plan_name) for key in ("time", "volume")}
+        if _select(connection, _DOMAINS.name == name):
+            raise refused(Reason.TAKEN, f"domain {name} already exists")
+        domain = _insert(connection, StoredDomain(0, name, reseller, plan_name, **amounts, status=DomainStatus.ACTIVE))
+        preference = offers.reseller(connection, reseller)
+        if preference is not None and preference.include_all_available_apps:
+            _activate(connection, domain, (*plan.applications, *offers.generic(connection, "application")))
+    return domain
+
+
+def enable(store: Store, reseller: str, name: str) -> StoredDomain:
+    return _move(store, reseller, name, DomainStatus.ACTIVE, "enabled")
+
+
+def disable(store: Store, reseller: str, name: str) -> StoredDomain:
+    return _move(store, reseller, name, DomainStatus.DISABLED, "disabled")
+
+
+def delete(store: Store, reseller: str, name: str) -> StoredDomain:
+    """Delete a domain, its memberships, accounts and jobs, and users without another domain; returns the domain."""
+    with store.transaction() as connection:
+        domain = own(connection, reseller, name)
+        _change(connection, domain, deleted_at=int(time.time() * 1000))
+        connection.execute(delete_(schema.members).where(_MEMBERS.domain == domain.id))
+        _delete_users_without_domain(connection)
+        for table in (schema.accounts, schema.jobs):  # they contain secrets
+            connection.execute(delete_(table).where(table.c.domain == domain.id))
+    return replace(domain, status=DomainStatus.DELETED)
+
+
+def full_name(name: str, reseller: str) -> str:
+    """Return the name with its @ part, after checking the whole."""
+    label, at, tail = name.partition("@")
+    full = f"{label}@{tail if at else reseller}"
+    if at and tail != reseller:
+        raise refused(Reason.NAME, f"domain name '{name}' must end in @{reseller}")
+    if len(full) > MAX_NAME:
+        raise refused(Reason.NAME, f"domain name '{full}' has {len(full)} characters, more than {MAX_NAME}")
+    if not _LABEL.fullmatch(label):
+        raise refused(
+            Reason.NAME,
+            f"invalid domain name '{label}': use a-z, 0-9, '.', '_' and '-', and start with a letter or digit",
+        )
+    return full
+
+
+# Access to a domain
+
+
+def require_access(store: Store, id: int) -> None:
+    """Refuse a domain that is deleted, pending or disabled, or has no owner."""
+
+    def accessible(connection: Connection) -> bool:
+        check_access(connection, identified(connection, id))
+        return True
+
+    store.remembered(("access", id), accessible)
+
+
+def check_access(connection: Connection, domain: StoredDomain) -> None:
+    """Refuse a domain that cannot be accessed in its present state."""
+    if domain.status is DomainStatus.DELETED:
+        raise refused(Reason.NO_DOMAIN, f"domain {domain.name} is deleted")
+    if domain.status is DomainStatus.PENDING:
+        raise refused(Reason.PENDING, f"domain {domain.name} is pending and cannot be accessed")
+    if domain.status is DomainStatus.DISABLED:
+        enable = f"svcctl -p local-reseller domain enable {domain.name}"
+        hint = f"its reseller can enable it, on the local service with '{enable}'" if domain.reseller else None
+        raise refused(Reason.DISABLED, f"domain {domain.name} is disabled and cannot be accessed", hint=hint)
+    if not is_there(connection, _MEMBERS.domain == domain.id, _MEMBERS.owner):
+        raise refused(
+            Reason.NO_OWNER,
+            f"domain {domain.name} has no owner and cannot be accessed until one is assigned",
+            hint=f"assign one with 'svcctl service accounts user EMAIL {domain.name} --role OWNER'",
+        )
+
+
+def refusals(store: Store, ids: Collection[int]) -> dict[int, SvcctlError]:
+    """Return the reason for each of these domains that cannot be accessed."""
+    found: dict[int, SvcctlError] = {}
+    with store.reading() as connection:
+        for id in ids:
+            try:
+                check_access(connection, identified(connection, id))
+            except SvcctlError as error:
+                found[id] = error
+    return found
+
+
+def active() -> Select[int]:
+    """Select the identities of the domains whose jobs may run."""
+    return select(_DOMAINS.id).where(_DOMAINS.deleted_at.is_(None), _DOMAINS.status == str(DomainStatus.ACTIVE))
+
+
+def identified(connection: Connection, id: int) -> StoredDomain:
+    """Return the domain of this identity, which may be deleted."""
+    status = case((_DOMAINS.deleted_at.is_(None), _DOMAINS.status), else_=str(DomainStatus.DELETED))
+    row = connection.execute(select(*_COLUMNS, status.label("status")).where(_DOMAINS.id == id)).mappings().one()
+    return _stored(row)
+
+
+def find(connection: Connection, name: str) -> StoredDomain:
+    """Return the domain of this name, or the only one that has it before its @ part; 106 when there is none."""
+    found = _select(connection, _DOMAINS.name == name)
+    found = found or _select(connection, _DOMAINS.name.startswith(f"{name}@", autoescape=True))
+    if len(found) != 1:
+        raise _unknown(name)
+    return found[0]
+
+
+def available(connection: Connection, domain: StoredDomain, kind: offers.Kind) -> tuple[str, ...]:
+    """List the policies or applications of the domain's Admin role; in a domain of the provider, all that exist."""
+    if domain.reseller is None or domain.plan is None:
+        return offers.every(connection, kind)
+    if kind == "application":
+        active, features = schema.domain_applications.c, schema.features.c
+        there = select(features.name).where(features.kind == kind)
+        names = select(active.name).where(active.domain == domain.id, active.name.in_(there)).order_by(active.name)
+        return tuple(connection.scalars(names))
+    plan = offers.plan(connection, domain.reseller, domain.plan)
+    return tuple(sorted({*(plan.policies if plan else ()), *offers.generic(connection, kind)}))
+
+
+# What the provider does, with `svcctl service accounts`
+
+
+def every(store: Store) -> list[tuple[StoredDomain, list[Member]]]:
+    with store.reading() as connection:
+        return [(domain, _members(connection, domain.id)) for domain in _select(connection)]
+
+
+def put_own(store: Store, name: str) -> None:
+    """Create a domain of the provider, without reseller and plan, unless it exists."""
+    with store.transaction() as connection:
+        if not _select(connection, _DOMAINS.name == name):
+            _insert(connection, StoredDomain(0, name, None, None, None, None, DomainStatus.ACTIVE))
+
+
+def set_status(store: Store, name: str, status: DomainStatus) -> str:
+    """Set the state of a domain, whatever it is now; its full name. This is the only way into Pending and out of it."""
+    with store.transaction() as connection:
+        domain = find(connection, name)
+        _change(connection, domain, status=str(status))
+    return domain.name
+
+
+def assign(store: Store, name: str, email: str, role: str | None) -> tuple[str, str, str | None]:
+    """Add a user to a domain, or change the user's role there.
+
+    Returns the domain's full name, the role, and whom it replaces as the owner.
+
+    Without a role the user keeps the one that is there, and a new user becomes USER.
+    OWNER sets the role ADMIN and marks the user as the owner, in place of the former one. NotFound when there is no
+    such role; UsageError when the email is none, the first user of a domain is not its owner, or the owner would become
+    a user without another owner.
+    """
+    if not _EMAIL.fullmatch(email):
+        raise UsageError(f"'{email}' is not an email address", hint="write it as in ann@acme.example")
+    with store.transaction() as connection:
+        domain = find(connection, name)
+        custom = connection.scalars(select(schema.roles.c.name).where(schema.roles.c.domain == domain.id))
+        known = [*BUILT_IN, *sorted(custom)]
+        members = _members(connection, domain.id)
+        if role is None:
+            kept = (OWNER if member.owner else member.role for member in members if member.email == email)
+            role = next(kept, None) or USER
+        owner = role == OWNER
+        if role not in known:
+            hint = did_you_mean(role, known) or f"roles are: {', '.join(known)}"
+            raise NotFound(f"{name} has no role '{role}'", hint=hint)
+        if not owner and not members:
+            raise UsageError(f"the first user of {name} must be its owner", hint=f"assign one with --role {OWNER}")
+        if not owner and any(member.owner and member.email == email for member in members):
+            raise UsageError(f"{email} is the owner of {name}", hint=f"assign another user with --role {OWNER} first")
+        if owner:
+            connection.execute(update(schema.members).where(_MEMBERS.domain == domain.id).values(owner=False))
+        if not is_there(connection, schema.users.c.email == email):
+            connection.execute(insert(schema.users).values(email=email))
+        put(connection, schema.members, domain=domain.id, user=email, role=ADMIN if owner else role, owner=owner)
+    return domain.name, role, next((one.email for one in members if owner and one.owner and one.email != email), None)
+
+
+def leaving(store: Store, name: str) -> list[tuple[StoredDomain, Member]]:
+    """List what `remove_user` takes from a user; raises what it raises."""
+    with store.reading() as connection:
+        return _leaving(connection, name)
+
+
+def remove_user(store: Store, name: str) -> None:
+    """Take a user out of all domains; as DOMAIN/EMAIL, out of this one. A user without a domain is deleted.
+
+    NotFound when there is no such user; UsageError when the user owns such a domain: nobody could access it any more.
+    """
+    with store.transaction() as connection:
+        for domain, member in _leaving(connection, name):
+            left = (_MEMBERS.domain == domain.id, _MEMBERS.user == member.email)
+            connection.execute(delete_(schema.members).where(*left))
+        _delete_users_without_domain(connection)
+
+
+def _leaving(connection: Connection, name: str) -> list[tuple[StoredDomain, Member]]:
+    found = [
+        (domain, member)
+        for domain in _select(connection)
+        for member in _members(connection, domain.id)
+        if name in (member.email, f"{domain.name}/{member.email}")
+    ]
+    if not found:
+        raise NotFound(f"no user '{name}'")
+    for domain, member in found:
+        if member.owner:
+            raise UsageError(
+                f"{member.email} is the owner of {domain.name}",
+                hint=f"first give it another one: svcctl service accounts user EMAIL {domain.name} --role {OWNER}",
+            )
+    return found
+
+
+def _delete_users_without_domain(connection: Connection) -> None:
+    connection.execute(delete_(schema.users).where(schema.users.c.email.not_in(select(_MEMBERS.user))))
+
+
+def _move(store: Store, reseller: str, name: str, target: DomainStatus, word: str) -> StoredDomain:
+    with store.transaction() as connection:
+        domain = own(connection, reseller, name)
+        if domain.status is DomainStatus.PENDING:
+            raise refused(Reason.PENDING, f"domain {domain.name} is pending and cannot be {word}")
+        if domain.status is target:
+            raise refused(Reason.ALREADY, f"domain {domain.name} is already {word}")
+        _change(connection, domain, status=str(target))
+    return replace(domain, status=target)
+
+
+def own(connection: Connection, reseller: str, name: str) -> StoredDomain:
+    """Return a domain of this reseller, by its full name or without the @ part; 106 when there is none."""
+    full = name if "@" in name else f"{name}@{reseller}"
+    found = _select(connection, _DOMAINS.name == full, _DOMAINS.reseller == reseller)
+    if not found:
+        raise _unknown(full)
+    return found[0]
+
+
+def _unknown(name: str) -> Exception:
+    return refused(Reason.NO_DOMAIN, f"no domain {name}")
+
+
+def _select(connection: Connection, *conditions: ColumnElement[bool]) -> list[StoredDomain]:
+    """Select domains that are not deleted, ordered by name."""
+    rows = connection.execute(
+        select(*_COLUMNS, _DOMAINS.status).where(_DOMAINS.deleted_at.is_(None), *conditions).order_by(_DOMAINS.name)
+    )
+    return list(map(_stored, rows.mappings()))
+
+
+def _stored(row: RowMapping) -> StoredDomain:
+    return StoredDomain(**{**row, "status": DomainStatus(row["status"])})
+
+
+def _insert(connection: Connection, domain: StoredDomain) -> StoredDomain:
+    values = asdict(domain) | {"status": str(domain.status)}
+    del values["id"]
+    (id,) = connection.execute(insert(schema.domains).values(values)).inserted_primary_key or (0,)
+    return replace(domain, id=id)
+
+
+def _change(connection: Connection, domain: StoredDomain, **values: Any) -> None:
+    connection.execute(update(schema.domains).where(_DOMAINS.id == domain.id).values(values))
+
+
+def _activate(connection: Connection, domain: StoredDomain, applications: tuple[str, ...]) -> None:
+    rows = [{"domain": domain.id, "name": name} for name in dict.fromkeys(applications)]
+    if rows:
+        connection.execute(insert(schema.domain_applications), rows)
+
+
+def _members(connection: Connection, domain: int) -> list[Member]:
+    theirs = schema.members.alias()
+    count = select(func.count()).where(theirs.c.user == _MEMBERS.user).scalar_subquery()
+    rows = connection.execute(
+        select(_MEMBERS.user, _MEMBERS.role, _MEMBERS.owner, count == 1)
+        .where(_MEMBERS.domain == domain)
+        .order_by(_MEMBERS.user)
+    )
+    return [Member(email, role or None, owner, last) for email, role, owner, last in rows]
+
+
+def _required(fields: Mapping[str, Any], key: str) -> str:
+    value = fields.get(key)
+    if not isinstance(value, str) or not value:
+        raise refused(Reason.BODY, f"{key} is missing" if value is None else f"{key} must be text")
+    return value
+
+
+def _amount(fields: Mapping[str, Any], key: str, most: float | None, plan: str) -> float | None:
+    value = fields.get(key)
+    if value is None:
+        return most
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise refused(Reason.BODY, f"{key} must be a number")
+    if most is None:
+        raise refused(Reason.AMOUNT, f"plan '{plan}' does not accept {key}")
+    if not 0 < value <= most:
+        got = value if isinstance(value, int) else f"{value:g}"
+        raise refused(Reason.AMOUNT, f"{key} must be 0 < {key} <= {most:g} in plan '{plan}', got {got}")
+    return float(value)

@@ -1,0 +1,145 @@
+"""The custom roles of a domain: who may manage them, and how they are stored. `rules` says what a role may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, insert, select
+from sqlalchemy import delete as delete_
+from sqlalchemy import update as update_
+
+from svcctl.service.accounts import domains, rules
+from svcctl.service.accounts.accounts import Account
+from svcctl.service.accounts.codes import Reason, refused
+from svcctl.service.accounts.rules import Available, CustomRole
+from svcctl.service.state import schema
+from svcctl.service.state.store import Store
+
+_ROLES = schema.roles.c
+
+
+def create(store: Store, account: Account, domain_name: str, fields: Mapping[str, Any]) -> CustomRole:
+    changes = rules.read(fields)
+    with store.transaction() as connection:
+        domain = _administrated(connection, account, domain_name)
+        role = rules.made(changes, _available(connection, domain))
+        _require_free(connection, domain, role.name)
+        _put(connection, domain, role)
+    return role
+
+
+def update(store: Store, account: Account, domain_name: str, name: str, fields: Mapping[str, Any]) -> CustomRole:
+    """Change the given fields; `name` gives the role a new name, and its users have it under that."""
+    changes = rules.read(fields)
+    with store.transaction() as connection:
+        domain = _administrated(connection, account, domain_name)
+        role = rules.changed(_get(connection, domain, name), changes, _available(connection, domain))
+        _delete(connection, domain, name)
+        _require_free(connection, domain, role.name)
+        _put(connection, domain, role)
+        connection.execute(update_(schema.members).where(*_having(domain, name)).values(role=role.name))
+    return role
+
+
+def get(store: Store, account: Account, domain_name: str, name: str) -> CustomRole:
+    with store.reading() as connection:
+        return _get(connection, _administrated(connection, account, domain_name), name)
+
+
+def users(store: Store, account: Account, domain_name: str, name: str) -> list[str]:
+    """List the users who have a role, by their email addresses."""
+    user = schema.members.c.user
+    with store.reading() as connection:
+        domain = _administrated(connection, account, domain_name)
+        return list(connection.scalars(select(user).where(*_having(domain, name)).order_by(user)))
+
+
+def available(store: Store, account: Account, domain_name: str) -> Available:
+    """What roles of the domain can grant by name."""
+    with store.reading() as connection:
+        return _available(connection, _administrated(connection, account, domain_name))
+
+
+def listed(store: Store, account: Account, domain_name: str) -> list[CustomRole]:
+    """List the domain's roles by name."""
+    with store.reading() as connection:
+        return _select(connection, _administrated(connection, account, domain_name))
+
+
+def delete(store: Store, account: Account, domain_name: str, name: str) -> CustomRole:
+    """Delete a role and return it. Its users have none, also when another role gets its name."""
+    with store.transaction() as connection:
+        domain = _administrated(connection, account, domain_name)
+        role = _get(connection, domain, name)
+        _delete(connection, domain, name)
+        connection.execute(update_(schema.members).where(*_having(domain, name)).values(role=domains.NO_ROLE))
+    return role
+
+
+def _administrated(connection: Connection, account: Account, name: str) -> domains.StoredDomain:
+    """Return a domain that can be accessed and that the account manages: its own, or a customer of its reseller."""
+    if account.reseller is not None:
+        domain = domains.own(connection, account.reseller, name)
+    elif name not in (account.domain, account.domain.partition("@")[0]):
+        raise refused(
+            Reason.NOT_ADMINISTRATOR,
+            f"the account belongs to domain {account.domain} and cannot manage {name}",
+            hint="on the local service: svcctl -p local-reseller role …",
+        )
+    elif not account.administrator:
+        raise refused(Reason.NOT_ADMINISTRATOR, f"the account is not an administrator of domain {account.domain}")
+    else:
+        assert account.domain_id is not None
+        domain = domains.identified(connection, account.domain_id)
+    domains.check_access(connection, domain)
+    return domain
+
+
+def _available(connection: Connection, domain: domains.StoredDomain) -> Available:
+    return Available(
+        domains.available(connection, domain, "policy"), domains.available(connection, domain, "application")
+    )
+
+
+def _require_free(connection: Connection, domain: domains.StoredDomain, name: str) -> None:
+    """Refuse a name that another role has; those of the built-in roles are names that users are given roles by."""
+    if name in domains.BUILT_IN:
+        raise refused(Reason.ROLE_TAKEN, f"{name} is the name of a built-in role")
+    if _select(connection, domain, name):
+        raise refused(Reason.ROLE_TAKEN, f"domain {domain.name} already has a role '{name}'")
+
+
+def _get(connection: Connection, domain: domains.StoredDomain, name: str) -> CustomRole:
+    found = _select(connection, domain, name)
+    if not found:
+        raise refused(Reason.NO_ROLE, f"domain {domain.name} has no role '{name}'")
+    return found[0]
+
+
+def _select(connection: Connection, domain: domains.StoredDomain, name: str | None = None) -> list[CustomRole]:
+    """Select the roles of a domain ordered by name, or only the role of this name."""
+    named = [] if name is None else [_ROLES.name == name]
+    columns = (column for column in _ROLES if column is not _ROLES.domain)
+    rows = connection.execute(select(*columns).where(_ROLES.domain == domain.id, *named).order_by(_ROLES.name))
+    return [_role(row) for row in rows.mappings()]
+
+
+def _role(row: RowMapping) -> CustomRole:
+    lists = {name: tuple(row[name]) for name in ("policies", "applications")}
+    ids = row["resource_ids"]
+    return CustomRole(**{**row, **lists, "resource_ids": None if ids is None else tuple(ids)})
+
+
+def _having(domain: domains.StoredDomain, name: str) -> list[ColumnElement[bool]]:
+    """The members of a domain who have a role of its own."""
+    return [schema.members.c.domain == domain.id, schema.members.c.role == name]
+
+
+def _put(connection: Connection, domain: domains.StoredDomain, role: CustomRole) -> None:
+    connection.execute(insert(schema.roles).values(domain=domain.id, **asdict(role)))
+
+
+def _delete(connection: Connection, domain: domains.StoredDomain, name: str) -> None:
+    connection.execute(delete_(schema.roles).where(_ROLES.domain == domain.id, _ROLES.name == name))

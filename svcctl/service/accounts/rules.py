@@ -1,0 +1,250 @@
+"""Custom roles, and the interface's nine rules about them as this service reads them.
+
+`Changes` is the content of a request, `CustomRole` is what is stored. Each rule that a request can break is a function,
+which refuses the request with the rule's code (131 to 139 for rules 1 to 9). The rules leave room, used as follows:
+
+- Rule 1: a create without policies, applications and resourceIds grants all of them. A create with some of the three
+  grants nothing of the others, so a role never grants more than was written down.
+- Rule 2: `*` is stored as `*`, so it includes whatever becomes available later. Nothing else can be next to it.
+- Rule 4: an update with empty applications removes them. If the update also names a default application, the role must
+  already include that application, and keeps only that one.
+- Rule 5: a default application is never required. If it is set, it must be among the applications.
+- Rule 7 applies to applications too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from svcctl.service.accounts.codes import Reason, refused
+from svcctl.words import did_you_mean
+
+ALL = "*"
+EVERY = (ALL,)
+READ_ONLY: dict[str, Any] = {"alertPermissions": [], "defVault": 1, "maxVault": 1}
+"""The fields that only the provider can set, and their values in every role here."""
+
+Names = tuple[str, ...]
+"""Names of policies or applications; EVERY stands for all available ones."""
+Resources = tuple[int, ...] | None
+"""Resource IDs in ascending order; None stands for all available ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class CustomRole:
+    name: str
+    description: str | None
+    policies: Names
+    applications: Names
+    resource_ids: Resources
+    finder_name: str | None
+    default_application: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The full role read. resourceIds was flattened when it was stored, so all integers are under one label."""
+        everything = self.resource_ids is None
+        fields: dict[str, Any] = {
+            "name": self.name,
+            "description": self.description,
+            "policies": ALL if self.policies == EVERY else list(self.policies),
+            "applications": ALL if self.applications == EVERY else list(self.applications),
+            "resourceIds": {ALL: []} if everything else {"ids": list(self.resource_ids or ())},
+            "finderName": self.finder_name,
+            "defaultApplicationName": self.default_application,
+        }
+        return {key: value for key, value in fields.items() if value is not None} | READ_ONLY
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The fields of a create or update; None for a field that is not given. `resource_ids` is a tuple around the value,
+    because None already stands for all resources. An empty default application removes the present one (rule 6).
+    """
+
+    name: str | None = None
+    description: str | None = None
+    policies: Names | None = None
+    applications: Names | None = None
+    resource_ids: tuple[Resources] | None = None
+    finder_name: str | None = None
+    default_application: str | None = None
+
+
+# Reading a request
+
+
+def read(fields: Mapping[str, Any]) -> Changes:
+    """Read the fields of a request's body, each by its own rules."""
+    refuse_read_only(fields)
+    made: dict[str, Any] = {}
+    for key, value in fields.items():
+        if key not in _READERS:
+            raise refused(Reason.BODY, f"unknown field '{key}'")
+        attribute, reader = _READERS[key]
+        made[attribute] = reader(key, value)
+    return Changes(**made)
+
+
+def refuse_read_only(fields: Mapping[str, Any]) -> None:
+    """Rule 9."""
+    for key in READ_ONLY:
+        if key in fields:
+            raise refused(Reason.READ_ONLY, f"{key} cannot be set")
+
+
+def role_name(key: str, value: object) -> str:
+    """Rule 1: the name is required, so it cannot be blank."""
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise refused(Reason.NAME_ONLY, "the role's name must be printable text and not blank")
+    return value
+
+
+def names(key: str, value: object) -> Names:
+    """Rules 2 and 3: a list of names, a single name, which equals a list with that name, or `*` for all."""
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, list) or not all(isinstance(name, str) and name for name in given):
+        raise refused(Reason.SINGLE, f"{key} must be a list of names, or a single name")
+    if ALL in given and len(given) > 1:
+        raise refused(Reason.ALL, f"{key} has other names next to '*', which already means all")
+    return tuple(dict.fromkeys(given))
+
+
+def resources(key: str, value: object) -> tuple[Resources]:
+    """Rules 2 and 8: the integers of all lists, whatever their labels; the label `*` includes everything."""
+    if value == ALL:
+        return (None,)
+    if not isinstance(value, dict):
+        raise refused(Reason.RESOURCES, f"{key} must be an object that maps labels to lists of integers")
+    for label, ids in value.items():
+        if not isinstance(ids, list) or not all(type(one) is int for one in ids):
+            raise refused(Reason.RESOURCES, f"{key}.{label} must be a list of integers")
+    flat = {one for ids in value.values() for one in ids}
+    if ALL in value and (flat or len(value) > 1):
+        raise refused(Reason.ALL, f"{key} has other labels or IDs next to '*', which already means all")
+    return (None,) if ALL in value else (tuple(sorted(flat)),)
+
+
+def default_application(key: str, value: object) -> str:
+    """Rule 6: a name, or an empty text to remove the default."""
+    if not isinstance(value, str):
+        raise refused(Reason.REMOVE_DEFAULT, f"{key} must be a name, or '' for none")
+    return value
+
+
+def text(key: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise refused(Reason.BODY, f"{key} must be text")
+    return value
+
+
+_READERS: dict[str, tuple[str, Callable[[str, object], Any]]] = {
+    "name": ("name", role_name),
+    "description": ("description", text),
+    "policies": ("policies", names),
+    "applications": ("applications", names),
+    "resourceIds": ("resource_ids", resources),
+    "finderName": ("finder_name", text),
+    "defaultApplicationName": ("default_application", default_application),
+}
+
+
+# Applying the rules
+
+
+def grant_all_to_a_bare_name(changes: Changes) -> Changes:
+    """Rule 1: a create that grants nothing explicitly grants everything."""
+    if changes.policies is None and changes.applications is None and changes.resource_ids is None:
+        return replace(changes, policies=EVERY, applications=EVERY, resource_ids=(None,))
+    return changes
+
+
+def keep_the_application_referred_to(role: CustomRole, changes: Changes, available: Collection[str]) -> Changes:
+    """Rule 4: an update with empty applications and a default application keeps that one, which the role must have."""
+    wanted = changes.default_application
+    if changes.applications != () or not wanted:
+        return changes
+    if wanted not in (available if role.applications == EVERY else role.applications):
+        raise refused(
+            Reason.GRANTS_NOTHING, f"applications is empty, and role '{role.name}' does not have application '{wanted}'"
+        )
+    return replace(changes, applications=(wanted,))
+
+
+def require_a_grant(role: CustomRole, available: Collection[str]) -> None:
+    """Rule 4; `*` is no application where none is available."""
+    everything = role.applications == EVERY
+    if not role.policies and not (available if everything else role.applications):
+        raise refused(
+            Reason.GRANTS_NOTHING,
+            f"role '{role.name}' has no policies, so it needs at least one application",
+            hint="the domain has no applications for '*'" if everything else None,
+        )
+
+
+def require_the_default_among_applications(role: CustomRole, available: Collection[str]) -> None:
+    """Rule 5."""
+    if role.default_application is None:
+        return
+    if role.default_application not in (available if role.applications == EVERY else role.applications):
+        raise refused(
+            Reason.DEFAULT_APPLICATION,
+            f"defaultApplicationName '{role.default_application}' is not among the applications of role '{role.name}'",
+        )
+
+
+def require_available(kind: str, wanted: Names | None, available: Collection[str]) -> None:
+    """Rule 7."""
+    missing = [name for name in wanted or () if name not in (*available, ALL)]
+    if missing:
+        code = Reason.POLICY if kind == "policy" else Reason.APPLICATION
+        raise refused(
+            code,
+            f"{kind} '{missing[0]}' does not exist or is not available in the domain",
+            hint=did_you_mean(missing[0], available) or f"available are {', '.join(sorted(available)) or 'none'}",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Available:
+    """The policies and applications of the domain's Admin role."""
+
+    policies: Collection[str]
+    applications: Collection[str]
+
+
+def made(changes: Changes, available: Available) -> CustomRole:
+    """Return the role that a create makes. ServiceError with the code of the first rule that it breaks."""
+    if changes.name is None:
+        raise refused(Reason.NAME_ONLY, "the role's name is missing")
+    bare = CustomRole(changes.name, None, (), (), (), None, None)
+    return _checked(bare, grant_all_to_a_bare_name(changes), available)
+
+
+def changed(role: CustomRole, changes: Changes, available: Available) -> CustomRole:
+    """Return the role after an update. Fields that the request does not give are not checked again."""
+    return _checked(role, keep_the_application_referred_to(role, changes, available.applications), available)
+
+
+def _checked(current: CustomRole, changes: Changes, available: Available) -> CustomRole:
+    role = _merged(current, changes)
+    require_available("policy", changes.policies, available.policies)
+    require_available("application", changes.applications, available.applications)
+    require_a_grant(role, available.applications)
+    if changes.applications is not None or changes.default_application is not None:
+        require_the_default_among_applications(role, available.applications)
+    return role
+
+
+def _merged(role: CustomRole, changes: Changes) -> CustomRole:
+    """Return the role with the given fields; an empty text removes a field (the default application by rule 6)."""
+    return CustomRole(
+        role.name if changes.name is None else changes.name,
+        role.description if changes.description is None else changes.description or None,
+        role.policies if changes.policies is None else changes.policies,
+        role.applications if changes.applications is None else changes.applications,
+        role.resource_ids if changes.resource_ids is None else changes.resource_ids[0],
+        role.finder_name if changes.finder_name is None else changes.finder_name or None,
+        role.default_application if changes.default_application is None else changes.default_application or None,
+    )

@@ -1,0 +1,113 @@
+"""The contents of a new state: the local domain, and a demo reseller with plans, policies and applications.
+
+They are stored once, in the transaction that creates the tables, so later changes and deletions last. Only the accounts
+of the built-in profiles are stored at every start, because their credentials are in a file of their own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from svcctl.errors import Locked, Unavailable, UsageError
+from svcctl.io import extras
+from svcctl.service import process
+from svcctl.service.accounts import accounts, domains, offers
+from svcctl.service.accounts.accounts import Account
+from svcctl.service.accounts.offers import Feature, PricePlan, Reseller
+from svcctl.service.settings import STATE, STATE_PASSWORD_FILE
+from svcctl.service.state.database import Database, StateUnavailable
+from svcctl.service.state.store import Store
+
+LOCAL_DOMAIN = "local"
+LOCAL_OWNER = "owner@localhost"
+RESELLER = "demo"
+
+FEATURES = (
+    Feature("policy", "Search", generic=True),
+    Feature("policy", "Alerts"),
+    Feature("policy", "Lookups"),
+    Feature("policy", "Administration"),
+    Feature("application", "explorer", generic=True),
+    Feature("application", "dashboards"),
+    Feature("application", "reports"),
+)
+PLANS = (
+    PricePlan(RESELLER, "trial", None, None, ("Alerts",), ("dashboards",)),
+    PricePlan(RESELLER, "basic", 30, 10, ("Alerts", "Lookups"), ("dashboards",)),
+    PricePlan(RESELLER, "full", 365, 1000, ("Alerts", "Lookups", "Administration"), ("dashboards", "reports")),
+)
+
+
+def open_store(
+    files: process.Files, environment: Mapping[str, str] | None = None, *, state: str | None = None
+) -> Store:
+    """Open the state of the local service, and fill it if it is new. Other processes may have it open too.
+
+    It is in the PostgreSQL database whose URL is `state`, or is set in the environment, else in a file. Unavailable
+    when it cannot be read or written.
+    """
+    files.make()
+    own, reseller = process.all_credentials(files)
+
+    def fill(store: Store) -> None:
+        catalog(store)
+        profiles(store, own, reseller)
+
+    place = _database(environment or {}, state) or files.state
+    before_upgrade = partial(_require_no_other_service, files) if isinstance(place, Path) else lambda: None
+    try:
+        store = Store(place, fill=fill, before_upgrade=before_upgrade)
+        profiles(store, own, reseller)
+    except StateUnavailable as error:
+        raise Unavailable(error.detail, hint=error.advice) from None
+    return store
+
+
+def _database(environment: Mapping[str, str], state: str | None) -> Database | None:
+    url = state or STATE.read(environment)
+    if url is None:
+        return None
+    if not url.startswith(("postgresql://", "postgres://")):
+        given = "--state" if state else STATE.environment
+        raise UsageError(
+            f"{given} is not the URL of a PostgreSQL database",
+            hint="such as postgresql://svcctl@db.example:5432/svcctl",
+        )
+    extras.need("postgres", "a state in PostgreSQL")
+    from svcctl.service.state.postgresql import chosen
+
+    return chosen(url, STATE_PASSWORD_FILE.read(environment), may_hold_password=state is None)
+
+
+def _require_no_other_service(files: process.Files) -> None:
+    """Raise Locked while the service of another process is using the tables that an upgrade would change."""
+    pid = process.running(files)
+    if pid not in (None, os.getpid()):
+        raise Locked(
+            f"state file {files.state} needs an upgrade, and the local service of an older svcctl is running",
+            hint="stop it first: svcctl service stop",
+        )
+
+
+def catalog(store: Store) -> None:
+    """Store the local domain with its owner, and the demo reseller with its plans."""
+    with store.transaction():
+        domains.put_own(store, LOCAL_DOMAIN)
+        domains.assign(store, LOCAL_DOMAIN, LOCAL_OWNER, domains.OWNER)
+        offers.put_reseller(store, Reseller(RESELLER))
+        for feature in FEATURES:
+            offers.put_feature(store, feature)
+        for plan in PLANS:
+            offers.put_plan(store, plan)
+
+
+def profiles(store: Store, own: Mapping[str, str], reseller: Mapping[str, str]) -> None:
+    """Store the accounts of both built-in profiles (`api_key`, `api_secret`, `token`)."""
+    with store.transaction():
+        local = Account(own["api_key"], own["api_secret"], own["token"], LOCAL_DOMAIN, administrator=True)
+        accounts.put(store, local)
+        demo = Account(reseller["api_key"], reseller["api_secret"], reseller["token"], "", reseller=RESELLER)
+        accounts.put(store, demo)

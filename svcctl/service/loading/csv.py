@@ -1,0 +1,257 @@
+"""The rows of csv: a cell for each column, and the number of the row's first line.
+
+Records are split here and their cells are parsed by Arrow, a block at a time, so memory is bounded whatever the quotes
+of a file enclose. A line ends with \\n, \\r\\n or \\r; what follows a closing quote belongs to the cell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from svcctl.errors import UsageError
+from svcctl.service.engines.duckdb.text import LINE, distinct
+from svcctl.service.loading.compression import opened
+from svcctl.service.loading.lines import BLOCK, BOM, LONGEST_LINE, TOO_LONG, LeftOut, shown
+
+HEAD = 1 << 20
+"""Bytes within which the heading must end."""
+NOT_UTF8 = "it is not UTF-8"
+_OPEN = "a quote in it is not closed"
+_END = rb"(?:\r\n?|\n)"
+_LINE = re.compile(rb"[^\r\n]*+%s?" % _END)
+_BLANK = re.compile(rb"[\r\n]*")
+_QUOTED = rb'"[^"]*+(?:""[^"]*+)*+"'
+_SEPARATORS = ",;\t|"
+_SEPARATOR = re.compile(rb"sep=([,;\t|])" + _END)
+"""The line that tells spreadsheets the separator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A separator, and what a record is with it, one behind blank lines, and several; and a cell with the blanks that
+    follow its separator.
+    """
+
+    separator: str
+    record: re.Pattern[bytes]
+    filled: re.Pattern[bytes]
+    records: re.Pattern[bytes]
+    padded: re.Pattern[bytes]
+
+
+def _shape(separator: str) -> Shape:
+    by = re.escape(separator.encode())
+    cell = rb'(?:%s|(?!"))[^%s\r\n]*+' % (_QUOTED, by)
+    cells = rb"(?:%s%s)*+" % (cell, by)
+    # Most lines have no quotes.
+    record = rb'(?:[^"\r\n]*+%s|%s%s%s)' % (_END, cells, cell, _END)
+    # A quote that is not closed may be in the next block.
+    padded = rb'(%s(?:(%s)|%s)|(?s:".*\Z))((?<=%s) *)?' % (cell, by, _END, by)
+    patterns = record, b"([\r\n]*+)(%s)" % record, b"(?:%s)*+" % record, padded
+    return Shape(separator, *map(re.compile, patterns))
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The names of the columns of csv, how they are separated, and where the rows begin: a byte, and its line.
+
+    Where all names are `padded`, blanks behind separators are no part of cells.
+    """
+
+    names: tuple[str, ...]
+    shape: Shape
+    padded: bool
+    begin: int
+    line: int
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([*((name, pa.string()) for name in self.names), (LINE, pa.int64())])
+
+
+def heading(path: Path, separator: str | None) -> Heading:
+    """The heading of a csv file; without a separator it is a comma or, if there are more of them, a ; or | or tab."""
+    with opened(path) as file:
+        head = file.read(HEAD)
+    head += b"\n" * (len(head) < HEAD)  # the heading may be all of the file
+    start = _end(_BLANK, head, len(BOM) if head.startswith(BOM) else 0)
+    if told := _SEPARATOR.match(head, start):
+        separator, start = separator or told[1].decode(), told.end()
+    first = head[start : _end(_LINE, head, start)]
+    unquoted = re.sub(_QUOTED, b"", first)
+    shape = _shape(separator or max(_SEPARATORS, key=lambda one: unquoted.count(one.encode())))
+    end = _end(shape.record, head, start)
+    if end == start:
+        raise UsageError(f"{path} has no names of columns: the first line is too long, or {_OPEN}")
+    line = _text(head[start:end]).encode()
+    blanks = [found[3] for found in shape.padded.finditer(line) if found[2]]
+    if padded := bool(blanks) and all(blanks):
+        line = shape.padded.sub(rb"\1", line)
+    count = _parsed(line, shape, None, {}).num_columns
+    cells = _parsed(line, shape, [str(at) for at in range(count)], {})  # as text: 200 and 2026-01-01 are names, too
+    names = distinct((cell[0].as_py() or "").strip() for cell in cells.columns)
+    return Heading(tuple(names), shape, padded, end, 1 + _line_ends(head[:end]))
+
+
+def batches(
+    path: Path, head: Heading, left_out: LeftOut, block_size: int = BLOCK, longest: int = LONGEST_LINE
+) -> Iterator[pa.RecordBatch]:
+    """The rows behind the heading of a file; `left_out` counts the lines that are not rows."""
+    yield from _Rows(head, left_out, longest).of(path, block_size)
+
+
+def _end(pattern: re.Pattern[bytes], data: bytes, start: int = 0) -> int:
+    """Where a pattern ends that matches from the start, or the start if it does not match."""
+    found = pattern.match(data, start)
+    return found.end() if found else start
+
+
+def _line_ends(data: bytes) -> int:
+    return data.count(b"\n") + _lone_returns(data)
+
+
+def _lone_returns(data: bytes) -> int:
+    return data.count(b"\r") - data.count(b"\r\n") if b"\r" in data else 0
+
+
+class _Rows:
+    """Cuts a file into blocks of whole records, and those into cells."""
+
+    def __init__(self, head: Heading, left_out: LeftOut, longest: int) -> None:
+        self._head = head
+        self._shape = head.shape
+        self._left_out = left_out
+        self._longest = longest
+        self._number = head.line
+        self._rest = b""
+        """The beginning of a record."""
+        self._inside = False
+        """Whether the line at hand is too long, and left out to its end."""
+
+    def of(self, path: Path, block_size: int) -> Iterator[pa.RecordBatch]:
+        with opened(path) as file:
+            file.read(self._head.begin)
+            while data := _read(file, block_size):
+                yield from self._cut(self._rest + data)
+            if self._rest:
+                yield from self._cut(self._rest + b"\n", is_last=True)
+
+    def _cut(self, data: bytes, is_last: bool = False) -> Iterator[pa.RecordBatch]:
+        if self._inside:
+            line = _end(_LINE, data)
+            self._inside = not data[:line].endswith((b"\n", b"\r"))
+            data = data[line:]
+            self._number += not self._inside
+        if self._head.padded:
+            data = self._shape.padded.sub(rb"\1", data)
+        while data:
+            end = data.rfind(b"\n") + 1
+            cells = self._lines(data[:end])
+            if cells is not None:
+                yield _numbered(cells, range(self._number, self._number + cells.num_rows), self._head)
+            else:
+                end = _end(self._shape.records, data)
+                yield self._records(data[:end])
+            self._number += _line_ends(data[:end])
+            data = data[end:]
+            if len(data) <= self._longest and not is_last:
+                break
+            data = self._without_line(data)
+        self._rest = data
+
+    def _lines(self, data: bytes) -> pa.RecordBatch | None:
+        """The cells of lines, if each is a row."""
+        if not data or len(data) > self._longest or _lone_returns(data) or not _is_text(data):
+            return None
+        # Inside quotes, what is added would not be a row of its own.
+        one_more = (self._shape.separator * (len(self._head.names) - 1) or "x").encode() + b"\n"
+        cells = _parsed(data + one_more, self._shape, self._head.names, {})
+        lines = data.count(b"\n")
+        return cells.slice(0, lines) if cells.num_rows == lines + 1 else None
+
+    def _records(self, data: bytes) -> pa.RecordBatch:
+        """The cells of records of several lines, without those that are no rows."""
+        number = self._number
+        records: list[tuple[int, bytes]] = []
+        for found in self._shape.filled.finditer(data):
+            blank, record = found.groups()
+            number += _line_ends(blank)
+            if len(record) > self._longest:
+                self._left_out.add(number, TOO_LONG, _line_ends(record))
+            elif not _is_text(record):
+                self._left_out.add(number, f"{NOT_UTF8}: {shown(_text(record))}", _line_ends(record))
+            else:
+                records.append((number, record))
+            number += _line_ends(record)
+        bad: dict[int, str] = {}
+        cells = _parsed(b"".join(record for _, record in records), self._shape, self._head.names, bad)
+        for at, why in bad.items():
+            self._left_out.add(records[at][0], why, _line_ends(records[at][1]))
+        return _numbered(cells, [number for at, (number, _) in enumerate(records) if at not in bad], self._head)
+
+    def _without_line(self, data: bytes) -> bytes:
+        """Leave out the line where a record begins that is too long or does not end: what follows may be rows."""
+        if not data:
+            return data
+        line = data[: _end(_LINE, data)]
+        self._inside = not line.endswith((b"\n", b"\r"))
+        self._left_out.add(self._number, TOO_LONG if len(line) > self._longest else f"{_OPEN}: {shown(_text(line))}")
+        self._number += not self._inside
+        return data[len(line) :]
+
+
+def _read(file: IO[bytes], size: int) -> bytes:
+    """A block that does not end between \\r and \\n."""
+    data = file.read(size)
+    while data.endswith(b"\r") and (more := file.read(1)):
+        data += more
+    return data
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="replace")
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _numbered(cells: pa.RecordBatch, numbers: Sequence[int], head: Heading) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([*cells.columns, pa.array(numbers, pa.int64())], schema=head.schema)
+
+
+def _parsed(data: bytes, shape: Shape, names: Sequence[str] | None, bad: dict[int, str]) -> pa.RecordBatch:
+    """The cells of records, an empty one without quotes as null; `bad` gets the index of each that is no row."""
+
+    def left_out(row: pa_csv.InvalidRow) -> str:
+        few = row.actual_columns < row.expected_columns
+        bad[row.number - 1] = f"it has too {'few' if few else 'many'} cells: {shown(row.text)}"
+        return "skip"
+
+    if not data:
+        return pa.RecordBatch.from_pylist([], pa.schema([(name, pa.string()) for name in names or ()]))
+    table = pa_csv.read_csv(
+        pa.BufferReader(BOM + data if data.startswith(BOM) else data),  # Arrow takes one away
+        pa_csv.ReadOptions(
+            use_threads=False, block_size=len(data) + 4, column_names=names, autogenerate_column_names=names is None
+        ),
+        pa_csv.ParseOptions(delimiter=shape.separator, newlines_in_values=True, invalid_row_handler=left_out),
+        pa_csv.ConvertOptions(
+            column_types=dict.fromkeys(names or (), pa.string()),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+    return table.combine_chunks().to_batches()[0] if table.num_rows else _parsed(b"", shape, names, bad)

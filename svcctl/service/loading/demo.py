@@ -1,0 +1,147 @@
+"""Demo events: a web shop, its logins and its firewall, made as a function of time.
+
+Every second of the calendar has its events, and they are the same whenever they are made. So a table can be extended
+at any time from where it ends, and two laptops show the same shop. DuckDB makes the events, see
+`engines/duckdb/demo_events.py`; this module owns the tables and when which seconds are made.
+
+Traffic follows the day and the week. Three incidents recur by the number of the day since 1970, so that any 30 days
+hold some of each:
+
+- every 7th day (3 modulo 7), 14:00 to 14:12 UTC: most of the shop's answers are 5xx, and slow
+- every 9th day (4 modulo 9), from 02:17 UTC: one address tries passwords for `admin` for 12 minutes, and then gets in
+- every 11th day (6 modulo 11), 01:00 to 04:00 UTC: the host 10.0.3.77 sends gigabytes to one address outside
+
+Addresses are private or from the ranges reserved for documentation.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+
+from svcctl.service.engines import Engine
+from svcctl.service.engines.duckdb.demo_events import made
+from svcctl.service.language.types import Column, Type
+from svcctl.service.settings import DEMO_DAYS
+
+HISTORY = timedelta(days=DEMO_DAYS.default)
+STRETCH = 5 * 86_400
+"""Seconds made in one transaction: an interruption loses little, and memory stays low."""
+AHEAD = 300
+"""Seconds that a running service makes at once: DuckDB plans for longer than it takes to make their events."""
+
+
+def extend(
+    engine: Engine,
+    until: datetime,
+    progress: Callable[[str, float], None] = lambda name, share: None,
+    history: timedelta = HISTORY,
+) -> int:
+    """Bring the demo tables up to the whole second of `until` (aware); how many events were added.
+
+    A table that is missing or empty begins `history` before; with none there is no demo. `progress` is called with a
+    table's name and the fraction done.
+    """
+    if not history:
+        return 0
+    end = int(until.timestamp())
+    return sum(_extend(engine, table, end, history, progress) for table in TABLES)
+
+
+def _extend(
+    engine: Engine,
+    table: str,
+    end: int,
+    history: timedelta,
+    progress: Callable[[str, float], None] = lambda name, share: None,
+) -> int:
+    if table not in engine.tables():
+        engine.create(table, TABLES[table])
+    newest = engine.newest(table)
+    # Whole seconds only are ever made, so the second of the newest event is complete.
+    start = int(newest.replace(tzinfo=UTC).timestamp()) + 1 if newest else end - int(history.total_seconds())
+    if start >= end:
+        return 0
+    bounds = [*range(start, end, STRETCH), end]
+    added = 0
+    with ThreadPoolExecutor(1) as ahead:  # one stretch is made while the one before it is stored
+        coming = ahead.submit(made, table, *bounds[:2])
+        for stop, after in zip(bounds[1:], [*bounds[2:], None], strict=True):
+            events = coming.result()
+            if after is not None:
+                coming = ahead.submit(made, table, stop, after)
+            added += engine.append(table, events.to_reader())
+            progress(table, (stop - start) / (end - start))
+    return added
+
+
+@dataclass
+class _Ahead:
+    """Events of the seconds before `end`, in order; the first `stored` of them are in their table."""
+
+    events: pa.Table
+    seconds: list[int]
+    end: int
+    stored: int = 0
+
+    @classmethod
+    def made(cls, table: str, start: int) -> _Ahead:
+        events = made(table, start, start + AHEAD).sort_by("eventdate")
+        return cls(
+            events, [int(at.replace(tzinfo=UTC).timestamp()) for at in events["eventdate"].to_pylist()], start + AHEAD
+        )
+
+    def due(self, end: int) -> pa.Table:
+        """The events before a second that are not stored yet."""
+        first, self.stored = self.stored, max(self.stored, bisect_left(self.seconds, end))
+        return self.events.slice(first, self.stored - first)
+
+
+class Growing:
+    """The demo tables while a service runs: a call of `extend` costs what it takes to store the few new events."""
+
+    def __init__(self, engine: Engine, history: timedelta) -> None:
+        self._engine = engine
+        self._history = history
+        self._ahead: dict[str, _Ahead] = {}
+
+    def extend(self, until: datetime) -> int:
+        """As the function `extend`, called again and again."""
+        end = int(until.timestamp())
+        return sum(self._extend(table, end) for table in TABLES) if self._history else 0
+
+    def _extend(self, table: str, end: int) -> int:
+        ahead = self._ahead.pop(table, None)
+        if ahead is None or end > ahead.end:
+            added = _extend(self._engine, table, end, self._history)
+            ahead = _Ahead.made(table, end)
+        else:
+            due = ahead.due(end)
+            added = self._engine.append(table, due.to_reader()) if due.num_rows else 0
+        self._ahead[table] = ahead  # not after a failure: then the table says where it ends
+        return added
+
+
+def _columns(text: str) -> tuple[Column, ...]:
+    """The columns of `name type, name type, …`."""
+    pairs = (definition.split() for definition in text.split(", "))
+    return tuple(Column(name, Type(type_)) for name, type_ in pairs)
+
+
+TABLES: Mapping[str, tuple[Column, ...]] = {
+    "demo.ecommerce.data": _columns(
+        "eventdate timestamp, clientIpAddress ip4, clientPort int4, method str, uri str, protocol str, "
+        "statusCode int4, bytesTransferred int8, timeTaken int4, referralUri str, userAgent str, userId str, "
+        "country str"
+    ),
+    "auth.all": _columns("eventdate timestamp, user str, srcIp ip4, method str, result str, reason str"),
+    "firewall.all": _columns(
+        "eventdate timestamp, srcIp ip4, srcPort int4, dstIp ip4, dstPort int4, proto str, action str, bytesIn int8, "
+        "bytesOut int8"
+    ),
+}

@@ -1,0 +1,139 @@
+"""The entries of a text file and the numbers of their lines, in batches.
+
+An entry is a line, with the lines that continue it: a stack trace belongs to the entry above it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from svcctl.service.loading.compression import opened
+
+BLOCK = 1 << 22
+BOM = b"\xef\xbb\xbf"
+LONGEST_LINE = 1 << 24
+"""Bytes of a line, or of a record of csv, that is read."""
+TOO_LONG = f"it is longer than {LONGEST_LINE >> 20} MiB"
+SHOWN = 60
+"""Characters that are shown of a value or a line that cannot be used."""
+LONGEST = 1 << 20
+"""Bytes of an entry of several lines; a line beyond that is an entry of its own."""
+SCHEMA = pa.schema([("number", pa.int64()), ("line", pa.string())])
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """The lines of a file that its reader leaves out: how many, and the first of them with the reason."""
+
+    count: int = 0
+    first: int = 0
+    why: str = ""
+
+    def add(self, line: int, why: str, lines: int = 1) -> None:
+        if not self.count or line < self.first:
+            self.first, self.why = line, why
+        self.count += lines
+
+
+def shown(text: str) -> str:
+    """A text in quotes and in one line, cut if it is long; its blanks stay, for they may be what is wrong."""
+    text = " ".join(filter(None, map(str.strip, text[: 1 << 12].splitlines())))
+    return f"'{text}'" if len(text) <= SHOWN else f"'{text[: SHOWN - 1]}…'"
+
+
+def batches(
+    path: Path,
+    continuation: str = "",
+    left_out: LeftOut | None = None,
+    block_size: int = BLOCK,
+    longest: int = LONGEST_LINE,
+) -> Iterator[pa.RecordBatch]:
+    """The entries of a file that are not empty, each with the number of its first line.
+
+    `continuation` matches the beginning of a line that continues the one above; without it every line is an entry.
+    `left_out` counts the lines that are too long.
+    """
+    continues = re.compile(continuation) if continuation else None
+    inside = re.compile(rb"\n(?:" + continuation.encode() + rb")") if continuation else None
+    number, rest = 1, b""
+    with opened(path) as file:
+        for block in chain(_lines(file, left_out or LeftOut(), block_size, longest), (None,)):
+            whole, rest = _cut(rest + block, inside) if block is not None else (rest, b"")
+            if not whole:
+                continue
+            text = whole.decode(errors="replace")
+            lines = (text.replace("\r\n", "\n") if "\r" in text else text).removesuffix("\n").split("\n")
+            numbers = range(number, number + len(lines))
+            number += len(lines)
+            # Nothing continues the line end at the end.
+            if continues and inside and inside.search(whole, 0, len(whole) - whole.endswith(b"\n")):
+                yield _batch(*_joined(lines, numbers, continues))
+            else:
+                yield _batch(lines, numbers)
+
+
+def _lines(file: IO[bytes], left_out: LeftOut, block_size: int, longest: int) -> Iterator[bytes]:
+    """The file in blocks of whole lines; a line that is too long is left out, and is empty here."""
+    number, rest, is_inside = 1, file.read(len(BOM)).removeprefix(BOM), False
+    while data := file.read(block_size):
+        if is_inside:
+            data = data[data.find(b"\n") :] if b"\n" in data else b""
+            is_inside = not data
+        data = rest + data
+        whole, rest = data[: (end := data.rfind(b"\n") + 1)], data[end:]
+        if len(whole) > longest:
+            lines = whole.split(b"\n")
+            for at, line in enumerate(lines):
+                if len(line) > longest:
+                    left_out.add(number + at, TOO_LONG)
+                    lines[at] = b""
+            whole = b"\n".join(lines)
+        yield whole
+        number += whole.count(b"\n")
+        if len(rest) > longest:
+            left_out.add(number, TOO_LONG)
+            rest, is_inside = b"", True
+    yield rest
+
+
+def _cut(data: bytes, inside: re.Pattern[bytes] | None) -> tuple[bytes, bytes]:
+    """Whole entries, and what may be continued in the next block."""
+    end = data.rfind(b"\n") + 1
+    if inside is None or end == 0:
+        return data[:end], data[end:]
+    start = end
+    while start and end - start < LONGEST:
+        start = data.rfind(b"\n", 0, start - 1) + 1
+        if start == 0 or not inside.match(data, start - 1):
+            break
+    return (data[:start], data[start:]) if end - start < LONGEST else (data[:end], data[end:])
+
+
+def _joined(lines: list[str], numbers: range, continues: re.Pattern[str]) -> tuple[list[str], list[int]]:
+    """Lines with those that continue them, and the number of the first line of each."""
+    entries: list[list[str]] = []
+    firsts: list[int] = []
+    size = LONGEST
+    for number, line in zip(numbers, lines, strict=True):
+        size += len(line)
+        if size < LONGEST and continues.match(line):
+            entries[-1].append(line)
+        else:
+            entries.append([line])
+            firsts.append(number)
+            size = len(line)
+    return ["\n".join(entry).rstrip("\n") for entry in entries], firsts
+
+
+def _batch(lines: list[str], numbers: range | list[int]) -> pa.RecordBatch:
+    texts = pa.array(lines, pa.string())
+    batch = pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64()), texts], schema=SCHEMA)
+    return batch.filter(pc.not_equal(texts, ""))

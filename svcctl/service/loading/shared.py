@@ -1,0 +1,83 @@
+"""The tables of a shared folder, opened as the settings say, and what is done to them without a service.
+
+The packages of Delta Lake are an extra, so they are imported late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from svcctl.errors import NotFound
+from svcctl.io import extras
+from svcctl.service.loading.load import LoadResult, Source, Wishes, load
+from svcctl.service.settings import TABLES_LOCK
+from svcctl.service.state import same_folder
+from svcctl.service.state.store import Store
+
+if TYPE_CHECKING:
+    from svcctl.service.engines.duckdb.lake import LakeEngine
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What compacting did to a table: small files that were made into others, and files that were removed."""
+
+    table: str
+    small: int
+    made: int
+    removed: int
+
+
+def opened(uri: str, environment: Mapping[str, str]) -> LakeEngine:
+    """The tables below a URI. UsageError when it cannot be one, MissingExtra when packages are not installed."""
+    extras.need("lake", "a shared folder of tables")
+    from svcctl.service.engines.duckdb.lake import LakeEngine
+    from svcctl.service.engines.lake import Lake
+
+    lock_file = TABLES_LOCK.read(environment)
+    return LakeEngine(Lake(uri, environment, lock_file=Path(lock_file) if lock_file else None))
+
+
+def load_into(
+    uri: str,
+    environment: Mapping[str, str],
+    sources: Sequence[Source],
+    table: str,
+    wishes: Wishes,
+    load_id: str | None,
+    go_on: Callable[[], None],
+    notify: Callable[[str], None],
+    *,
+    create: bool = False,
+    state: Store | None = None,
+) -> LoadResult | None:
+    """Load files into a table of a shared folder as `load` does; None when a load of this ID is in the table.
+
+    Unavailable when there is no such folder, unless `create` is given (`notify` is told when it was made), and as of
+    `same_folder.check`.
+    """
+    with opened(uri, environment) as engine:
+        folder = engine.lake.folder
+        if same_folder.check(state, folder, create=create):  # before the files are read, which may take long
+            notify(f"made the shared folder {folder.uri}")
+        return load(engine, sources, table, wishes, go_on, load_id=load_id)
+
+
+def compact(
+    uri: str, environment: Mapping[str, str], table: str | None, keep: timedelta, state: Store | None = None
+) -> Iterator[Compacted]:
+    """Make small files into large ones, in a table or in all, and remove those that nobody needs for `keep`."""
+    with opened(uri, environment) as engine:
+        from svcctl.service.engines.lake.upkeep import vacuum
+
+        same_folder.check(state, engine.lake.folder)
+        names = engine.lake.folder.names() if table is None else [engine.table(table).name]
+        if not names:
+            raise NotFound(f"no tables in {uri}")
+        for name in names:
+            small, made = engine.compact(name) if engine.lake.current(name) else (0, 0)
+            yield Compacted(name, small, made, vacuum(engine.lake, name, keep))

@@ -1,0 +1,180 @@
+"""The settings of the local service: what its process reads from the environment when it starts.
+
+They are apart from the service, which not everybody has installed, because help lists them and `local_service` starts
+the process.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from svcctl.errors import UsageError
+from svcctl.io import home
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number."""
+
+    environment: str
+    default: float
+    meaning: str
+    may_be_zero: bool = False
+    whole: bool = False
+
+    @property
+    def explained(self) -> str:
+        return f"{self.meaning} (default {self.default:g})"
+
+    def read(self, environment: Mapping[str, str]) -> float:
+        """The variable's number, or the default when it is unset or empty. UsageError when it is not such a number."""
+        text = environment.get(self.environment) or str(self.default)
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        bad = not 0 <= number < math.inf or not (number or self.may_be_zero) or (self.whole and number % 1)
+        if bad:
+            kind = "a whole number" if self.whole else "a number"
+            wanted = f"{kind} from 0 on" if self.may_be_zero else f"{kind} above 0"
+            raise UsageError(f"{self.environment} is '{text}', which is not {wanted}")
+        return number
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of a few words, in any case; the first is the default."""
+
+    environment: str
+    words: tuple[str, ...]
+    meaning: str
+
+    @property
+    def default(self) -> str:
+        return self.words[0]
+
+    @property
+    def explained(self) -> str:
+        return f"{self.meaning}: {' or '.join(self.words)} (default {self.default})"
+
+    def read(self, environment: Mapping[str, str]) -> str:
+        """The variable's word, or the default when it is unset or empty. UsageError when it is none of the words."""
+        text = environment.get(self.environment) or self.default
+        if text.lower() not in self.words:
+            raise UsageError(f"{self.environment} is '{text}', which is not {' or '.join(self.words)}")
+        return text.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Any text; none by default."""
+
+    environment: str
+    meaning: str
+
+    @property
+    def explained(self) -> str:
+        return self.meaning
+
+    def read(self, environment: Mapping[str, str]) -> str | None:
+        """The variable's text, or None when it is unset or empty."""
+        return environment.get(self.environment) or None
+
+
+@dataclass(frozen=True, slots=True)
+class Location(Text):
+    """A path, or the URL of a place elsewhere; none by default. A path begins where the variable is read."""
+
+    def read(self, environment: Mapping[str, str]) -> str | None:
+        """The URL as it is, a path as an absolute one, or None when the variable is unset or empty."""
+        text = environment.get(self.environment)
+        return absolute(text) if text else None
+
+
+def absolute(location: str) -> str:
+    """A path as an absolute one, and a URL as it is. UsageError when nobody knows a path's home directory."""
+    return location if "://" in location else str(home.expanded(location).absolute())
+
+
+_ORIGIN = re.compile(r"https?://[^\s/?#@*]+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """Origins of web pages, separated by commas or blanks; none by default."""
+
+    environment: str
+    meaning: str
+    default: tuple[str, ...] = ()
+
+    @property
+    def explained(self) -> str:
+        return f"{self.meaning} (default none)"
+
+    def read(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+        """The origins, as browsers send them: in lower case. UsageError for one that no browser sends."""
+        origins = re.split(r"[\s,]+", environment.get(self.environment, "").strip(" ,\t\n"))
+        for origin in filter(None, origins):
+            if not _ORIGIN.fullmatch(origin):
+                raise UsageError(
+                    f"{self.environment} names '{origin}', which is not an origin",
+                    hint="an origin is a scheme and a host, with the port if it has one: https://app.example:8443",
+                )
+        return tuple(origin.lower() for origin in origins if origin)
+
+
+DEMO_DAYS = Number("SVCCTL_DEMO_DAYS", 30, "days of demo events to create; 0 for none", may_be_zero=True)
+QUERY_SECONDS = Number("SVCCTL_QUERY_SECONDS", 600, "seconds that the local service may work on a query")
+PADDING_SECONDS = Number("SVCCTL_PADDING_SECONDS", 5, "seconds of silence before a waiting client gets padding")
+LAG_SECONDS = Number(
+    "SVCCTL_LAG_SECONDS", 10, "seconds that a continuous query waits for late events of a period", may_be_zero=True
+)
+CONNECTIONS = Number("SVCCTL_CONNECTIONS", 500, "connections that the local service keeps open at once")
+ACCESS_EVENTS = Number("SVCCTL_ACCESS_EVENTS", 100_000, "requests that the table service.access keeps")
+ACCESS_DAYS = Number("SVCCTL_ACCESS_DAYS", 30, "days that the table service.access keeps a request")
+QUERY_PLACES = Number("SVCCTL_QUERY_PLACES", 8, "queries that the local service works on at once", whole=True)
+OPEN_QUERIES = Number("SVCCTL_OPEN_QUERIES", 64, "open queries of one domain; one more is refused with 429", whole=True)
+RUNNING_JOBS = Number("SVCCTL_RUNNING_JOBS", 16, "running jobs of one domain", whole=True)
+TOTAL_JOBS = Number("SVCCTL_TOTAL_JOBS", 64, "running jobs of all domains", whole=True)
+LINE_END = Choice("SVCCTL_LINE_END", ("lf", "crlf"), "end of the lines that the local service sends")
+CORS_ORIGINS = Origins("SVCCTL_CORS_ORIGINS", "origins of web pages that may use the local service (CORS)")
+STATE = Text("SVCCTL_SERVICE_STATE", "URL of a PostgreSQL database that holds the state of several service processes")
+STATE_PASSWORD_FILE = Location("SVCCTL_SERVICE_STATE_PASSWORD_FILE", "file with the password of that database")
+TABLES = Location("SVCCTL_TABLES", "shared folder of the tables: a path, hdfs://host:port/path or s3://bucket/path")
+TABLES_LOCK = Location("SVCCTL_TABLES_LOCK", "file that its writers lock, for stores without conditional puts")
+ENGINE = Text("SVCCTL_ENGINE", "what queries on that folder run on: duckdb (default) or Spark, as sc://host:port")
+SPARK_TOKEN = Text("SVCCTL_SPARK_TOKEN", "token for Spark; the connection is then encrypted, unless within a machine")
+SPARK_CA_BUNDLE = Location("SVCCTL_SPARK_CA_BUNDLE", "file of certificates to trust for Spark; it makes TLS required")
+
+NUMBERS = (
+    *(DEMO_DAYS, QUERY_SECONDS, PADDING_SECONDS, LAG_SECONDS),
+    *(CONNECTIONS, ACCESS_EVENTS, ACCESS_DAYS),
+    *(QUERY_PLACES, OPEN_QUERIES, RUNNING_JOBS, TOTAL_JOBS),
+)
+SPARK_SETTINGS = (ENGINE, SPARK_TOKEN, SPARK_CA_BUNDLE)
+SERVICE_SETTINGS = (*NUMBERS, LINE_END, CORS_ORIGINS, STATE, STATE_PASSWORD_FILE, TABLES, TABLES_LOCK, *SPARK_SETTINGS)
+LOCATIONS = (STATE_PASSWORD_FILE, TABLES, TABLES_LOCK, SPARK_CA_BUNDLE)
+
+EMBEDDED = "duckdb"
+"""What names the embedded engine where another could be named."""
+PLACES = {"folder": TABLES, "state": STATE, "engine": ENGINE}
+"""The settings that say what a service uses outside its own directory."""
+
+
+def located(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that name locations, as a process with another working directory must have them."""
+    return {setting.environment: found for setting in LOCATIONS if (found := setting.read(environment))}
+
+
+def places(environment: Mapping[str, str], **given: str | None) -> dict[str, str]:
+    """What a service uses outside its own directory, as `given` on the command line or set, without secrets."""
+    named = {name: given.get(name) or setting.read(environment) for name, setting in PLACES.items()}
+    return {name: _shown(text) for name, text in named.items() if text and text != EMBEDDED}
+
+
+def _shown(text: str) -> str:
+    """A URL without user and parameters, where passwords and tokens are; a path as an absolute one."""
+    return re.sub("//[^/]*@", "//", re.split("[;?]", text)[0]) if "://" in text else absolute(text)

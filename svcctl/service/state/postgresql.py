@@ -1,0 +1,214 @@
+"""The state in a PostgreSQL database (13 or newer), which several service processes use at once.
+
+Writers take turns by an advisory lock, so a transaction may look first and write then, as it may in SQLite. A process
+that hangs in the middle of a transaction loses it after IDLE_MS, and its connection with it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy import BigInteger, ColumnElement, Engine, cast, create_engine, event, func
+from sqlalchemy.exc import DataError, DBAPIError
+from sqlalchemy.pool import NullPool
+
+from svcctl.api.destinations import without_secret
+from svcctl.errors import Locked, ServiceError, UsageError, reason
+from svcctl.service.settings import STATE, STATE_PASSWORD_FILE
+from svcctl.service.state.database import AWAY, DAMAGED, FULL, LOCKED, READ_ONLY, Database, Failure, StateUnavailable
+
+LOCK = 0x73766363746C
+"""The number of the advisory lock."""
+IDLE_MS, WAIT_MS = 2000, 15_000
+"""How long a transaction may do nothing, and how long a statement may take, its wait for the lock included."""
+PAUSE_SECONDS = 0.5
+"""For so long after a failure to connect, the next ones fail at once."""
+CONNECTION: Mapping[str, Any] = {
+    "connect_timeout": 3,
+    "tcp_user_timeout": 5000,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 2,
+}
+"""A server that is gone is noticed within seconds. The address may set others."""
+SESSION = (
+    f"set idle_in_transaction_session_timeout = {IDLE_MS}; set statement_timeout = {WAIT_MS};"
+    " set standard_conforming_strings = on; set client_encoding = 'UTF8'"
+)
+ADVICE = {
+    "password": f"set {STATE_PASSWORD_FILE.environment} to a file with its password, or PGPASSWORD",
+    "does not exist": "create it on the server, or check its name",
+    "permission denied": "let the user create tables there: grant create on schema public to …",
+}
+"""What to do about a refusal, by a part of the server's message."""
+FAILURES: Mapping[type[psycopg.Error], Failure] = {
+    errors.DiskFull: FULL,
+    errors.ReadOnlySqlTransaction: READ_ONLY,
+    errors.InsufficientPrivilege: READ_ONLY,
+    errors.QueryCanceled: LOCKED,
+    errors.LockNotAvailable: LOCKED,
+    errors.DataCorrupted: DAMAGED,
+    errors.IndexCorrupted: DAMAGED,
+    psycopg.OperationalError: AWAY,
+}
+"""What the server's errors are, the first class that fits; others are defects, unless they end the connection."""
+OPEN = "svcctl state "
+"""A session's name in pg_stat_activity begins like this, and ends with the version of the tables that it uses."""
+
+
+class PostgreSQL(Database):
+    """A database, by its URL. The password comes from the URL, PGPASSWORD, a file, or ~/.pgpass."""
+
+    shared = True
+    reading = ("begin isolation level repeatable read read only",)
+    writing = ("begin", f"select pg_advisory_xact_lock({LOCK})")
+    foreign = "give svcctl a database of its own"
+
+    def __init__(self, url: str, *, password: str | None = None, password_file: str | None = None) -> None:
+        """UsageError when the file, which is read before each connection, cannot be read."""
+        self._parameters: dict[str, Any] = {**CONNECTION, **_parameters(url)}
+        self._password_file = password_file
+        if password_file:
+            password = _password(password_file)
+        if password:
+            self._parameters["password"] = password
+        self.name = _shown(self._parameters)
+        self._open_as = OPEN.strip()
+        self._failed: tuple[float, str] = (0.0, "")
+
+    @cached_property
+    def engine(self) -> Engine:
+        engine = create_engine("postgresql+psycopg://", creator=self._connect, poolclass=NullPool)
+        # SQLAlchemy asks a new connection for more than is needed, outside of a transaction that it knows of.
+        event.listen(engine, "connect", lambda driver, _: driver.execute(SESSION))
+        return engine
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        until, why = self._failed
+        if time.monotonic() < until:
+            raise psycopg.OperationalError(why)
+        if self._password_file:
+            with suppress(UsageError):  # the last one may still be right
+                self._parameters["password"] = _password(self._password_file)
+        try:
+            return psycopg.connect(**self._parameters, autocommit=True, application_name=self._open_as)
+        except psycopg.OperationalError as error:
+            self._failed = time.monotonic() + PAUSE_SECONDS, str(error)
+            raise
+
+    def version(self, driver: Any) -> Hashable:
+        # Which transactions this one sees: equal only if none was committed in between.
+        with self._explained_driver():
+            [version] = driver.execute("select pg_current_snapshot()::text").fetchone()
+        return str(version)
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        try:
+            yield
+        except DataError as error:
+            raise ServiceError(f"the state cannot hold this value: {_line(error.orig)}") from None
+        except DBAPIError as error:
+            failure = _failure(error.orig) or (AWAY if error.connection_invalidated else None)
+            if failure is None:
+                raise
+            raise self._unavailable(failure, error.orig) from None
+
+    @contextmanager
+    def _explained_driver(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.OperationalError as error:
+            raise self._unavailable(_failure(error) or AWAY, error) from None
+
+    def _unavailable(self, failure: Failure, error: BaseException | None) -> StateUnavailable:
+        said = _line(error, str(self._parameters.get("password", "")))
+        advice = [advice for part, advice in ADVICE.items() if part in said]
+        return StateUnavailable(failure, self.name, said, *advice[:1])
+
+    @contextmanager
+    def upgrading(self, driver: Any) -> Iterator[None]:
+        """One transaction upgrades; the others wait for it, however long it takes."""
+        driver.execute("set statement_timeout = 0; set idle_in_transaction_session_timeout = 0")
+        yield
+        driver.execute(SESSION)
+
+    def keep_copy(self, driver: Any, version: str) -> str:
+        """The upgrade is one transaction of the server, whose backups are its operator's."""
+        users = driver.execute(
+            "select count(*) from pg_stat_activity where datname = current_database()"
+            f" and application_name ~ '^{OPEN}\\d' and application_name <> %s",
+            (f"{OPEN}{version}",),
+        ).fetchone()[0]
+        if users:
+            raise Locked(
+                f"the state in {self.name} needs an upgrade, and processes of an older svcctl use it ({users})",
+                hint="stop them first",
+            )
+        return "only a backup of the server has the old tables"
+
+    def opened(self, driver: Any, version: str) -> None:
+        self._open_as = f"{OPEN}{version}"
+        driver.execute("select set_config('application_name', %s, false)", (self._open_as,))
+
+    def moment(self) -> ColumnElement[int]:
+        return cast(func.floor(func.extract("epoch", func.clock_timestamp()) * 1000), BigInteger)
+
+
+def chosen(url: str, password_file: str | None, *, may_hold_password: bool) -> PostgreSQL:
+    """The database of a URL. UsageError when others could read the password, or its file cannot be read."""
+    if "password" in _parameters(url) and not may_hold_password:
+        raise UsageError(
+            "--state has a password, which everybody on this machine can see in the list of processes",
+            hint=f"set PGPASSWORD or {STATE_PASSWORD_FILE.environment}, or the whole URL as {STATE.environment}",
+        )
+    return PostgreSQL(url, password_file=password_file)
+
+
+def _failure(error: BaseException | None) -> Failure | None:
+    return next((failure for kind, failure in FAILURES.items() if isinstance(error, kind)), None)
+
+
+def _password(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the file of the state's password, {file}, cannot be read: {reason(error)}") from None
+
+
+def _parameters(url: str) -> dict[str, Any]:
+    """The parameters of a URL. UsageError never repeats it, since a password may be anywhere in a wrong one."""
+    try:
+        found = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        found = {}
+    spilled = any(re.search("[@/]", str(found.get(key, ""))) for key in ("host", "dbname"))  # of a password, perhaps
+    if not found or spilled or not re.fullmatch(r"[\d,]*", str(found.get("port", ""))):
+        raise UsageError(
+            "the address of the state is not a URL of PostgreSQL",
+            hint="write postgresql://user@host:5432/name; in a password, @ is %40, / is %2F and % is %25",
+        )
+    return found
+
+
+def _shown(parameters: Mapping[str, Any]) -> str:
+    host = parameters.get("host") or os.environ.get("PGHOST") or "localhost"
+    port = f":{parameters['port']}" if "port" in parameters else ""
+    return f"postgresql://{host}{port}/{parameters.get('dbname') or os.environ.get('PGDATABASE') or ''}"
+
+
+def _line(error: BaseException | None, secret: str = "") -> str:
+    """What the driver says, in one line and without the password."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = re.sub(r"^connection failed: ", "", lines[0]) if lines else type(error).__name__
+    return without_secret(text, secret)

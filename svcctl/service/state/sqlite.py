@@ -1,0 +1,96 @@
+"""The state in an SQLite file that survives kill -9 and power cuts."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import BigInteger, ColumnElement, Engine, create_engine, event, literal
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
+from svcctl.io import files
+from svcctl.service.state.database import AWAY, DAMAGED, FULL, LOCKED, READ_ONLY, Database, Failure, StateUnavailable
+
+LOCK_SECONDS = 10
+"""How long a transaction waits for one of another process."""
+RESTORE = "restore it from a backup, or start over with 'svcctl service reset'"
+
+FAILURES: Mapping[int, tuple[Failure, str | None]] = {
+    sqlite3.SQLITE_FULL: (FULL, None),
+    sqlite3.SQLITE_READONLY: (READ_ONLY, None),
+    sqlite3.SQLITE_BUSY: (LOCKED, None),
+    sqlite3.SQLITE_LOCKED: (LOCKED, None),
+    sqlite3.SQLITE_CORRUPT: (DAMAGED, RESTORE),
+    sqlite3.SQLITE_NOTADB: (DAMAGED, RESTORE),
+    **dict.fromkeys((sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM), (AWAY, "check its disk")),
+}
+"""What the primary codes of SQLite's errors are, and what to do; others are defects."""
+
+
+class SQLite(Database):
+    """One file. One service uses it; other processes may have it open too, as `svcctl service accounts` does."""
+
+    shared = False
+    writing = ("pragma busy_timeout = 0", "begin immediate")
+
+    def __init__(self, path: Path, *, lock_seconds: float = LOCK_SECONDS) -> None:
+        self.name = f"file {path}"
+        self.patience = lock_seconds
+        self.reading = (f"pragma busy_timeout = {int(lock_seconds * 1000)}", "begin")
+        self._path = path
+
+    @cached_property
+    def engine(self) -> Engine:
+        os.close(os.open(self._path, os.O_CREAT | os.O_CLOEXEC, 0o600))
+        options = {"timeout": self.patience, "check_same_thread": False, "isolation_level": None}
+        engine = create_engine("sqlite://", creator=partial(sqlite3.connect, self._path, **options), poolclass=NullPool)
+
+        @event.listens_for(engine, "connect")
+        def connected(driver: sqlite3.Connection, _: Any) -> None:
+            for setting in ("journal_mode = wal", "synchronous = full", "foreign_keys = on"):
+                driver.execute(f"pragma {setting}")
+
+        return engine
+
+    def version(self, driver: Any) -> Hashable:
+        with self.explained():
+            [version] = driver.execute("pragma data_version").fetchone()  # changes with each write of another process
+        return int(version)
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (DBAPIError, sqlite3.Error) as error:
+            cause = error.orig if isinstance(error, DBAPIError) else error
+            found = FAILURES.get(getattr(cause, "sqlite_errorcode", 0) & 0xFF)
+            if found is None:
+                raise
+            failure, advice = found
+            raise StateUnavailable(failure, self.name, str(cause), advice) from None
+
+    @contextmanager
+    def upgrading(self, driver: Any) -> Iterator[None]:
+        # Dropping a table to rebuild it would delete the rows that refer to it.
+        driver.execute("pragma foreign_keys = off")
+        yield
+        driver.execute("pragma foreign_keys = on")
+
+    def keep_copy(self, driver: Any, version: str) -> str:
+        """The copy of an older file is on the disk before anything changes."""
+        copy = self._path.with_name(f"{self._path.name}.before-{version}")
+        files.write(copy, driver.serialize(), private=True)
+        return f"the old file is {copy}"
+
+    def opened(self, driver: Any, version: str) -> None:
+        return
+
+    def moment(self) -> ColumnElement[int]:
+        return literal(int(time.time() * 1000), BigInteger)

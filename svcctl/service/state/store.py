@@ -1,0 +1,219 @@
+"""The state of the service: everything but the events, in a database that survives kill -9.
+
+The store owns the database's version, the connection, its lock and its transactions. It does not know what the tables
+contain: each noun's module has its own queries, written with the tables of `schema`, so they do not depend on the
+database. Other processes may have it open too, as `svcctl service accounts` does.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from typing import Any, TypeVar
+
+from sqlalchemy import ColumnElement, Connection, Table, Transaction, event, exists, insert, select, true, update
+from sqlalchemy.exc import DBAPIError
+
+from svcctl import __version__
+from svcctl.errors import UsageError
+from svcctl.service.state import migrations
+from svcctl.service.state.database import DAMAGED, LOCKED, Database, StateUnavailable
+from svcctl.service.state.sqlite import SQLite
+
+T = TypeVar("T")
+
+PAUSE_SECONDS = 0.02
+"""How often a transaction is begun again that another process holds up."""
+
+_log = logging.getLogger("svcctl.service")
+
+
+class Store:
+    """One connection, guarded by a lock: statements are short, and callers come from several threads."""
+
+    def __init__(
+        self,
+        place: Path | Database,
+        *,
+        fill: Callable[[Store], None] = lambda store: None,
+        before_upgrade: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Open the database, or create its tables; a path is that of an SQLite file. `fill` stores the first rows in
+        the transaction that creates the tables. Tables of an older version are kept as the database can and upgraded;
+        `before_upgrade` can raise an error to prevent that. UsageError when a newer svcctl wrote them, or when they are
+        damaged; StateUnavailable when they cannot be read or changed.
+        """
+        self._database = database = SQLite(place) if isinstance(place, Path) else place
+        self._lock = RLock()
+        self._remembered: dict[Hashable, Any] = {}
+        self._version: Hashable = None
+        try:
+            engine = database.engine
+            event.listen(engine, "begin", _begun)
+            with database.explained():
+                self._connection = engine.connect()
+            try:
+                self._open(fill, before_upgrade)
+            except BaseException:
+                self.close()
+                raise
+        except StateUnavailable as error:
+            if error.failure is not DAMAGED:
+                raise
+            raise UsageError(error.detail, hint=error.advice) from None
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @property
+    def shared(self) -> bool:
+        """Whether other service processes use this state too, over a network."""
+        return self._database.shared
+
+    def moment(self) -> ColumnElement[int]:
+        """The present in epoch milliseconds, by a clock that all processes share."""
+        return self._database.moment()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Run the block's statements all or none; no other thread or process writes in between.
+
+        Inside the block of another transaction they are a part of it. While this waits for another process, other
+        threads can read.
+        """
+        until = time.monotonic() + self._database.patience
+        while True:
+            with self._lock, self._database.explained():
+                if (begun := self._begin_writing(until)) is not None:
+                    with begun:
+                        self._remembered.clear()
+                        yield self._connection
+                    return
+            time.sleep(PAUSE_SECONDS)
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Give all queries of the block the same state of the database."""
+        with self._lock, self._database.explained(), self._begin(self._database.reading):
+            yield self._connection
+
+    def check(self) -> None:
+        """Ask the database for nothing. Errors as of any other use."""
+        with self.reading() as connection:
+            connection.execute(select(true()))
+
+    def remembered(self, key: Hashable, read: Callable[[Connection], T]) -> T:
+        """What `read` returns; it is asked again only when this or another process has changed the database.
+
+        Every request asks for its account. Nothing is remembered of what is not there (None), since anybody can ask
+        for that.
+        """
+        with self._lock:
+            version = self._present()
+            if version != self._version:
+                self._remembered.clear()
+                self._version = version
+            if key in self._remembered:
+                known: T = self._remembered[key]
+                return known
+            with self.reading() as connection:
+                value = read(connection)
+            if value is not None:
+                self._remembered[key] = value
+            return value
+
+    def _begin_writing(self, until: float) -> Transaction | None:
+        """Begin a transaction that writes, or a savepoint inside one; None if another process has a transaction, until
+        a moment of the monotonic clock.
+        """
+        begun = self._connection.get_execution_options().get("begin")
+        if self._connection.in_transaction() and begun == self._database.writing:
+            return self._connection.begin_nested()
+        try:
+            with self._database.explained():
+                return self._begin(self._database.writing)
+        except StateUnavailable as error:
+            if error.failure is not LOCKED or time.monotonic() >= until:
+                raise
+            return None
+
+    def _begin(self, statements: Sequence[str]) -> Transaction:
+        """Begin a transaction, on a new connection if the old one is found to be closed."""
+        self._connection.execution_options(begin=statements)
+        try:
+            return self._connection.begin()
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
+        return self._connection.begin()
+
+    def _present(self) -> Hashable:
+        """The version of the present state, from a new connection if the old one is found to be closed."""
+        for attempt in (1, 2):
+            with self._database.explained():
+                driver = self._driver
+            try:
+                return self._database.version(driver)
+            except StateUnavailable:
+                self._connection.invalidate()
+                if attempt == 2:
+                    raise
+        raise AssertionError
+
+    @property
+    def _driver(self) -> Any:
+        return self._connection.connection.driver_connection
+
+    def _open(self, fill: Callable[[Store], None], before_upgrade: Callable[[], None]) -> None:
+        with self.reading() as connection:
+            version = migrations.version_of(connection)
+        if version != migrations.VERSION:
+            self._upgrade(fill, before_upgrade)
+        self._database.opened(self._driver, migrations.VERSION)
+
+    def _upgrade(self, fill: Callable[[Store], None], before_upgrade: Callable[[], None]) -> None:
+        """Create or upgrade the tables in one transaction, so that killing the process leaves them as they were."""
+        database = self._database
+        with database.upgrading(self._driver), self.transaction() as connection:
+            version = migrations.version_of(connection)  # another process may have upgraded it
+            if database.foreign and version is not None and not _is_ours(version):
+                raise UsageError(f"the state {database.name} has tables of other programs", hint=database.foreign)
+            if version is None:
+                migrations.create(connection)
+                fill(self)
+            elif version > migrations.VERSION:
+                raise UsageError(
+                    f"state {database.name} has version {int(version)}, and svcctl {__version__} reads versions up to"
+                    f" {int(migrations.VERSION)}",
+                    hint="install a newer svcctl: pip install --upgrade 'svcctl[service]'",
+                )
+            elif version < migrations.VERSION:
+                before_upgrade()
+                kept = database.keep_copy(self._driver, migrations.VERSION)
+                migrations.upgrade(connection)
+                _log.info("upgraded state %s to version %s; %s", database.name, migrations.VERSION, kept)
+
+
+def _is_ours(version: str) -> bool:
+    return version.isdigit() and version != migrations.UNVERSIONED
+
+
+def _begun(connection: Connection) -> None:
+    for statement in connection.get_execution_options()["begin"]:
+        connection.exec_driver_sql(statement)
+
+
+def replace(connection: Connection, table: Table, **row: Any) -> None:
+    """Update the row that has this primary key, or insert one."""
+    key = [column == row[column.name] for column in table.primary_key]
+    if not connection.execute(update(table).where(*key).values(row)).rowcount:
+        connection.execute(insert(table).values(row))
+
+
+def is_there(connection: Connection, *conditions: ColumnElement[bool]) -> bool:
+    """Whether a row meets all conditions."""
+    return bool(connection.scalar(select(exists().where(*conditions))))

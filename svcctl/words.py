@@ -1,0 +1,114 @@
+"""Names: which one a mistyped name was probably meant to be, and the one name of a format that has several.
+
+Client and service suggest by the same rule. Case does not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+from svcctl.errors import NotFound, SvcctlError
+
+LIKENESS = 0.7
+"""The share of two names that must be alike."""
+SHORTEST = 2
+"""Letters of a word that is looked for in a name."""
+MOST = 10
+"""Names that a hint lists."""
+MOST_LISTED = 20
+"""Names that a hint lists of those beside the nearest."""
+FORMAT_NAMES: Mapping[str, str] = {
+    "jsonl": "ndjson",
+    "jsonlines": "ndjson",
+    "json-lines": "ndjson",
+    "json_lines": "ndjson",
+    "xlsx": "xls",
+    "excel": "xls",
+}
+"""Other names of formats that are accepted."""
+
+_WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like `name`, or has its letters in another order.
+
+    None when none is close, or when `name` is known itself.
+    """
+    from difflib import get_close_matches
+
+    by_fold: dict[str, str] = {}
+    for one in known:
+        if one == name:
+            return None
+        by_fold.setdefault(one.casefold(), one)
+    typed = name.casefold()
+    close = get_close_matches(typed, by_fold, n=1, cutoff=LIKENESS)
+    mixed = (one for one in by_fold if sorted(one) == sorted(typed))
+    return by_fold[close[0]] if close else next((by_fold[one] for one in mixed), None)
+
+
+def having_word(name: str, known: Iterable[str]) -> str | None:
+    """The only known name that has `name` as one of its words, or begins with it: statusCode for status."""
+    word = name.casefold()
+    if len(word) < SHORTEST:
+        return None
+    found = [one for one in known if word in map(str.casefold, _WORDS.findall(one)) or one.casefold().startswith(word)]
+    return found[0] if len(found) == 1 and found[0] != name else None
+
+
+def did_you_mean(name: str, known: Iterable[str], *, words: bool = True) -> str | None:
+    """The nearest name as a hint; with `words`, or else the only one that has the name as a word."""
+    known = list(known)
+    meant = nearest(name, known) or (having_word(name, known) if words else None)
+    return f"did you mean '{meant}'?" if meant else None
+
+
+def among(name: str, known: Iterable[str], what: str) -> str | None:
+    """The nearest name as a hint, and the first names that there are."""
+    names = sorted(known)
+    shown = ", ".join(names[:MOST_LISTED])
+    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    return " ".join(filter(None, (did_you_mean(name, names), shown and f"{what} are {shown}{more}"))) or None
+
+
+@contextmanager
+def suggesting(
+    name: str,
+    known: Callable[[], Iterable[str | None]],
+    what: str = "",
+    *,
+    when: Callable[[NotFound], bool] = lambda error: True,
+) -> Iterator[None]:
+    """When `name` is not found, the error leads to the most similar of the known names, which are requested then.
+
+    When none is similar, the error lists some of them, if it is said what they are. `when` says which errors do so.
+    """
+    try:
+        yield
+    except NotFound as error:
+        if not when(error):
+            raise
+        with suppress(SvcctlError):
+            names = [one for one in known() if one]
+            error.hint = did_you_mean(name, names) or error.hint
+            if what and names and not error.hint:
+                error.hint = f"{what} are: {', '.join(names[:MOST])}{', …' if len(names) > MOST else ''}"
+        raise
+
+
+def by_likeness(name: str, known: Iterable[str]) -> list[str]:
+    """All the known names, those most like `name` first."""
+    from difflib import SequenceMatcher
+
+    def unlike(one: str) -> float:
+        return -SequenceMatcher(None, one.casefold(), name.casefold()).ratio()
+
+    return sorted(known, key=unlike)
+
+
+def format_name(name: str) -> str:
+    """The name of a format, from any spelling of it."""
+    return FORMAT_NAMES.get(name.lower(), name.lower())

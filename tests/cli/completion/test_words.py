@@ -1,0 +1,32 @@
+"""A marker takes words, or a function that reads them later, and loads nothing by itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from svcctl.cli.completion.words import Completes, Word, destinations
+
+
+def test_words_are_given_or_read_from_their_table() -> None:
+    meant = Word("table", "columns that fit the terminal")
+    assert Completes(words=["csv", meant]).known() == (Word("csv"), meant)
+    assert Completes(words=destinations).known() == (Word("Kafka"), Word("S3"), Word("HDFS"), Word("donothing"))
+    assert Completes("jobs").known() == ()
+
+
+def test_the_shared_options_load_none_of_the_tables_that_complete_them() -> None:
+    code = "import sys, svcctl.cli.options; print(*sorted(name for name in sys.modules if name.startswith('svcctl')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert loaded >= {"svcctl.dates.operators", "svcctl.cli.completion.words", "svcctl.cli.options"}
+    assert (
+        loaded
+        & {
+            "svcctl.api.destinations",
+            "svcctl.cli.completion.places",
+            "svcctl.profiles",
+            "svcctl.terminal.formats",
+        }
+        == set()
+    )

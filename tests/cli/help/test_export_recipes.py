@@ -1,0 +1,87 @@
+"""The recipes of `svcctl help export`: tried as far as this machine goes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from support.shells import Shell
+from support.terminal import need
+
+from svcctl.cli import help
+
+
+def recipe(start: str, end: str) -> str:
+    """The indented lines of the page between two words."""
+    page = help.read("export")
+    section = page[page.index(start) : page.index(end, page.index(start)) if end else None]
+    return "\n".join(line[2:] for line in section.split("\n")[1:] if line.startswith("  ") or not line)
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Path:
+    """A command svcctl in a directory of its own."""
+    path = tmp_path / "bin" / "svcctl"
+    path.parent.mkdir()
+    path.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m svcctl "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.slow
+def test_the_lines_of_the_crontab_run_with_what_cron_gives_them(service: Shell, command: Path, tmp_path: Path) -> None:
+    (tmp_path / "auth.q").write_text("from auth.all\n")
+    told = re.search(r"'(command -v svcctl)'", help.read("export"))
+    assert told is not None
+    path = subprocess.run(
+        ["/bin/sh", "-c", told[1]], env={"PATH": str(command.parent)}, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    variables = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    variables["SVCCTL_DATA"] = service.environment["SVCCTL_DATA"]
+    lines = [line for line in recipe("cron. ", "systemd:").split("\n") if line]
+    name, _, value = lines.pop(0).partition("=")
+    variables[name] = value.replace("/srv/auth", str(tmp_path / "auth"))
+    assert len(lines) == 2
+    lines += filter(None, recipe("Retention. ", "Failures. ").split("\n"))
+    assert len(lines) == 5
+    for line in lines:
+        typed = line.split(maxsplit=5)[5].replace("/srv/auth", str(tmp_path / "auth"))
+        assert re.search(r"(?<!\\)%", typed) is None  # cron would end the command there
+        typed = re.sub("^svcctl", shlex.quote(path), typed)
+        done = subprocess.run(
+            ["/bin/sh", "-c", typed.replace("\\%", "%")],
+            env=variables,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert len(list((tmp_path / "auth").glob("*/*/*/*.csv.gz"))) >= 23
+    assert len(list(tmp_path.glob("20??-??-??.csv.gz"))) == 1
+
+
+def test_systemd_takes_the_units(command: Path, tmp_path: Path) -> None:
+    need("systemd-analyze")
+    service, _, timer = recipe("systemd:", "Kubernetes. ").partition("[Timer]")
+    units = tmp_path / "svcctl-export.service", tmp_path / "svcctl-export.timer"
+    units[0].write_text(service.replace("ExecStart=svcctl", f"ExecStart={command}"))
+    units[1].write_text("[Timer]" + timer)
+    done = subprocess.run(["systemd-analyze", "verify", *map(str, units)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_cron_job_of_kubernetes_is_yaml_and_its_command_an_export(service: Shell, tmp_path: Path) -> None:
+    job = yaml.safe_load(recipe("Kubernetes. ", ""))
+    assert (job["kind"], job["spec"]["concurrencyPolicy"]) == ("CronJob", "Forbid")
+    [container] = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    _, *arguments = (word.replace("s3://events", str(tmp_path)) for word in container["command"])
+    shell = Shell(tmp_path, {"SVCCTL_DATA": service.environment["SVCCTL_DATA"]})
+    done = shell(*arguments, "--dry-run")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r"20..-..-..T..:..:..Z,20..-..-..T..:00:00Z,.*/auth/.*\.csv\.gz", done.stdout.split("\n")[1])

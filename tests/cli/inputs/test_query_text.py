@@ -1,0 +1,98 @@
+"""Variables that are filled into the text of a query."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from svcctl.cli.inputs.query_text import explains, fill, read
+from svcctl.errors import Place, ServiceError, UsageError
+
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "a table alone": "'auth.all' is not a query",
+    "an empty file": "{path} holds no query",
+    "a file's name": "'{sign}{path}' is a file, not a query",
+    "quotes twice": "{{u}} becomes a text in quotes, so it stands in quotes twice",
+}
+HINTS = {
+    "a table alone": "did you mean 'from auth.all'?",
+    "a file's name": "read the query from it: -F {path}",
+    "quotes twice": "leave out the quotes around {{u}}",
+}
+
+
+def test_a_table_alone_is_answered_with_the_query_of_it() -> None:
+    with pytest.raises(UsageError) as caught:
+        read("auth.all", None)
+    assert (caught.value.message, caught.value.hint) == (WORDS["a table alone"], HINTS["a table alone"])
+
+
+@pytest.mark.parametrize("piped", ["from auth.all\n", "", " \n"])
+def test_a_query_that_is_not_given_is_read_from_a_pipe_and_an_empty_pipe_is_none(piped: str) -> None:
+    code = "from svcctl.cli.inputs.query_text import read\ntry: print(read(None, None), end='')\n"
+    code += "except Exception as error: print(error)"
+    done = subprocess.run([sys.executable, "-c", code], input=piped, capture_output=True, text=True, check=True)
+    assert done.stdout == (piped if piped.strip() else "no query given\n")
+
+
+def test_a_file_without_a_query_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "empty.q"
+    path.write_text(" \n")
+    with pytest.raises(UsageError) as caught:
+        read(None, path)
+    assert caught.value.message == WORDS["an empty file"].format(path=path)
+
+
+@pytest.mark.parametrize("sign", ["", "@"])
+def test_the_name_of_a_file_is_answered_with_the_option_that_reads_it(tmp_path: Path, sign: str) -> None:
+    path = tmp_path / "auth.q"
+    path.write_text("from auth.all")
+    with pytest.raises(UsageError) as caught:
+        read(f"{sign}{path}", None)
+    assert (caught.value.message, caught.value.hint) == (
+        WORDS["a file's name"].format(sign=sign, path=path),
+        HINTS["a file's name"].format(path=path),
+    )
+
+
+def test_a_variable_becomes_a_text_in_quotes() -> None:
+    assert fill('where user = {{u}} or n = "a"', ["u=x"]) == 'where user = "x" or n = "a"'
+
+
+@pytest.mark.parametrize("quoted", ['"{{u}}"', "'{{ u }}'"])
+def test_quotes_around_a_variable_are_refused(quoted: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        fill(f"where user = {quoted}", ["u=x"])
+    assert (caught.value.message, caught.value.hint) == (
+        WORDS["quotes twice"],
+        HINTS["quotes twice"],
+    )
+    assert fill(f"where user = {quoted}", []) == f"where user = {quoted}"
+
+
+NOT_FILLED = "names, networks and limits cannot be filled in"
+
+
+@pytest.mark.parametrize(
+    ("message", "column", "hint"),
+    [
+        ("cannot compare int4 with str", 25, '--var fills in a text, "404": write int({{c}}) for a number'),
+        ("cannot compare float8 with str", 40, '--var fills in a text, "1.5": write float8({{x}}) for a number'),
+        ("cannot compare ip4 with str", 54, '--var fills in a text, "10.0.0.1": write ip4({{a}}) for an address'),
+        ("<- takes a network, not str", 72, '--var fills in a text, "10.0.0.0/8"; ' + NOT_FILLED),
+        ("unexpected '\"ann\"', expected a name", 11, '--var fills in a text, "ann"; ' + NOT_FILLED),
+        ("unexpected '\"404\"', expected a number", 25, '--var fills in a text, "404"; ' + NOT_FILLED),
+        ("cannot compare int4 with str", 11, None),
+        ("no column 'status'", 16, None),
+    ],
+)
+def test_what_was_filled_in_as_text_is_explained_where_it_is_none(message: str, column: int, hint: str | None) -> None:
+    given = ["c=404", "u=ann", "x=1.5", "a=10.0.0.1", "n=10.0.0.0/8"]
+    text = fill("from t\nwhere u = {{u}}, status = {{c}}, seconds > {{x}}, a = {{a}}, b <- {{n}}", given)
+    error = ServiceError(message, place=Place(2, column), query=text)
+    explains(given)(ServiceError, error, None)
+    assert error.hint == hint

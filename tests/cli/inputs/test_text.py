@@ -1,0 +1,78 @@
+"""Text from files and standard input, and what is said when it cannot be read."""
+
+from pathlib import Path
+
+import pytest
+from support.typed import type_in
+
+from svcctl.cli.inputs import text
+from svcctl.errors import UsageError
+
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "a file that is not there": "the query cannot be read from {tmp_path}/none: No such file or directory",
+    "a variable in quotes": "${NO_NAME}/q has ${NO_NAME} in it, which the shell replaces outside single quotes only",
+    "not UTF-8": "roles cannot be read from standard input: byte 1 is not UTF-8",
+    "an empty secret": "standard input holds no api_secret",
+}
+
+
+def test_a_file_is_read_without_its_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "q").write_bytes(b"\xef\xbb\xbffrom a\n")
+    assert text.read(tmp_path / "q", "the query") == "from a\n"
+    assert text.read_bytes(tmp_path / "q", "the body") == b"\xef\xbb\xbffrom a\n"
+
+
+def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    type_in(monkeypatch, b"from a\n")
+    assert text.read("-", "the query") == "from a\n"
+    type_in(monkeypatch, b"\xff")
+    assert text.read_bytes("-", "the body") == b"\xff"
+
+
+def test_what_cannot_be_read_is_named_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError) as caught:
+        text.read(tmp_path / "none", "the query")
+    assert caught.value.message == WORDS["a file that is not there"].format(tmp_path=tmp_path)
+    with pytest.raises(UsageError) as caught:
+        text.read(Path("${NO_NAME}/q"), "the query")
+    assert (caught.value.message, caught.value.hint) == (
+        WORDS["a variable in quotes"],
+        'write "${NO_NAME}/q"',
+    )
+    type_in(monkeypatch, b"\xff")
+    with pytest.raises(UsageError) as caught:
+        text.read("-", "roles")
+    assert caught.value.message == WORDS["not UTF-8"]
+
+
+def test_a_line_of_standard_input_may_not_be_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    type_in(monkeypatch, b"secret\r\nmore\n")
+    assert text.line("api_secret") == "secret"
+    type_in(monkeypatch, b"\n")
+    with pytest.raises(UsageError) as caught:
+        text.line("api_secret")
+    assert caught.value.message == WORDS["an empty secret"]
+
+
+def test_standard_input_becomes_a_file_for_as_long_as_it_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    type_in(monkeypatch, b"a,b\n1,2\n")
+    with text.as_file(Path("-"), lambda: tmp_path) as path:
+        assert path.read_bytes() == b"a,b\n1,2\n"
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "rows.csv").touch()
+    with text.as_file(tmp_path / "rows.csv", lambda: tmp_path) as path:
+        assert path == tmp_path / "rows.csv"
+    with pytest.raises(UsageError) as caught, text.as_file(tmp_path / "none.csv", lambda: tmp_path):
+        pass
+    assert caught.value.message == f"no file {tmp_path}/none.csv"
+
+
+def test_who_types_at_a_terminal_is_told_what_is_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    type_in(monkeypatch, b"from a\n", terminal=True)
+    assert text.read("-", "the query") == "from a\n"
+    assert capsys.readouterr().err == "svcctl: reading the query from the terminal; Ctrl-D ends it\n"

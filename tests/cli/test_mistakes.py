@@ -1,0 +1,236 @@
+"""What svcctl answers to mistakes on the command line."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from svcctl.cli import main
+from svcctl.cli.context import Context
+from svcctl.terminal.diagnostics import Diagnostics
+
+
+def answered(*arguments: str) -> str:
+    """What a wrong command line prints, without `svcctl: error: ` at its beginning."""
+    seen = io.StringIO()
+    assert main.run(arguments, Context(diagnostics=Diagnostics(seen))) == 2
+    return seen.getvalue().removeprefix("svcctl: error: ").rstrip("\n")
+
+
+SEE = "see 'svcctl query --help'"
+EXPORT = "see 'svcctl export --help'"
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [
+        # Commands of other tools, and the one to type
+        ("range yesterday", "missing --from\nhint: write --from yesterday; see 'svcctl range --help'"),
+        ("range 2ad today", "missing --from\nhint: write --from 2ad --to today; see 'svcctl range --help'"),
+        ("range monday", "missing --from\nhint: add --from DATE, such as --from 1h; see 'svcctl range --help'"),
+        ("service tables", "no such command 'tables'\nhint: use: svcctl tables"),
+        ("job status x", "no such command 'status'\nhint: use: svcctl job show x"),
+        ("job delete x", "no such command 'delete'\nhint: use: svcctl job rm x"),
+        ("job kill x y", "no such command 'kill'\nhint: use: svcctl job stop x y"),
+        ("job resume x", "no such command 'resume'\nhint: use: svcctl job start x"),
+        ("job logs x", "no such command 'logs'\nhint: use: svcctl job show x"),
+        (
+            "service tail",
+            "no such command 'tail'\nhint: use: svcctl service status (its line 'log' names the log file), "
+            "or for requests: svcctl -p local query 'from service.access' --from 1h",
+        ),
+        ("job new", "no such command 'new'\nhint: use: svcctl query 'from …' --from 1h --dest TYPE"),
+        ("domain remove acme", "no such command 'remove'\nhint: use: svcctl domain rm acme"),
+        ("-p prod domain delete acme", "no such command 'delete'\nhint: use: svcctl --profile prod domain rm acme"),
+        ("profile delete prod", "no such command 'delete'\nhint: use: svcctl profile rm prod"),
+        ("profile unset p2 api_key", "no such command 'unset'\nhint: use: svcctl profile set p2 api_key="),
+        ("job ps nightly -f csv", "no such command 'ps'\nhint: use: svcctl job list -f csv"),
+        ("role search acme", "no such command 'search'\nhint: use: svcctl role list acme"),
+        ("profile test", "no such command 'test'\nhint: use: svcctl profile check"),
+        ("role edit acme", "no such command 'edit'\nhint: use: svcctl role update acme"),
+        ("service ls", "no such command 'ls'\nhint: use: svcctl tables"),
+        ("service delete t.x", "no such command 'delete'\nhint: use: svcctl service drop t.x"),
+        ("jobs", "no such command 'jobs'\nhint: use: svcctl job list"),
+        ("show tables", "no such command 'show'\nhint: use: svcctl tables"),
+        ("list tables -f csv", "no such command 'list'\nhint: use: svcctl tables"),
+        ("-p prod describe auth.all", "no such command 'describe'\nhint: use: svcctl --profile prod tables auth.all"),
+        ("show columns from auth.all", "no such command 'show'\nhint: use: svcctl tables auth.all"),
+        ("schema", "no such command 'schema'\nhint: use: svcctl tables TABLE"),
+        ("get jobs", "no such command 'get'\nhint: use: svcctl job list"),
+        ("get /search/jobs", "no such command 'get'\nhint: use: svcctl api GET /search/jobs"),
+        ("queries", "no such command 'queries'\nhint: use: svcctl service queries list"),
+        ("queries save x", "no such command 'queries'\nhint: use: svcctl service queries set ID 'from …'"),
+        ("service queries save x y", "no such command 'save'\nhint: use: svcctl service queries set x y"),
+        ("login", "no such command 'login'\nhint: use: svcctl profile set NAME"),
+        (
+            "query Q --from 1h --tail",
+            "no such option: --tail\n"
+            f"hint: new rows as they arrive: --follow; the last N rows: --sort eventdate:desc --top N; {SEE}",
+        ),
+        # Options
+        (
+            "query x --form 1h",
+            f"no such option: --form\nhint: did you mean --from, or --format?; {SEE}",
+        ),
+        (
+            "export Q --from 1h -o x.csv --top=3",
+            "no such option: --top\n"
+            "hint: an export has all rows of its range by date; 'svcctl query … -o FILE' has --limit, --sort and "
+            f"--top; {EXPORT}",
+        ),
+        (
+            "export Q --from 1h -o x.csv --resume",
+            f"no such option: --resume\nhint: run it again: it fetches what is missing; {EXPORT}",
+        ),
+        ("export Q --from 1h -o x.csv --every=1d", f"no such option: --every\nhint: use --window 1h; {EXPORT}"),
+        (
+            "query x --from 1h --where y",
+            "no such option: --where\nhint: that is part of the query: 'from TABLE where … group by … select …'; "
+            + SEE,
+        ),
+        (
+            "query x --from 1h --max-time soon",
+            "'soon' is not a time limit\nhint: write seconds such as 30, or a length such as 5m",
+        ),
+        # Dates of several words without quotes
+        (
+            "query Q --from 2026-11-22 10:00",
+            "the date 2026-11-22 10:00 is not in quotes\n"
+            "hint: write --from '2026-11-22 10:00' or --from 2026-11-22T10:00",
+        ),
+        (
+            "range --from 1h --until=2026-11-22 10:00:00 +02:00",
+            "the date 2026-11-22 10:00:00 +02:00 is not in quotes\n"
+            "hint: write --until '2026-11-22 10:00:00 +02:00' or --until 2026-11-22T10:00:00+02:00",
+        ),
+        (
+            "tables --from 31/01/2024 10:00",
+            "the date 31/01/2024 10:00 is not in quotes\nhint: write --from '31/01/2024 10:00'",
+        ),
+        ("export Q -o x.csv --from 3 days ago", "'3 days ago' is not a valid date\nhint: write 3d"),
+        ("query --from 2026-11-22 25:00 Q", "date '2026-11-22 25:00' does not exist"),
+        ("query --from now - 1h Q", "'now - 1h' is not a valid date\nhint: write now-1h"),
+        (
+            "query Q --from 1h -- x",
+            f"unexpected argument: x\nhint: put the query in single quotes: svcctl query 'from …'; {SEE}",
+        ),
+        (
+            "query Q --from 1h --dest kafka --dest-param bootstrap.servers=h:1 topic=x",
+            f"unexpected argument: topic=x\nhint: repeat the option: --dest-param topic=x; {SEE}",
+        ),
+        (
+            "query Q --from 1h --dest kafka --name nightly",
+            f"no such option: --name\nhint: name a job with --dest-param friendlyName=NAME; {SEE}",
+        ),
+        # Letters
+        ("qury", "no such command 'qury'. Did you mean 'query'?\nhint: see 'svcctl --help'"),
+        ("job lst", "no such command 'lst'. Did you mean 'list'?\nhint: see 'svcctl job --help'"),
+        ("job strat x", "no such command 'strat'\nhint: see 'svcctl job --help'"),
+        ("service rest", "no such command 'rest'\nhint: see 'svcctl service --help'"),
+        ("help job nope", "no such command 'nope'\nhint: see 'svcctl job --help'"),
+        ("help percentil", "no help topic or command 'percentil'\nhint: did you mean 'svcctl help percentile'?"),
+        ("help date", "no help topic or command 'date'\nhint: did you mean 'svcctl help dates'?"),
+        ("help p95", "no help topic or command 'p95'\nhint: in a query, write percentile(…, 95)"),
+        ("help concat", "no help topic or command 'concat'\nhint: in a query, strings are joined by +"),
+        (
+            "help list",
+            "no help topic or command 'list'\nhint: in a query, write collectdistinct(…); "
+            "list is in 'svcctl help destinations' and 'svcctl help service'",
+        ),
+        (
+            "help CRON",
+            "no help topic or command 'CRON'\nhint: CRON is in 'svcctl help export' and 'svcctl help recipes'",
+        ),
+        (
+            "help nonsense",
+            "no help topic or command 'nonsense'\nhint: 'svcctl help' lists the topics, 'svcctl --help' the commands",
+        ),
+        # A noun that takes a query
+        (
+            "export stats auth",
+            "'stats' is neither a query nor a verb of 'export'\nhint: use: svcctl export status auth",
+        ),
+        (
+            "export verfy auth",
+            "'verfy' is neither a query nor a verb of 'export'\nhint: use: svcctl export verify auth",
+        ),
+        ("export ls", "'ls' is neither a query nor a verb of 'export'\nhint: use: svcctl export status"),
+        ("export show auth", "'show' is neither a query nor a verb of 'export'\nhint: use: svcctl export status auth"),
+        ("export jobs", "'jobs' is neither a query nor a verb of 'export'\nhint: use: svcctl export status"),
+        (
+            "export Q --columns uri",
+            "no such option: --columns\nhint: choose columns in the query: 'from … select eventdate, uri'; "
+            "see 'svcctl export --help'",
+        ),
+        ("export auth.all", "'auth.all' is not a query\nhint: put the query in single quotes: svcctl export 'from …'"),
+        ("export from t", "'from' is not a query\nhint: put the query in single quotes: svcctl export 'from …'"),
+        (
+            "query from auth.all --from 1h",
+            f"unexpected argument: auth.all\nhint: put the query in single quotes: svcctl query 'from …'; {SEE}",
+        ),
+        # Options
+        ("query Q --frm 1h", f"no such option: --frm. Did you mean --from?\nhint: {SEE}"),
+        ("query Q --json", f"no such option: --json\nhint: use -f ndjson, or -f json for one document; {SEE}"),
+        ("profile use x --json", "no such option: --json\nhint: see 'svcctl profile use --help'"),
+        ("query Q --forced", f"no such option: --forced\nhint: {SEE}"),
+        (
+            "query Q -k",
+            f"no such option: -k\nhint: to trust the service's CA: svcctl profile set NAME ca_bundle=FILE; {SEE}",
+        ),
+        # Values
+        ("query Q --from", f"--from needs a value: DATE\nhint: such as 1h, 7d or 2024-01-31; {SEE}"),
+        ("query Q --since", f"--since needs a value: DATE\nhint: such as 1h, 7d or 2024-01-31; {SEE}"),
+        (
+            "domain create acme",
+            "missing --plan\nhint: add --plan PLAN: One of the reseller's price plans; 'svcctl service accounts list "
+            "plans' has those of the local service; see 'svcctl domain create --help'",
+        ),
+        ("query Q", f"missing --from\nhint: add --from DATE, such as --from 1h; {SEE}"),
+        ("query Q --dest", f"--dest needs a value: TYPE\nhint: one of Kafka, S3, HDFS, donothing; {SEE}"),
+        ("query Q -o", f"-o needs a value: FILE\nhint: {SEE}"),
+        ("query Q --color", "--color needs a value: WHEN\nhint: one of auto, always, never; see 'svcctl --help'"),
+        ("query Q --limit abc", f"--limit 'abc' is not a whole number\nhint: {SEE}"),
+        ("query Q --skip -1", f"--skip -1 is less than 0\nhint: {SEE}"),
+        ("query Q --timeout x", "--timeout 'x' is not a number\nhint: see 'svcctl --help'"),
+        ("export Q --workers 99", "--workers 99 is not between 1 and 64\nhint: see 'svcctl export --help'"),
+        ("query --chart=1 Q", f"--chart takes no value\nhint: {SEE}"),
+        (
+            "role create acme Admins",
+            "unexpected argument: Admins\nhint: give --name Admins; see 'svcctl role create --help'",
+        ),
+        ("job list a", "unexpected argument: a\nhint: use: svcctl job show a; see 'svcctl job list --help'"),
+        (
+            "api GET",
+            "missing PATH\nhint: usage: svcctl api [METHOD] PATH, such as svcctl api /search/jobs",
+        ),
+        ("api", "missing PATH\nhint: usage: svcctl api [METHOD] PATH, such as svcctl api /search/jobs"),
+        (
+            "api /search/query -d {}",
+            "a request with a body needs its method\nhint: write svcctl api POST /search/query --data …",
+        ),
+        # One option under two names
+        ("query Q --from 1h --since 2h", "--from and --since are the same option\nhint: give --from once"),
+        ("query Q --since=1h --start 2h", "--since and --start are the same option\nhint: give --from once"),
+        ("query Q --from 1h -n5 --limit 3", "-n and --limit are the same option\nhint: give --limit once"),
+        (
+            "export Q --from 1h -o x.csv -j 2 --workers 3",
+            "-j and --workers are the same option\nhint: give --workers once",
+        ),
+    ],
+)
+def test_a_mistake_is_answered_with_what_to_type(typed: str, answer: str) -> None:
+    assert answered(*("from t" if word == "Q" else word for word in typed.split())) == answer
+
+
+@pytest.mark.parametrize("text", ["-- all\nfrom t", "--all from t"])
+def test_a_query_that_begins_like_an_option_is_answered_with_how_one_begins(text: str) -> None:
+    assert answered("query", text, "--from", "1h") == (
+        f"'{' '.join(text.split())}' is not a query\nhint: a query begins with from, and a comment with //; {SEE}"
+    )
+
+
+def test_what_follows_a_command_is_quoted_in_the_answer() -> None:
+    assert answered("role", "delete", "acme", "Night shift") == (
+        "no such command 'delete'\nhint: use: svcctl role rm acme 'Night shift'"
+    )

@@ -1,0 +1,195 @@
+"""Dates of a request: relative ones are sent as they are wherever the service reads them in the same way."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from svcctl.dates.range import both_ago, choose, shifted
+from svcctl.dates.shorthand import parse_moment
+from svcctl.errors import UsageError
+
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "clocks that change": "the clocks of Europe/Berlin change within the range: all dates are written in GMT+2",
+    "an unknown format": "unknown date format 'rfc'",
+}
+HINTS = {
+    "an unknown format": "date formats are: default, sql, iso",
+}
+
+NOW = datetime(2024, 1, 31, 12, 0, tzinfo=UTC)
+MIDNIGHT = 1_706_659_200
+
+
+@pytest.mark.parametrize(
+    ("pair", "time_zone", "written", "sent"),
+    [
+        (("1h", "now"), None, True, ("1h", "now")),
+        (("1ad", "1d"), "GMT+2", True, ("1ad", "1d")),
+        (("1h", "now"), None, False, ("1h", "now")),
+        (("1h", "now"), "GMT+2", False, ("1h", "now")),
+        (("today", "now"), None, False, ("today", "now")),
+        (("today", "now"), "GMT+2", False, (MIDNIGHT - 7200, int(NOW.timestamp()))),
+        (("1h", None), None, False, (int(NOW.timestamp()) - 3600, None)),
+        (("5m", "now"), None, True, (int(NOW.timestamp()) - 300, "now")),
+        (("1d", "5m"), None, False, ("1d", int(NOW.timestamp()) - 86_400 + 300)),
+        (("yesterday", "1d"), "GMT+2", True, (MIDNIGHT - 93_600, "1d")),
+        (("1w", None), None, True, (int(NOW.timestamp()) - 604_800, None)),
+        (("today", "now"), "Europe/Berlin", True, (MIDNIGHT - 3600, int(NOW.timestamp()))),
+        (("1h", "now"), "Europe/Berlin", True, ("1h", "now")),
+        ((MIDNIGHT + 0.25, "1h"), None, True, (MIDNIGHT + 0.25, "1h")),
+        ((MIDNIGHT + 0.25, "5m"), None, True, (MIDNIGHT + 0.25, MIDNIGHT + 300.25)),
+        ((MIDNIGHT + 0.25, "1d"), "GMT+2", False, (MIDNIGHT + 0.25, "1d")),
+        ((MIDNIGHT + 0.25, "endday"), "GMT+2", False, (MIDNIGHT + 0.25, MIDNIGHT + 86_400 - 7201)),
+        (("1ad", "2ah"), "GMT+2", False, (MIDNIGHT - 86_400 - 7200, MIDNIGHT - 86_400)),
+    ],
+)
+def test_dates_are_fixed_here_only_where_the_service_would_read_them_differently(
+    pair: tuple[float | str, str | None],
+    time_zone: str | None,
+    written: bool,
+    sent: tuple[float | str, float | str | None],
+) -> None:
+    chosen = choose(*pair, None, time_zone, now=NOW, written=written)
+    assert (chosen.from_, chosen.to) == sent
+
+
+def test_the_label_shows_both_ends_in_utc() -> None:
+    chosen = choose("today", "now", "iso", "GMT+2", now=NOW, written=True)
+    assert chosen.label == "2024-01-30 22:00:00 to 2024-01-31 12:00:00 (UTC)"
+    assert (chosen.zone, chosen.date_format, chosen.time_zone) == (timezone(timedelta(hours=2)), "iso", "GMT+2")
+    assert choose("1h", None, None, None, now=NOW, written=False).label == "2024-01-31 11:00:00 (UTC)"
+
+
+@pytest.mark.parametrize(
+    ("pair", "time_zone", "notes"),
+    [
+        (("1h", "now"), None, []),
+        (("yesterday", "today"), None, []),
+        ((MIDNIGHT, "tomorrow"), None, []),
+        ((MIDNIGHT, 1_706_695_200), None, []),
+        (("1h", "now"), "Europe/Berlin", []),
+        ((MIDNIGHT + 0.25, "1h"), None, ["2024-01-31 00:00:00.250 … 2024-01-31 01:00:00.250 UTC (1h)"]),
+        (("7d", "1d"), None, ["2024-01-24 12:00 … 2024-01-25 12:00 UTC (1d)"]),
+        (("90s", "30s"), None, ["2024-01-31 11:58:30 … 2024-01-31 11:59:00 UTC (30s)"]),
+        (("7d", "11h59m58s"), None, ["2024-01-24 12:00:00 … 2024-01-24 23:59:58 UTC (11h 59m 58s)"]),
+        ((MIDNIGHT, "now"), "GMT+2", ["2024-01-31 02:00 … 2024-01-31 14:00 GMT+2 (12h)"]),
+        (("1ad", "12h"), "Europe/Berlin", ["2024-01-30 00:00 … 2024-01-30 12:00 Europe/Berlin (12h)"]),
+    ],
+)
+def test_a_person_is_told_a_range_that_is_not_plain(
+    pair: tuple[float | str, float | str], time_zone: str | None, notes: list[str]
+) -> None:
+    chosen = choose(*pair, None, time_zone, now=NOW, written=True)
+    assert list(chosen.notes(terminal=True)) == notes
+    assert list(chosen.notes(terminal=False)) == []
+
+
+@pytest.mark.parametrize(
+    ("pair", "meant"),
+    [
+        (("1h", "2h"), "--to 2h counts from --from; 1h to 2h ago is --from 2h --to 1h"),
+        (("30m", "1d"), "--to 1d counts from --from; 30m to 1d ago is --from 1d --to 23h30m"),
+        (("2h", "1h"), None),
+        (("today", "2h"), None),
+        (("1h", "tomorrow"), None),
+        ((MIDNIGHT, "2h"), None),
+    ],
+)
+def test_two_lengths_that_end_in_the_future_are_answered_with_the_range_between_them(
+    pair: tuple[int | str, str], meant: str | None
+) -> None:
+    assert both_ago(*pair) == meant
+
+
+def test_a_small_number_is_most_likely_a_length_without_its_unit() -> None:
+    notes = choose(90, "now", None, None, now=NOW, written=True).notes
+    told = ["--from 90 is 1970-01-01 00:01:30 UTC; write 90m for minutes"]
+    assert list(notes(terminal=True)) == list(notes(terminal=False)) == told
+    day_in_1972 = 63_072_000
+    assert list(choose(day_in_1972, "now", None, None, now=NOW, written=True).notes(terminal=True)) == []
+
+
+def test_the_service_gets_one_offset_and_a_note_tells_when_the_clocks_change_within_the_range() -> None:
+    now = datetime(2024, 4, 2, 12, tzinfo=UTC)
+    one, other = (choose(from_, "now", None, "Europe/Berlin", now=now, written=True) for from_ in ("today", "5ad"))
+    assert (one.time_zone, list(one.notes(terminal=False))) == ("GMT+2", [])
+    assert (other.time_zone, list(other.notes(terminal=False))) == (
+        "GMT+1",
+        ["the clocks of Europe/Berlin change within the range: all dates are written in GMT+1"],
+    )
+    year = choose(1_690_000_000, 1_720_000_000, None, "Europe/Berlin", now=now, written=True)
+    assert list(year.notes(terminal=False)) == [WORDS["clocks that change"]]
+    assert list(choose("5ad", "now", None, "Europe/Berlin", now=now, written=False).notes(terminal=False)) == []
+
+
+@pytest.mark.parametrize(
+    ("zone", "every", "note"),
+    [
+        ("GMT+2", 3600, None),
+        ("GMT+2", 14_400, "'group every' counts in UTC: a period begins at 14:00 GMT+2"),
+        (
+            "Europe/Berlin",
+            86_400,
+            "'group every' counts in UTC: a period begins at 01:00 Europe/Berlin; for days there: "
+            'group by formatdate(timestamp(epoch(eventdate) + 3600000), "yyyy-MM-dd") as day',
+        ),
+        (
+            "GMT-5",
+            86_400,
+            "'group every' counts in UTC: a period begins at 19:00 GMT-5; for days there: "
+            'group by formatdate(timestamp(epoch(eventdate) - 18000000), "yyyy-MM-dd") as day',
+        ),
+    ],
+)
+def test_periods_that_do_not_begin_with_those_of_the_zone_are_told(zone: str, every: int, note: str | None) -> None:
+    assert shifted(choose("3d", "now", None, zone, now=NOW, written=True), every, formula=True) == note
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "note"),
+    [
+        ("2026-10-24", "2026-10-27", "02:00 or 01:00 Europe/Berlin, whose clocks change within the range"),
+        ("2026-06-01", "2027-06-01", "02:00 or 01:00 Europe/Berlin, whose clocks change within the range"),
+        ("2026-10-24", None, "02:00 Europe/Berlin"),
+    ],
+)
+def test_no_formula_for_days_is_given_where_the_clocks_change_or_may_change(
+    start: str, end: str | None, note: str
+) -> None:
+    from_, to = (None if text is None else parse_moment(text) for text in (start, end))
+    assert from_ is not None
+    chosen = choose(from_, to, None, "Europe/Berlin", now=NOW, written=to is not None)
+    assert shifted(chosen, 86_400, formula=True) == f"'group every' counts in UTC: a period begins at {note}"
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "zone", "left_out"),
+    [
+        ("2026-10-01", "endmonth", None, "2026-10-31 23:59:59: --to 2026-11-01"),
+        ("2026-10-01", "endday", "GMT+2", "2026-10-01 23:59:59: --to 2026-10-02T00:00+02:00"),
+        ("2026-10-24T22:00Z", "endday", "Europe/Berlin", "2026-10-25 23:59:59: --to 2026-10-26T00:00+01:00"),
+        ("2026-10-01", "2026-10-31T23:59:59", None, "2026-10-31 23:59:59: --to 2026-11-01"),
+        ("2026-10-01T23:59:59", "1d", None, None),
+        ("2026-10-01", "1ad", None, None),
+    ],
+)
+def test_an_end_that_leaves_out_its_last_second_is_told_with_the_date_that_includes_it(
+    start: str, end: str, zone: str | None, left_out: str | None
+) -> None:
+    chosen = choose(parse_moment(start), parse_moment(end), None, zone, now=NOW, written=False)
+    told = [] if left_out is None else [f"the range leaves out its last second, {left_out} includes it"]
+    assert list(chosen.notes(terminal=False)) == told
+    if left_out is not None:
+        includes = left_out.split("--to ")[1]
+        later = choose(parse_moment(start), parse_moment(includes), None, zone, now=NOW, written=False)
+        assert later.range.end == (chosen.range.end or NOW) + timedelta(seconds=1)
+
+
+def test_an_unknown_date_format_is_refused() -> None:
+    with pytest.raises(UsageError) as caught:
+        choose("1h", "now", "rfc", None, now=NOW, written=False)
+    assert (caught.value.message, caught.value.hint) == (
+        WORDS["an unknown format"],
+        HINTS["an unknown format"],
+    )

@@ -1,0 +1,122 @@
+"""The state of the local service, as the service and the commands beside it open it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from bench import first_start
+from peers.postgresql import PASSWORD
+from support import killed
+from support.unversioned import unpack
+
+from svcctl.errors import Locked
+from svcctl.service.accounts import accounts, offers
+from svcctl.service.accounts.accounts import Account
+from svcctl.service.accounts.seed import open_store
+from svcctl.service.process import Files, all_credentials
+from svcctl.service.queries import saved
+
+RUNNING = """
+import sys
+from pathlib import Path
+from svcctl.service.process import Files, hold_lock
+lock = hold_lock(Files(Path(sys.argv[1])))
+print("running", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_the_files_of_a_running_service_of_an_older_version_are_not_upgraded(tmp_path: Path) -> None:
+    files = Files(tmp_path)
+    before = unpack(tmp_path).read_bytes()
+    script = [sys.executable, "-c", RUNNING, str(tmp_path)]
+    with subprocess.Popen(script, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as service:
+        assert service.stdout is not None
+        assert service.stdout.readline() == b"running\n"
+        with pytest.raises(Locked) as caught:
+            open_store(files)
+        assert (caught.value.message, caught.value.hint) == (
+            f"state file {tmp_path}/state.db needs an upgrade, and the local service of an older svcctl is running",
+            "stop it first: svcctl service stop",
+        )
+        assert (tmp_path / "state.db").read_bytes() == before
+        assert service.stdin is not None
+        service.stdin.close()
+    store = open_store(files)
+    assert [query.id for query in saved.listed(store)] == ["large", "names"]
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("database", "statements", "kills"),
+    [
+        ("sqlite", 30, 4),
+        pytest.param("sqlite", 1, 100, marks=pytest.mark.slow),
+        pytest.param("postgresql", 3, 30, marks=pytest.mark.slow),
+    ],
+)
+def test_a_first_start_that_is_killed_after_any_statement_is_whole_the_next_time(
+    tmp_path: Path, request: pytest.FixtureRequest, database: str, statements: int, kills: int
+) -> None:
+    urls = []
+    if database == "postgresql":
+        peer = request.getfixturevalue("postgresql_peer")
+        urls = [peer.fresh_schema() for _ in range(2 * kills)]
+    script = [sys.executable, killed.__file__, str(tmp_path), str(statements), *urls]
+    environment = os.environ | {"PGPASSWORD": PASSWORD}
+    done = json.loads(subprocess.run(script, env=environment, stdout=subprocess.PIPE, check=True).stdout)
+    assert done["kills"] >= kills
+    [outcome] = done["outcomes"]
+    stored = {table: len(rows) for table, rows in outcome.items() if rows}
+    assert stored == {
+        "accounts": 2,
+        "alembic_version": 1,
+        "domains": 1,
+        "features": 7,
+        "members": 1,
+        "plan_features": 10,
+        "plans": 3,
+        "resellers": 1,
+        "users": 1,
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_a_service_whose_first_start_is_killed_at_any_moment_is_whole_the_next_time(
+    tmp_path: Path, request: pytest.FixtureRequest, database: str
+) -> None:
+    environment = os.environ | {"HOME": str(tmp_path), "PGPASSWORD": PASSWORD, "SVCCTL_DEMO_DAYS": "0"}
+    script = [sys.executable, first_start.__file__, "--kills", "12"]
+    if database == "postgresql":
+        script += ["--state", request.getfixturevalue("postgresql_peer").fresh_database()]
+    done = subprocess.run(script, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+
+def test_what_is_removed_from_a_new_state_stays_removed(tmp_path: Path) -> None:
+    files = Files(tmp_path / "data")
+    with closing(open_store(files)) as store:
+        offers.remove_plan(store, "demo", "trial")
+    with closing(open_store(files)) as store:
+        assert [plan.name for plan in offers.plans(store)] == ["basic", "full"]
+
+
+def test_accounts_of_the_built_in_profiles_are_stored_at_every_start(tmp_path: Path) -> None:
+    files = Files(tmp_path / "data")
+    open_store(files).close()
+    files.credentials.unlink()
+    with closing(open_store(files)) as store:
+        own, reseller = all_credentials(files)
+        assert accounts.with_key(store, own["api_key"]) == Account(
+            *(own["api_key"], own["api_secret"], own["token"], "local"), administrator=True, domain_id=1
+        )
+        assert accounts.with_key(store, reseller["api_key"]) == Account(
+            *(reseller["api_key"], reseller["api_secret"], reseller["token"], ""), reseller="demo"
+        )

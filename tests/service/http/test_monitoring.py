@@ -1,0 +1,159 @@
+"""Health and metrics: who may ask, and what is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from support.application import answered
+from support.engines import chosen_engine, new_lake
+
+from svcctl.api.models import JobStatus
+from svcctl.service.accounts.accounts import Owner
+from svcctl.service.engines.duckdb.lake import LakeEngine
+from svcctl.service.http.app import build
+from svcctl.service.http.middleware import TABLE, AccessLog
+from svcctl.service.http.monitoring import exposed
+from svcctl.service.jobs import stored
+from svcctl.service.jobs.checkpoint import Checkpoint
+from svcctl.service.jobs.jobs import Jobs
+from svcctl.service.jobs.stored import StoredJob
+from svcctl.service.language.types import Column, Type
+from svcctl.service.queries.continuous import Late
+from svcctl.service.server import keep_settled
+from svcctl.service.service import Service
+from svcctl.service.state.database import AWAY, StateUnavailable
+from svcctl.service.state.store import Store
+
+NOW = 1_700_000_000.0
+
+
+@pytest.fixture
+def service(store: Store) -> Iterator[Service]:
+    with chosen_engine() as engine, ThreadPoolExecutor(1) as executor:
+        yield Service(engine, store, executor, clock=lambda: NOW, started=NOW - 60)
+
+
+def test_health_is_told_to_everybody_and_not_logged(service: Service) -> None:
+    log = AccessLog(build(service), service.engine)
+    answer = answered(log, "GET", "/service/health")
+    assert (answer.status_code, answer.json()["object"]) == (200, {"status": "ok"})
+    assert answered(log, "GET", "/service/nothing").status_code == 404
+    log.flush()
+    assert service.engine.extent(TABLE).events == 1
+
+
+def test_metrics_are_for_administrators(service: Service) -> None:
+    app = build(service)
+    refused = answered(app, "GET", "/service/metrics", headers={"authorization": "Bearer ordinary"})
+    assert (refused.status_code, refused.json()["msg"]) == (
+        401,
+        "only an administrator of the service may read its metrics",
+    )
+    told = answered(app, "GET", "/service/metrics", headers={"authorization": "Bearer operator"})
+    assert (told.status_code, told.headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    assert 'svcctl_requests_total{method="GET",code="401"} 1\n' in told.text
+    assert f"svcctl_sent_bytes_total {len(refused.content)}\n" in told.text
+
+
+def test_metrics_count_answers_bytes_queries_and_jobs(service: Service) -> None:
+    app = build(service)
+    sent = sum(len(answered(app, method, "/nothing").content) for method in ("GET", "GET", "BREW"))
+    owner = Owner(None, "north")
+    for number, (status, last) in enumerate(
+        ((JobStatus.RUNNING, NOW - 2.5), (JobStatus.RUNNING, 0), (JobStatus.STOPPED, 1))
+    ):
+        job = StoredJob(f"j{number}", owner, status, "kafka", "", "from t", {}, {}, last_datetime=int(last * 1000))
+        if number == 2:
+            job = replace(job, checkpoint=Checkpoint(None, {}, late=Late(4, 9)).to_json())
+        stored.add(service.store, replace(job, error=("no broker",) * (number > 0)))
+
+    async def asked() -> str:
+        with service.turns.open(owner):
+            return "".join(exposed(service, Jobs(service.store, lambda job, run: True)))
+
+    values = [line for line in asyncio.run(asked()).splitlines() if not line.startswith("#")]
+    assert values == [
+        'svcctl_requests_total{method="GET",code="404"} 2',
+        'svcctl_requests_total{method="other",code="404"} 1',
+        f"svcctl_sent_bytes_total {sent}",
+        'svcctl_queries{state="running"} 0',
+        'svcctl_queries{state="waiting"} 0',
+        'svcctl_queries{state="idle"} 1',
+        'svcctl_jobs{state="RUNNING"} 2',
+        'svcctl_jobs{state="STOPPED"} 1',
+        'svcctl_jobs{state="COMPLETED"} 0',
+        "svcctl_jobs_failing 1",
+        'svcctl_job_lag_seconds{job="j0",type="kafka"} 2.5',
+        'svcctl_job_late_events{job="j2",type="kafka"} 4',
+        "svcctl_late_events_total 0",
+        "svcctl_start_time_seconds 1699999940.0",
+    ]
+
+
+class Away(Store):
+    """A state whose database answers no more once it is `gone`."""
+
+    gone = False
+
+    @contextmanager
+    def reading(self) -> Iterator[Any]:
+        if self.gone:
+            raise StateUnavailable(AWAY, "postgresql://db/svcctl", "connection refused")
+        with super().reading() as connection:
+            yield connection
+
+
+def test_the_status_is_told_on_the_own_socket_while_the_state_and_the_tables_are_away(
+    service: Service, tmp_path: Path
+) -> None:
+    folder = tmp_path / "tables"
+    with closing(Away(tmp_path / "away.db")) as store, LakeEngine(new_lake(str(folder))) as engine:
+        for name in ("t", "u"):
+            engine.create(name, (Column("eventdate", Type.TIMESTAMP),))
+        folder.rename(tmp_path / "elsewhere")
+        app = build(replace(service, engine=engine, store=store, uses={"folder": str(folder)}))
+        store.gone = True
+        signed = {"authorization": "Bearer operator"}
+        told = answered(app, "GET", "/service/status", headers=signed, client=None).json()["object"]
+        over_tcp = answered(app, "GET", "/service/status", headers=signed)
+    assert (told["tables"], told["uses"], told["problems"]) == (
+        [],
+        {"folder": str(folder)},
+        [
+            "the state in postgresql://db/svcctl cannot be reached: connection refused",
+            f"cannot read the shared folder {folder}: it is not there",
+        ],
+    )
+    assert (over_tcp.status_code, over_tcp.json()["msg"]) == (
+        503,
+        "the service cannot reach its state; try again soon",
+    )
+
+
+def test_the_log_says_when_the_state_is_away_and_when_it_is_back(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    stopping, answers = Event(), iter([False, True])
+
+    class Renewed(Jobs):
+        def renew(self) -> None:
+            if not next(answers, True):
+                raise StateUnavailable(AWAY, "postgresql://db/svcctl", "connection refused")
+
+        def settle(self) -> None:
+            stopping.set()
+
+    with caplog.at_level("INFO", "svcctl.service"):
+        keep_settled(service, Renewed(service.store, lambda job, run: True), 0.0, stopping)
+    assert caplog.messages == [
+        "the state in postgresql://db/svcctl cannot be reached: connection refused",
+        "the state can be reached again",
+    ]

@@ -1,0 +1,99 @@
+"""The rows of csv, wherever the blocks are cut in which it is read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from svcctl.service.engines.duckdb.text import LINE
+from svcctl.service.loading.csv import batches, heading
+from svcctl.service.loading.lines import TOO_LONG, LeftOut
+
+Row = tuple[str | None, ...]
+
+
+def read(data: bytes, block_size: int = 1 << 16, longest: int = 1 << 16) -> tuple[list[tuple[int, Row]], LeftOut]:
+    """The rows with the numbers of their lines, and what was left out."""
+    left_out = LeftOut()
+    found: list[tuple[int, Row]] = []
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "a.csv"
+        path.write_bytes(data)
+        head = heading(path, None)
+        for batch in batches(path, head, left_out, block_size, longest):
+            for row in batch.to_pylist():
+                found.append((row.pop(LINE), tuple(row.values())))
+    return found, left_out
+
+
+CELLS = st.text(st.sampled_from('ab ",;\n\ufeffé'), max_size=4)
+
+
+@pytest.mark.slow
+@given(
+    st.lists(st.tuples(CELLS, CELLS), max_size=8),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.booleans(),
+    st.integers(1, 9),
+)
+@settings(max_examples=80)
+def test_cells_are_what_was_written_whatever_the_size_of_a_block(
+    rows: list[tuple[str, str]], end: str, is_quoted: bool, block_size: int
+) -> None:
+    text = io.StringIO()
+    is_quoted |= end == "\r"  # otherwise the writer leaves \n without quotes
+    writer = csv.writer(text, lineterminator=end, quoting=csv.QUOTE_ALL if is_quoted else csv.QUOTE_MINIMAL)
+    line, expected = 2, []
+    writer.writerow(("n,1", "m"))
+    for row in rows:
+        writer.writerow(row)
+        expected.append((line, tuple(cell if cell or is_quoted else None for cell in row)))
+        line += 1 + sum(cell.count("\n") for cell in row)
+    assert read(text.getvalue().encode(), block_size) == (expected, LeftOut())
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 3, 5, 8, 1000])
+def test_blanks_behind_separators_are_no_part_of_cells_where_every_name_has_them(block_size: int) -> None:
+    text = b'time, n, "b, c", \xc3\xa9 f\n1,  2, "a, ""b"", c"  , x y \n 2, "3\n, 4" ,, \n'
+    assert read(text, block_size)[0] == [(2, ("1", "2", 'a, "b", c  ', "x y ")), (3, (" 2", "3\n, 4 ", None, None))]
+    assert read(b"time, n,m\n1, 2, 3\n", block_size)[0] == [(2, ("1", " 2", " 3"))]
+
+
+@pytest.mark.parametrize("text", [b'time, n, "b, c"\n', b'time , n,"b, c"\n', b"time; n;  b, c\n"])
+def test_names_have_no_blanks_around_them(text: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(text)
+    assert heading(tmp_path / "a.csv", None).names == ("time", "n", "b, c")
+
+
+@given(
+    st.sampled_from([b"n,m\n", b"n, m\n"]),
+    st.lists(st.sampled_from([b"a", b" ", b'"', b",", b"\n", b"\r\n", b"\xff", b"\xef\xbb\xbf"]), max_size=30),
+)
+@settings(max_examples=80)
+def test_every_line_is_in_a_row_or_is_left_out(names: bytes, pieces: list[bytes]) -> None:
+    data = names + b"".join(pieces)
+    rows, left_out = read(data)
+    assert (rows, left_out) == read(data, block_size=3)
+    filled = sum(bool(line) for line in data.splitlines()[1:])
+    inside = sum(cell.count("\n") for _, row in rows for cell in row if cell)
+    assert filled - inside <= len(rows) + left_out.count <= data.count(b"\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "left_out"),
+    [
+        (b'n,m\n1,"2\n3,4\n', [(3, ("3", "4"))], LeftOut(1, 2, "a quote in it is not closed: '1,\"2'")),
+        (b'n,m\n1,"' + b"\n" * 40 + b'"\n3,4\n', [(43, ("3", "4"))], LeftOut(41, 2, TOO_LONG)),
+        (b"n,m\n1," + b"x" * 99 + b"\n3,4", [(3, ("3", "4"))], LeftOut(1, 2, TOO_LONG)),
+        (b"n,m\n1\n\n1,2,3\n4,\xff\n5,6\n", [(6, ("5", "6"))], LeftOut(3, 2, "it has too few cells: '1'")),
+        (b'\xef\xbb\xbf\n\n"n;\n1";m\n"a"b;c"d\n', [(5, ("ab", 'c"d'))], LeftOut()),
+    ],
+)
+def test_what_is_no_row_is_left_out_with_its_line(text: bytes, rows: list[tuple[int, Row]], left_out: LeftOut) -> None:
+    assert read(text, longest=32) == (rows, left_out)

@@ -1,0 +1,280 @@
+"""Loads as a whole: what is refused, packed files, tables that exist, and files with anything in them."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import Phase, given, seed, settings
+from hypothesis import strategies as st
+from support.engines import new_lake
+from support.loads import (
+    AFTERWARDS,
+    ANSWER,
+    CODECS,
+    CSV,
+    CSV_COLUMNS,
+    ENTRIES,
+    HARM,
+    INTERNAL,
+    OTHER_LOGS,
+    PACKED,
+    TABLES,
+    UNREAD,
+    load,
+    rows,
+    written,
+)
+
+from svcctl.errors import ServiceError, UsageError
+from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.engines.duckdb.lake import LakeEngine
+from svcctl.service.language.types import Column, Type
+from svcctl.service.loading import load as loading
+from svcctl.service.loading.formats import READERS
+from svcctl.service.loading.kinds import FILE_KINDS
+from svcctl.service.loading.load import Source, Wishes
+
+
+@pytest.mark.parametrize(
+    ("encoding", "mark", "named"),
+    [("utf-16le", "\ufeff", "utf-16"), ("utf-16be", "\ufeff", "utf-16"), ("utf-16le", "", "utf-16le")],
+)
+def test_utf_16_is_named_with_what_converts_it(
+    engine: DuckDBEngine, tmp_path: Path, encoding: str, mark: str, named: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        load(engine, written(tmp_path, "a.csv", f"{mark}time,n\n2026-01-01,1\n".encode(encoding)), "t")
+    assert f" {named.upper()}," in caught.value.message
+    assert f"iconv -f {named} " in (caught.value.hint or "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "time,s\n" + "2026-01-01,a\n" * 3 + f"2026-01-01,{'x' * (1 << 24)}\n2026-01-01,b\n"),
+        ("a.csv", "time,s\n" + "2026-01-01,a\n" * 3 + f'2026-01-01,"{"x" * (1 << 24)}\n2026-01-01,b\n'),
+        ("a.ndjson", '{"time":"2026-01-01"}\n' * 4 + f'{{"s":"{"x" * (1 << 24)}"}}\n'),
+        ("a.log", "2026-01-01 00:00:00 a\n" * 4 + f"2026-01-01 00:00:00 {'x' * (1 << 24)}\n"),
+    ],
+)
+def test_of_a_line_that_is_too_long_the_others_are_loaded(
+    engine: DuckDBEngine, tmp_path: Path, name: str, text: str
+) -> None:
+    result = load(engine, written(tmp_path, name, text), "t")
+    assert (result.rows, result.skipped, result.first_skipped) == (4, 1, "line 5: it is longer than 16 MiB")
+
+
+@pytest.mark.slow
+def test_a_load_ends_when_it_may_not_go_on(engine: DuckDBEngine, tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", CSV)
+    for most in range(100):
+        left = iter(range(most))
+
+        def go_on(left: Iterator[int] = left) -> None:
+            if next(left, None) is None:
+                raise ServiceError("enough")
+
+        try:
+            loading.load(engine, [Source(path, path.name)], "t", Wishes(), go_on)
+        except ServiceError as error:
+            assert str(error) == "enough"  # noqa: PT017
+            assert "t" not in engine.tables()
+        else:
+            assert most > 3
+            break
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind != "csv")) for kind in ENTRIES])
+def test_whatever_a_file_holds_every_line_is_loaded_or_counted(tmp_path: Path, kind: str) -> None:
+    @seed(1)
+    @settings(max_examples=5, database=None, deadline=None, phases=[Phase.generate])
+    @given(st.lists(ENTRIES[kind], min_size=1, max_size=20), st.sampled_from(["\n", "\r\n"]))
+    def every_line(entries: list[str], end: str) -> None:
+        text = "".join(entry.encode("utf-8", "replace").decode() + end for entry in entries)
+        path = written(tmp_path, "a", ("time,s,n" + end if kind == "csv" else "") + text)
+        with DuckDBEngine() as engine:
+            refused = ""
+            try:
+                result = load(engine, path, "t", format=kind, time_field=None if FILE_KINDS[kind].pattern else "time")
+            except UsageError as error:
+                refused = error.message
+            assert not INTERNAL.search(refused or result.first_skipped or "")
+            if refused:
+                return
+            lines = [line for line in text.replace("\r\n", "\n").split("\n") if line]
+            held = rows(engine, "t") if result.rows else []
+            inside = sum(str(value).count("\n") for row in held for value in row)
+            assert result.rows + result.skipped + inside == len(lines)
+
+    every_line()
+
+
+def test_csv_of_which_no_line_is_utf_8_is_told_before_anything_else(engine: DuckDBEngine, tmp_path: Path) -> None:
+    latin = "Datum;Zeit;Kunde\n10.11.2026;10:15;Müller\n11.11.2026;10:20;Jäger\n".encode("latin-1")
+    file = written(tmp_path, "a.csv", latin)
+    for wished in (None, "Datum,Zeit", "Kunde"):
+        with pytest.raises(UsageError) as caught:
+            load(engine, file, "t", time_field=wished)
+        assert "UTF-8" in caught.value.message
+        assert "iconv" in (caught.value.hint or "")
+
+
+def test_a_file_of_nul_is_named(engine: DuckDBEngine, tmp_path: Path) -> None:
+    files = [written(tmp_path, "a.csv", "time\n2026-01-01\n"), written(tmp_path, "b.csv", b"\0" * 100)]
+    with pytest.raises(UsageError) as caught:
+        load(engine, files, "t")
+    assert "b.csv has the character NUL" in caught.value.message
+
+
+def test_a_table_is_made_anew_with_a_further_column_as_the_hint_says(engine: DuckDBEngine, tmp_path: Path) -> None:
+    old = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"eventdate": [datetime(2026, 1, 1, tzinfo=UTC)], "n": [1]}), old)
+    load(engine, old, "t")
+    new = written(tmp_path, "new.csv", "n,sent,made,extra\n2,2026-01-05,01/02/2026,7\n")
+    wishes = {"time_field": "made", "time_format": "MM/dd/yyyy", "zone": "America/New_York", "types": {"extra": "str"}}
+    with pytest.raises(UsageError) as caught:
+        load(engine, new, "t", **wishes)
+    hint = caught.value.hint or ""
+    assert "--time-field made --time-format MM/dd/yyyy --time-zone America/New_York --types extra=str" in hint
+    with pytest.raises(UsageError) as caught:
+        load(engine, new, "t", **wishes, format="csv")
+    assert "svcctl" not in (caught.value.hint or "")
+    load(engine, [old, new], "t", replace=True, **wishes)
+    assert rows(engine, "t") == [
+        (datetime(2026, 1, 1), 1, None, None),
+        (datetime(2026, 1, 2, 5), 2, "2026-01-05", "7"),
+    ]
+
+
+@pytest.mark.parametrize("name", OTHER_LOGS)
+def test_a_known_log_that_is_not_read_is_refused_with_what_makes_it_readable(
+    engine: DuckDBEngine, tmp_path: Path, name: str
+) -> None:
+    path = written(tmp_path, "a.log", OTHER_LOGS[name])
+    with pytest.raises(UsageError, match=f"^a\\.log is a log of {name}, which is not read as it is$") as caught:
+        load(engine, path, "t")
+    command, _, loading = (caught.value.hint or "").partition(" | svcctl service load - ")
+    text = subprocess.run(["sh", "-c", command.replace("FILE", str(path))], capture_output=True, check=True).stdout
+    format = "tsv" if loading.startswith("-f tsv") else None
+    load(engine, written(tmp_path, "b", text), "t", format=format)
+    assert rows(engine, "t") == [(datetime(2026, 1, 31, 10, 0, 0, 123_000), *AFTERWARDS[name])]
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_an_answer_that_is_one_document_is_refused_whole(engine: DuckDBEngine, tmp_path: Path, name: str) -> None:
+    content, what = UNREAD[name]
+    (tmp_path / name).write_bytes(content)
+    for format in (None, "json") if what == ANSWER else (None,):
+        with pytest.raises(UsageError, match=what):
+            load(engine, tmp_path / name, "t", format=format)
+    assert "t" not in engine.tables()
+
+
+@pytest.mark.parametrize(
+    ("name", "why", "other"),
+    [
+        ("nightly.group", "group is a word", "nightly.group_"),
+        ("2026.orders", "2026 begins with a digit", "t2026.orders"),
+    ],
+)
+def test_a_name_that_a_query_cannot_read_is_refused_for_a_new_table(
+    engine: DuckDBEngine, tmp_path: Path, name: str, why: str, other: str
+) -> None:
+    path = written(tmp_path, "a.csv", CSV)
+    with pytest.raises(UsageError) as caught:
+        load(engine, path, name)
+    assert why in caught.value.message
+    assert other in (caught.value.hint or "")
+    engine.create(name, CSV_COLUMNS)
+    assert load(engine, path, name).rows == 3
+
+
+@pytest.mark.parametrize("name", PACKED)
+@pytest.mark.parametrize("format", [None, "log"])
+def test_a_file_that_is_packed_otherwise_is_refused_with_what_unpacks_it(
+    engine: DuckDBEngine, tmp_path: Path, name: str, format: str | None
+) -> None:
+    pack, what, how = PACKED[name]
+    (tmp_path / name).write_bytes(pack(b"2026-01-31 10:00:00 a\n"))
+    with pytest.raises(UsageError) as caught:
+        load(engine, tmp_path / name, "t", format=format)
+    assert what in caught.value.message
+    assert how in (caught.value.hint or "")
+    assert "t" not in engine.tables()
+
+
+def test_an_existing_table_takes_what_fits_and_counts_the_rest(engine: DuckDBEngine, tmp_path: Path) -> None:
+    engine.create("t", [CSV_COLUMNS[0], Column("ip", Type.IP4), Column("n", Type.INT4), Column("absent", Type.STR)])
+    text = "time,ip,n\n2026-01-01,192.0.2.1,1\n2026-01-01,192.0.2.256,2\n2026-01-01,10.0.0.1,1.5\n2026-01-02,,3\n"
+    result = load(engine, written(tmp_path, "a.csv", text), "t")
+    assert (result.rows, result.skipped, result.first_skipped) == (2, 2, "line 3: ip '192.0.2.256' is not ip4")
+    assert rows(engine, "t") == [
+        (datetime(2026, 1, 1), 0xC0000201, 1, None),
+        (datetime(2026, 1, 2), None, 3, None),
+    ]
+
+
+def test_a_table_that_another_load_makes_meanwhile_takes_what_fits(tmp_path: Path) -> None:
+    first, second = (written(tmp_path, f"{n}.csv", f"timestamp,n\n2026-01-02,{n}\n") for n in ("1.5", "2"))
+    with LakeEngine(new_lake(str(tmp_path / "tables"))) as engine:
+
+        def go_on() -> None:
+            if "t" not in engine.tables():
+                loading.load(engine, [Source(first, "first")], "t", Wishes())
+
+        loaded = loading.load(engine, [Source(second, "second")], "t", Wishes(), go_on)
+        assert loaded is not None
+        assert (loaded.rows, loaded.before, loaded.columns[1]) == (1, 1, Column("n", Type.FLOAT8))
+
+
+def test_older_events_go_to_the_end_of_an_existing_table(engine: DuckDBEngine, tmp_path: Path) -> None:
+    load(engine, written(tmp_path, "a.csv", "time,n\n2026-01-02,1\n"), "t")
+    load(engine, written(tmp_path, "b.csv", "time,n\n2026-01-01,2\n"), "t")
+    assert rows(engine, "t") == [(datetime(2026, 1, 2), 1), (datetime(2026, 1, 1), 2)]
+    assert not engine.table("t").ordered
+
+
+def test_every_kind_of_file_has_a_reader() -> None:
+    assert list(FILE_KINDS) == list(READERS)
+
+
+@pytest.mark.parametrize("ending", CODECS)
+@pytest.mark.parametrize("kind", TABLES)
+def test_of_a_packed_file_everything_is_loaded_or_nothing(
+    engine: DuckDBEngine, tmp_path: Path, kind: str, ending: str
+) -> None:
+    path = tmp_path / f"a.{kind}{ending}"
+    whole = CODECS[ending](TABLES[kind])
+    for what, harm in HARM.items():
+        path.write_bytes(harm(whole))
+        with pytest.raises(UsageError) as caught:
+            load(engine, path, "t", format=kind)
+        assert f"{path.name} is damaged or cut off" in caught.value.message, what
+        assert "t" not in engine.tables()
+    path.write_bytes(whole)
+    assert load(engine, path, "t", format=kind).rows == 5000
+    path.write_bytes(CODECS[ending](TABLES[kind][:40_004]) + CODECS[ending](TABLES[kind][40_004:]))
+    assert load(engine, path, "two", format=kind).rows == 5000
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_a_parquet_file_whose_pages_fail_their_check_sums_is_not_loaded(
+    engine: DuckDBEngine, tmp_path: Path, ending: str
+) -> None:
+    table = pa.table({"eventdate": pa.array([datetime(2026, 1, 2)] * 50_000), "n": list(range(50_000))})
+    pq.write_table(table, tmp_path / "a.parquet", write_page_checksum=True, compression="none", use_dictionary=False)
+    whole = (tmp_path / "a.parquet").read_bytes()
+    path = tmp_path / f"b.parquet{ending}"
+    path.write_bytes(CODECS.get(ending, bytes)(HARM["a bit flipped"](whole)))
+    with pytest.raises(UsageError, match="is damaged or cut off: could not verify page integrity"):
+        load(engine, path, "t")
+    assert "t" not in engine.tables()
+    path.write_bytes(CODECS.get(ending, bytes)(whole))
+    assert load(engine, path, "t").rows == 50_000

@@ -1,0 +1,130 @@
+"""The settings of the local service: what its process takes from the environment, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from svcctl.errors import UsageError
+from svcctl.service.settings import (
+    CONNECTIONS,
+    CORS_ORIGINS,
+    DEMO_DAYS,
+    LINE_END,
+    OPEN_QUERIES,
+    PADDING_SECONDS,
+    QUERY_PLACES,
+    QUERY_SECONDS,
+    RUNNING_JOBS,
+    TOTAL_JOBS,
+    Number,
+    located,
+    places,
+)
+
+# What the errors say, each once; the tests state their kind.
+WORDS = {
+    "not a number above 0": "SVCCTL_QUERY_SECONDS is '{text}', which is not a number above 0",
+    "not a number from 0 on": "SVCCTL_DEMO_DAYS is '-1', which is not a number from 0 on",
+    "not a line end": "SVCCTL_LINE_END is 'cr', which is not lf or crlf",
+    "not an origin": "SVCCTL_CORS_ORIGINS names '{text}', which is not an origin",
+    "not a whole number": "{environment} is '{text}', which is not a whole number above 0",
+}
+HINTS = {
+    "not an origin": "an origin is a scheme and a host, with the port if it has one: https://app.example:8443",
+}
+
+
+@pytest.mark.parametrize(
+    ("setting", "default"), [(DEMO_DAYS, 30), (QUERY_SECONDS, 600), (PADDING_SECONDS, 5), (CONNECTIONS, 500)]
+)
+def test_a_setting_of_the_process_has_a_default(setting: Number, default: float) -> None:
+    assert setting.read({}) == default
+    assert setting.read({setting.environment: ""}) == default
+    assert setting.read({setting.environment: "0.5"}) == 0.5
+
+
+@pytest.mark.parametrize("text", ["x", "0", "-1", "inf", "nan"])
+def test_a_time_limit_that_is_not_above_zero_is_refused(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        QUERY_SECONDS.read({"SVCCTL_QUERY_SECONDS": text})
+    assert caught.value.message == WORDS["not a number above 0"].format(text=text)
+
+
+@pytest.mark.parametrize(
+    ("setting", "default"), [(QUERY_PLACES, 8), (OPEN_QUERIES, 64), (RUNNING_JOBS, 16), (TOTAL_JOBS, 64)]
+)
+def test_a_count_is_a_whole_number(setting: Number, default: float) -> None:
+    assert setting.read({}) == default
+    assert setting.read({setting.environment: "3"}) == 3
+    for text in ("0", "2.5", "x"):
+        with pytest.raises(UsageError) as caught:
+            setting.read({setting.environment: text})
+        assert caught.value.message == WORDS["not a whole number"].format(environment=setting.environment, text=text)
+
+
+def test_there_may_be_no_days_of_demo_events_but_not_fewer() -> None:
+    assert DEMO_DAYS.read({"SVCCTL_DEMO_DAYS": "0"}) == 0
+    with pytest.raises(UsageError) as caught:
+        DEMO_DAYS.read({"SVCCTL_DEMO_DAYS": "-1"})
+    assert caught.value.message == WORDS["not a number from 0 on"]
+
+
+def test_lines_end_in_lf_unless_the_setting_says_otherwise() -> None:
+    assert [LINE_END.read({"SVCCTL_LINE_END": text}) for text in ("", "lf", "crlf", "CRLF")] == [
+        "lf",
+        "lf",
+        "crlf",
+        "crlf",
+    ]
+    assert LINE_END.read({}) == "lf"
+    with pytest.raises(UsageError) as caught:
+        LINE_END.read({"SVCCTL_LINE_END": "cr"})
+    assert caught.value.message == WORDS["not a line end"]
+
+
+@pytest.mark.parametrize(
+    ("text", "origins"),
+    [
+        ("", ()),
+        (" , ", ()),
+        ("https://app.example", ("https://app.example",)),
+        ("HTTP://LocalHost:3000, https://app.example", ("http://localhost:3000", "https://app.example")),
+        ("http://[::1]:3000\nhttps://app.example", ("http://[::1]:3000", "https://app.example")),
+    ],
+)
+def test_origins_are_read_as_browsers_send_them(text: str, origins: tuple[str, ...]) -> None:
+    assert CORS_ORIGINS.read({"SVCCTL_CORS_ORIGINS": text}) == origins
+
+
+@pytest.mark.parametrize("text", ["*", "null", "app.example", "https://app.example/", "https://*.example", "file://x"])
+def test_what_no_browser_sends_as_an_origin_is_refused(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        CORS_ORIGINS.read({"SVCCTL_CORS_ORIGINS": f"https://app.example {text}"})
+    assert caught.value.message == WORDS["not an origin"].format(text=text)
+    assert caught.value.hint == HINTS["not an origin"]
+
+
+def test_what_a_service_uses_is_told_without_secrets() -> None:
+    environment = {
+        "SVCCTL_TABLES": "/srv/a;b",
+        "SVCCTL_SERVICE_STATE": "postgresql://me:p@ss@db:5432/svcctl?password=p",
+        "SVCCTL_ENGINE": "sc://spark:15002/;token=t",
+    }
+    assert places(environment) == {
+        "folder": "/srv/a;b",
+        "state": "postgresql://db:5432/svcctl",
+        "engine": "sc://spark:15002/",
+    }
+    assert places({"SVCCTL_ENGINE": "duckdb"}, folder="s3://events/a", state=None) == {"folder": "s3://events/a"}
+
+
+def test_a_path_is_absolute_for_the_service_in_the_background_which_runs_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = {"SVCCTL_TABLES": "tables", "SVCCTL_TABLES_LOCK": "/x/lock", "SVCCTL_SPARK_CA_BUNDLE": "", "HOME": "/h"}
+    assert located(given) == {"SVCCTL_TABLES": f"{tmp_path}/tables", "SVCCTL_TABLES_LOCK": "/x/lock"}
+    assert located({"SVCCTL_TABLES": "s3://bucket/events"}) == {"SVCCTL_TABLES": "s3://bucket/events"}
+    assert places({}, folder="tables") == {"folder": f"{tmp_path}/tables"}

@@ -1,0 +1,59 @@
+"""Names that were mistyped."""
+
+import pytest
+
+from svcctl.words import among, by_likeness, did_you_mean, having_word, nearest
+
+COLUMNS = ["eventdate", "method", "statusCode", "uri"]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("statuscode", "statusCode"),
+        ("METHOD", "method"),
+        ("evendate", "eventdate"),
+        ("rui", "uri"),
+        ("method", None),  # it is known
+        ("responseTime", None),
+        ("", None),
+    ],
+)
+def test_the_nearest_known_name_is_suggested_whatever_its_case(name: str, meant: str | None) -> None:
+    assert nearest(name, COLUMNS) == meant
+
+
+def test_a_suggestion_is_a_hint() -> None:
+    assert did_you_mean("metod", COLUMNS) == "did you mean 'method'?"
+    assert did_you_mean("responseTime", COLUMNS) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("code", "statusCode"),
+        ("stat", "statusCode"),
+        ("ip", "clientIpAddress"),
+        ("log", "web_log"),
+        ("even", None),  # of two
+        ("tus", None),  # no word
+        ("e", None),
+        ("log2", None),
+    ],
+)
+def test_the_only_name_with_the_word_is_suggested(name: str, meant: str | None) -> None:
+    known = [*COLUMNS, "clientIpAddress", "eventsSent", "web_log"]
+    assert having_word(name, known) == meant
+    assert did_you_mean(name, known) == (meant and f"did you mean '{meant}'?")
+    assert did_you_mean(name, known, words=False) is None
+
+
+def test_known_names_are_listed_by_likeness() -> None:
+    assert by_likeness("Status", COLUMNS) == ["statusCode", "eventdate", "uri", "method"]
+
+
+def test_of_many_names_the_nearest_and_the_first_are_told() -> None:
+    names = [f"logs.t{at:02}" for at in range(26)]
+    assert among("web", names, "tables") == f"tables are {', '.join(names[:20])} and 6 more"
+    assert among("logs.t2", names[:3], "tables") == "did you mean 'logs.t02'? tables are logs.t00, logs.t01, logs.t02"
+    assert among("web", [], "tables") is None

@@ -17,4 +17,5 @@ def _is_hidden(code: int) -> bool:
     )
 
 
-HIDDEN = frozenset(filter(_is_hidden, range(0x110000)))
+HIDDEN = frozenset(filter(_is_hidden, (*range(0x3000), *range(0xD800, 0xE000), *range(0xFE00, 0x10000), *_TAGS)))
+"""No other part of Unicode has any."""

@@ -46,6 +46,7 @@ def test_thirty_days_hold_two_million_events_in_order(engine: DuckDBEngine) -> N
         assert NOW.replace(tzinfo=None) - timedelta(minutes=10) < last < NOW.replace(tzinfo=None, microsecond=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES, ids=str)
 def test_the_same_seconds_have_the_same_events_however_they_are_cut(engine: DuckDBEngine, table: str) -> None:
     def events(start: int, end: int) -> list[tuple[object, ...]]:

@@ -81,6 +81,7 @@ def test_dates_before_1970_and_after_9999_are_skipped_for_no_query_reaches_them(
         assert (result.rows, result.skipped, result.first_skipped) == (1, 1, why)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "wishes", "dates"),
     [
@@ -194,6 +195,7 @@ def test_times_as_go_prints_them(engine: DuckDBEngine, tmp_path: Path, name: str
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dates", "notes"),
     [

@@ -203,6 +203,7 @@ def test_numbers_without_an_end_are_not_float8(engine: DuckDBEngine, tmp_path: P
     assert [row[1] for row in rows(engine, "t")] == [1.5, None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "odd", "number"),
     [
@@ -230,6 +231,7 @@ def test_a_few_values_that_make_text_of_numbers_are_told(
     assert load(engine, file, "t").notes == ()  # the table has it so already
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("separator", "values", "note"),
     [
@@ -258,6 +260,7 @@ def test_dots_between_thousands_are_told_with_what_takes_them_away(engine: DuckD
     assert 'float8(replaceall(replaceall(sum, ".", ""), ",", "."))' in note
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "note"),
     [
@@ -284,6 +287,7 @@ def test_commas_that_may_separate_thousands_are_told_with_what_takes_them_away(
         assert numbers in (caught.value.hint or "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "type_", "numbers", "first"),
     [
@@ -338,6 +342,7 @@ def test_a_folder_gives_parquet_no_column(engine: DuckDBEngine, tmp_path: Path) 
     assert [column.name for column in result.columns] == ["eventdate", "n"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("separator", [";", "\t"])
 def test_decimal_commas_are_read_where_no_comma_separates_cells(
     engine: DuckDBEngine, tmp_path: Path, separator: str
@@ -389,6 +394,7 @@ def test_a_file_whose_texts_make_text_of_another_files_numbers_is_told(engine: D
         assert "c.csv" in note
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "ndjson"])
 def test_the_values_that_make_text_of_many_columns_are_found_in_one_pass(
     engine: DuckDBEngine, tmp_path: Path, kind: str

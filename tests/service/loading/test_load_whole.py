@@ -245,6 +245,7 @@ def test_every_kind_of_file_has_a_reader() -> None:
     assert list(FILE_KINDS) == list(READERS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", CODECS)
 @pytest.mark.parametrize("kind", TABLES)
 def test_of_a_packed_file_everything_is_loaded_or_nothing(

@@ -513,6 +513,7 @@ NOTES: dict[str, tuple[str, str, Wished, list[str]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", NOTES)
 def test_a_note_says_how_a_file_was_read_that_may_be_read_otherwise(
     engine: DuckDBEngine, tmp_path: Path, case: str

@@ -1,5 +1,5 @@
-"""The local service: the whole interface, on DuckDB, on this machine.
+"""The local service: implements the whole interface on this machine, with DuckDB.
 
-It shares only facts with the client (dates, models, destination names, errors): it verifies signatures and encodes
-responses by its own reading of the interface, so that the two cannot agree on a mistake.
+It shares only facts with the client (dates, models, destination names, errors). It verifies signatures and encodes
+responses by its own reading of the interface, so that a mistake in one of the two shows in the other.
 """

@@ -1,6 +1,6 @@
 """The local service as a process: where its files are, starting it on demand, stopping it.
 
-This file knows the process only by its files and signals; what the process does is in `svcctl.service`, which is never
+This module knows the process only by its files and signals; what the process does is in `server`, which is never
 imported here. The running service holds a lock on `service.lock` until it ends, so the kernel, not a file left behind,
 says whether it runs: a crash leaves nothing that blocks the next start.
 """
@@ -37,9 +37,9 @@ MAX_SOCKET_PATH = 100
 
 DATA_ENVIRONMENT = "SVCCTL_DATA"
 READY = "ready\n"
-"""What a service that is ready writes to the pipe of its starter, after any lines of progress."""
+"""The line that a service writes to its starter's pipe when it is ready, after any lines of progress."""
 NOTE = "note: "
-"""What a line to the starter begins with that is no progress."""
+"""The prefix of a line to the starter that is not progress."""
 LOCKED_EXIT = 9
 _CREDENTIALS: Mapping[str, Callable[[], str]] = {
     "api_key": lambda: secrets.token_hex(16),
@@ -82,7 +82,7 @@ class Files:
 
     @cached_property
     def socket(self) -> Path:
-        """The Unix socket: in the directory, or in a private one with a short path if the directory's is too long."""
+        """The path of the Unix socket: in the directory, or in a private temporary one if that path is too long."""
         path = self.directory / "service.sock"
         if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
             return path
@@ -96,7 +96,7 @@ class Files:
         return short / f"{name}.sock"
 
     def size(self) -> int:
-        """The bytes of all files."""
+        """The size of all files in bytes."""
         return sum(path.stat().st_size for path in self.directory.rglob("*") if path.is_file())
 
     def make(self) -> Path:
@@ -108,7 +108,7 @@ class Files:
 
     @contextmanager
     def within(self) -> Iterator[None]:
-        """UsageError for what the system refuses in the directory."""
+        """Raise an OSError of the block as a UsageError that names the directory."""
         try:
             yield
         except OSError as error:
@@ -119,9 +119,9 @@ class Files:
 
 
 def _require_private(directory: Path, otherwise: str) -> None:
-    """UsageError when other users can reach what is in a directory: the socket, the events and the credentials.
+    """Raise UsageError when other users can access a directory, which has the socket, the events and the credentials.
 
-    It is not repaired: whoever made it may keep other files there, for others.
+    Its mode is not changed here, since other users may need other files in it.
     """
     found = directory.stat()
     if found.st_uid not in (os.getuid(), 0) or found.st_mode & 0o077:
@@ -139,7 +139,7 @@ def default_files(environment: Mapping[str, str]) -> Files:
 
 
 def profile_fields(files: Files, name: str) -> dict[str, Any]:
-    """The fields of a built-in profile: its credentials are functions, since they may be made when they are read."""
+    """The fields of a built-in profile. The credentials are functions, since reading them may create them."""
     made = {field: partial(_credential, files, name, field) for field in _CREDENTIALS}
     with files.within():
         return {"base_url": LOCAL_URL, "socket": str(files.socket), "auth": "signature", **made}
@@ -160,7 +160,7 @@ def _credential(files: Files, name: str, field: str) -> str:
 
 
 def _read_credentials(files: Files) -> dict[str, dict[str, str]]:
-    """The credentials of each built-in profile. SvcctlError when they are not what was written."""
+    """The credentials of each built-in profile. SvcctlError when the file is damaged."""
     try:
         given = json.loads(files.credentials.read_text(encoding="utf-8"))
         return {name: {field: "" + given[name][field] for field in _CREDENTIALS} for name in BUILT_IN}
@@ -171,7 +171,7 @@ def _read_credentials(files: Files) -> dict[str, dict[str, str]]:
 
 
 def all_credentials(files: Files) -> list[dict[str, str]]:
-    """The credentials of each built-in profile, in their order."""
+    """The credentials of each built-in profile, in the order of BUILT_IN."""
     return [credentials(files, name) for name in BUILT_IN]
 
 
@@ -179,20 +179,20 @@ def _make_credentials(files: Files) -> dict[str, dict[str, str]]:
     made = {name: {field: make() for field, make in _CREDENTIALS.items()} for name in BUILT_IN}
     try:
         write(files.credentials, json.dumps(made).encode(), overwrite=False, private=True)
-    except FileExistsError:  # another process was first, and both use what it made
+    except FileExistsError:  # another process was first; both use its credentials
         made = _read_credentials(files)
     return made
 
 
 def place(files: Files) -> str:
-    """What names the events in this directory, and in copies of it, among those of other service processes."""
+    """An identifier of the events in this directory and in copies of it, unlike those of other service processes."""
     import hashlib
 
     return hashlib.sha256(credentials(files, BUILT_IN[0])["api_key"].encode()).hexdigest()[:16]
 
 
 def running(files: Files) -> int | None:
-    """The process ID of the service that holds the lock (0 while it is being written), None when none does."""
+    """The process ID of the service that holds the lock (0 while the ID is written), None when no service runs."""
     with files.within():
         try:
             return int(files.lock.read_text(encoding="ascii") or 0) if is_locked(files.lock) else None
@@ -204,9 +204,9 @@ def running(files: Files) -> int | None:
 
 
 def hold_lock(files: Files) -> int:
-    """Take the service's lock until this process ends, and write its ID there. Locked when another process has it."""
+    """Take the service's lock until this process ends, and write the process ID to it. Locked when it is taken."""
     files.make()
-    # `running` holds the lock for an instant to look at it.
+    # `running` takes the lock for an instant to test it: wait that long.
     with files.within():
         busy = f"the local service is already running in {files.directory}"
         handle = lock(files.lock, busy, hint="stop it with: svcctl service stop", patience=0.2)
@@ -216,7 +216,7 @@ def hold_lock(files: Files) -> int:
 
 
 def still_held(files: Files, handle: int) -> bool:
-    """Whether the file that `hold_lock` locked is still the one that other processes look at."""
+    """Whether the lock file is still the one that `hold_lock` locked: not deleted, not replaced."""
     try:
         return files.lock.stat().st_ino == os.fstat(handle).st_ino
     except OSError:
@@ -224,7 +224,7 @@ def still_held(files: Files, handle: int) -> bool:
 
 
 def keep_serve_command(files: Files, command: str | None) -> None:
-    """Keep the command line of a service that listens on TCP; None for another one, which commands may start."""
+    """Save the command line of a service that listens on TCP; None removes it, so that commands may start a service."""
     with files.within():
         if command is None:
             files.serve_command.unlink(missing_ok=True)
@@ -233,14 +233,14 @@ def keep_serve_command(files: Files, command: str | None) -> None:
 
 
 def serve_command(files: Files) -> str | None:
-    """The command line that was kept: only that, or a person, starts the service again."""
+    """The saved command line. While there is one, no command starts the service by itself."""
     with files.within(), suppress(FileNotFoundError):
         return files.serve_command.read_text(encoding="utf-8", errors="replace")
     return None
 
 
 def how_to_start(files: Files) -> str:
-    """What to do about a service that does not run."""
+    """The hint for a service that does not run."""
     background = "'svcctl service start'"
     if (command := serve_command(files)) is None:
         return f"start it with {background}"
@@ -250,7 +250,7 @@ def how_to_start(files: Files) -> str:
 def await_served(files: Files) -> bool:
     """Wait for a service that listens on TCP and is starting; False when the last service did not listen.
 
-    Unavailable when it does not run. One in the background would keep its supervisor from starting it.
+    Unavailable when no service runs. None is started here: it would keep a supervisor from starting the real one.
     """
     if serve_command(files) is None:
         return False
@@ -278,7 +278,7 @@ def answers(files: Files) -> bool:
 def start(files: Files, notify: Callable[[str], None], note: Callable[[str], None]) -> bool:
     """Start the service in the background and wait until it answers; False when it already runs.
 
-    `notify` receives its lines of progress (the demo events, on the first start), and `note` what else it says.
+    `notify` receives its lines of progress (the demo events, on the first start), and `note` its other lines.
     """
     if answers(files):
         return False
@@ -303,7 +303,7 @@ def start(files: Files, notify: Callable[[str], None], note: Callable[[str], Non
     with os.fdopen(reader, encoding="utf-8") as messages:
         for line in messages:
             if line == READY:
-                process.returncode = 0  # it outlives us: Popen has nothing to wait for, and nothing to warn about
+                process.returncode = 0  # it outlives this process: keep Popen from warning
                 return True
             if line.startswith(NOTE):
                 note(line.removeprefix(NOTE).rstrip())
@@ -348,9 +348,9 @@ def _wait_until_it_answers(files: Files) -> None:
 
 
 def _did_not_start(files: Files, code: int = 1, start: int = 0) -> SvcctlError:
-    """The error that the service ended with, by its exit code and what its log has from byte `start` on.
+    """Make the error of a service that ended, from its exit code and its log from byte `start` on.
 
-    That ends in a message, and perhaps a hint. On a full disk it is empty.
+    The log ends in a message, and perhaps a hint. On a full disk it is empty.
     """
     log = files.log.read_bytes()[start:].decode("utf-8", "replace").strip()
     *_, line, last = ["", *log.split("\n")]

@@ -62,22 +62,22 @@ from svcctl.service.state.store import Store
 
 MAX_PORT = 65_535
 THREADS = 64
-"""Threads at most, for queries that have their turn and for loads; how many are used depends on the places."""
+"""The most threads, for queries that have their turn and for loads."""
 OTHER_DESCRIPTORS = 200
-"""Open files beside connections: of the state and the events, of jobs, of files that are loaded."""
+"""Open files beside connections: of the state, the events, jobs and loads."""
 GROW_SECONDS = 1.0
 """How often the demo tables are extended and the access log is stored while requests come."""
 SETTLE_SECONDS, SHARED_SETTLE_SECONDS = 1.0, 0.4
 """How soon the service notices that another process has disabled a domain, or stopped a job."""
 QUIET_SECONDS = 60.0
 QUIET_GROW_SECONDS = 60.0
-"""How often this happens after QUIET_SECONDS without a request: an idle service should cost nothing."""
+"""The interval instead of GROW_SECONDS after QUIET_SECONDS without a request: an idle service should cost nothing."""
 
 _log = logging.getLogger("svcctl.service")
 
 
 class _Ready:
-    """Reports progress to the process that started this one; the log of a foreground run says what takes long."""
+    """Reports progress to the process that started this one, or to the log of a service in the foreground."""
 
     def __init__(self, handle: int | None) -> None:
         self._stream = None if handle is None else os.fdopen(handle, "w", encoding="utf-8")
@@ -134,10 +134,10 @@ def serve(
     """Run until SIGTERM or SIGINT. Locked when a service already runs on these files.
 
     The service always listens on its Unix socket, where the commands of this machine find it; `listen` adds HOST:PORT,
-    and then `command`, the command line, is kept for those that find no service.
+    and then `command`, the command line, is saved for the hint of commands that find no service.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # its words about its own process
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # without its lines about its own process
     os.umask(0o077)
     start_arrow()
     settings = {setting: setting.read(os.environ) for setting in NUMBERS}
@@ -190,7 +190,7 @@ def serve(
         closing.callback(jobs.close)
         pause = SHARED_SETTLE_SECONDS if store.shared else SETTLE_SECONDS
         closing.enter_context(_repeated(partial(keep_settled, service, jobs, pause)))
-        # The server stops at a signal, and then raises it again for the handler that was there before.
+        # uvicorn stops at a signal and then raises it again for the earlier handler, which must not end the process.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: None)
         sockets = [closing.enter_context(_unix(files)), *([] if tcp is None else [tcp])]
@@ -203,8 +203,8 @@ def serve(
             timeout_graceful_shutdown=3,
             ws="none",
         )
-        # What is here now stays. To look for garbage in it, and at every hundredth query in all that came after, held
-        # up the queries that ran then for as long as five others take.
+        # The objects that exist now stay until the end. Searching them for garbage, and all later ones at every
+        # hundredth query, held up the running queries for as long as five others take.
         gc.collect()
         gc.freeze()
         gc.set_threshold(700, 10, 100)
@@ -217,9 +217,10 @@ def serve(
 def _shared(
     store: Store, uri: str | None, on: str, note: Callable[[str], None], *, create: bool
 ) -> Iterator[Engine | None]:
-    """The engine of the tables in a shared folder, which must be that of the state; None when there is no folder.
+    """The engine of the tables in the shared folder, which must be the state's folder; None without a folder.
 
-    Plans run `on` the embedded engine, or on Spark at a URI. `create` makes a folder for a state that has none.
+    `on` names what runs the plans: the embedded engine, or Spark by its URI. `create` makes a folder for a state that
+    has none.
     """
     with ExitStack() as closing:
         if uri is None and (create or on != EMBEDDED):
@@ -234,13 +235,13 @@ def _shared(
         if shared is None or on == EMBEDDED:
             yield shared
             return
-        from svcctl.service.engines.spark import on_spark  # which packages of two extras are needed for
+        from svcctl.service.engines.spark import on_spark  # it needs the packages of two extras
 
         yield closing.enter_context(on_spark(shared, on, os.environ))
 
 
 def _descriptors_for(connections: int) -> int:
-    """Raise this process's limit of open files for so many connections; fewer of them where the system forbids it."""
+    """Raise this process's limit of open files for so many connections; return how many of them the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = sys.maxsize if hard == resource.RLIM_INFINITY else hard
     granted = min(connections + OTHER_DESCRIPTORS, most)
@@ -250,7 +251,7 @@ def _descriptors_for(connections: int) -> int:
 
 
 def _unix(files: process.Files) -> socket.socket:
-    """The service's own socket, the user's alone. This process holds the lock, so an existing one is a leftover."""
+    """Listen on the Unix socket, for this user only. This process has the lock, so an existing socket is a leftover."""
     with suppress(FileNotFoundError):
         files.socket.unlink()
     listener = socket.socket(socket.AF_UNIX)
@@ -260,7 +261,7 @@ def _unix(files: process.Files) -> socket.socket:
 
 
 def _tcp(listen: str) -> socket.socket:
-    """A socket on HOST:PORT; port 0 asks for any free port. UsageError when it cannot be had."""
+    """A socket on HOST:PORT; port 0 asks for any free port. UsageError when the service cannot listen there."""
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isdigit():
         raise UsageError(f"--listen '{listen}' is not of the form HOST:PORT")
@@ -281,7 +282,7 @@ def _address(listener: socket.socket) -> str:
 
 @contextmanager
 def _repeated(work: Callable[[threading.Event], None]) -> Iterator[None]:
-    """A thread that works until the event is set, at the end of the block."""
+    """Run `work` in a thread during the block; the end of the block sets its event."""
     stopping = threading.Event()
     thread = threading.Thread(target=work, args=(stopping,), daemon=True)
     thread.start()
@@ -293,8 +294,8 @@ def _repeated(work: Callable[[threading.Event], None]) -> Iterator[None]:
 
 
 def keep_settled(service: Service, jobs: Jobs, pause: float, stopping: threading.Event) -> None:
-    """Settle again and again, each time after a pause in seconds: another process may have changed the state, as
-    `service accounts` does.
+    """Settle every `pause` seconds until `stopping` is set, since other processes change the state too, as `service
+    accounts` does.
     """
     away = False
     while True:

@@ -43,18 +43,18 @@ class Service:
     share: int = int(OPEN_QUERIES.default)
     """See `Turns`."""
     line_end: str = LINE_END.default
-    """How the lines of line formats end: lf or crlf."""
+    """The line ending of line formats: lf or crlf."""
     address: str | None = None
     """Host and port, when the service listens on TCP too."""
     foreground: bool = False
-    """Whether its log goes to stderr, and not to the file of a service in the background."""
+    """Whether the service runs in the foreground and logs to stderr instead of its log file."""
     live: frozenset[str] = frozenset()
-    """The tables whose events the service makes itself, so that nobody may load into them or drop them."""
+    """The tables whose events the service makes itself; nobody may load into them or drop them."""
     uses: Mapping[str, str] = field(default_factory=dict)
     """What the service uses outside its own directory: a shared `folder`, a shared `state`, an `engine`."""
     started: float = field(default_factory=time.time)
     loads: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
-    """The last loads, by what their clients called the attempt."""
+    """The results of the last loads, by the attempt that the client named."""
     counts: Counts = field(default_factory=Counts)
     large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
     """Held while a large body is read."""
@@ -67,11 +67,11 @@ class Service:
         return datetime.fromtimestamp(self.clock(), UTC)
 
     async def look(self, read: Callable[..., T], *arguments: Any) -> T:
-        """Read the state: in a thread if it is far away, since nobody else is served while this one waits."""
+        """Read the state: in a thread if it is on a server, so that other requests are served meanwhile."""
         if not self.store.shared:
             return read(*arguments)
         return await anyio.to_thread.run_sync(partial(read, *arguments))
 
     def run(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
-        """Run work in a thread at once, whatever the queries do."""
+        """Run work in a thread at once, without the turn that a query waits for."""
         return asyncio.get_running_loop().run_in_executor(self.executor, work, *arguments)

@@ -1,7 +1,7 @@
 """The settings of the local service: what its process reads from the environment when it starts.
 
-They are apart from the service, which not everybody has installed, because help lists them and `local_service` starts
-the process.
+This module imports nothing that only the service needs and not everybody has installed: help lists the settings, and
+`process` starts the service.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from svcctl.io import home
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number."""
+    """A setting that is a finite number, above 0 unless it `may_be_zero`."""
 
     environment: str
     default: float
@@ -30,7 +30,7 @@ class Number:
         return f"{self.meaning} (default {self.default:g})"
 
     def read(self, environment: Mapping[str, str]) -> float:
-        """The variable's number, or the default when it is unset or empty. UsageError when it is not such a number."""
+        """The variable's number, or the default when it is unset or empty. UsageError for any other text."""
         text = environment.get(self.environment) or str(self.default)
         try:
             number = float(text)
@@ -46,7 +46,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of a few words, in any case; the first is the default."""
+    """A setting that is one of a few words, in any letter case; the first word is the default."""
 
     environment: str
     words: tuple[str, ...]
@@ -61,7 +61,7 @@ class Choice:
         return f"{self.meaning}: {' or '.join(self.words)} (default {self.default})"
 
     def read(self, environment: Mapping[str, str]) -> str:
-        """The variable's word, or the default when it is unset or empty. UsageError when it is none of the words."""
+        """The variable's word, or the default when it is unset or empty. UsageError for any other word."""
         text = environment.get(self.environment) or self.default
         if text.lower() not in self.words:
             raise UsageError(f"{self.environment} is '{text}', which is not {' or '.join(self.words)}")
@@ -70,7 +70,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Any text; none by default."""
+    """A setting that is any text, without a default."""
 
     environment: str
     meaning: str
@@ -86,16 +86,16 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Location(Text):
-    """A path, or the URL of a place elsewhere; none by default. A path begins where the variable is read."""
+    """A setting that is a path or a URL, without a default. A relative path begins in the current directory."""
 
     def read(self, environment: Mapping[str, str]) -> str | None:
-        """The URL as it is, a path as an absolute one, or None when the variable is unset or empty."""
+        """A URL unchanged, a path made absolute, or None when the variable is unset or empty."""
         text = environment.get(self.environment)
         return absolute(text) if text else None
 
 
 def absolute(location: str) -> str:
-    """A path as an absolute one, and a URL as it is. UsageError when nobody knows a path's home directory."""
+    """Make a path absolute; a URL stays unchanged. UsageError when the home directory in a path is unknown."""
     return location if "://" in location else str(home.expanded(location).absolute())
 
 
@@ -104,7 +104,7 @@ _ORIGIN = re.compile(r"https?://[^\s/?#@*]+", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """Origins of web pages, separated by commas or blanks; none by default."""
+    """A setting that lists origins of web pages, separated by commas or blanks; empty by default."""
 
     environment: str
     meaning: str
@@ -115,7 +115,7 @@ class Origins:
         return f"{self.meaning} (default none)"
 
     def read(self, environment: Mapping[str, str]) -> tuple[str, ...]:
-        """The origins, as browsers send them: in lower case. UsageError for one that no browser sends."""
+        """The origins in lower case, as browsers send them. UsageError for a text that is not an origin."""
         origins = re.split(r"[\s,]+", environment.get(self.environment, "").strip(" ,\t\n"))
         for origin in filter(None, origins):
             if not _ORIGIN.fullmatch(origin):
@@ -159,22 +159,22 @@ SERVICE_SETTINGS = (*NUMBERS, LINE_END, CORS_ORIGINS, STATE, STATE_PASSWORD_FILE
 LOCATIONS = (STATE_PASSWORD_FILE, TABLES, TABLES_LOCK, SPARK_CA_BUNDLE)
 
 EMBEDDED = "duckdb"
-"""What names the embedded engine where another could be named."""
+"""The value of the engine setting that means the embedded engine."""
 PLACES = {"folder": TABLES, "state": STATE, "engine": ENGINE}
 """The settings that say what a service uses outside its own directory."""
 
 
 def located(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that name locations, as a process with another working directory must have them."""
+    """The variables that hold locations, made absolute for a process with another working directory."""
     return {setting.environment: found for setting in LOCATIONS if (found := setting.read(environment))}
 
 
 def places(environment: Mapping[str, str], **given: str | None) -> dict[str, str]:
-    """What a service uses outside its own directory, as `given` on the command line or set, without secrets."""
+    """What a service uses outside its own directory, `given` on the command line or set; without secrets."""
     named = {name: given.get(name) or setting.read(environment) for name, setting in PLACES.items()}
     return {name: _shown(text) for name, text in named.items() if text and text != EMBEDDED}
 
 
 def _shown(text: str) -> str:
-    """A URL without user and parameters, where passwords and tokens are; a path as an absolute one."""
+    """A URL without its user and parameters, which may hold passwords and tokens; a path made absolute."""
     return re.sub("//[^/]*@", "//", re.split("[;?]", text)[0]) if "://" in text else absolute(text)

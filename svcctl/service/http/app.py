@@ -41,11 +41,11 @@ from svcctl.service.service import Service
 from svcctl.service.state.database import StateUnavailable
 
 LEFT = 499
-"""The status that the access log has for a client that left; there is none of HTTP's own."""
+"""The status in the access log for a client that left; HTTP defines none."""
 
 
 def build(service: Service, jobs: Jobs | None = None, origins: Sequence[str] = ()) -> ASGIApp:
-    """The ASGI application. Web pages of these origins may use it."""
+    """Build the ASGI application. Web pages of `origins` may use it."""
     app = Starlette(
         routes=[
             signed("POST", "/search/query", _query),
@@ -54,7 +54,7 @@ def build(service: Service, jobs: Jobs | None = None, origins: Sequence[str] = (
             signed("GET", "/search/job/stop/{id}", _stop_job),
             signed("GET", "/search/job/start/{id}", _start_job),
             signed("DELETE", "/search/job/remove/{id}", _remove_job),
-            signed("GET", "/search/job/remove/{id}", _remove_job),  # for clients that can send nothing else
+            signed("GET", "/search/job/remove/{id}", _remove_job),  # for clients that cannot send DELETE
             signed("GET", "/service/status", _status, by=OnOwnSocket),
             *monitoring.ROUTES,
             *tables.ROUTES,
@@ -115,7 +115,7 @@ def _planned(service: Service, asked: AskedQuery) -> tuple[Steps, Step | None]:
 
 
 async def _end_when_left(request: Request, query: OpenQuery) -> None:
-    """End a query whose client leaves. Once an answer is sent, its response notices that itself."""
+    """End a query whose client leaves before the answer begins. Later the response itself notices."""
     await left(request)
     query.end(ServiceError("the client left before its answer began", code=LEFT))
 
@@ -166,7 +166,7 @@ def _jobs(request: Request) -> Jobs:
 
 
 def _status(request: Request) -> Response:
-    """What the service is, also while it cannot reach its state or its tables: then with the reasons."""
+    """Describe the service; while it cannot reach its state or its tables, with the reasons."""
     service: Service = request.app.state.service
     problems, tables = [], []
     try:

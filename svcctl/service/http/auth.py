@@ -5,8 +5,8 @@
 - `Authorization: Bearer <token>`, or the token alone: the account's token.
 - `Authorization: jwt <token>`: a JWT signed HS256 with the API secret, its `iss` the API key, its `exp` in the future.
 
-The interface does not say how a token is made or what a JWT holds; that is decided here. No refusal repeats any of a
-header, because all of it may be a secret.
+The interface does not say how a token is made or what a JWT holds; that is decided here. A refusal repeats
+no part of a header, because any part may be a secret.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _ALGORITHM = "HS256"
 
 
 def claimed(headers: Mapping[str, str], store: Store, clock: Callable[[], float]) -> Callable[[bytes], Account]:
-    """Check what the head of a request shows, and return what finds the account that signed its body.
+    """Check the headers of a request, and return a function that finds the account that signed the body.
 
-    So nothing is read of a body whose head cannot be accepted. CredentialsError says what was refused, never what was
+    So a body is not read when its headers are refused. CredentialsError says what was refused, never what was
     expected.
     """
     scheme, blank, token = headers.get("authorization", "").strip().partition(" ")
@@ -93,5 +93,5 @@ def _by_jwt(token: str, store: Store) -> Account:
             jwt.decode(token, account.api_secret, algorithms=[_ALGORITHM], options={"require": ["iss", "exp"]})
             return account
     except (jwt.InvalidTokenError, ValueError, OverflowError, RecursionError):
-        pass  # the library reads what the token holds, of whoever sent it: any depth, any number, half a character
+        pass  # the token's JSON is from anybody: any depth, any number, half a character
     raise CredentialsError("the token is not valid")

@@ -99,7 +99,7 @@ def _no_constant(name: str) -> Any:
 
 
 def _integer(digits: str) -> int:
-    # Python refuses to convert thousands of digits; this many are refused with the member's name.
+    # Python refuses to convert thousands of digits; 30 are enough for the refusal that names the member.
     return int(digits[:30])
 
 
@@ -113,7 +113,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _values(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
-    """Every value in a value, with the path of names to it. The names of members are checked here."""
+    """Yield every text, number, boolean and null in a value with its path, and check the names of members."""
     if not isinstance(value, dict | list):
         yield path, value
         return

@@ -1,8 +1,8 @@
-"""One connection of a client: how much it may send before it has said who it is, and how long it may take.
+"""One connection of a client: how much it may send before it is authenticated, and how long it may take.
 
 uvicorn's protocol has no such limits, so anybody who can connect could fill its memory and use up its descriptors. A
-request that breaks one is answered by the envelope, and the connection is closed; a connection without a request is
-just closed. What is too large in a body is refused by the middleware, which also reads it.
+request that exceeds a limit is answered by an error envelope, and the connection is closed; a connection without a
+request is just closed. A body that is too large is refused by the middleware, which reads it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Limits:
     """The limits that a service may choose."""
 
     connections: int = int(CONNECTIONS.default)
-    """With so many open, the one that has been without a request the longest makes room for the next."""
+    """The most open connections. One more closes the connection that has been without a request the longest."""
     idle_seconds: float = 60.0
     """How long a connection may be without a request."""
     request_seconds: float = 30.0
@@ -72,7 +72,7 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         continued = self._in_head
         super().data_received(data)
-        if continued and self._in_head:  # the parser keeps what it has of a head, however long that is
+        if continued and self._in_head:  # the parser buffers a head of any length
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES:
                 self._refuse(431, f"the head of the request is larger than {MAX_HEAD_BYTES} bytes")
@@ -90,7 +90,7 @@ class Connection(HttpToolsProtocol):
         elif len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MAX_HEAD_BYTES:
             self._too_large = f"the head of the request is larger than {MAX_HEAD_BYTES} bytes"
         if self._too_large:
-            raise ValueError(self._too_large)  # it ends the parser's work, which calls send_400_response
+            raise ValueError(self._too_large)  # ends the parsing; uvicorn then calls send_400_response
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -128,7 +128,7 @@ class Connection(HttpToolsProtocol):
             self._refuse(503, f"all {self.limits.connections} connections are in use")
 
     def _idle(self) -> None:
-        # Not the time of the loop, which counts in milliseconds: several connections become idle in one.
+        # Not the loop's clock, which counts in milliseconds: several connections become idle within one.
         self._waiting_since = time.monotonic()
         self._start_timer(self.limits.idle_seconds, self.transport.close)
 
@@ -148,7 +148,7 @@ class Connection(HttpToolsProtocol):
             self._timer = None
 
     def _refuse(self, status: int, message: str) -> None:
-        """Answer without the application, which has not seen the request or not all of it, and close the connection."""
+        """Answer a request that the application has not received, at least not all of it, and close the connection."""
         self._stop_timer()
         if self.transport.is_closing():
             return

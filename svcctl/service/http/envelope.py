@@ -15,7 +15,7 @@ from svcctl.service.language import QueryError
 from svcctl.service.state.database import StateUnavailable
 
 RETRY_SECONDS = 1
-"""When a client that was refused with 429 or 503 may try again."""
+"""The `retry-after` of an answer with 429 or 503."""
 INVALID = 1
 """The status of every envelope that refuses a request."""
 MAX_MESSAGE = 2000
@@ -29,9 +29,9 @@ _HTTP_STATUS: tuple[tuple[type[SvcctlError], int], ...] = (
 
 
 def refusal(error: Exception, cid: str) -> SvcctlError:
-    """Return the error that a client is told for any exception: its own message, or for a defect that there is one.
+    """Return the error that a client gets for any exception: a SvcctlError itself, a general one for a defect.
 
-    The reason of a defect is in the log alone, with its traceback.
+    The reason of a defect is only in the log, with its traceback.
     """
     if isinstance(error, SvcctlError):
         return error

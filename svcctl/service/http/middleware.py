@@ -51,7 +51,7 @@ TABLE = "service.access"
 TRIMMED_EVERY = timedelta(hours=1)
 EPOCH = datetime(1970, 1, 1)
 LONGEST = {"method": 20, "uri": 500, "userAgent": 200}
-"""Texts that the client chooses are cut to so many characters."""
+"""The most characters of the texts that a client chooses; longer ones are cut."""
 COLUMNS = (
     Column("eventdate", Type.TIMESTAMP),
     Column("method", Type.STR),
@@ -107,7 +107,7 @@ class Answered:
 def for_pages(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
     """Let web pages of these origins read the answers of an application (CORS); without origins nothing changes.
 
-    A page's browser asks before most requests whether it may send them; that question is answered here, unsigned.
+    Before most requests of a page its browser sends a preflight request, which is answered here, unsigned.
     """
     if not origins:
         return app
@@ -139,9 +139,9 @@ class Authentication:
 
 
 class OnOwnSocket(Authentication):
-    """Lets through whoever asks on the service's own socket while the state is away, which knows the accounts.
+    """Lets unsigned requests on the Unix socket through while the state, which has the accounts, cannot be reached.
 
-    The socket is its user's alone, as the log and the credentials are. `request.state.account` is None then.
+    Only the service's user can connect to that socket. `request.state.account` is None then.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -190,7 +190,7 @@ class AccessLog:
 
     A request is noted when its response has ended, and stored by the next `flush`, so a kill loses the last few.
     `timeTaken` is in milliseconds. The table keeps the last `most` events (and a tenth more before it is trimmed), and
-    none that is older than `days` (and an hour). So whoever may connect cannot fill the disk.
+    none that is older than `days` (and an hour). So clients cannot fill the disk.
     """
 
     def __init__(

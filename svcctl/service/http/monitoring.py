@@ -1,7 +1,7 @@
-"""The routes for those who watch the service: whether it can work, and its metrics in Prometheus' text format.
+"""The monitoring routes: the health of the service, and its metrics in Prometheus' text format.
 
-A load balancer cannot sign, and whether the service can work is no secret, so health is told to everybody. Metrics name
-jobs, so they are for administrators of the service; Prometheus sends a token.
+Health needs no signature: a load balancer cannot sign, and health is no secret. Metrics name jobs, so only
+administrators of the service may read them; Prometheus sends a token.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Sample = tuple[Mapping[str, str], float]
 
 
 def _health(request: Request) -> Response:
-    """Answer that requests can be served; 503 when the state cannot be read, or the tables are away."""
+    """Answer that requests can be served; 503 when the state or the tables cannot be read."""
     service: Service = request.app.state.service
     service.store.check()
     service.engine.check()

@@ -86,14 +86,14 @@ def _delete_role(store: Store, account: Account, path: Path, body: bytes) -> Any
 
 
 def _route(method: str, path: str, operation: Operation, *, settling: bool = False) -> Route:
-    """Make a route. Its operation may change who has access to the service, if it is `settling`."""
+    """Make a route. `settling` says that its operation may change who has access to the service."""
 
     def endpoint(request: Request) -> Response:
         state, service = request.state, request.app.state.service
         try:
             content = operation(service.store, state.account, request.path_params, state.body)
             if settling:
-                with suppress(StateUnavailable):  # what was asked is saved; the service settles again by itself
+                with suppress(StateUnavailable):  # the change is saved; the service settles again by itself
                     request.app.state.settle()
             return json_response(content)
         except ServiceError as error:

@@ -94,9 +94,9 @@ def _zone(zone: Any) -> timezone:
 
 
 def _keep_alive(value: Any) -> KeepAlive | None:
-    """The padding that is asked for, by its name or as an object with the name as its type.
+    """The padding that the request chooses: a name, or an object with the name as its type.
 
-    Clients name the type `token` without a token for csv and tsv, and expect line breaks.
+    For csv and tsv clients send the type `token` without a token, and expect line breaks.
     """
     if value is None:
         return None
@@ -113,7 +113,7 @@ def _keep_alive(value: Any) -> KeepAlive | None:
 
 
 def _destination(value: Any) -> Destination | None:
-    """The destination, its type as written. `params` may be an object, or a list of objects that are merged."""
+    """The destination, its type as the client wrote it. `params` is an object, or a list of objects to merge."""
     if value is None:
         return None
     if not isinstance(value, dict):

@@ -27,9 +27,9 @@ from svcctl.service.service import Service
 POLL_SECONDS = 0.2
 """How often a continuous query looks for new events."""
 LATE = "x-svc-late"
-"""The header of a request whose client wants to be told of late events, in a line of json/simple/compact."""
+"""The request header that asks for the number of late events, in a line of json/simple/compact."""
 LEAST_WAIT = 0.01
-"""How often the time limit of a query is looked at which has nearly reached it, and waits for its turn."""
+"""The shortest pause between two checks of a query's time limit, which does not count the wait for its turn."""
 
 
 class StreamedAnswer:
@@ -87,7 +87,7 @@ class StreamedAnswer:
             raise
 
     async def chunks(self) -> AsyncIterator[bytes | memoryview]:
-        """The response's body."""
+        """Yield the body of the response."""
         try:
             if head := self._encoder.head():
                 yield head
@@ -97,7 +97,7 @@ class StreamedAnswer:
                 async for padding in self._idle():
                     yield padding
             tail = self._encoder.tail()
-            # What packs a workbook takes long. What ends a stream is a few bytes.
+            # Packing a workbook takes long, so it waits for a turn; the end of a stream is a few bytes.
             while chunk := next(tail, b"") if self._encoder.streams else await self._query.run(next, tail, b""):
                 yield chunk
         except Exception as error:
@@ -145,7 +145,7 @@ class StreamedAnswer:
                 yield self._encoder.padding
 
     def _count_late(self) -> bytes:
-        """Count the events that came too late since the last call; the bytes that tell the client of them."""
+        """Count the events that came too late since the last call; return the bytes that tell the client."""
         before, self._late = self._late, self._steps.late.count if self._steps.late else 0
         self._service.counts.late += self._late - before
         return self._encoder.late(self._late, self._service.lag_seconds) if self._notes and self._late > before else b""
@@ -167,7 +167,7 @@ class StreamedAnswer:
         rows = rendering.stream(self._service.engine, plan, expressions, since=step.since, until=step.until)
         self._stream = self._stream_closing.enter_context(rows)
         batches = iter(self._stream)
-        # Groups come all at once, so to hear that there are no more takes no time, and saves a turn.
+        # Groups come all at once, so reading on to their end takes no time and saves a turn.
         ahead = 1 if plan.by_event else 2
         read = list(islice(batches, ahead))
         self._batches, self._more = chain(read, batches), len(read) == ahead
@@ -230,8 +230,8 @@ class StreamedAnswer:
 class AnswerResponse(StreamingResponse):
     """Sends an answer and always closes it, even when the client leaves before the first byte.
 
-    A format that cannot be streamed has nothing to send before all of its rows are there, nor has its head: so whatever
-    fails until then is still answered by an error envelope.
+    A format that cannot be streamed sends nothing before all of its rows are there, not even its head. So a failure
+    until then is still answered by an error envelope.
     """
 
     def __init__(self, answer: StreamedAnswer, content_type: str) -> None:

@@ -1,6 +1,7 @@
-"""The routes of tables: what is stored, loading files, dropping a table. The interface has none of them.
+"""The routes of tables: list, load, trim, move and drop them. The interface has none of these routes.
 
-Every account may see the tables. Only an administrator of the service may change them, and sees who reads one.
+Every account may see the tables. Only an administrator of the service may change them, and sees which jobs and saved
+queries read one.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ from svcctl.service.queries.continuous import from_ms
 from svcctl.service.service import Service
 from svcctl.service.state.store import Store
 
-# How much a table of the service holds is a matter of settings.
+# Settings decide how much a table holds that the service writes itself.
 _DEMO_SETTING = "SVCCTL_DEMO_DAYS=0 makes no demo events"
 RECENT = 100
-"""The loads whose outcome is known after their end."""
+"""How many loads have their outcome remembered."""
 ENDS_SECONDS = 0.8
-"""How long a client that gave up a load waits for its end."""
+"""How long a client that asks for the outcome of its load waits for the end."""
 LAST_MS = 253_402_300_799_999
 """The last moment of the year 9999, in epoch milliseconds."""
 LOAD_MEMBERS = (
@@ -69,7 +70,7 @@ def _get(request: Request) -> Response:
 
 
 def _drop(request: Request) -> Response:
-    """Drop a table and answer with what it was. Its jobs stop with an error when they look at it again."""
+    """Drop a table and return its last description. Jobs that read it stop with an error at their next look."""
     service = _operated(request, "drop tables")
     table = service.engine.table(request.path_params["name"])
     _check_changeable(service, table.name, _SETTINGS.get(table.name, _DEMO_SETTING))
@@ -81,7 +82,7 @@ def _drop(request: Request) -> Response:
 async def _trim(request: Request) -> Response:
     """Remove the events of a table before a date. Conflict when a job has not read all of them yet.
 
-    A job counts the rows of what it reads, so it could not continue among events of which some are gone.
+    A job continues by the number of rows that it has read, which would be wrong once some of them are gone.
     """
     service = _operated(request, "remove events")
     fields = json_object(request.state.body)
@@ -149,7 +150,7 @@ async def _load(request: Request) -> Response:
 
 
 async def _load_ended(request: Request) -> Response:
-    """What a load came to whose client did not wait for its answer: soon, since the load sees that the client left."""
+    """Return the outcome of a load whose client left: it ends soon, since it notices that the client left."""
     service = _operated(request, "load events")
     result = service.loads.get(request.path_params["attempt"])
     if result is None:
@@ -175,7 +176,7 @@ async def _copy(request: Request) -> Response:
 
 
 def _sources(fields: Mapping[str, Any]) -> list[Source]:
-    """The files of a load: each has a path, and a name for messages if that is another."""
+    """The files of a load: each has a path, and a name for messages, by default the path."""
     files = fields.get("files")
     if not isinstance(files, list) or not files:
         raise ServiceError("files is missing" if files is None else _NO_FILES)
@@ -189,7 +190,7 @@ def _sources(fields: Mapping[str, Any]) -> list[Source]:
 
 
 def _operated(request: Request, what: str) -> Service:
-    """The service, for an administrator of it."""
+    """Return the service. CredentialsError unless the account is an administrator of it."""
     account: Account = request.state.account
     if not account.operates:
         raise CredentialsError(f"only an administrator of the service may {what}")
@@ -198,7 +199,7 @@ def _operated(request: Request, what: str) -> Service:
 
 
 def _check_changeable(service: Service, name: str, hint: str) -> None:
-    """UsageError for a table that the service writes itself: nobody could take events out of it again."""
+    """Raise UsageError for a table that the service writes itself: loaded events could not be removed from it again."""
     if name in service.live:
         raise UsageError(f"table '{name}' belongs to the service, which writes its events", hint=hint)
 
@@ -242,7 +243,7 @@ def _reads(query: str, table: str) -> bool:
 async def _padded(request: Request, result: asyncio.Future[Any], gone: Event | None = None) -> Response:
     """Answer with the result of work that may take long; padding keeps the client waiting meanwhile.
 
-    `gone` is set when the client does not wait any longer.
+    `gone` is set when the client leaves.
     """
     service: Service = request.app.state.service
     leaving = asyncio.ensure_future(left(request))
@@ -250,7 +251,7 @@ async def _padded(request: Request, result: asyncio.Future[Any], gone: Event | N
         leaving.add_done_callback(lambda _: gone.set())
     try:
         await asyncio.wait({result, leaving}, timeout=service.padding_seconds, return_when=asyncio.FIRST_COMPLETED)
-    except asyncio.CancelledError:  # it waits for its requests no longer
+    except asyncio.CancelledError:  # the service stops, and no longer waits for its requests
         leaving.cancel()
         raise ServiceError("the service is stopping", code=504) from None
     if result.done() or leaving.done():

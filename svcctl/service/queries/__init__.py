@@ -1,1 +1,1 @@
-"""Queries: as they are asked, the steps that answer them, whose turn it is, and the ones that are saved."""
+"""Queries: what a client asks, the steps that answer it, the turns of queries on the engine, and saved queries."""

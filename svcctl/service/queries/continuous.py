@@ -31,7 +31,7 @@ GRACE = timedelta(seconds=2)
 LAG_MS = int(LAG_SECONDS.default * 1000)
 """How long a period stays open after its end."""
 LATE_MS = 2000
-"""How often late events are counted, at most, unless a period ends."""
+"""The shortest time between two counts of late events, unless a period ends."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -41,7 +41,7 @@ class StepKind(StrEnum):
     ONCE = "once"
     """One step over the whole range."""
     ARRIVALS = "arrivals"
-    """A step for the rows stored since the step before. It goes by place in the table, so no late event is missed."""
+    """A step for the rows stored since the step before, by place in the table: a late event is not missed."""
     BUCKETS = "buckets"
     """A step for the periods that ended since the step before."""
 
@@ -96,7 +96,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """How many of the events stored until a mark came when their period was closed, and are in no group."""
+    """The number of events stored until a mark that are in no group: they came when their period was closed."""
 
     count: int
     until: Mark | None
@@ -127,7 +127,7 @@ def next_step(schedule: Schedule, before: Step | None, rows: int, now: int, mark
     if before is None:
         return Step(rows, schedule.skip, None, mark, schedule.start, end, now, last)
     if before.skip and rows == before.first:
-        # All rows of the step were skipped. It is repeated over a longer part, so nobody has to count skipped rows.
+        # All rows of the step were skipped. It is repeated over a longer part, so skipped rows need no count.
         return replace(before, until=mark, end=end, now=now, last=last)
     if schedule.kind is StepKind.ARRIVALS:
         return Step(rows, 0, before.until, mark, schedule.start, end, now, last)
@@ -137,7 +137,7 @@ def next_step(schedule: Schedule, before: Step | None, rows: int, now: int, mark
 class Steps:
     """A query on an engine: its steps, and the plan of each.
 
-    `launched` is when the query was asked. If its range ended in the future then, the last step waits for that end. A
+    `launched` is when the query was asked. If its range ends later than that, the last step waits for the end. A
     step of a `repeatable` query returns the same rows in the same order each time it runs. A period is closed `lag`
     seconds after its end. QueryError when the query cannot run, or cannot run without an end.
     """
@@ -158,13 +158,13 @@ class Steps:
         self._query, self.schedule = _scheduled(parse(asked.query), asked, launched, int(lag * 1000))
         self._looked = 0
         self.late: Late | None = None
-        """The late events so far, once a period is closed. Who repeats steps must set it to what it was then."""
+        """The late events so far, once a period is closed. A caller that repeats steps must restore it first."""
         self._counted = 0
         self._marked = repeatable or self.schedule.kind is not StepKind.ONCE
         self._launched = to_ms(launched)
         self._planned: tuple[tuple[Step, bool, int], Plan, Catalog] | None = None
         start, end = self.schedule.start, self.schedule.end
-        # That is the only step of a query whose range is over, so its plan is made once.
+        # If the range is over, this is the only step of the query, so its plan is made once.
         first = Step(0, self.schedule.skip, None, None, start, end, self._launched, self._at_once)
         self.shape = self.plan(first)
         """A plan with the table and the columns of every step."""
@@ -188,7 +188,7 @@ class Steps:
 
     def next(self, before: Step | None, rows: int) -> Step | None:
         """The step after `before` when the query has returned `rows` rows; None while there is nothing to do."""
-        # The clock before the mark: whatever is stored until the last step is due must be in that step.
+        # The clock is read before the mark: whatever is stored until the last step is due must be in that step.
         now = self._launched if self._at_once else to_ms(self._clock())
         mark = self._engine.mark(self._query.table) if self._marked else None
         if before is not None and before.until not in (None, mark):
@@ -205,7 +205,7 @@ class Steps:
         return step
 
     def _count(self, before: Step, since: Mark | None, until: Mark | None) -> int:
-        """How many events that were stored between two marks are of the periods that a step has closed."""
+        """Count the events stored between two marks that belong to periods that a step has closed."""
         assert before.end is not None
         plan = compile(
             _counting(self._query),
@@ -220,9 +220,9 @@ class Steps:
             return sum(sum(batch.column(0).to_pylist()) for batch in stream)
 
     def reached(self, step: Step | None) -> int:
-        """Up to which moment all events are read, by the last call of `next` and the last step that has run; 0 if none.
+        """The moment up to which all events are read, by the last call of `next` and the last step; 0 if none is known.
 
-        Rows are read as they are stored, so they are read up to the present; groups up to the end of their period.
+        Rows are read as they are stored, so up to the present; groups up to the end of their last period.
         """
         match self.schedule.kind:
             case StepKind.ARRIVALS:
@@ -234,7 +234,7 @@ class Steps:
     def plan(self, step: Step, *, dated: bool = False) -> Plan:
         """The plan of a step; `dated` adds a column with each row's date, see `compile`.
 
-        ServiceError when the table was replaced by one of other columns.
+        ServiceError when the table was replaced by one with other columns.
         """
         tables = self._tables()
         asked = step, dated, id(tables)  # a write may have changed the order or the columns of a table
@@ -259,7 +259,7 @@ class Steps:
         return plan
 
     def _tables(self) -> Catalog:
-        """The tables, of which that of the query is there as soon as it can be read. Unavailable while it cannot."""
+        """The tables, with the query's own looked up if it is missing. Unavailable while it cannot be read."""
         name = self._query.table
         tables = holder(self._engine, name).tables()
         if name in tables:
@@ -272,7 +272,7 @@ class Steps:
 
 
 def _scheduled(query: tree.Query, asked: AskedQuery, launched: datetime, lag: int) -> tuple[tree.Query, Schedule]:
-    """A query without the bounds that count over all of its steps, and its schedule with them."""
+    """A query without the limit and offset that count over all of its steps, and the schedule that has them."""
     start, end = to_ms(asked.range.start), asked.range.end
     over = end is not None and end <= launched
     due = None if end is None else to_ms(end) + (0 if over else GRACE // _MILLISECOND)
@@ -299,7 +299,7 @@ def _scheduled(query: tree.Query, asked: AskedQuery, launched: datetime, lag: in
 
 
 def _counting(query: tree.Query) -> tree.Query:
-    """How many events the groups of a query are made of."""
+    """The query that counts the events in the groups of a query."""
     at = next(at for at, clause in enumerate(query.clauses) if isinstance(clause, tree.Group))
     whole = (tree.Group(None, ()), tree.Select((tree.Item(tree.Call("count", ())),)))
     return replace(query, clauses=(*query.clauses[:at], *whole))
@@ -331,5 +331,5 @@ def to_ms(moment: datetime) -> int:
 
 
 def from_ms(milliseconds: int) -> datetime:
-    """The moment of an epoch in milliseconds, in UTC."""
+    """The moment, in UTC, of a number of epoch milliseconds."""
     return _EPOCH + milliseconds * _MILLISECOND

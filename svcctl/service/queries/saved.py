@@ -33,7 +33,7 @@ def listed(store: Store) -> list[SavedQuery]:
 
 
 def get(store: Store, id: str) -> SavedQuery:
-    """The query of an ID. NotFound when there is none."""
+    """The saved query with this ID. NotFound when there is none."""
     with store.reading() as connection:
         row = connection.execute(select(queries).where(queries.c.id == id)).mappings().one_or_none()
         known = [] if row else connection.execute(select(queries.c.id)).scalars().all()

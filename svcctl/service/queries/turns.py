@@ -3,7 +3,7 @@
 The work on a query is done in pieces: its plan, each batch of its rows. A piece takes a place while it runs in a
 thread, and a query gives its place up between two pieces. So a client that reads slowly, or not at all, holds no place.
 
-- The place goes to the domain that has the fewest, and there to the query that has waited longest. A query that has
+- A free place goes to the domain that has the fewest, and there to the query that has waited longest. A query that has
   been worked on before waits up to HANDICAP longer, so new ones pass it, but nobody waits for ever.
 - A piece that takes longer than a SLICE is long. It leaves its place to the next one and takes one of the places for
   long pieces, of which there are half as many, and at most half of those for one domain. If none is free, the piece is
@@ -11,7 +11,7 @@ thread, and a query gives its place up between two pieces. So a client that read
 - A domain has a share of open queries, those that wait and those whose clients read slowly included. One more is
   refused with 429.
 
-All but `end` is called in the event loop.
+Only `load`, `domains` and `end` may be called outside of the event loop.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from svcctl.service.accounts.accounts import Owner
 SLICE = 1.0
 """Seconds after which a piece of work is long."""
 HANDICAP = 0.25
-"""Seconds that a query waits longer than a new one, at most."""
+"""The most seconds that a query which has been worked on waits longer than a new one."""
 INTERRUPT_SECONDS = 0.1
 """How often an interrupt is repeated: an engine may miss one that is sent while it starts."""
 BUSY = 429
@@ -106,7 +106,7 @@ class OpenQuery:
         self._turns._open.discard(self)
 
     def end(self, reason: SvcctlError) -> None:
-        """Demand that the query ends. May be called from any thread."""
+        """Ask the query to end. May be called from any thread."""
         self._loop.call_soon_threadsafe(self._end, reason)
 
     def _end(self, reason: SvcctlError) -> None:
@@ -115,7 +115,7 @@ class OpenQuery:
 
     @property
     def state(self) -> str:
-        """running, waiting, or idle, between two pieces of work: its client reads, or no events arrive."""
+        """running, waiting or idle. An idle query is between two pieces: its client reads, or no events arrive."""
         return "running" if self._since is not None else "waiting" if self.waiting else "idle"
 
     @property
@@ -180,7 +180,7 @@ class _Waiting:
 
 @dataclass
 class _Places:
-    """Places of one kind, of which each owner has a share, and the queue before them."""
+    """The places of one kind, the share that each owner may take, and the queue of those who wait."""
 
     number: int
     share: int

@@ -58,7 +58,7 @@ class StoredQuery:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The rows of a commit that was begun: the number behind the last one, and the steps that they are of."""
+    """The rows of a commit that was begun: the number behind the last row, and the steps that return the rows."""
 
     end: int
     steps: tuple[Step, ...]
@@ -73,9 +73,11 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The last step whose rows were delivered, or began to be, None before the first; the memo of the destination; the
-    batch that may be delivered already, and is to be delivered next with the same rows; and the events that came late
-    for the periods that were closed then.
+    """How far the delivery of a job came.
+
+    `step` is the last step of which rows were, or are being, delivered; None before the first. `memo` is the memo of
+    the destination. `batch` may be delivered already, and is delivered next with the same rows. `late` has the events
+    that came late for the periods that were closed then.
     """
 
     step: Step | None

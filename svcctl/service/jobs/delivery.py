@@ -43,10 +43,10 @@ POLL_SECONDS = 0.5
 PIECE_BYTES = 1 << 18
 """Rows go to the destination in pieces of about this size, so that a stop takes effect soon."""
 POLLS = 600
-"""How often a job looks for new events, at most, while a batch waits for its commit: each look may be a step of the
+"""The most times that a job looks for new events while a batch waits for its commit: each look may add a step to the
 batch, and the steps of a batch are saved."""
 FIRST_SECONDS = 3.0
-"""The first rows after connecting wait no longer for their commit, so that a destination that refuses shows soon."""
+"""The longest that the first rows after connecting wait for their commit, so that a refusal shows soon."""
 
 
 class Connect(Protocol):
@@ -67,8 +67,8 @@ def deliver(
     """Deliver a job until it is complete (True) or stopped (False). ServiceError when its query fails.
 
     A period of its groups is closed `lag` seconds after its end. While the destination does not answer, the delivery is
-    retried from the last commit. Unavailable when the state, or what the query reads, is away: what was saved last is
-    known only when the job is read again.
+    retried from the last commit. Unavailable when the state or the query's table cannot be reached: then only the
+    stored job tells what was saved last.
     """
     query = StoredQuery.from_json(job.request)
     steps = Steps(engine, query.asked, clock, launched=query.launched, lag=lag, repeatable=True)
@@ -194,7 +194,7 @@ class _Delivery:
                 self._run.interrupt = None
 
     def _note_late(self) -> None:
-        """Show how many events came late, and save it, with the step it belongs to, when all rows are committed."""
+        """Show how many events came late; save that number, with its step, when all rows are committed."""
         late, saved = self._steps.late, self._late
         if late is None:
             return
@@ -208,7 +208,7 @@ class _Delivery:
             self._run.reached = max(self._run.reached, self._steps.reached(step))
 
     def _expressions(self, plan: Plan) -> list[str]:
-        """The text of each row, as the destination wants it, and its date."""
+        """The SQL of each row's text, in the format of the destination, and of its date."""
         row = self._destination.rows.text(plan.columns, self._dates)
         return [f"{row} AS line", f"epoch_ms(c{len(plan.columns)}) AS date"]
 
@@ -260,7 +260,7 @@ class _Delivery:
             self._patience = self._destination.patience
 
     def _save_batch(self) -> None:
-        """Save which rows the commit will have, and what it will make of them, beside what is committed so far."""
+        """Save which rows the next commit has, and the memo of its preparation, beside what is committed so far."""
         before = Checkpoint.from_json(self.job.checkpoint) if self.job.checkpoint else Checkpoint(None, self._memo)
         memo = {**before.memo, **self._destination.prepare()}
         batch = Batch(self._written, tuple(self._steps_of_batch))

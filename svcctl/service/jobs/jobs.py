@@ -1,6 +1,6 @@
 """The job operations of the interface, the states of jobs, and the threads that run them.
 
-A job is a query whose rows go to a destination. The module `delivery` sends them; it is passed in as `deliver`.
+A job is a query whose rows go to a destination. The module `delivery` sends the rows; it is passed in as `deliver`.
 
     launch ──> RUNNING ── stop ──> STOPPED      RUNNING ── all is delivered ──> COMPLETED
                   ^── start ─────────┘          any ── remove ──> REMOVED, then unknown
@@ -13,14 +13,14 @@ The interface does not define these cases:
 - A removed job is deleted with its parameters. It is refused with 100 like a job that never existed, and like a job of
   another domain.
 - Stop and remove deliver the rows that were read so far, if the destination takes them within PATIENCE. If not, the
-  thread is fenced: it commits and saves nothing more, so the answer tells where a restart begins, and ends when the
-  destination lets it. Until then a restarted job waits for it.
+  thread is fenced: it commits and saves nothing more, so the answer shows where a restart begins. The thread ends when
+  the destination answers; until then a restarted job waits for it.
 - The jobs of a domain that is disabled or pending do not run. They keep their status, so those that ran continue when
   the domain is enabled. The jobs of a deleted domain are deleted with it.
 - A job whose query fails stops with the reason in `error`. A job whose destination is down retries, with the reason in
-  `error` until it succeeds. A job that is stopped then keeps the reason in `error` until it is started.
+  `error` until it succeeds. If it is stopped meanwhile, it keeps the reason until it is started.
 - A job stays RUNNING while its state cannot be written (no space, read-only, locked, away), with the reason in `error`,
-  which is in memory until it can be saved. Its thread ends only with the job; `settle` replaces a thread that is gone.
+  which is in memory until it can be saved. Its thread ends only with the job; `settle` replaces a thread that died.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ CLOSE_SECONDS = 10.0
 WAITING_SECONDS = 5.0
 """After this time a job that waits for its previous run says so in its `error`."""
 MOST_DOUBLED = 4
-"""The wait of a job for its state or its events grows with so many failures in a row, to 4 s."""
+"""After so many failures in a row a job's wait for its state or its events grows no longer; it is 4 s then."""
 
 _log = logging.getLogger("svcctl.service")
 
@@ -76,8 +76,8 @@ Deliver = Callable[[StoredJob, Run], bool]
 class Jobs:
     """The job operations, and a thread for each job that this process runs: RUNNING, in an active domain, and leased.
 
-    An operation changes the store, and then calls `settle`; if the state fails only then, the operation has succeeded,
-    and the rest follows when `settle` is called again. `place` names the events that only this process has.
+    An operation changes the store, and then calls `settle`. If the state fails only in `settle`, the operation has
+    succeeded, and the rest follows when `settle` is called again. `place` names the events that only this process has.
     """
 
     def __init__(
@@ -104,15 +104,15 @@ class Jobs:
         self._share = share
         self._total = total
         self.runs: dict[str, Run] = {}
-        """The runs of this process by the IDs of their jobs, with those that are about to end."""
+        """The runs of this process by the IDs of their jobs, those that are about to end included."""
         self._lock = threading.RLock()
         self._closed = False
 
     def settle(self) -> None:
-        """Start and end threads so that exactly the jobs run here that should, by the present state of the store.
+        """Start and end threads so that this process runs exactly the jobs that it should by the state of the store.
 
-        Returns within PATIENCE, when the threads that have to end have ended or are fenced. StateUnavailable while the
-        state cannot be read, or a job cannot be leased; then it is to be called again.
+        Returns within PATIENCE: then the threads that have to end have ended or are fenced. StateUnavailable while the
+        state cannot be read, or a job cannot be leased; the caller then calls again.
         """
         try:
             self._settle()
@@ -147,7 +147,7 @@ class Jobs:
             _wait([run for run in ending if not run.fenced], PATIENCE)
 
     def renew(self) -> None:
-        """Renew the leases of the jobs that run here, where other processes would take them over otherwise."""
+        """Renew the leases of the jobs that run here, so that no other process takes the jobs over."""
         now = time.monotonic()
         with self._lock:
             runs = [run for run in self.runs.values() if not run.fenced]
@@ -187,7 +187,7 @@ class Jobs:
         params: Mapping[str, Any],
         everywhere: bool = True,
     ) -> models.Job:
-        """Store a new job and run it; another process may do so too if its events are `everywhere`."""
+        """Store a new job and run it; if its events are `everywhere`, another process may run it."""
         name = params.get("friendlyName") or f"{type}_{''.join(secrets.choice(_LETTERS) for _ in range(8))}"
         job = StoredJob(
             *(str(uuid.uuid4()), account.owner, JobStatus.RUNNING, type, str(name), query, request, params),
@@ -244,17 +244,17 @@ class Jobs:
             removed = self._shown(self._own(account, job_id), JobStatus.REMOVED)
             stored.remove(self._store, job_id)
         with suppress(StateUnavailable):
-            self.settle()  # it may have been started again in the meantime
+            self.settle()  # the job may have been started again in the meantime
         return removed
 
     def _end(self, job_id: str) -> None:
-        """Wait until no process runs a job that was stopped; one that takes too long can save nothing more."""
+        """Wait until no process runs a job that was stopped; take the lease from a process that needs too long."""
         self.settle()
         until = time.monotonic() + ELSEWHERE_SECONDS
         while self._store.shared and (job := stored.get(self._store, job_id)) is not None:
             if job.status is JobStatus.RUNNING:  # somebody has started it again
                 return
-            if job.free or time.monotonic() >= until:  # who wakes up could renew even a lease that has ended
+            if job.free or time.monotonic() >= until:  # a process that wakes up could renew an ended lease
                 leases.revoke(self._store, job_id, job.fence)
                 return
             time.sleep(0.05)
@@ -320,7 +320,7 @@ class Jobs:
         run.thread.start()
 
     def _work(self, run: Run, before: Run | None) -> None:
-        """Run a job in its thread until the job or the run ends, and wait for a state or for events that are away."""
+        """Run a job in its thread until the job or the run ends; retry while state or events are unavailable."""
         try:
             failures = 0
             while not self._attempt(run, before):
@@ -334,9 +334,9 @@ class Jobs:
             run.ended.set()
 
     def _attempt(self, run: Run, before: Run | None) -> bool:
-        """Run a job from its checkpoint until it or the run has ended; False if something is away that it needs."""
+        """Run a job from its checkpoint until the job or the run ends; False if something it needs is unavailable."""
         try:
-            while before is not None and not before.ended.wait(self._waiting):  # two would deliver rows twice
+            while before is not None and not before.ended.wait(self._waiting):  # two runs would deliver rows twice
                 if not run.stopping.is_set():
                     run.trouble("waiting for the destination to answer the job's previous run")
             run.keep_error()
@@ -378,8 +378,8 @@ class Jobs:
 
 
 def _history(job: StoredJob, *, late: int | None, runs: bool, failing_since: int | None) -> dict[str, Any]:
-    """The members of a job's object that the interface does not have, as far as they are known. A run may know better
-    how many events came late.
+    """The known members of a job's object that the interface does not have. `late` is the number of late events that a
+    run counted, which is newer than the saved one.
     """
     saved = job.checkpoint.get("late") or {}
     members = {

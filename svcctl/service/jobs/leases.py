@@ -1,9 +1,9 @@
 """Leases: one process runs a job, and when it dies another takes over; each function is a transaction.
 
-A lease has the process that holds it (`host/process ID/…`), a fence number that grows with each lease of the job, and
-an end. The holder renews it, and while it does so nobody else takes the job. Whatever a run saves names its fence
-number and is refused if a later lease has another, so a process that was suspended and wakes up changes nothing. Where
-one process has the state for itself, leases have no end and hold nobody off, and only the number counts.
+A lease has a holder (the process, as `host/process ID/…`), a fence number that grows with each lease of the job, and an
+end. While the holder renews the lease, no other process takes the job. Each save of a run names its fence number and is
+refused after a later lease, so a process that was suspended and wakes up changes nothing. In a state of one process
+leases do not end and keep nobody from the job; only the fence number matters.
 
 All moments are those of the database.
 """
@@ -26,9 +26,9 @@ class Term:
     """How long leases hold, in seconds."""
 
     seconds: float = 3.0
-    """Without being renewed."""
+    """How long a lease holds without being renewed."""
     margin: float = 0.3
-    """By how much sooner the holder considers a lease ended."""
+    """How much earlier than others the holder considers its lease ended."""
     renewal: float = 0.8
     """How often a lease is renewed."""
 
@@ -41,7 +41,7 @@ _JOBS = schema.jobs.c
 
 
 def claim(store: Store, holder: str, place: str | None, running: Collection[str], seconds: float) -> list[StoredJob]:
-    """Take jobs that are due and free, besides those that run here already, and return them with their new number."""
+    """Lease jobs that are due, free and not `running` here already; return them with their new fence number."""
     with store.transaction() as connection:
         found = select(_JOBS.id).where(stored.DUE, stored.free(store), _here(place), _JOBS.id.not_in(running))
         if store.shared:
@@ -55,7 +55,7 @@ def claim(store: Store, holder: str, place: str | None, running: Collection[str]
 def renew(store: Store, holder: str, runs: Iterable[tuple[str, int, int, int]], seconds: float) -> set[tuple[str, int]]:
     """Renew the leases of runs (job, fence number, rows read, moment reached); returns those that still hold.
 
-    What a run has read and reached is stored for whoever asks another process.
+    The rows read and the moment reached are stored, so that other processes can show them.
     """
     with store.transaction() as connection:
         kept = set()
@@ -68,12 +68,12 @@ def renew(store: Store, holder: str, runs: Iterable[tuple[str, int, int, int]], 
 
 
 def release(store: Store, job_id: str, token: int) -> None:
-    """Let the next process have the job at once, after the run of this number has ended."""
+    """Let another process take the job at once, since the run with this fence number has ended."""
     _free(store, job_id, token, {"holder": None})
 
 
 def revoke(store: Store, job_id: str, token: int) -> None:
-    """End a lease whose run does not end, so that it can save nothing more."""
+    """End the lease of a run that does not end, so that the run can save nothing more."""
     _free(store, job_id, token, {"holder": None, "fence": token + 1})
 
 

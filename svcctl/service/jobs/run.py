@@ -20,7 +20,7 @@ _log = logging.getLogger("svcctl.service")
 
 
 class Fenced(Exception):
-    """The run was stopped, or another process runs the job now: what this run does no longer counts."""
+    """The run was stopped, or another process runs the job now: this run may deliver and save nothing more."""
 
 
 @dataclass
@@ -40,20 +40,20 @@ class Run:
     generated: int = 0
     """Rows read so far, delivered or not."""
     reached: int = 0
-    """The epoch milliseconds up to which all events are read and delivered, also where none matched. It is what people
-    see; where a job continues is decided by its checkpoint alone."""
+    """The epoch milliseconds up to which all events are read and delivered, also where none matched. It is
+    only shown; the checkpoint alone decides where a job continues."""
     late: int | None = None
-    """Events that came when the period of their group was closed; None where there are no such periods."""
+    """The number of events that came after their period was closed; None for a query without periods."""
     stopping: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
     interrupt: Callable[[], None] | None = None
     """Interrupts the engine; the delivery sets it while a query runs."""
     fenced: bool = False
     error: tuple[str, ...] | None = None
-    """What keeps the job from going on, also while the state cannot be written; None while the error that an earlier
-    run saved may stand."""
+    """Why the job is stuck, even while that cannot be saved. While it is None, the error that an earlier run saved is
+    shown."""
     failing_since: int | None = None
-    """The epoch milliseconds at which it got this error after it had none."""
+    """The epoch milliseconds at which the job got an error after it had none."""
     thread: threading.Thread = field(default_factory=threading.Thread)
     _saved: tuple[str, ...] | None = None
     """The error that this run saved last."""
@@ -66,7 +66,7 @@ class Run:
             interrupt()
 
     def fence(self) -> None:
-        """Let the thread save nothing more, from the return of this call on."""
+        """Keep the thread from saving anything after this call has returned."""
         with self._saving:
             self.fenced = True
         leases.revoke(self.store, self.job_id, self.token)
@@ -82,7 +82,7 @@ class Run:
             raise Fenced
 
     def save(self, sent: int, last_datetime: int, checkpoint: Mapping[str, Any]) -> None:
-        """Save the progress of the delivery in one transaction, and clear the error of the job. Fenced if it is."""
+        """Save the progress of the delivery and clear the error of the job. Fenced when nothing more may be saved."""
         with self._saving:
             self.check()
             progress = {"sent": sent, "last_datetime": last_datetime, "checkpoint": checkpoint}
@@ -108,7 +108,7 @@ class Run:
         self.keep_error()
 
     def keep_error(self) -> None:
-        """Save the error that is in memory, unless that is done. StateUnavailable while the state cannot be written."""
+        """Save the error that is in memory, unless it is saved. StateUnavailable while the state cannot be written."""
         with self._saving:
             error = self.error
             if error is not None and error != self._saved and not self.fenced and not self.stopping.is_set():
@@ -116,7 +116,7 @@ class Run:
                 self._saved = error
 
     def recovered(self) -> None:
-        """Clear the error of the job: there is nothing to deliver, and nothing is in the way."""
+        """Clear the error of the job, which has delivered everything there is."""
         with self._saving:
             if self.error != () and not self.fenced:
                 stored.trouble(self.store, self.job_id, self.token, ())
@@ -129,7 +129,7 @@ class Run:
                 stored.reach(self.store, self.job_id, self.token, self.reached)
 
     def end(self, status: JobStatus, *errors: str) -> None:
-        """Save the final state, unless the job was stopped in the meantime; a failure counts only until then."""
+        """Save the final state of the job. A job that was stopped in the meantime stays so, without a failure."""
         with self._saving:
             if not self.fenced and not (errors and self.stopping.is_set()):
                 stored.end(self.store, self.job_id, self.token, status, errors)

@@ -56,18 +56,18 @@ class StoredJob:
     checkpoint: Mapping[str, Any] = field(default_factory=dict)
     error: tuple[str, ...] = ()
     place: str | None = None
-    """Where its events are; None when every process has them."""
+    """The place of its events, see `process.place`; None when every process has them."""
     holder: str | None = None
-    """The process that runs it, or did last."""
+    """The process that runs the job, or ran it last."""
     fence: int = 0
-    """The number of its lease."""
+    """The fence number of its lease."""
     generated: int = 0
     reached: int = 0
     failing_since: int | None = None
     delivered: int | None = None
-    """When rows of it were delivered last."""
+    """The epoch milliseconds at which rows were delivered last."""
     free: bool = True
-    """Whether no process runs it."""
+    """Whether no process runs the job."""
 
 
 def get(store: Store, job_id: str) -> StoredJob | None:
@@ -95,7 +95,7 @@ def due(store: Store) -> list[StoredJob]:
 
 
 Room = Callable[[Sequence[Owner]], None]
-"""Raises an error when one more job may not run, by the owners of those that do."""
+"""Raises an error when one more job may not run, given the owners of the running jobs."""
 
 
 def add(store: Store, job: StoredJob, room: Room = lambda owners: None) -> None:
@@ -182,7 +182,7 @@ def _change(
 
 
 def _dated(store: Store, values: dict[str, Any]) -> dict[str, Any]:
-    """The values with the moments that they mean: since when the job fails, and when it last delivered."""
+    """The values with the moments that follow from them: since when the job fails, and when it last delivered."""
     moments: dict[str, Any] = {}
     if "error" in values:
         since = func.coalesce(_JOBS.failing_since, store.moment())

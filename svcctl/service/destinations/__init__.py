@@ -1,9 +1,9 @@
 """Destinations: where the rows of a job go, each behind one protocol.
 
-    kinds.py       the table: what makes the destination of each type
+    kinds.py       the table of destination types
     params.py      the parameters that a request gives
     kafka.py       rows as messages, in transactions
-    files.py       s3 and hdfs: which storage, and what the files are called
+    objects.py     s3 and hdfs: which storage, and the names of the files
     parts.py       rows as csv in files, over svcctl.storage
     packing.py     plain, gzip and zip files
     donothing.py   rows counted and dropped
@@ -14,8 +14,8 @@ A job opens a destination, writes batches of rows, and commits each batch:
     while rows are left: write(lines, row) as often as room() allows, then commit(), whose memo is saved with the job
 
 Rows that were written may be lost until `commit` returns; afterwards they stay. The service may die between `commit`
-and saving its memo, so every destination has a way to not deliver that batch twice: a file is recognised by what was
-saved of it before, or written with the same rows (`repeats`), and Kafka is asked how many rows it has (`counts`).
+and saving its memo, so every destination has a way to not deliver that batch twice: a file is recognised by its saved
+hash, or written again with the same rows (`repeats`), and Kafka is asked how many rows it has (`counts`).
 
 One thread uses a destination. `Unavailable` from any method means that the destination does not answer or refuses; the
 job then closes it, and later opens another with the memo that was last saved.
@@ -32,28 +32,28 @@ import pyarrow as pa
 from svcctl.service.rendering.rows import RowFormat
 
 Memo = Mapping[str, Any]
-"""What a destination wants back when it is opened the next time; it fits JSON."""
+"""The JSON object that a destination wants back when it is opened the next time."""
 
 
 class Destination(Protocol):
-    """One job's way to a destination. The constructor checks the parameters and connects to nothing."""
+    """A destination as one job uses it. The constructor checks the parameters and connects to nothing."""
 
     rows: RowFormat
     """How a row is written."""
     patience: float = 10.0
     """Seconds that rows may wait for their commit."""
     counts: ClassVar[bool] = False
-    """Whether `open` finds out how many rows are there. A batch then holds rows of one step only, and the step is saved
-    before its first row is delivered, so that the job knows which rows `open` has found."""
+    """Whether `open` finds out how many rows the destination has. A batch then has rows of one step only, and the step
+    is saved before its first row is delivered, so that the job knows which rows `open` has found."""
 
     repeats: ClassVar[bool] = False
-    """Whether a commit may come late, or twice, from a process that no longer runs the job. Which rows a batch has, and
-    what `prepare` says, is then saved before its commit, and each commit of the batch has the same rows, so that it
-    changes nothing after the first.
+    """Whether a commit may come late, or twice, from a process that no longer runs the job. Which rows a batch has,
+    and the memo of `prepare`, are then saved before its commit. Each commit of the batch has the same rows, so that a
+    second one changes nothing.
     """
 
     def open(self, sent: int, memo: Memo, head: bytes) -> int:
-        """Connect, and return how many rows are there: `sent`, unless the destination knows better.
+        """Connect, and return how many rows the destination has: `sent`, unless it `counts` them.
 
         `head` is what each file begins with.
         """
@@ -73,7 +73,7 @@ class Destination(Protocol):
         """Add rows to the batch; `row` is the number of the first, counted from the start of the job."""
 
     def prepare(self) -> Memo:
-        """Get a batch of a destination that `repeats` ready for its commit; what to save in the memo before it."""
+        """Prepare the batch of a destination that `repeats` for its commit; return the memo to save before that."""
         return {}
 
     @abstractmethod

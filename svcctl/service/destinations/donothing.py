@@ -12,7 +12,7 @@ BATCH_BYTES = 1_000_000
 
 
 class DoNothing(Destination):
-    """Rows counted by their size in JSON."""
+    """Counts the bytes of the rows in JSON, and drops the rows."""
 
     rows = OBJECT_LINE
     patience = 1.0

@@ -1,16 +1,16 @@
 """Kafka: a row is a message, a batch is a transaction, and a job writes to one partition, in the query's order.
 
-The partition follows from the job's ID, so several jobs share a topic evenly. Each message has the key `<job>/<row>`. A
-service that died while it sent a batch reads back the end of the partition as consumers see it, and continues behind
-the last row that is there. The transactional ID belongs to the job, so requests of the service that died are refused
-before the end is read.
+The partition follows from the job's ID, so several jobs share a topic evenly. Each message has the key `<job>/<row>`.
+If the service died while it sent a batch, the next run reads the end of the partition as consumers see it, and
+continues behind the last row that is there. The transactional ID belongs to the job, so requests of the service that
+died are refused before the end is read.
 
 Each transaction also commits the number of rows so far, as the offset of a consumer group named after the job
 (`svcctl-<job>`). This count is exact where consumers cannot see rows yet: behind the open transaction of another
 producer. But the count alone is not enough, since some brokers show consumers rows of aborted transactions.
 
-Brokers before 0.11 have no transactions, so they cannot refuse a late request. One that the broker carries out only
-after that reading delivers its rows twice, with the same keys.
+Brokers before 0.11 have no transactions, so they cannot refuse a late request. A request that the broker carries out
+after the end was read delivers its rows twice, with the same keys.
 
 The parameters in SETTINGS are passed on to the client library.
 """
@@ -42,7 +42,7 @@ SETTINGS = (
     "api.version.request",
     "broker.version.fallback",
 )
-"""Other settings could read files of the service's machine, or run programs on it."""
+"""The only settings that are passed on: others could read files of the service's machine, or run programs on it."""
 
 CHOICES = {
     "security.protocol": ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"),
@@ -71,12 +71,12 @@ _TOLD = {
     ),
     ".*certificate verify failed": "has a certificate that is not trusted: check ssl.ca.pem, and the host's name",
 }
-"""What is said of a broker instead of the library's words, by a pattern of these."""
+"""Messages about a broker that replace those of the library, by a pattern of the library's message."""
 _UNREACHED = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._RESOLVE)
 
 
 class Kafka(Destination):
-    """A topic, written to in one of two ways that `open` chooses by what the broker can do."""
+    """Writes to a topic, in transactions if the broker has them, else by requests in order."""
 
     counts = True
 
@@ -129,13 +129,13 @@ class Kafka(Destination):
         }
 
     def _end(self, place: TopicPartition) -> int:
-        """The offset behind the last message of a partition, be it part of an open transaction or not."""
+        """The offset behind the last message of a partition, messages of open transactions included."""
         with closing(Consumer({**self._reading, "isolation.level": "read_uncommitted"})) as consumer:
             _, end = consumer.get_watermark_offsets(place, WAIT)
             return end
 
     def _partitions(self, consumer: Consumer) -> int:
-        """The number of partitions of the topic. The first request, which soon shows whether anybody answers."""
+        """The number of partitions of the topic. This first request soon shows whether a broker answers."""
         try:
             topic = consumer.list_topics(self._topic, timeout=self._first_wait).topics[self._topic]
         except KafkaException as error:
@@ -193,7 +193,7 @@ class Kafka(Destination):
         self._producer = self._consumer = None
 
     def _note(self, error: KafkaError) -> None:
-        """The library reports the reason why an answer does not come here, and not in the exception."""
+        """Note why a broker does not answer: the library reports the reason to this callback, not in the exception."""
         text = _MOMENT.sub("", error.str())
         told = ((re.match(rf"(?:\w+://)?([^/]+)/\S+: {raw}", error.str()), said) for raw, said in _TOLD.items())
         if (found := _NO_CONNECTION.match(text)) is not None:
@@ -223,7 +223,7 @@ class Kafka(Destination):
         for client in clients:
             if client is not None:
                 with suppress(KafkaException, RuntimeError):
-                    client.poll(0)  # calls `_note` with what it has to say
+                    client.poll(0)  # calls `_note` with the errors so far
         brokers = [f"{broker}: {reason}" for broker, reason in sorted(self._unreachable.items())]
         self._unreachable.clear()
         return f"no connection to {'; '.join(brokers)}" if brokers else self._trouble
@@ -236,7 +236,7 @@ class _Unanswered(Exception):
 class _Partition:
     """The partition of a job: what the job writes to it, and what a consumer finds in it.
 
-    `offset` is how far the partition was known to be written.
+    `offset` is the saved offset up to which the partition was written; None before the first.
     """
 
     def __init__(self, consumer: Consumer, place: TopicPartition, job: str, offset: int | None) -> None:
@@ -245,7 +245,7 @@ class _Partition:
         self._job = job
         self._offset = offset
         self._behind: frozenset[int] = frozenset()
-        """Rows that are there behind a gap, and must not be sent again."""
+        """Rows that consumers see behind a gap, and that must not be sent again."""
 
     @property
     def memo(self) -> Memo:
@@ -264,7 +264,7 @@ class _Partition:
     def _rows(self, position: int, end: int) -> Iterator[int]:
         """The job's rows between two offsets.
 
-        They end sooner if the open transaction of another producer keeps consumers from reading on.
+        It ends sooner if the open transaction of another producer keeps consumers from reading on.
         """
         if position >= end:
             return
@@ -309,7 +309,7 @@ class _Way(Protocol):
     """How the rows of a batch get to the partition."""
 
     def committed(self, sent: int) -> int:
-        """The number of rows of which the broker knows that they are there; at least `sent`."""
+        """The number of delivered rows that the broker has recorded; at least `sent`."""
 
     def send(self, batch: Sequence[bytes], first: int) -> None:
         """Deliver rows, the first of which is number `first` of the job."""
@@ -339,7 +339,7 @@ class _Transactions(_Way):
 
 
 class _Requests(_Way):
-    """The messages of a batch are there one after the other, as the broker takes them."""
+    """The messages of a batch appear one after the other, as the broker accepts them."""
 
     def __init__(self, producer: Producer, partition: _Partition) -> None:
         self._producer = producer

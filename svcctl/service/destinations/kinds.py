@@ -42,7 +42,7 @@ def _donothing(job_id: str, params: Params) -> Destination:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A row of KINDS: what makes the destination from a job's ID and parameters, and the extra that it needs."""
+    """A row of KINDS: makes the destination from a job's ID and parameters; `extra` has the packages it needs."""
 
     make: Callable[[str, Params], Destination]
     extra: str | None = None
@@ -57,7 +57,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 def known_type(name: str) -> str:
-    """The type that a name in any case means. ServiceError when there is none."""
+    """The destination type of a name in any letter case. ServiceError when the type is unknown."""
     found = canonical_type(name)
     if found not in KINDS:
         nearest = suggest_type(name)
@@ -67,9 +67,9 @@ def known_type(name: str) -> str:
 
 
 def destination(type_: str, job_id: str, params: Mapping[str, Any], *, endless: bool = True) -> Destination:
-    """The destination of a job, whose query has no end if `endless`.
+    """Make the destination of a job, whose query has no end if `endless`.
 
-    ServiceError names the parameters that are missing, or one that cannot be used; MissingExtra what is not installed.
+    ServiceError names the parameters that are missing, or one that cannot be used; MissingExtra the missing extra.
     """
     kind = KINDS[type_]
     if kind.extra is not None:

@@ -18,10 +18,10 @@ UNLIMITED_SIZE, UNLIMITED_AGE = 1 << 62, float("inf")
 
 
 def s3(job_id: str, params: Params) -> Parts:
-    """Objects `<s3.fileName>_<nnn>.csv`, and `.gz` or `.zip`; just `<s3.fileName>.csv` with `multiplefile` false,
-    unless there is one.
+    """Objects `<s3.fileName>_<nnn>.csv`, and `.gz` or `.zip`; with `multiplefile` false a single `<s3.fileName>.csv`,
+    unless that exists.
 
-    The name is the job's ID unless given. `aws.endpoint` is the URL of another S3 service. Requests are signed
+    `s3.fileName` is the job's ID by default. `aws.endpoint` is the URL of another S3 service. Requests are signed
     with `aws.accesskey`, or not at all: a job never uses credentials of the machine that the service runs on.
     """
     from svcctl.storage.s3 import DEFAULT_REGION, S3, Keys

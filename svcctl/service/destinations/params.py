@@ -61,7 +61,7 @@ class Params:
         return value
 
     def refused(self, key: str, why: str) -> ServiceError:
-        """The error of a value; the value is not repeated, since it may be a secret."""
+        """The error for a parameter. Its value is not repeated, since it may be a secret."""
         return ServiceError(f"destination.params: {key} {why}")
 
     def _need(self, *keys: str) -> None:
@@ -77,6 +77,6 @@ class Params:
 
 
 def _listed(names: Sequence[str], word: str) -> str:
-    """`a, b and c`."""
+    """Names as in `a, b and c`."""
     *first, last = names
     return f"{', '.join(first)} {word} {last}" if first else last

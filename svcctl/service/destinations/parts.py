@@ -1,14 +1,14 @@
 """Rows as csv in numbered files of a storage, each of which appears when it is whole.
 
 A file is completed when it has its size or its age, when the job is stopped, and when the job is complete. It gets the
-number behind the highest that is there, and never replaces another file. Jobs with the same names, also those of other
+number after the highest in the storage, and never replaces another file. Jobs with the same names, also those of other
 services, agree on numbers by claims: a claim of number 7 is the hidden file `.web_007.csv.claim.part`, whose content
-names the job. It is there until `web_007.csv` is. A store that does not refuse to store a claim twice keeps apart the
-jobs of one process only.
+names the job. It exists until `web_007.csv` does. Where a storage accepts the same claim twice, only the jobs of one
+process are kept apart.
 
-Before a file is completed, the job saves its number, its hash and which rows it has. If the service dies then, the file
-is there when one of that number and hash is; otherwise it is written again, with the same rows. A process that was
-suspended and completes its file much later finds it there, and changes nothing.
+Before a file is completed, the job saves its number, its hash and which rows it has. If the service dies then, a file
+with that number and hash counts as completed; without one, the file is written again, with the same rows. A process
+that was suspended and completes its file much later finds it there, and changes nothing.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ LEAST_ROOM = 64 * 1024
 
 
 MOST_PREPARED = 8
-"""How many hashes are saved of a file: the last ones."""
+"""The most hashes that are saved of a file; older ones are dropped."""
 _CLAIMS: WeakValueDictionary[str, Lock] = WeakValueDictionary()
-"""What a thread of this process holds while it claims a number, by the address of the claim."""
+"""The lock that a thread of this process holds while it claims a number, by the address of the claim."""
 _CLAIMS_LOCK = Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What files are called: `web_000.csv`, `web_001.csv`, … for the stem `web` and the extension `.csv`.
+    """The names of files: `web_000.csv`, `web_001.csv`, … for the stem `web` and the extension `.csv`.
 
     With `plain`, for jobs of a single file, number 0 is `web.csv`.
     """
@@ -62,7 +62,7 @@ class Names:
         return f"{folder}{slash}.{file}.claim{PART_SUFFIX}"
 
     def next(self, storage: Storage) -> int:
-        """The number behind the highest that is there, however the file is packed."""
+        """The number after the highest in the storage, however the files are packed."""
         suffixes = "|".join(re.escape(packing.suffix) for packing in PACKINGS.values())
         numbered = re.compile(rf"{re.escape(self.stem)}_([0-9]{{3,}}){re.escape(self.extension)}(?:{suffixes})")
         found = map(numbered.fullmatch, storage.beginning(f"{self.stem}_"))
@@ -73,7 +73,7 @@ class Names:
 class _File:
     """The file being written: rows go through the packer and the counter into the sink.
 
-    Without a sink the file is there already, and the rows are dropped. It is `finished` when all of it is in the sink.
+    Without a sink the storage has the file, and its rows are dropped. It is `finished` when all of it is in the sink.
     """
 
     sink: Sink | None
@@ -111,7 +111,7 @@ class Parts(Destination):
         self._password = password
         self._number = 0
         self._prepared: Sequence[str] = ()
-        """The hashes that the file of this number may have, which may be there: its rows are saved. There are several
+        """The hashes that the prepared file of this number may have; empty before a file is prepared. There are several
         if it was prepared several times, since an encrypted archive is never the same."""
         self._head = b""
         self._file: _File | None = None
@@ -146,7 +146,7 @@ class Parts(Destination):
         return _File(sink, counted, self._packing.packer(counted, inner, self._password), finished=there)
 
     def _there(self) -> bool:
-        """Whether the file that was prepared is there."""
+        """Whether the storage has the prepared file."""
         if not self._prepared or self._storage.size(self._path) is None:
             return False
         return self._storage.sha256(self._path) in self._prepared
@@ -156,7 +156,7 @@ class Parts(Destination):
         return self._names.name(self._number) + self._packing.suffix
 
     def _claimed(self) -> int:
-        """Claim a number that no file has: of a file that is written again its own, else the one behind all others."""
+        """Claim a number that no file has: a prepared file keeps its number, a new one gets the next after the rest."""
         number = self._number
         if not self._prepared and not (self._names.plain and number == 0):
             number = max(number, self._names.next(self._storage))
@@ -165,7 +165,7 @@ class Parts(Destination):
         return number
 
     def _claim(self, number: int) -> bool:
-        """Whether this job has the claim of a number now, and there is no file of that number."""
+        """Try to claim a number; True if this job has the claim and the storage has no file of that number."""
         claim = self._names.claim(number)
         with _CLAIMS_LOCK:
             claiming = _CLAIMS.setdefault(self._storage.address(claim), Lock())
@@ -196,7 +196,7 @@ class Parts(Destination):
             if self._file.sink is not None:
                 with _retried():
                     self._file.sink.complete()
-            with suppress(SvcctlError):  # a claim of a file that is there is in nobody's way
+            with suppress(SvcctlError):  # a claim that is left beside its file disturbs nobody
                 self._storage.remove(self._names.claim(self._number))
             self._file, self._prepared = None, ()
             self._number += 1
@@ -213,7 +213,7 @@ class Parts(Destination):
 
 @contextmanager
 def _retried() -> Iterator[None]:
-    """Make every error of the storage Unavailable: access to a bucket may be granted while the job keeps trying."""
+    """Raise every error of the storage as Unavailable: access to a bucket may be granted while the job retries."""
     try:
         yield
     except SvcctlError as error:

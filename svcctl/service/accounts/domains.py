@@ -2,7 +2,7 @@
 
 A domain of a reseller has a full name, `<domain>@<reseller>`; the provider's own domains, such as that of the
 local profile, have no @ part and no plan. Deletion is logical: the row stays with its identity, and another domain can
-take the name. What belongs to a domain refers to its identity, so the next domain of the name has nothing of it.
+take the name. What belongs to a domain refers to its identity, so the next domain of the name inherits nothing.
 
     (none) ── create ──> Active <── enable ── Disabled        Pending (set by the provider)
                            └───── disable ──────^                └── ends when the provider sets another state
@@ -242,7 +242,7 @@ def put_own(store: Store, name: str) -> None:
 
 
 def set_status(store: Store, name: str, status: DomainStatus) -> str:
-    """Set the state of a domain, whatever it is now; its full name. This is the only way into Pending and out of it."""
+    """Set the state of a domain, whatever it is now; return its full name. Only this sets or ends Pending."""
     with store.transaction() as connection:
         domain = find(connection, name)
         _change(connection, domain, status=str(status))
@@ -256,8 +256,8 @@ def assign(store: Store, name: str, email: str, role: str | None) -> tuple[str, 
 
     Without a role the user keeps the one that is there, and a new user becomes USER.
     OWNER sets the role ADMIN and marks the user as the owner, in place of the former one. NotFound when there is no
-    such role; UsageError when the email is none, the first user of a domain is not its owner, or the owner would become
-    a user without another owner.
+    such role; UsageError when the email is invalid, the first user of a domain is not its owner, or the owner would
+    become a user without another owner.
     """
     if not _EMAIL.fullmatch(email):
         raise UsageError(f"'{email}' is not an email address", hint="write it as in ann@acme.example")
@@ -286,15 +286,15 @@ def assign(store: Store, name: str, email: str, role: str | None) -> tuple[str, 
 
 
 def leaving(store: Store, name: str) -> list[tuple[StoredDomain, Member]]:
-    """List what `remove_user` takes from a user; raises what it raises."""
+    """List the memberships that `remove_user` would end; raises the same errors."""
     with store.reading() as connection:
         return _leaving(connection, name)
 
 
 def remove_user(store: Store, name: str) -> None:
-    """Take a user out of all domains; as DOMAIN/EMAIL, out of this one. A user without a domain is deleted.
+    """Remove a user, given as EMAIL, from all domains, or as DOMAIN/EMAIL from one. A user without a domain is deleted.
 
-    NotFound when there is no such user; UsageError when the user owns such a domain: nobody could access it any more.
+    NotFound when there is no such user; UsageError when the user owns one of them: nobody could access it any more.
     """
     with store.transaction() as connection:
         for domain, member in _leaving(connection, name):

@@ -1,4 +1,4 @@
-"""The custom roles of a domain: who may manage them, and how they are stored. `rules` says what a role may be."""
+"""The custom roles of a domain: who may manage them, and how they are stored. `rules` has the rules about them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def create(store: Store, account: Account, domain_name: str, fields: Mapping[str
 
 
 def update(store: Store, account: Account, domain_name: str, name: str, fields: Mapping[str, Any]) -> CustomRole:
-    """Change the given fields; `name` gives the role a new name, and its users have it under that."""
+    """Change the given fields. A `name` among them renames the role, for its users too."""
     changes = rules.read(fields)
     with store.transaction() as connection:
         domain = _administrated(connection, account, domain_name)
@@ -69,7 +69,7 @@ def listed(store: Store, account: Account, domain_name: str) -> list[CustomRole]
 
 
 def delete(store: Store, account: Account, domain_name: str, name: str) -> CustomRole:
-    """Delete a role and return it. Its users have none, also when another role gets its name."""
+    """Delete a role and return it. Its users are left without a role, even when another role gets its name."""
     with store.transaction() as connection:
         domain = _administrated(connection, account, domain_name)
         role = _get(connection, domain, name)
@@ -104,7 +104,7 @@ def _available(connection: Connection, domain: domains.StoredDomain) -> Availabl
 
 
 def _require_free(connection: Connection, domain: domains.StoredDomain, name: str) -> None:
-    """Refuse a name that another role has; those of the built-in roles are names that users are given roles by."""
+    """Refuse the name of another role or of a built-in role, since users are given roles by name."""
     if name in domains.BUILT_IN:
         raise refused(Reason.ROLE_TAKEN, f"{name} is the name of a built-in role")
     if _select(connection, domain, name):
@@ -133,7 +133,7 @@ def _role(row: RowMapping) -> CustomRole:
 
 
 def _having(domain: domains.StoredDomain, name: str) -> list[ColumnElement[bool]]:
-    """The members of a domain who have a role of its own."""
+    """The conditions for the members of a domain who have one of its roles."""
     return [schema.members.c.domain == domain.id, schema.members.c.role == name]
 
 

@@ -1,7 +1,7 @@
 """Custom roles, and the interface's nine rules about them as this service reads them.
 
 `Changes` is the content of a request, `CustomRole` is what is stored. Each rule that a request can break is a function,
-which refuses the request with the rule's code (131 to 139 for rules 1 to 9). The rules leave room, used as follows:
+which refuses the request with the rule's code (131 to 139 for rules 1 to 9). Where the rules leave a choice:
 
 - Rule 1: a create without policies, applications and resourceIds grants all of them. A create with some of the three
   grants nothing of the others, so a role never grants more than was written down.
@@ -43,7 +43,7 @@ class CustomRole:
     default_application: str | None
 
     def to_json(self) -> dict[str, Any]:
-        """The full role read. resourceIds was flattened when it was stored, so all integers are under one label."""
+        """The interface's role object. resourceIds were flattened to be stored, so all integers are under one label."""
         everything = self.resource_ids is None
         fields: dict[str, Any] = {
             "name": self.name,
@@ -88,7 +88,7 @@ def read(fields: Mapping[str, Any]) -> Changes:
 
 
 def refuse_read_only(fields: Mapping[str, Any]) -> None:
-    """Rule 9."""
+    """Rule 9: a request cannot set the fields that only the provider can set."""
     for key in READ_ONLY:
         if key in fields:
             raise refused(Reason.READ_ONLY, f"{key} cannot be set")
@@ -173,7 +173,7 @@ def keep_the_application_referred_to(role: CustomRole, changes: Changes, availab
 
 
 def require_a_grant(role: CustomRole, available: Collection[str]) -> None:
-    """Rule 4; `*` is no application where none is available."""
+    """Rule 4: a role without policies needs an application; `*` counts only where applications are available."""
     everything = role.applications == EVERY
     if not role.policies and not (available if everything else role.applications):
         raise refused(
@@ -184,7 +184,7 @@ def require_a_grant(role: CustomRole, available: Collection[str]) -> None:
 
 
 def require_the_default_among_applications(role: CustomRole, available: Collection[str]) -> None:
-    """Rule 5."""
+    """Rule 5: the default application is among the applications of the role."""
     if role.default_application is None:
         return
     if role.default_application not in (available if role.applications == EVERY else role.applications):
@@ -195,7 +195,7 @@ def require_the_default_among_applications(role: CustomRole, available: Collecti
 
 
 def require_available(kind: str, wanted: Names | None, available: Collection[str]) -> None:
-    """Rule 7."""
+    """Rule 7: policies and applications exist and are available in the domain."""
     missing = [name for name in wanted or () if name not in (*available, ALL)]
     if missing:
         code = Reason.POLICY if kind == "policy" else Reason.APPLICATION

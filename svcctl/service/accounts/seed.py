@@ -46,8 +46,8 @@ def open_store(
 ) -> Store:
     """Open the state of the local service, and fill it if it is new. Other processes may have it open too.
 
-    It is in the PostgreSQL database whose URL is `state`, or is set in the environment, else in a file. Unavailable
-    when it cannot be read or written.
+    The state is in the PostgreSQL database whose URL is `state`, or is set in the environment, else in a file.
+    Unavailable when it cannot be read or written.
     """
     files.make()
     own, reseller = process.all_credentials(files)

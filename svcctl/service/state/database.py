@@ -3,8 +3,8 @@
     sqlite.py       a file, for one service process and the commands beside it
     postgresql.py   a server, for several service processes
 
-A database opens connections and knows what SQL does not have in common. What the tables are is in `schema`, and what is
-done with them in the module of each noun.
+A database opens connections and has what differs between SQL databases. The tables are in `schema`, and the queries on
+them in the module of each noun.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from svcctl.errors import Unavailable
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A way in which a state fails: the HTTP status, and the words for those who use the service and who run it."""
+    """A way in which a state fails: the HTTP status, message and hint for clients, and advice for the operator."""
 
     status: int
     message: str
     hint: str
     refused: str
-    """What the database would not do: `cannot be …`."""
+    """The word after `cannot be` in the operator's message: read, written or reached."""
     advice: str
 
 
@@ -70,9 +70,9 @@ AWAY = Failure(
 
 
 class StateUnavailable(Unavailable):
-    """The state cannot be used at present. What was asked of it is done or not; it can be asked again.
+    """The state cannot be used at present. The operation may be done or not; it can be repeated.
 
-    The message is for anybody who may connect; `detail` says which database it is, and why, and `advice` what to do.
+    The message is for clients. For the operator, `detail` names the database and the reason, `advice` what to do.
     """
 
     def __init__(self, failure: Failure, database: str, reason: str, advice: str | None = None) -> None:
@@ -83,10 +83,10 @@ class StateUnavailable(Unavailable):
 
 
 class Database(Protocol):
-    """Where a state is kept."""
+    """A database that holds a state."""
 
     name: str
-    """How a person writes it: `file /x/state.db`, `postgresql://host/name`, never with a password."""
+    """Its name in messages: `file /x/state.db`, `postgresql://host/name`, never with a password."""
     shared: bool
     """Whether several service processes use it at once, over a network."""
     reading: Sequence[str]
@@ -94,7 +94,7 @@ class Database(Protocol):
     writing: Sequence[str]
     """The statements that begin a transaction in which nobody else writes."""
     patience: float = 0
-    """Seconds to begin such a transaction again while it is LOCKED; 0 where the server waits."""
+    """Seconds for which a writing transaction is begun again while the database is LOCKED; 0 where the server waits."""
     foreign: str | None = None
     """What to do when there are tables of other programs; None when such a database is upgraded as an old one."""
 
@@ -109,8 +109,8 @@ class Database(Protocol):
 
     @abstractmethod
     def explained(self) -> AbstractContextManager[None]:
-        """The driver's errors as ours, as far as they are no defects: StateUnavailable, and ServiceError for a value
-        that the database cannot hold.
+        """Raise the driver's errors in the block as StateUnavailable, or as ServiceError for a value that the database
+        cannot hold. Defects pass through.
         """
 
     @abstractmethod

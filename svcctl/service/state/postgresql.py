@@ -32,7 +32,7 @@ LOCK = 0x73766363746C
 IDLE_MS, WAIT_MS = 2000, 15_000
 """How long a transaction may do nothing, and how long a statement may take, its wait for the lock included."""
 PAUSE_SECONDS = 0.5
-"""For so long after a failure to connect, the next ones fail at once."""
+"""How long after a failed connection further attempts fail at once."""
 CONNECTION: Mapping[str, Any] = {
     "connect_timeout": 3,
     "tcp_user_timeout": 5000,
@@ -40,7 +40,7 @@ CONNECTION: Mapping[str, Any] = {
     "keepalives_interval": 2,
     "keepalives_count": 2,
 }
-"""A server that is gone is noticed within seconds. The address may set others."""
+"""Parameters that notice a lost server within seconds. The URL may set others."""
 SESSION = (
     f"set idle_in_transaction_session_timeout = {IDLE_MS}; set statement_timeout = {WAIT_MS};"
     " set standard_conforming_strings = on; set client_encoding = 'UTF8'"
@@ -61,7 +61,7 @@ FAILURES: Mapping[type[psycopg.Error], Failure] = {
     errors.IndexCorrupted: DAMAGED,
     psycopg.OperationalError: AWAY,
 }
-"""What the server's errors are, the first class that fits; others are defects, unless they end the connection."""
+"""The failure of each class of errors; the first that fits counts. Others are defects, unless the connection ended."""
 OPEN = "svcctl state "
 """A session's name in pg_stat_activity begins like this, and ends with the version of the tables that it uses."""
 
@@ -75,7 +75,7 @@ class PostgreSQL(Database):
     foreign = "give svcctl a database of its own"
 
     def __init__(self, url: str, *, password: str | None = None, password_file: str | None = None) -> None:
-        """UsageError when the file, which is read before each connection, cannot be read."""
+        """UsageError when the password file cannot be read; it is read again before each connection."""
         self._parameters: dict[str, Any] = {**CONNECTION, **_parameters(url)}
         self._password_file = password_file
         if password_file:
@@ -98,7 +98,7 @@ class PostgreSQL(Database):
         if time.monotonic() < until:
             raise psycopg.OperationalError(why)
         if self._password_file:
-            with suppress(UsageError):  # the last one may still be right
+            with suppress(UsageError):  # the password read before may still be right
                 self._parameters["password"] = _password(self._password_file)
         try:
             return psycopg.connect(**self._parameters, autocommit=True, application_name=self._open_as)
@@ -107,7 +107,7 @@ class PostgreSQL(Database):
             raise
 
     def version(self, driver: Any) -> Hashable:
-        # Which transactions this one sees: equal only if none was committed in between.
+        # The snapshot says which transactions this one sees: it is equal only if none was committed in between.
         with self._explained_driver():
             [version] = driver.execute("select pg_current_snapshot()::text").fetchone()
         return str(version)
@@ -166,7 +166,7 @@ class PostgreSQL(Database):
 
 
 def chosen(url: str, password_file: str | None, *, may_hold_password: bool) -> PostgreSQL:
-    """The database of a URL. UsageError when others could read the password, or its file cannot be read."""
+    """The database of a URL. UsageError when others could read the password, or the password file cannot be read."""
     if "password" in _parameters(url) and not may_hold_password:
         raise UsageError(
             "--state has a password, which everybody on this machine can see in the list of processes",
@@ -187,12 +187,13 @@ def _password(file: str) -> str:
 
 
 def _parameters(url: str) -> dict[str, Any]:
-    """The parameters of a URL. UsageError never repeats it, since a password may be anywhere in a wrong one."""
+    """The parameters of a URL. UsageError does not repeat a wrong URL, since a password may be anywhere in it."""
     try:
         found = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
         found = {}
-    spilled = any(re.search("[@/]", str(found.get(key, ""))) for key in ("host", "dbname"))  # of a password, perhaps
+    # With an @ or a / in it, the host or the name may contain a part of the password.
+    spilled = any(re.search("[@/]", str(found.get(key, ""))) for key in ("host", "dbname"))
     if not found or spilled or not re.fullmatch(r"[\d,]*", str(found.get("port", ""))):
         raise UsageError(
             "the address of the state is not a URL of PostgreSQL",

@@ -1,8 +1,9 @@
 """Which shared folder a state belongs to: its jobs read the tables in it.
 
 A service that has another folder, or none, would take the jobs and end them, since it does not find their tables. The
-state remembers the identity of the folder, which is an object in it, so the same folder may have several addresses. A
-state that services share keeps its folder. That of one service may get another one, at another address.
+state stores the folder's identity, which is an object in the folder, so the same folder may have several addresses. A
+state that several services share keeps its folder. The state of a single service may change to another folder, at
+another address.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ NONE = "none"
 
 
 def join(store: Store, folder: Folder | None, *, create: bool = False) -> str | None:
-    """Look whether the folder is that of the state; a state that has none yet gets it, and `create` makes it.
+    """Check that a folder is the one of the state. A state without a folder gets this one, and `create` creates it.
 
-    Where the state of one service had another address before, or none ("none"), that is returned. Unavailable when the
-    folder is not there or is another one; UsageError when there should be one.
+    Returns the former address, or "none", when the state of a single service changed its folder. Unavailable when the
+    folder does not exist or is another one; UsageError when the state has a folder and the service has none.
     """
     known = _known(store)
     if known is not None and known.identity and (store.shared or (folder is not None and known.uri == folder.uri)):
@@ -37,7 +38,7 @@ def join(store: Store, folder: Folder | None, *, create: bool = False) -> str | 
     now = ("", NONE) if folder is None else (folder.identity() or "", folder.uri)
     if known != now:
         with store.transaction() as connection:
-            if connection.execute(select(schema.folder)).first() == known:  # or another service was first
+            if connection.execute(select(schema.folder)).first() == known:  # unless another service was first
                 connection.execute(delete(schema.folder))
                 connection.execute(insert(schema.folder).values(identity=now[0], uri=now[1]))
     if store.shared and (chosen := _known(store)) is not None:
@@ -46,9 +47,9 @@ def join(store: Store, folder: Folder | None, *, create: bool = False) -> str | 
 
 
 def check(store: Store | None, folder: Folder, *, create: bool = False) -> bool:
-    """Look whether a folder is there, and is the one that the state knows at its address, if there is a state.
+    """Check that a folder exists, and that it is the one that the state knows at its address, if there is a state.
 
-    `create` makes it where the state knows none; whether that was done. Unavailable otherwise.
+    `create` creates a folder that the state does not know; returns whether it did. Unavailable if the check fails.
     """
     known = None if store is None else _known(store)
     identity = known.identity if known is not None and known.uri == folder.uri else None

@@ -113,7 +113,7 @@ domains = _table(
     Column("status", TEXT, nullable=False),
     Column("deleted_at", INTEGER),
 )
-"""Domains by their identity, `id`, to which all refers that belongs to a domain. The row of a deleted domain stays, so
+"""Domains by their identity, `id`; what belongs to a domain refers to that. The row of a deleted domain stays, so
 that no other domain gets its identity; its name can be taken."""
 # As text, since a partial index makes SQLAlchemy load every dialect that is named for it: 80 ms for PostgreSQL's.
 _ONE_LIVING = DDL("create unique index one_living_domain_per_name on domains (name) where deleted_at is null")
@@ -187,8 +187,8 @@ jobs = _table(
 )
 """`number` is the order in which they were launched. A job belongs to a domain or to a reseller. `place` is where its
 events are, if not every process has them. `holder`, `fence` and `expires` are the lease of the process that runs it;
-`generated` and `reached` are what that process tells of it. `failing_since` is when it got its first error of those
-that it has had without a pause, `delivered` when rows of it were delivered last."""
+`generated` and `reached` are the progress that this process reports. `failing_since` is when the job got an error after
+it had none, `delivered` when rows of it were delivered last."""
 Index("jobs_by_domain", jobs.c.domain)
 
 folder = _table(
@@ -196,5 +196,5 @@ folder = _table(
     Column("identity", TEXT, primary_key=True),
     Column("uri", TEXT, nullable=False),
 )
-"""The shared folder of a state, as it was named last: one row, or none before there is one. The state of one service
-has no identity of it, and `none` for no folder."""
+"""The shared folder of a state, with its last address: at most one row. Without a folder, the state of a single service
+has an empty identity and the address `none`."""

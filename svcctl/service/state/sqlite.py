@@ -31,11 +31,11 @@ FAILURES: Mapping[int, tuple[Failure, str | None]] = {
     sqlite3.SQLITE_NOTADB: (DAMAGED, RESTORE),
     **dict.fromkeys((sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM), (AWAY, "check its disk")),
 }
-"""What the primary codes of SQLite's errors are, and what to do; others are defects."""
+"""The failure of each primary code of SQLite's errors, and what to do; other codes are defects."""
 
 
 class SQLite(Database):
-    """One file. One service uses it; other processes may have it open too, as `svcctl service accounts` does."""
+    """A file that one service uses; other processes may have it open too, as `svcctl service accounts` does."""
 
     shared = False
     writing = ("pragma busy_timeout = 0", "begin immediate")

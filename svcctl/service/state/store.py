@@ -27,7 +27,7 @@ from svcctl.service.state.sqlite import SQLite
 T = TypeVar("T")
 
 PAUSE_SECONDS = 0.02
-"""How often a transaction is begun again that another process holds up."""
+"""The pause before a transaction that another process blocks is begun again."""
 
 _log = logging.getLogger("svcctl.service")
 
@@ -82,7 +82,7 @@ class Store:
     def transaction(self) -> Iterator[Connection]:
         """Run the block's statements all or none; no other thread or process writes in between.
 
-        Inside the block of another transaction they are a part of it. While this waits for another process, other
+        Inside the block of another transaction they become a part of it. While this waits for another process, other
         threads can read.
         """
         until = time.monotonic() + self._database.patience
@@ -102,15 +102,14 @@ class Store:
             yield self._connection
 
     def check(self) -> None:
-        """Ask the database for nothing. Errors as of any other use."""
+        """Check that the database answers. Raises the errors of any other use."""
         with self.reading() as connection:
             connection.execute(select(true()))
 
     def remembered(self, key: Hashable, read: Callable[[Connection], T]) -> T:
-        """What `read` returns; it is asked again only when this or another process has changed the database.
+        """Return what `read` returns; it is called again only when this or another process has changed the database.
 
-        Every request asks for its account. Nothing is remembered of what is not there (None), since anybody can ask
-        for that.
+        Every request asks for its account. None is not remembered, since anybody can ask for what does not exist.
         """
         with self._lock:
             version = self._present()
@@ -127,8 +126,8 @@ class Store:
             return value
 
     def _begin_writing(self, until: float) -> Transaction | None:
-        """Begin a transaction that writes, or a savepoint inside one; None if another process has a transaction, until
-        a moment of the monotonic clock.
+        """Begin a transaction that writes, or a savepoint inside one; None if another process has a transaction.
+        Then StateUnavailable after `until`, a moment of the monotonic clock.
         """
         begun = self._connection.get_execution_options().get("begin")
         if self._connection.in_transaction() and begun == self._database.writing:

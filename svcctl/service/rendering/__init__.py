@@ -2,9 +2,9 @@
 
     cells.py       a value as text, in DuckDB's SQL
     rows.py        the text of a row, which destinations write too
-    renderer.py    runs a plan and reads such expressions over its columns, whatever the engine
+    renderer.py    runs a plan on any engine and evaluates such expressions over its columns
     responses.py   the formats that stream
-    spooled.py     the two formats that cannot, and collect on disk
+    spooled.py     the two formats that cannot stream, and collect rows on disk
     keep_alive.py  what is sent while there are no rows
     arrow.py       text in Arrow's buffers as bytes
 
@@ -33,6 +33,6 @@ ENCODERS: dict[str, type[Encoder]] = {
 }
 
 LINE_ENDS = {"lf": "\n", "crlf": "\r\n"}
-"""By the value of the service's setting."""
+"""Line endings by the value of SVCCTL_LINE_END."""
 
 __all__ = ["ENCODERS", "LINE_ENDS", "Dates", "Encoder", "Rendering", "stream"]

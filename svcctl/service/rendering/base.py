@@ -1,4 +1,4 @@
-"""The base of every response format: what a response is told about its query, and the steps of writing it."""
+"""The base of every response format: what a response knows of its query, and the steps of writing it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Rendering:
     """The parts of a response beside its rows: the request's ID, the time in epoch ms, and what the request chose.
 
     `dates` shape the timestamps of csv, tsv, xml and xls. `line_end` ends the lines of the formats that have lines.
-    Without `ip_as_string` addresses are numbers. Without a `keep_alive` each format has its own.
+    Without `ip_as_string` addresses are numbers. Without a `keep_alive` each format sends its own padding.
     """
 
     cid: str
@@ -57,9 +57,9 @@ class Encoder:
         text = rendering.ip_as_string
         self.rendering = rendering
         self.columns = _with_addresses(columns, Type.STR if text else Type.IP4)
-        """The columns as the client is told of them."""
+        """The columns with the types that the response names."""
         self.written = _with_addresses(columns, Type.IP4 if text else Type.INT8)
-        """The columns by how their values are written: as an int8 is, for an address that is sent as a number."""
+        """The columns with the types by which values are written: int8 for an address that is sent as a number."""
         keep_alive = (rendering.keep_alive or self.own_padding) if self.streams else KeepAlive("none")
         self.padding = keep_alive.padding(self.shape())
 
@@ -72,7 +72,7 @@ class Encoder:
         return b""
 
     def expressions(self) -> list[str]:
-        """The expressions of which `chunk` takes batches: DuckDB's SQL over the plan's columns, called c0, c1, …"""
+        """The expressions whose batches `chunk` takes: DuckDB's SQL over the plan's columns, called c0, c1, …"""
         raise NotImplementedError
 
     def chunk(self, batch: pa.RecordBatch) -> bytes | memoryview:
@@ -85,7 +85,7 @@ class Encoder:
 
     def late(self, count: int, lag: float) -> bytes:
         """The bytes between two chunks that say how many events came more than `lag` seconds after the end of their
-        period; none in a format that has no place for it.
+        period; empty in a format that has no place for it.
         """
         return b""
 
@@ -104,5 +104,5 @@ class Encoder:
 
 
 def _with_addresses(columns: Sequence[Column], type_: Type) -> tuple[Column, ...]:
-    """The columns with another type for addresses."""
+    """The columns, with `type_` as the type of addresses."""
     return tuple(Column(column.name, type_) if column.type is Type.IP4 else column for column in columns)

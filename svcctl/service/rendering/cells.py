@@ -1,7 +1,7 @@
 """A value as text, written as a DuckDB expression: plain, for JSON, for separated lines, for XML.
 
 Every expression takes the SQL of a value and its type. Cells are later joined by `concat`, the fastest way found to
-build a line, and one that skips nulls: so a null cell is an empty one unless the expression says otherwise. Tests for
+build a line. It skips nulls, so a null cell is empty unless the expression says otherwise. Tests for
 special characters are single calls on the bare column, because DuckDB makes those once per distinct value of a column
 that it stores as a dictionary.
 
@@ -20,9 +20,9 @@ from svcctl.service.language.types import Type
 
 @dataclass(frozen=True, slots=True)
 class DateText:
-    """A way to write timestamps: the format of strftime, where {offset} is Z or +0200, and that of a spreadsheet.
+    """A way to write timestamps: a format of strftime, where {offset} is Z or +0200, and one of spreadsheets.
 
-    Not every program can show a text behind a fraction of a second, so the zone is not part of a spreadsheet's.
+    The latter has no zone, since not every program can show a text behind a fraction of a second.
     """
 
     strftime: str
@@ -34,7 +34,7 @@ DATES = {
     "sql": DateText("%Y-%m-%d %H:%M:%S.%g", "yyyy-mm-dd hh:mm:ss.000"),
     "iso": DateText("%Y-%m-%dT%H:%M:%S.%g{offset}", 'yyyy-mm-dd"T"hh:mm:ss.000'),
 }
-"""By name of the interface's dateFormat."""
+"""The ways to write timestamps by the values of the interface's dateFormat."""
 
 # Characters that XML 1.0 forbids even as references, that a reader would change (CR), or that would break a line.
 _XML_REFERENCES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;", "\n": "&#10;"}
@@ -97,7 +97,7 @@ def separated(value: str, type_: Type, separator: str) -> str:
 
 
 def xml(value: str, type_: Type) -> str:
-    """Character data of XML. What XML 1.0 forbids is `_xHHHH_`, as in spreadsheets, and so `_x` is `_x005F_x`."""
+    """XML character data. What XML 1.0 forbids becomes `_xHHHH_`, as in spreadsheets, and `_x` becomes `_x005F_x`."""
     if type_ is not Type.STR:
         return plain(value, type_)
     escaped = f"replace({value}, '_x', '_x005F_x')"
@@ -109,7 +109,7 @@ def xml(value: str, type_: Type) -> str:
     found = " OR ".join(
         f"contains({value}, {part})" for part in ("'_x'", "'&'", "'<'", "'>'", "chr(65534)", "chr(65535)")
     )
-    # Each replacement makes another text, and the memory has all of them at once: few are made where few are needed.
+    # Each replacement makes another text, and all of them are in memory at once: so only the needed ones are made.
     forbidden = f"regexp_matches({value}, '[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x{{FFFE}}\\x{{FFFF}}]')"
     # JSON has an escape for every control character, so a longer JSON string is the cheapest test for them all.
     special = f"{found} OR strlen(to_json({value})::VARCHAR) > strlen({value}) + 2"
@@ -117,7 +117,7 @@ def xml(value: str, type_: Type) -> str:
 
 
 def xml_text(text: str) -> str:
-    """The same for a Python string; the result can also be used in an attribute."""
+    """Escape a Python string as `xml` does; the result can also be used in an attribute."""
     text = text.replace("_x", "_x005F_x")
     for char, reference in (_XML_REFERENCES | {'"': "&quot;", "\t": "&#9;"}).items():
         text = text.replace(char, reference)

@@ -36,7 +36,7 @@ KINDS: Mapping[str, Padding] = {
 
 @dataclass(frozen=True, slots=True)
 class KeepAlive:
-    """The `keepAlive` of a request; only the type `token` has a token, which is sent as it is, and always one."""
+    """The `keepAlive` of a request. The type `token` always has a token, sent unchanged; other types have none."""
 
     type: str
     token: str = ""

@@ -32,7 +32,7 @@ def stream(
     rows_per_batch: int = ROWS_PER_BATCH,
 ) -> Iterator[Stream]:
     """Run a plan and read expressions of DuckDB's SQL over its columns, called c0, c1, …; the first `skip` rows are
-    left out. Everything else is as the engine's own `stream` has it.
+    left out. The other arguments are those of the engine's own `stream`.
     """
     engine = holder(engine, plan.table)
     if isinstance(engine, Reading):

@@ -40,7 +40,7 @@ class Streamed(Encoder):
 
 
 class Json(Streamed):
-    """Objects in an array. Every row begins with what separates two rows, and the first chunk drops that."""
+    """Objects in an array. Every row begins with the separator of rows, which the first chunk drops."""
 
     content_type = "application/json"
     own_padding = SPACES
@@ -86,7 +86,7 @@ class JsonCompact(Json):
 
 
 class Lines(Streamed):
-    """A format of lines, which end as the service is set to end them."""
+    """A format of lines, with the line ending that the service is set to."""
 
     def shape(self) -> Shape:
         return Shape(self.rendering.line_end, None, document=False)
@@ -180,5 +180,5 @@ def compact(value: object) -> str:
 
 
 def spaced(value: object) -> str:
-    """With a blank behind each comma and colon, as services write errors, and clients look for them."""
+    """JSON with a blank after each comma and colon: clients look for errors that are written so."""
     return json.dumps(value, ensure_ascii=False)

@@ -68,7 +68,7 @@ class SeparatedRows:
 
 
 def _never_blank(first: str, columns: Sequence[Column]) -> str:
-    """The first cell, `""` in a row of nulls; the other columns are tested only if this one is null."""
+    """The SQL of the first cell, `""` in a row of nulls; the other columns are tested only if the first is null."""
     if any(column.name == "eventdate" and column.type is Type.TIMESTAMP for column in columns):
         return first  # an event has a date, and so has a period
     others = [cells.is_null(f"c{index}", column.type) for index, column in enumerate(columns) if index]
@@ -105,7 +105,7 @@ class JsonRows:
 
 
 class XmlRows:
-    """One `<event>` a line, every field by name, null marked as such."""
+    """One `<event>` on each line, every field with its name, null marked as such."""
 
     def head(self, columns: Sequence[Column]) -> bytes:
         described = (f'<column name="{cells.xml_text(column.name)}" type="{column.type}"/>' for column in columns)

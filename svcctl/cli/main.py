@@ -18,11 +18,12 @@ from typing import Annotated, Any, NoReturn, get_args
 import typer
 
 from svcctl import __version__
-from svcctl.cli import help, mistakes, spellings
+from svcctl.cli import mistakes, spellings
 from svcctl.cli.app import App
 from svcctl.cli.commands import NOUNS, VERBS
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
+from svcctl.cli.help import TOPICS
 from svcctl.errors import Terminated, UsageError
 from svcctl.io import encoding
 from svcctl.terminal import streams
@@ -31,8 +32,8 @@ from svcctl.terminal.diagnostics import exit_code, wants_color
 HIDDEN = {"complete": "completion"}
 """The command that completion scripts run, which no help page lists, and the noun whose module adds it."""
 
-WHOLE = ("completion",)
-"""Nouns that read the command tree itself: all the others are loaded with them."""
+WHOLE = ("completion", "manual-pages")
+"""Commands that read the command tree itself: all the others are loaded with them."""
 
 START = """\
 svcctl queries stored events and manages jobs, domains and roles.
@@ -234,7 +235,7 @@ def joined(arguments: Sequence[str]) -> list[str]:
 
 def _is_command(words: Sequence[str]) -> bool:
     """Whether words after `help` name a command, rather than a topic."""
-    return words[0] in NOUNS and (len(words) > 1 or words[0] not in help.TOPICS)
+    return words[0] in NOUNS and (len(words) > 1 or words[0] not in TOPICS)
 
 
 def _no_query(noun: str, words: Sequence[str]) -> UsageError:
@@ -301,7 +302,7 @@ def _terminate(*_: object) -> None:
 
 
 def main() -> NoReturn:
-    """Run the command line of this process and exit. `svcctl.__main__` answers what needs none."""
+    """Run the command line of this process and exit. `svcctl.__main__` prints the version without one."""
     encoding.use_utf8()
     streams.adopt()
     arguments = [encoding.argument(word) for word in sys.argv[1:]]

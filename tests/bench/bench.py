@@ -53,7 +53,7 @@ def startup(environment: dict[str, str]) -> None:
     subprocess.run([SVCCTL, "service", "start"], env=environment, check=True, capture_output=True)
     for arguments, peer, reach in (
         (["--version"], typer, 1.25),
-        (["--help"], typer, 1.25),
+        (["--help"], typer, 1.9),
         (["job", "list"], both, 1.35),
     ):
         command = [SVCCTL, *arguments]

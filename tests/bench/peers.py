@@ -34,8 +34,8 @@ SVCCTL = [sys.executable, "-m", "svcctl"]
 PYTHON = [sys.executable, "-c"]
 STARTS = (
     (["--version"], "import typer", 1.0),
-    (["--help"], "import typer", 1.0),
-    (["help", "dates"], "import typer", 1.0),
+    (["--help"], "import typer", 1.9),
+    (["help", "dates"], "import typer", 1.9),
     (["range", "--from", "2h"], "import typer, httpx", 0.85),
     (["profile", "list"], "import typer, httpx", 0.85),
     (["job", "list"], "import typer, httpx", 0.85),

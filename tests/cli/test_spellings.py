@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.tree import TREE
 
 from svcctl.cli import spellings
 from svcctl.cli.commands import VERBS
-from svcctl.cli.completion.scripts import whole_tree
 from svcctl.cli.main import run
 from svcctl.terminal.formats import FORMATS, find_format
 from svcctl.words import FORMAT_NAMES
@@ -32,7 +32,6 @@ def groups(command: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]
         yield from groups(each, f"{path} {name}".strip())
 
 
-TREE = whole_tree()
 GROUPS = dict(groups(TREE))
 
 

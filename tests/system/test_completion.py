@@ -198,8 +198,8 @@ def test_an_installed_script_works_in_a_new_shell(name: str, shell: Shell, tmp_p
     shell = with_command(shell)
     done = shell("completion", name, "--install")
     lines = {
-        "bash": done.stderr.strip().rpartition(": ")[2],
-        "zsh": done.stderr.strip().rpartition(": ")[2],
+        "bash": done.stderr.split("\n")[1].rpartition(": ")[2],
+        "zsh": done.stderr.split("\n")[1].rpartition(": ")[2],
         "fish": "true",  # it needs no line in its configuration
     }
     command = [word for word in COMMANDS[name] if word != "--no-config"]

@@ -10,11 +10,3 @@ from support import ROOT
 def test_the_extra_dev_is_everything_and_the_group_dev() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert project["project"]["optional-dependencies"]["dev"] == ["svcctl[all]", *project["dependency-groups"]["dev"]]
-
-
-def test_a_wheel_installs_the_manual_where_man_looks() -> None:
-    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"][
-        "wheel"
-    ]
-    assert wheel["shared-data"] == {"svcctl/cli/help/man": "share/man/man1"}
-    assert {path.suffix for path in (ROOT / "svcctl" / "cli" / "help" / "man").iterdir()} == {".1"}

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from support.shells import Shell
 
-import svcctl
 from svcctl.service.language import FUNCTIONS, RESERVED, parse
 from svcctl.service.language.page import EXAMPLES, page
 
-FILE = Path(svcctl.__file__).parent / "cli" / "help" / "query-language.txt"
 QUERIES = [
     re.sub(r"\s+", " ", found[0].strip()) for found in re.finditer(r"(?m)^    from .*\n(?:        .*\n)*", page())
 ]
 """Every query on the page: a paragraph of its own, indented by four blanks, its other lines by eight."""
-
-
-def test_the_page_is_up_to_date() -> None:
-    how = "write it anew: python -m svcctl.service.language.page > svcctl/cli/help/query-language.txt"
-    assert FILE.read_text(encoding="utf-8") == page(), how
 
 
 def test_the_page_is_printed_as_it_is(shell: Shell) -> None:
@@ -53,10 +43,3 @@ def test_every_query_of_the_page_has_rows(service: Shell, query: str) -> None:
     # Requests become events within a second: a query that goes on waits for the first.
     waits = ["--follow"] if "service.access" in query else []
     assert service.ndjson("query", query, "--from", "10d", "--limit", "1", *waits) != []
-
-
-def test_the_command_that_writes_the_page_writes_it() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "svcctl.service.language.page"], capture_output=True, encoding="utf-8", check=True
-    )
-    assert (done.stdout, done.stderr) == (page(), "")

@@ -6,18 +6,18 @@ from typing import Annotated
 
 import typer
 
-from svcctl.cli import help
 from svcctl.cli.app import App
 from svcctl.cli.commands import NOUNS, page_of
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
+from svcctl.cli.help import PARTS, TOPICS, topics
 from svcctl.errors import UsageError
 from svcctl.words import nearest
 
 TopicArg = Annotated[
     str | None,
     typer.Argument(metavar="[TOPIC|COMMAND]", help="Topic or command to explain."),
-    Completes(words=(*help.TOPICS, *help.PARTS, *(noun for noun in NOUNS if noun not in help.TOPICS))),
+    Completes(words=(*TOPICS, *PARTS, *(noun for noun in NOUNS if noun not in TOPICS))),
 ]
 
 
@@ -34,9 +34,9 @@ def help_(ctx: typer.Context, topic: TopicArg = None) -> None:
     """
     svc: Context = ctx.obj
     if topic is None:
-        svc.output.text(help.contents())
+        svc.output.text(topics.contents())
         return
-    page = help.read(topic) if topic in (*help.TOPICS, *help.PARTS) else help.of_word(topic)
+    page = topics.read(topic) if topic in (*TOPICS, *PARTS) else topics.of_word(topic)
     if page is None:
         raise UsageError(f"no help topic or command '{topic}'", hint=_nearest(topic))
     svc.output.text(page)
@@ -45,12 +45,12 @@ def help_(ctx: typer.Context, topic: TopicArg = None) -> None:
 def _nearest(topic: str) -> str:
     from svcctl.api.foreign_functions import function_answer
 
-    if near := nearest(topic, [*help.TOPICS, *help.PARTS, *NOUNS]):
+    if near := nearest(topic, [*TOPICS, *PARTS, *NOUNS]):
         return f"did you mean 'svcctl help {near}'?"
-    answer, topics = function_answer(topic), help.holding(topic)
-    found = " and ".join(f"'svcctl help {one}'" for one in topics[:2])
+    answer, pages = function_answer(topic), topics.holding(topic)
+    found = " and ".join(f"'svcctl help {one}'" for one in pages[:2])
     if hints := [*([f"in a query, {answer}"] if answer else ()), *([f"{topic} is in {found}"] if found else ())]:
         return "; ".join(hints)
-    if near := nearest(topic, help.functions()):
+    if near := nearest(topic, topics.functions()):
         return f"did you mean 'svcctl help {near}'?"
     return "'svcctl help' lists the topics, 'svcctl --help' the commands"

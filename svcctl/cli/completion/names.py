@@ -22,9 +22,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from svcctl.cli import help
 from svcctl.cli.completion import cache
 from svcctl.cli.context import Context
+from svcctl.cli.help import LANGUAGE
+from svcctl.cli.help.topics import functions
 from svcctl.errors import SvcctlError
 from svcctl.io import extras, files
 from svcctl.profiles import BUILT_IN
@@ -133,8 +134,8 @@ def _language(svc: Context, of: str) -> Pairs:
     """
     from svcctl.api import outline
 
-    functions = [(name, "function") for name in help.functions()]
-    return [*_named(svc, of, outline.visible), *functions, *((word, "keyword") for word in help.LANGUAGE)]
+    words = [*((name, "function") for name in functions()), *((word, "keyword") for word in LANGUAGE)]
+    return [*_named(svc, of, outline.visible), *words]
 
 
 def _unquoted(text: str) -> str:

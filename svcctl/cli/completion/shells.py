@@ -102,6 +102,11 @@ def _data(environment: Mapping[str, str]) -> Path:
     return Path(environment.get("XDG_DATA_HOME") or home.expanded("~") / ".local" / "share")
 
 
+def manual_directory(environment: Mapping[str, str]) -> Path:
+    """Where a user's own manual pages are; man looks there while PATH has the folder `bin` beside `share`."""
+    return _data(environment) / "man" / "man1"
+
+
 def _config(environment: Mapping[str, str]) -> Path:
     return Path(environment.get("XDG_CONFIG_HOME") or home.expanded("~") / ".config")
 

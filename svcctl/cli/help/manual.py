@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
-from svcctl.cli.help import TOPICS, read
-from svcctl.cli.help.command import Page, Row
-
-
-def pages(found: Sequence[Page]) -> dict[str, str]:
-    """The manual pages by the names of their files, from the pages of all commands."""
-    root, *others = found
-    nouns: dict[str, list[Page]] = {}
-    for page in others:
-        nouns.setdefault(page.path.split()[1], []).append(page)
-    made = {"svcctl": [*_root(root, list(nouns))]}
-    for noun, inner in nouns.items():
-        made[f"svcctl-{noun}"] = [*_noun(inner)]
-    return {f"man/{name}.1": "\n".join(lines) + "\n" for name, lines in made.items()}
+from svcctl.cli.help import TOPICS
+from svcctl.cli.help.command import Page, Row, described
+from svcctl.cli.help.topics import read
 
 
-def _root(page: Page, nouns: Sequence[str]) -> Iterator[str]:
+def pages(tree: Any, nouns: Collection[str]) -> dict[str, str]:
+    """The manual pages of a command tree by the names of their files, the nouns in this order."""
+    root, found = described(tree, "svcctl"), list(_commands(tree, "svcctl"))
+    meanings = dict(root.commands)
+    made = {"svcctl": _root(replace(root, commands=tuple((noun, meanings[noun]) for noun in nouns)))}
+    for noun in nouns:
+        made[f"svcctl-{noun}"] = _noun([page for page in found if page.path.split()[1] == noun])
+    return {f"{name}.1": "\n".join(lines) + "\n" for name, lines in made.items()}
+
+
+def _commands(group: Any, path: str) -> Iterator[Page]:
+    """The pages of the commands of a group, each noun's before those of its verbs."""
+    inner = {name: each for name, each in group.commands.items() if not each.hidden}
+    for name, each in inner.items():
+        verbs = {other.removeprefix(f"{name} "): one for other, one in inner.items() if other.startswith(f"{name} ")}
+        yield described(each, f"{path} {name}", verbs)
+        if hasattr(each, "commands"):
+            yield from _commands(each, f"{path} {name}")
+
+
+def _root(page: Page) -> Iterator[str]:
     yield from _begin("svcctl", page.title, page.usage)
     yield ".SH DESCRIPTION"
     yield from _about((page.about[0], page.ending))
@@ -34,7 +45,7 @@ def _root(page: Page, nouns: Sequence[str]) -> Iterator[str]:
         for block in table.split("\n\n"):
             yield from _literal(block, 0) if block.startswith(" ") else (".PP", _line(block))
     yield '.SH "SEE ALSO"'
-    yield _line(", ".join(f"svcctl-{noun}(1)" for noun in nouns) + ";")
+    yield _line(", ".join(f"svcctl-{noun}(1)" for noun, _ in page.commands) + ";")
     yield _line("topics: " + ", ".join(f"'svcctl help {topic}'" for topic in TOPICS))
 
 

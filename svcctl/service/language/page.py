@@ -1,9 +1,7 @@
 """The page of `svcctl help query-language`, written from the tables of the language.
 
-A copy of the page is kept in svcctl/pages, because the client prints it where the language is not installed. A test
-compares the two and runs every example. To write the copy again:
-
-    python -m svcctl.service.language.page > svcctl/cli/help/query-language.txt
+`.ci/generate` keeps a copy of the page in svcctl/cli/help, because the client prints it where the language is not
+installed. A test compares the two and runs every example.
 """
 
 from __future__ import annotations

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from support.shells import Shell
 from support.terminal import need
+from support.tree import TREE
 
-from svcctl.cli import help, main
-from svcctl.cli.completion.scripts import whole_tree
+from svcctl.cli import main
+from svcctl.cli.help import TOPICS, topics
 
 
 def commands() -> dict[str, Any]:
@@ -26,7 +27,7 @@ def commands() -> dict[str, Any]:
         for name, inner in getattr(command, "commands", {}).items():
             yield from visit(inner, (*path, name))
 
-    return dict(visit(whole_tree(), ()))
+    return dict(visit(TREE, ()))
 
 
 COMMANDS = commands()
@@ -54,9 +55,9 @@ def test_help_pages_are_plain_text_that_fits_the_terminal_and_cut_nothing(
             assert inner.hidden or " " in inner.name or " ".join(about.split()).rstrip(".").replace("…", "...") in flat
 
 
-@pytest.mark.parametrize("topic", help.TOPICS)
+@pytest.mark.parametrize("topic", TOPICS)
 def test_topics_are_plain_text_of_at_most_80_columns(topic: str) -> None:
-    page = help.read(topic)
+    page = topics.read(topic)
     assert [line for line in page.split("\n") if len(line) > 80 or line != line.rstrip()] == []
     assert "\x1b" not in page
 
@@ -94,7 +95,7 @@ def test_words_of_the_query_language_have_help(capsys: pytest.CaptureFixture[str
         "All functions: svcctl help functions\n"
     )
     assert main.run(["help", "where"]) == 0
-    assert capsys.readouterr().out == help.read("query-language") + "\n"
+    assert capsys.readouterr().out == topics.read("query-language") + "\n"
 
 
 @pytest.mark.parametrize("path", ["query", "job", "job list", "export status", "service accounts key"])
@@ -108,13 +109,13 @@ def test_help_of_a_command_is_its_page(path: str, shell: Shell) -> None:
 def test_functions_and_examples_are_parts_of_the_page_of_the_language(shell: Shell) -> None:
     functions, examples = shell("help", "functions").stdout, shell("help", "examples").stdout
     assert (functions.split("\n")[0], examples.split("\n")[0]) == ("Functions", "Examples")
-    assert f"{examples}\n{functions}" in help.read("query-language")
+    assert f"{examples}\n{functions}" in topics.read("query-language")
     assert "percentile(" in functions
     assert "Continuous" not in functions
 
 
 def test_a_topic_comes_before_a_command_of_its_name(shell: Shell) -> None:
-    assert shell("help", "export").stdout == help.read("export") + "\n"
+    assert shell("help", "export").stdout == topics.read("export") + "\n"
 
 
 def test_svcctl_alone_shows_where_to_start(shell: Shell) -> None:
@@ -140,8 +141,8 @@ def examples() -> list[tuple[str, str]]:
     On the page of a topic an example is indented: a line of its paragraphs may begin with any word.
     """
     texts = {f"svcctl {path}".rstrip(): str(command.help) for path, command in COMMANDS.items()}
-    topics = {topic: help.read(topic) for topic in help.TOPICS if topic != "recipes"}  # tests/pages has these
-    for name, page in (topics | {"svcctl": main.START}).items():
+    pages = {topic: topics.read(topic) for topic in TOPICS if topic != "recipes"}  # tests/cli/help has these
+    for name, page in (pages | {"svcctl": main.START}).items():
         texts[name] = "\n".join(line for line in page.split("\n") if line.startswith(" "))
     found = []
     for name, page in texts.items():

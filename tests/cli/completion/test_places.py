@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from support.tree import TREE
+
 from svcctl.api import destinations
 from svcctl.cli.completion.names import KINDS
 from svcctl.cli.completion.places import Command, Parameter, Values, commands, table
-from svcctl.cli.completion.scripts import whole_tree
 from svcctl.cli.completion.words import FILES, QUERY, Word
 from svcctl.terminal.formats import FORMATS
 
-TREE = whole_tree()
 PLACES = {place.name: place.values for place in table(TREE).places}
 COMMANDS: dict[str, Command] = {command.path: command for command in commands(TREE)}
 

@@ -13,12 +13,12 @@ import yaml
 from support.shells import Shell
 from support.terminal import need
 
-from svcctl.cli import help
+from svcctl.cli.help import topics
 
 
 def recipe(start: str, end: str) -> str:
     """The indented lines of the page between two words."""
-    page = help.read("export")
+    page = topics.read("export")
     section = page[page.index(start) : page.index(end, page.index(start)) if end else None]
     return "\n".join(line[2:] for line in section.split("\n")[1:] if line.startswith("  ") or not line)
 
@@ -36,7 +36,7 @@ def command(tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_the_lines_of_the_crontab_run_with_what_cron_gives_them(service: Shell, command: Path, tmp_path: Path) -> None:
     (tmp_path / "auth.q").write_text("from auth.all\n")
-    told = re.search(r"'(command -v svcctl)'", help.read("export"))
+    told = re.search(r"'(command -v svcctl)'", topics.read("export"))
     assert told is not None
     path = subprocess.run(
         ["/bin/sh", "-c", told[1]], env={"PATH": str(command.parent)}, capture_output=True, text=True, check=True

@@ -14,12 +14,12 @@ import pytest
 from support.shells import Shell
 from support.terminal import need
 
-from svcctl.cli import help
+from svcctl.cli.help import topics
 
 
 def recipes() -> list[str]:
     """The blocks of the page, each a script."""
-    blocks = [block for block in help.read("recipes").split("\n\n") if block.startswith("  ")]
+    blocks = [block for block in topics.read("recipes").split("\n\n") if block.startswith("  ")]
     return ["\n".join(line.removeprefix("  ") for line in block.split("\n")) for block in blocks]
 
 

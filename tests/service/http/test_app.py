@@ -15,7 +15,7 @@ from support.application import answered
 from support.engines import chosen_engine
 
 from svcctl import __version__
-from svcctl.cli import help
+from svcctl.cli.help import topics
 from svcctl.service.http import monitoring, provisioning, tables
 from svcctl.service.http.app import build
 from svcctl.service.service import Service
@@ -109,7 +109,7 @@ def test_the_status_tells_version_start_and_tables(ask: Ask, tmp_path: Path) -> 
 def test_the_help_has_the_routes_of_our_own_and_the_members_of_what_they_take_and_answer(
     ask: Ask, tmp_path: Path
 ) -> None:
-    page = help.read("service")
+    page = topics.read("service")
     routes = [
         route for route in (*tables.ROUTES, *monitoring.ROUTES, *provisioning.ROUTES) if "/service/" in route.path
     ]

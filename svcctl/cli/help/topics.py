@@ -1,0 +1,205 @@
+"""The pages of topics: templates, filled with the tables of the code when a page is read.
+
+In a template `@name@` stands for what `FILLED` has for the topic under that name: a table between blank lines, or words
+in a paragraph. Paragraphs are wrapped; lines that begin with a blank stay as they are. The page of the query language
+is a file that `.ci/generate` writes: the client prints it where the language is not installed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from svcctl.cli.help import LANGUAGE, PARTS, TOPICS, WIDTH
+
+if TYPE_CHECKING:
+    from svcctl.api.destinations import Parameter
+    from svcctl.dates.operators import Operator
+
+WRITTEN = "query-language"
+"""The topic whose page is a file."""
+
+_FOLDER = Path(__file__).parent
+
+
+def read(topic: str) -> str:
+    """The page of a topic, or its part of a page, without the newline at its end."""
+    if topic in PARTS:
+        whole, begin, end = PARTS[topic]
+        text = read(whole)
+        return text[text.index(begin) : text.index(end)].strip("\n")
+    text = _source(topic)
+    if topic == WRITTEN:
+        return text
+    values = FILLED[topic]() if topic in FILLED else {}
+    blocks = re.sub(r"@([a-z_]+)@", lambda match: values[match[1]], text).split("\n\n")
+    return "\n\n".join(block if block.startswith(" ") else "\n".join(_wrapped(block, WIDTH)) for block in blocks)
+
+
+def _source(topic: str) -> str:
+    """The template of a topic, or the page that is a file."""
+    name = f"{topic}.txt" if topic == WRITTEN else f"templates/{topic}.txt"
+    return (_FOLDER / name).read_text(encoding="utf-8").strip("\n")
+
+
+def contents() -> str:
+    """The topics with the first lines of their pages."""
+    width = max(map(len, TOPICS))
+    titles = [f"  {topic:<{width}}  {_source(topic).splitlines()[0]}" for topic in TOPICS]
+    parts = " and ".join(f"'svcctl help {name}'" for name in PARTS)
+    return "\n".join(
+        [
+            *(
+                "Topics of 'svcctl help TOPIC'",
+                "",
+                *titles,
+                "",
+                f"Parts of query-language: {parts}",
+                "One function: svcctl help count",
+            ),
+            "Help of a command: svcctl help COMMAND, such as svcctl help job list",
+        ]
+    )
+
+
+def functions() -> list[str]:
+    """The names of all functions, from the page that lists them."""
+    lines = (line[2:].strip("`") for line in read("functions").split("\n") if line[:2] == "  " and line[2:3] != " ")
+    return [
+        name.rstrip("`") for name, parenthesis, _ in (line.partition("(") for line in lines) if parenthesis and name
+    ]
+
+
+def of_word(word: str) -> str | None:
+    """The page of a word of the query language: a function's is what the language's page says of it."""
+    if word in LANGUAGE:
+        return read(WRITTEN)
+    blocks = read("functions").split("\n\n")
+    found = [block for block in blocks if block.startswith((f"  {word}(", f"  `{word}`("))]
+    return "\n\n".join([*found, "All functions: svcctl help functions"]) if found else None
+
+
+def holding(word: str) -> list[str]:
+    """The topics whose pages have the word, those with the most of it first."""
+    whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
+    counts = {topic: len(whole.findall(read(topic))) for topic in TOPICS}
+    return sorted((topic for topic, count in counts.items() if count), key=lambda topic: -counts[topic])
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells: the first column is as wide as it must be, the others share the rest and wrap there."""
+    first = max(len(row[0]) for row in rows)
+    width = (WIDTH - 2 - first) // (len(rows[0]) - 1) - 2
+    lines = []
+    for name, *cells in rows:
+        for at, parts in enumerate(zip_longest(*(_wrapped(cell, width) for cell in cells), fillvalue="")):
+            rest = "".join(f"  {part:<{width}}" for part in parts)
+            lines.append(f"  {name if at == 0 else '':<{first}}{rest}".rstrip())
+    return "\n".join(lines)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return wrap(" ".join(text.split()), width, break_on_hyphens=False, break_long_words=False)
+
+
+def _listed(names: Iterable[str], last: str) -> str:
+    """`a, b and c`, where `last` is `and`."""
+    *others, final = names
+    return f"{', '.join(others)} {last} {final}"
+
+
+def _dates() -> dict[str, str]:
+    from svcctl.dates.operators import OPERATORS
+    from svcctl.dates.shorthand import EVERY, TYPED
+
+    def operators(rows: Iterable[Operator]) -> str:
+        return table([("", "in --from", "in --to"), *((row.name, row.from_meaning, row.to_meaning) for row in rows)])
+
+    return {
+        "operators": operators(OPERATORS),
+        "typed": operators(TYPED),
+        "zoned": _listed((row.name for row in EVERY if row.zoned), "and"),
+    }
+
+
+def _formats() -> dict[str, str]:
+    from svcctl.api.follow import MAX_REMEMBERED
+    from svcctl.terminal.formats import AUTO, FORMATS, ROWS
+    from svcctl.terminal.ordering import RUN_BYTES
+
+    rows = FORMATS.values()
+    auto = (AUTO, "table on a terminal, csv in a pipe or a file (the default)")
+    return {
+        "formats": table([auto, *((row.name, row.meaning) for row in rows)]),
+        "binary": _listed((row.name for row in rows if row.binary), "and"),
+        "lists": _listed((row.name for row in rows if row.lists), "or"),
+        "own": _listed((row.name for row in rows if not row.raw), "and"),
+        "served": _listed((row.name for row in rows if not row.arranges), "and"),
+        "endings": table([(f".{end}", row.name) for row in rows for end in row.endings]),
+        "rows": ROWS,
+        "run": f"{RUN_BYTES >> 20} MiB",
+        "remembered": str(MAX_REMEMBERED),
+    }
+
+
+def _profiles() -> dict[str, str]:
+    from svcctl.profiles.settings import MAPPINGS, SETTINGS
+
+    about = {"headers": "names of headers", "paths": "paths of operations"}
+    renamed = [(f"{group}.…", f"{about[group]}, if they differ: {', '.join(keys)}") for group, keys in MAPPINGS.items()]
+    return {"settings": table([*((row.name, row.meaning) for row in SETTINGS.values()), *renamed])}
+
+
+def _environment() -> dict[str, str]:
+    from svcctl.exports.state import STATE_ENVIRONMENT
+    from svcctl.profiles.settings import CONFIG_ENVIRONMENT, PROFILE_ENVIRONMENT, SETTINGS
+    from svcctl.service.process import DATA_ENVIRONMENT
+    from svcctl.service.settings import SERVICE_SETTINGS
+    from svcctl.terminal.pager import VARIABLE
+
+    variables = [
+        (PROFILE_ENVIRONMENT, "profile to use"),
+        (CONFIG_ENVIRONMENT, "profiles file to use"),
+        *((row.environment, row.meaning) for row in SETTINGS.values() if row.environment),
+        (DATA_ENVIRONMENT, "directory of the local service's data"),
+        (STATE_ENVIRONMENT, "directory of the states of exports (--state)"),
+        *((row.environment, row.explained) for row in SERVICE_SETTINGS),
+        (VARIABLE, "pager for long output on a terminal, before PAGER; cat or nothing for none (--no-pager)"),
+        ("NO_COLOR", "no colour"),
+        ("CLICOLOR_FORCE", "colour in a pipe too"),
+    ]
+    return {"variables": table(variables)}
+
+
+def _exit_codes() -> dict[str, str]:
+    from svcctl.terminal.diagnostics import EXIT_CODES
+
+    return {"exit_codes": table([(f"{row.code:>3}", row.meaning) for row in EXIT_CODES])}
+
+
+def _destinations() -> dict[str, str]:
+    from svcctl.api.destinations import TYPES
+
+    def keys(parameters: Iterable[Parameter]) -> list[tuple[str, str]]:
+        return [(row.key, row.meaning + ", required" * row.required + ", secret" * row.secret) for row in parameters]
+
+    rows = TYPES.values()
+    return {
+        "parameters": "\n\n".join(f"{row.name}\n\n{table(keys(row.parameters))}" for row in rows),
+        "local": table([(row.name, row.local) for row in rows]),
+    }
+
+
+FILLED: Mapping[str, Callable[[], Mapping[str, str]]] = {
+    "dates": _dates,
+    "formats": _formats,
+    "profiles": _profiles,
+    "environment": _environment,
+    "exit-codes": _exit_codes,
+    "destinations": _destinations,
+}
+"""What the templates of topics may ask for; each loads its tables when it is called."""

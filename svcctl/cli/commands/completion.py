@@ -19,7 +19,7 @@ from svcctl.io import files
 
 ShellArg = Annotated[str, typer.Argument(metavar="SHELL", help=", ".join(SHELLS)), Completes(words=SHELLS)]
 InstallOpt = Annotated[
-    bool, typer.Option("--install", help="Install the script where the shell finds it, and the manual pages.")
+    bool, typer.Option("--install", help="Install the script where the shell finds it; also the manual pages.")
 ]
 KindArg = Annotated[str, typer.Argument(metavar="KIND")]
 OfArg = Annotated[str, typer.Argument(metavar="[OF]")]

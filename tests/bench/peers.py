@@ -35,6 +35,7 @@ PYTHON = [sys.executable, "-c"]
 STARTS = (
     (["--version"], "import typer", 1.0),
     (["--help"], "import typer", 1.9),
+    (["query", "--help"], "import typer", 1.9),
     (["help", "dates"], "import typer", 1.9),
     (["range", "--from", "2h"], "import typer, httpx", 0.85),
     (["profile", "list"], "import typer, httpx", 0.85),

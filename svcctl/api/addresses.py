@@ -78,9 +78,9 @@ def is_loopback(url: str) -> bool:
 
 
 def trust(verify: bool | str, urls: tuple[str, ...]) -> ssl.SSLContext | None:
-    """The certificates to check the service's with; `verify` may be the path of a CA bundle.
+    """The settings that check the service's certificate; `verify` may be the path of a CA bundle.
 
-    Loading the authorities takes longer than a local request, so plain http, which checks nothing, goes without.
+    None for plain http, which checks nothing: loading the certificate authorities takes longer than a local request.
     """
     if not any(url.startswith("https:") for url in urls):
         return None

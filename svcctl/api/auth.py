@@ -1,7 +1,7 @@
 """The three authorization methods: headers made from the bytes that are sent.
 
-They are made anew for each attempt, so a retry gets a new timestamp and signature. The fields that hold secrets are
-left out of `repr`.
+The headers are made anew for each attempt, so a retry gets a new timestamp and signature. The fields that hold secrets
+are left out of `repr`.
 """
 
 from __future__ import annotations

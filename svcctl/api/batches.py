@@ -10,7 +10,7 @@ R = TypeVar("R")
 
 
 class Batches(Iterator[R]):
-    """Rows to be read once: one by one, or by the batches that are left."""
+    """Rows to be read once: one by one, or in the batches that remain."""
 
     def __init__(self, batches: Iterable[Sequence[R]]) -> None:
         self.batches: Iterator[Sequence[R]] = filter(None, batches)

@@ -1,10 +1,10 @@
-"""The body of an answer: decompressed, and never larger in memory than a limit. Whoever reads a body reads it here.
+"""The body of an answer: decompressed, and never larger in memory than a limit. Every body is read here.
 
-svcctl asks for no compression, but proxies compress all the same. gzip and deflate say themselves where they end, so a
-cut is noticed however the answer is framed; they are decompressed in small pieces, whatever a piece of the wire would
-grow to. Any other compression is refused: its bytes would pass for data.
+svcctl asks for no compression, but proxies compress all the same. gzip and deflate mark their own end, so a cut is
+noticed however the answer is framed; they are decompressed in small pieces, so that a small block cannot fill the
+memory. Any other compression is refused: its bytes would be taken for data.
 
-A body that cannot be read to its end raises WireError: the connection broke, or DecodingError.
+A body that cannot be read to its end raises a WireError: a DecodingError if its compression is damaged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from svcctl.errors import Unavailable
 from svcctl.io.compression import Damaged, gunzipped, inflated
 
 MAX_WHOLE = 64 * 1000 * 1000
-"""Bytes of an answer that is held whole at most. Streams of rows have no limit."""
+"""The most bytes of an answer that is held whole. Streams of rows have no limit."""
 
 
 def pieces(response: Response) -> Iterator[bytes]:
@@ -39,7 +39,7 @@ def pieces(response: Response) -> Iterator[bytes]:
 
 
 def whole(response: Response, most: int = MAX_WHOLE) -> bytes:
-    """The whole body, and closes it. Unavailable when it has more than `most` bytes."""
+    """Read the whole body and close the answer. Unavailable when the body has more than `most` bytes."""
     body = beginning(response, most + 1)
     if len(body) <= most:
         return body
@@ -53,7 +53,7 @@ def whole(response: Response, most: int = MAX_WHOLE) -> bytes:
 
 
 def beginning(response: Response, size: int) -> bytes:
-    """The first bytes of the body, at most `size`; closes it."""
+    """Read the first bytes of the body, at most `size`, and close the answer."""
     body = bytearray()
     try:
         for piece in pieces(response):
@@ -72,7 +72,7 @@ def _has_no_body(response: Response) -> bool:
 
 
 def _explained(body: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """The same body; what is wrong with its compression becomes a DecodingError."""
+    """The same body; damaged compression raises a DecodingError."""
     try:
         yield from body
     except Damaged as error:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 class RawResponse:
     """The answer to any signed request; `body` ends in IncompleteResult when the connection breaks.
 
-    `error` returns the error that the answer states, with HTTP 200 too, from the beginning of its body.
+    `error` takes the beginning of the body and returns the error that the answer states, even with HTTP 200.
     """
 
     status: int
@@ -57,7 +57,7 @@ class Client:
 
     `timeout` is in seconds, for connecting and for each wait for more bytes; `retries` counts attempts after the first.
     `verify` is True, False or the path of a CA bundle. `socket` is the path of a Unix socket, to which requests go
-    whatever host they name; `transport`, one of httpx, replaces the network.
+    whatever host they name; `transport`, a transport of httpx, replaces the network.
     `clock` gives epoch seconds. `observe` is called with each Exchange and each Retry.
     """
 
@@ -109,9 +109,9 @@ class Client:
     ) -> Iterator[QueryResponse]:
         """The answer to a query, for reading inside `with`; retried until an answer begins, never after that.
 
-        It is asked for `once` by callers that try again themselves. ReaderClosed as soon as nobody reads the pipe
-        `reader` any more, which the answer is written to. An svcctl service tells `late` of events that came too late
-        for their group, if the mode is json/simple/compact.
+        With `once` there is a single attempt, for callers that retry themselves. `reader` is the pipe that the answer
+        is written to: ReaderClosed as soon as nobody reads it any more. svcctl's own service reports to `late` the
+        events that came too late for their group, if the mode is json/simple/compact.
         """
         from svcctl.api.events import MODES, QueryResponse  # loads the readers of all formats
 
@@ -245,7 +245,7 @@ class Client:
         return Role.from_json(record(self._payload(self._role_call("GET", domain, name))))
 
     def create_role(self, domain: str, role: Role) -> Role:
-        """Creates a role and returns it as the service describes it, or as given when the service answers nothing."""
+        """Creates a role and returns it as the service describes it, or as given when the answer is empty."""
         if not role.name:
             raise UsageError("a role needs a name")
         call = replace(self._role_call("POST", domain), body=_encoded(role.body()), repeatable=False)
@@ -269,8 +269,8 @@ class Client:
     def request(
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> Iterator[RawResponse]:
-        """The unread answer to any signed request, a refusal too. `path` starts with a slash; paths of domains go to
-        provisioning.
+        """The unread answer to any signed request, even a refusal. `path` starts with a slash; paths of domains go to
+        the provisioning URL.
         """
 
         def error(start: bytes) -> SvcctlError | None:
@@ -284,7 +284,7 @@ class Client:
             yield RawResponse(response.status, response.headers, _body(response), error)
 
     def call(self, method: str, path: str, body: bytes = b"", *, repeatable: bool = False) -> Any:
-        """The decoded answer to any signed request, without its envelope. `repeatable` is said of a POST."""
+        """The decoded answer to any signed request, without its envelope. `repeatable` allows a POST to be retried."""
         call = self._any_call(method, path, body, None)
         return self._payload(replace(call, repeatable=repeatable or call.repeatable))
 
@@ -305,11 +305,11 @@ class Client:
     # Between a call and its answer
 
     def _payload(self, call: Call) -> Any:
-        """The decoded answer of a small operation; raises the error that a body states, with HTTP 200 too."""
+        """The decoded answer of a small operation; raises the error that a body states, even with HTTP 200."""
         return self._sender.send(call, decoded)
 
     def _done(self, call: Call, already: type[ServiceError]) -> None:
-        """Sends a call that may be repeated; after a lost reply, the error `already` means that it was done."""
+        """Sends a call that may be repeated; after a lost reply, the error `already` means that an attempt did it."""
         lost = False
 
         def note() -> None:
@@ -333,7 +333,7 @@ class Client:
 
 @contextmanager
 def _explained(request: QueryRequest) -> Iterator[None]:
-    """Errors get the query's text, for those that name a place in it, and a hint where there are no queries at all."""
+    """Add the query's text to errors, which may name a place in it, and a hint when the address answers no queries."""
     try:
         yield
     except ServiceError as error:

@@ -1,7 +1,7 @@
 """The known destination types: their parameters, which of those are secret, and what the local service does with each.
 
-The interface leaves the keys of `destination.params` open, so unknown types and keys are sent too. The table is what
-help, completion, suggestions for mistyped names and the masking of secrets go by.
+The interface leaves the keys of `destination.params` open, so unknown types and keys are sent too. Help, completion,
+suggestions for mistyped names and the masking of secrets all read this table.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from svcctl.words import nearest
 
 REDACTED = "***"
 SHORTEST = 4
-"""Characters of a secret that is masked inside other words too."""
+"""Characters from which on a secret is masked inside longer words too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Parameter:
     key: str
     meaning: str
     example: str = ""
-    """A value, for keys that are required."""
+    """An example of a value; only required keys have one."""
     secret: bool = False
 
     @property
@@ -46,7 +46,7 @@ class Destination:
         return {"type": self.type, "params": [dict(part) for part in self.parts] or dict(self.params)}
 
     def with_params(self, given: Mapping[str, Any]) -> Destination:
-        """The same destination with more parameters, which replace those of the same name in any case."""
+        """The same destination with more parameters, which replace those of the same name, whatever its case."""
         names = {key.lower() for key in given}
 
         def kept(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def is_secret(key: str) -> bool:
 
 
 def without_secret(text: str, secret: str) -> str:
-    """A text without a secret; a very short one is masked only where it is a word, since it is a part of many words."""
+    """The text with a secret masked; a very short secret only where it is a whole word, since many words contain it."""
     if len(secret) >= SHORTEST:
         return text.replace(secret, REDACTED)
     return re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", REDACTED, text) if secret else text
@@ -192,6 +192,6 @@ def known_key(destination_type: str, key: str) -> str:
 
 
 def unknown_keys(destination: Destination) -> tuple[str, ...]:
-    """The given keys that a known type does not have in any case; they are sent too."""
+    """The given keys that a known type does not have, whatever their case; they are sent all the same."""
     known = known_keys(destination.type)
     return tuple(key for key in destination.params if known and known_key(destination.type, key) not in known)

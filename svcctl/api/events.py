@@ -30,7 +30,7 @@ class Mode:
     """A value of `mode.type` and its two readers; `rows` is None when a format can only be passed on as bytes.
 
     A `json` answer begins as a JSON error does, so its own reader tells the two apart. `padding` are the bytes that may
-    stand before an answer and are not part of it; a row of csv may begin with a blank or a separator.
+    stand before an answer and are not part of it: few in csv, where a row may begin with a blank or a separator.
     """
 
     name: str
@@ -84,7 +84,7 @@ class QueryResponse:
 
     @property
     def date(self) -> float | None:
-        """When the answer began, in epoch seconds of the service's clock, if it said so."""
+        """When the answer began, in epoch seconds of the service's clock; None if the service did not say."""
         return self._date()
 
     @property
@@ -140,8 +140,8 @@ class QueryResponse:
 def _without_page_or_error(
     body: Iterator[bytes], content_type: str, mode: Mode, delivered: Delivered
 ) -> Iterator[bytes]:
-    """The same body without the padding before it; raises the error when it is a web page or, in a format that is not
-    JSON, a JSON error.
+    """The same body without the padding before it; raises an error when the body is a web page or, in a format that is
+    not JSON, a JSON error.
     """
     head = b""
     while not (start := head.lstrip(b" \t\r\n,")) and len(head) < MAX_BODY:

@@ -4,12 +4,12 @@ Rows are remembered by hash. After a break the query is sent again, and rows tha
 long as all rows are remembered it is sent again as it was, so it does not matter which dates the events have, or in
 which order they come: late events, and events with dates in the future, are neither lost nor repeated.
 
-MAX_REMEMBERED bounds the memory. Of more rows, those of the oldest seconds are forgotten. After a break the query then
-begins behind the forgotten seconds, so events are missed that are stored with such dates after the break began. When
-even the newest second is forgotten, the query cannot be resumed. The newest second is never in the future of the
-service's clock: a sender whose clock is wrong must not decide where the query is resumed.
+At most MAX_REMEMBERED rows are remembered; beyond that, the rows of the oldest seconds are forgotten. After a break the
+query then begins behind the forgotten seconds, so events with dates in those seconds are missed if they are stored
+after the break began. When even the newest second is forgotten, the query cannot be resumed. The newest second is never
+in the future of the service's clock: a sender whose clock is wrong must not decide where the query is resumed.
 
-A query that groups is always sent again from the newest second, since a group that late events change is another row.
+A query that groups is always sent again from the newest second, since late events turn a group into a different row.
 
 A service closes the connection when a limit in the query's text is reached, but proxies and restarts close connections
 too. So a limit at the end of the text is counted here, over all connections, as the request's own limit is; with any
@@ -38,25 +38,25 @@ from svcctl.api.query import QueryRequest
 from svcctl.errors import IncompleteResult, Unavailable
 
 MAX_REMEMBERED = 200_000
-"""Rows remembered at most."""
+"""The most rows that are remembered."""
 LATE_SECONDS = 60.0
-"""Late events are told of this often, at most."""
+"""Seconds between two notes about late events, at least."""
 QUIET = 1.0
-"""Seconds without a row after which a new connection has sent what was stored while there was none."""
+"""Seconds without a row after which a new connection has sent what was stored during the break."""
 
 
 class Memory:
-    """How often each row was delivered; of more than `most` rows, those of the newest seconds."""
+    """Counts how often each row was delivered; of more than `most` rows it keeps those of the newest seconds."""
 
     def __init__(self, most: int = MAX_REMEMBERED) -> None:
         self._most = most
         self._seconds: dict[int, Counter[int]] = {}
         self._order: list[int] = []
-        """The same seconds, as a heap."""
+        """The keys of `_seconds`, as a heap."""
         self._rows = 0
         self._newest: int | None = None
         self._forgotten: int | None = None
-        """The newest second of which some rows are not remembered."""
+        """The newest second of which rows are forgotten."""
 
     def add(self, second: int, row: int, now: float) -> None:
         """Remember a row by its hash; `now` is the time of the service."""
@@ -74,9 +74,10 @@ class Memory:
             self._rows -= self._seconds.pop(self._forgotten).total()
 
     def resume(self, *, groups: bool = False) -> tuple[int | None, dict[int, Counter[int]]]:
-        """The second from which to request rows, and the rows to leave out; None while all rows are remembered.
+        """The second from which to request rows, and the rows to leave out.
 
-        With `groups`, it is the newest second. IncompleteResult when rows of that second are forgotten.
+        The second is None while all rows are remembered; with `groups`, it is the newest second. IncompleteResult when
+        rows of the newest second are forgotten.
         """
         if self._newest is not None and groups and (self._forgotten is None or self._forgotten < self._newest):
             return self._newest, self._copy()
@@ -97,9 +98,9 @@ class Follow:
     """The rows of a continuous query over its connections; `with` opens the first one.
 
     `request` must be in json/simple/compact and start at epoch seconds, so that it means the same when sent again.
-    `reader` is that of Client.query. `notify` gets a note of every break, of every other reason why there is no
-    connection, and of every new one; `explain` gives a service that does not answer a hint. Errors other than a broken
-    connection end it.
+    `reader` is the pipe of Client.query. `notify` gets a note of every break, of every other reason why there is no
+    connection, and of every new connection; `explain` adds a hint to the error of a service that does not answer. The
+    rows end with any error other than a broken connection.
     """
 
     def __init__(
@@ -126,11 +127,11 @@ class Follow:
         self._left_out = request.skip or 0
         """Rows that are still to be skipped."""
         self._undated: str | None = None
-        """A date that is none."""
+        """A value of eventdate that is not a date, as JSON."""
         self._connection = ExitStack()
         self._arriving: Iterator[tuple[Any, ...]] = iter(())
         self._first: int | None = None
-        """The second from which this connection was asked; older rows are parts of groups delivered before."""
+        """The second at which this connection's query starts; older rows are parts of groups delivered before."""
         self._delivered: Mapping[int, Counter[int]] = {}
         """Delivered rows that this connection has not repeated yet."""
         self._failures = 0
@@ -140,15 +141,15 @@ class Follow:
         self.columns: Sequence[Column] = ()
         self.row_count = 0
         self._late, self._late_before = 0, 0
-        """Events that came too late for their group: of this connection, and of those before."""
+        """Events that came too late for their group: on this connection, and on earlier ones."""
         self._late_told, self._late_told_at = 0, -math.inf
         self._lag = 0.0
         self._since: str | None = None
-        """When the connection broke, until a new one has caught up."""
+        """When the connection broke; None once a new one has caught up."""
         self._again = 0.0
-        """When the new one was made, or its last row came; 0 while there is none."""
+        """When the new connection was made or its last row came; 0 while there is no connection."""
         self._behind = 0.0
-        """Until which second of the service's clock the new one is behind."""
+        """The second of the service's clock at which the new connection was made."""
 
     def __enter__(self) -> Self:
         self._connect()
@@ -160,8 +161,8 @@ class Follow:
 
     @property
     def broken(self) -> IncompleteResult | None:
-        """What the rows so far are, if nobody waits for the next one: incomplete while there is no connection, and
-        until a new one has sent what was stored meanwhile.
+        """The error if reading ends now: the rows are incomplete while there is no connection, and until a new one has
+        sent what was stored meanwhile.
         """
         if self._since is None or self.row_count == self._limit or 0 < self._again <= self._clock() - QUIET:
             return None
@@ -202,7 +203,7 @@ class Follow:
             yield row
 
     def _catch_up(self, date: Any) -> None:
-        """Take note of a row of a new connection, which has caught up once one is dated later than it was made."""
+        """Note a row of a new connection: once a row has a date after the connection was made, it has caught up."""
         self._again = self._clock()
         if isinstance(date, int | float) and date >= self._behind * 1000:
             self._since = None
@@ -239,7 +240,7 @@ class Follow:
         self.columns = answer.columns
 
     def _came_late(self, count: int, lag: float) -> None:
-        """Take note of how many events came too late so far, by the service."""
+        """Note how many events came too late so far, as the service counts them."""
         self._late, self._lag = count, lag
         if self._clock() >= self._late_told_at + LATE_SECONDS:
             self._tell_late()
@@ -270,7 +271,7 @@ class Follow:
         while True:
             self._failures += 1
             delay = max(least, backoff.delay(self._failures))
-            if (reason, hint) != told:  # a long outage is one line
+            if (reason, hint) != told:  # a long outage gets one note
                 self._notify(f"{reason}; reconnecting in {delay:.1f} s")
                 if hint is not None:
                     self._notify(hint)
@@ -291,7 +292,7 @@ class Follow:
 
 
 def _limits(request: QueryRequest) -> tuple[int | None, list[str]]:
-    """The limit over all connections, and those of limit and offset in the text that would count anew for each one."""
+    """The limit over all connections, and each `limit` or `offset` of the text that every connection counts anew."""
     limits = [] if request.limit is None else [request.limit]
     removing = ("where", "group", "limit", "offset")
     clauses = [clause for clause in outline(request.query or "").clauses if clause.keyword in removing]

@@ -1,6 +1,7 @@
 """Functions that other query languages have, and what to write instead.
 
-The service answers a query with it, and 'svcctl help NAME' a question; so it loads nothing of the service.
+The service uses this table when it refuses a query, and 'svcctl help NAME' shows it, so it imports nothing of the
+service.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ _ELSEWHERE = {
     }.items()
     for name in names.split()
 }
-"""By names without underscores: languages differ in those."""
+"""What to write, by the function's name without underscores: languages differ in those."""
 _PERCENTILE = re.compile(r"p(?:erc)?(\d{1,2})")
 
 

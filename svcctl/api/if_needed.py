@@ -18,23 +18,23 @@ ALLOWED = "--if-needed allows that"
 
 
 def already_so(error: ServiceError) -> bool:
-    """The domain is already enabled, or already disabled."""
+    """Whether the error says that the domain is already enabled, or already disabled."""
     return error.code == Code.ALREADY_SO
 
 
 def no_domain(error: ServiceError) -> bool:
-    """The domain does not exist."""
+    """Whether the error says that the domain does not exist."""
     return error.code == Code.NO_DOMAIN
 
 
 def no_role(error: ServiceError) -> bool:
-    """The role does not exist, in a domain that does."""
+    """Whether the error says that the role does not exist, although its domain does."""
     return isinstance(error, NotFound) and error.code != Code.NO_DOMAIN
 
 
 @contextmanager
 def done_if(wanted: bool, says_done: Callable[[ServiceError], bool], note: Note) -> Iterator[None]:
-    """When `wanted`, an error that says that there is nothing to do becomes a note; else a conflict has a hint."""
+    """Turn an error that says there is nothing to do into a note if `wanted`, else give a conflict a hint."""
     try:
         yield
     except ServiceError as error:
@@ -48,7 +48,7 @@ def done_if(wanted: bool, says_done: Callable[[ServiceError], bool], note: Note)
 def change_job(
     change: Callable[[str], Job], client: Client, job_id: str, wanted: str, note: Note, *, if_needed: bool
 ) -> Job:
-    """Change a job; `if_needed`, one that is in the wanted state is returned: a conflict may have other reasons."""
+    """Change a job. With `if_needed`, return a job that is in the wanted state; a conflict may have other reasons."""
     try:
         return change(job_id)
     except Conflict as error:
@@ -68,7 +68,7 @@ def change_job(
 def create_domain(
     client: Client, name: str, plan: str, time: float | None, volume: float | None, note: Note, *, if_needed: bool
 ) -> Domain:
-    """Create a domain; `if_needed`, one that exists as wanted is returned. Conflict when its values differ."""
+    """Create a domain. With `if_needed`, return an existing one; Conflict when its values differ from the wanted."""
     try:
         return client.create_domain(name, plan, time=time, volume=volume)
     except ServiceError as error:

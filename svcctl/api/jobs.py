@@ -23,7 +23,7 @@ POLL_SECONDS = 0.5
 
 
 def launch(client: Client, request: QueryRequest, note: Callable[[str], None]) -> Job:
-    """Launch a query as a job and read the job back; a job that cannot be read has its ID at least, and a note."""
+    """Launch a query as a job and read the job back; if it cannot be read, note why and return only its ID."""
     job_id = client.launch(request)
     try:
         return client.job(job_id)
@@ -42,8 +42,9 @@ def wait_for(
 ) -> Job:
     """The job once it is in a wanted state and without errors; `deadline` is a reading of time.monotonic.
 
-    Conflict or ServiceError as soon as that cannot happen by itself. With a deadline, a service that does not answer is
-    asked again; Unavailable when the deadline has passed. `seen` gets the job before each pause, and may raise.
+    Conflict or ServiceError as soon as the job cannot reach such a state by itself. With a deadline, a service that
+    does not answer is asked again; Unavailable when the deadline has passed. `seen` gets the job before each pause, and
+    may raise.
     """
     while True:
         state = f"unknown, not {' or '.join(sorted(wanted))}"
@@ -172,7 +173,7 @@ def looks(
     seconds: float | None,
     clock: Callable[[], float],
 ) -> Iterator[Look]:
-    """A look every `interval` seconds at the named jobs, at all without a name, for `seconds` from the first look.
+    """A look every `interval` seconds at the named jobs, or at all if none is named, for `seconds` from the first look.
 
     `read` lists all jobs. While the service does not answer, the jobs are as they were seen last. A job is named as
     `job_ids` takes it; NotFound when the service does not list it.

@@ -1,4 +1,4 @@
-"""The domains and roles that a service knows: an error about one that it does not know leads to them."""
+"""Suggest existing domains and roles in an error about an unknown one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def known_domain(client: Client, name: str) -> AbstractContextManager[None]:
-    """When there is no domain of this name, the error leads to those that the client's credentials can list."""
+    """When there is no domain of this name, the error suggests one that the client's credentials can list."""
 
     def names() -> Iterable[str]:
         full = [domain.name for domain in client.domains()]
@@ -25,7 +25,7 @@ def known_domain(client: Client, name: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def known_role(client: Client, domain: str, name: str) -> Iterator[None]:
-    """When there is no such domain, or no such role in it, the error leads to those that there are."""
+    """When there is no such domain, or no such role in it, the error suggests an existing one."""
     roles = suggesting(name, lambda: [role.name for role in client.roles(domain)], "roles", when=no_role)
     with known_domain(client, domain), roles:
         yield

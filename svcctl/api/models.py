@@ -90,13 +90,13 @@ class JobStatus(StrEnum):
 
 
 OTHER_STATUSES = ("CREATED", "RECONNECTING", "PAUSED")
-"""States that deployed services have beside these."""
+"""Further states of jobs that deployed services have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A query job. `status` is kept as sent: usually a JobStatus, but deployed services have more. So are the elements
-    of `error`: texts, of some services objects.
+    """A query job. `status` is kept as sent: usually a JobStatus, but deployed services have more. The elements of
+    `error` are kept as sent, too: texts, or objects from some services.
 
     `last_datetime` is in epoch milliseconds, 0 when the job never ran.
     """
@@ -143,7 +143,7 @@ class Job:
 
     @property
     def reason(self) -> str:
-        """Its errors as people read them; empty without one."""
+        """The job's errors as people read them; empty if it has none."""
         return "; ".join(map(_message, self.error))
 
     def to_json(self) -> dict[str, Any]:
@@ -202,9 +202,10 @@ ALL = "*"
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A custom role. None is a field that is not given, which an update leaves alone; `()` is given and empty.
+    """A custom role. A field that is None is not given, so an update leaves it alone; `()` is given and empty.
 
-    `*` is the only element `ALL` in `policies` and `applications`, and the key `ALL` in `resource_ids`.
+    The interface's `*` is the single element `ALL` in `policies` and `applications`, and the key `ALL` in
+    `resource_ids`.
     """
 
     name: str | None = None

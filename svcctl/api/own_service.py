@@ -27,7 +27,7 @@ class StoredTable:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A job that reads a table, and is not completed."""
+    """A job that reads a table and is not completed."""
 
     id: str
     status: str
@@ -38,7 +38,7 @@ class Reader:
 class Extent(StoredTable):
     """A table and how much it holds: the dates of its first and last event in epoch milliseconds, its size in bytes.
 
-    Only an administrator of the service is told who reads a table, and only of a single one.
+    `jobs` and `queries` read the table: the service lists them for an administrator who asks about a single table.
     """
 
     events: int
@@ -46,7 +46,7 @@ class Extent(StoredTable):
     newest: int | None
     bytes: int | None
     live: bool = False
-    """Whether the service writes its events itself."""
+    """Whether the service itself writes the table's events."""
     jobs: tuple[Reader, ...] = ()
     queries: tuple[str, ...] = ()
 
@@ -70,10 +70,10 @@ class Extent(StoredTable):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """`address` is host and port, when the service listens on TCP too; `started` is in epoch milliseconds.
+    """The state of the service. `address` is host and port if it listens on TCP too; `started` is epoch milliseconds.
 
-    `uses` has the shared folder, shared state and engine of a service that has them, and `problems` why it cannot work
-    at present; `foreground` whether its log goes to stderr.
+    `uses` names its shared folder, shared state and engine, if it has them, and `problems` are the reasons why it
+    cannot work at present; `foreground` says whether its log goes to stderr.
     """
 
     version: str
@@ -87,11 +87,11 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The result of a load; lines that are not events are skipped; `first_skipped` is the first, with the reason.
+    """The result of a load. Lines that are not events are skipped; `first_skipped` is the first one and the reason.
 
     `oldest` and `newest` are the dates of the events, in epoch milliseconds; `before` counts the events that the table
-    held before, and `empty` names the files without any. `notes` tell how files were read where that may be
-    wrong.
+    held before the load, and `empty` names the files without events. `notes` say how files were read where a guess may
+    be wrong.
     """
 
     table: str
@@ -104,7 +104,7 @@ class Loaded:
     empty: tuple[str, ...]
     notes: tuple[str, ...]
     jobs: tuple[Reader, ...] = ()
-    """Those that read a table that was replaced, as far as that is known."""
+    """The jobs that read the table when it was replaced, as far as they are known."""
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Loaded:
@@ -124,7 +124,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """How files are to be read, where that is not to be found out."""
+    """How the user wants files to be read; what is not given is detected."""
 
     time_field: str | None = None
     time_format: str | None = None
@@ -132,7 +132,7 @@ class Wishes:
     types: Mapping[str, str] = field(default_factory=dict)
     replace: bool = False
     time_zone: str | None = None
-    """That of dates that have none; UTC if not given."""
+    """The zone of dates that name none; UTC if not given."""
     strict: bool = False
     """Whether a line that would be skipped makes the load fail."""
 
@@ -168,19 +168,19 @@ def table(client: Client, name: str) -> Extent:
 
 
 def drop(client: Client, name: str) -> Extent:
-    """Drop a table; returns what it was."""
+    """Drop a table; returns what it held."""
     return Extent.from_json(record(client.call("DELETE", f"/service/tables/{segment(name)}")))
 
 
 def trim(client: Client, name: str, before: int) -> tuple[int, Extent]:
-    """Remove the events of a table before a date in epoch milliseconds; how many, and what is left."""
+    """Remove a table's events before a date in epoch milliseconds; returns their number and the table that is left."""
     body = json.dumps({"before": before}).encode()
     answer = record(client.call("POST", f"/service/tables/{segment(name)}/trim", body))
     return int(answer["removed"]), Extent.from_json(answer)
 
 
 def copy(client: Client, name: str, to: str) -> int:
-    """Move a table to the shared `folder`, or to the `file` of the service; how many events it has."""
+    """Move a table to the shared `folder`, or to the `file` of the service; returns the number of its events."""
     body = json.dumps({"to": to}).encode()
     return int(record(client.call("POST", f"/service/tables/{segment(name)}/copy", body))["events"])
 
@@ -188,7 +188,7 @@ def copy(client: Client, name: str, to: str) -> int:
 def available(client: Client, domain: str) -> Mapping[str, Collection[str]] | None:
     """The names of the `policies` and `applications` that roles of a domain can grant.
 
-    None of a service that does not tell them.
+    None if the service does not list them.
     """
     try:
         found = client.call("GET", f"/service/domain/{segment(domain)}/available")
@@ -212,10 +212,10 @@ def load(
     load_id: str | None = None,
     attempt: str = "",
 ) -> Loaded | None:
-    """Load files of the service's machine into a table: their paths, and their names in messages.
+    """Load files of the service's machine into a table; `files` are their paths, and their names in messages.
 
-    None when the table has a load of this ID. With one, a load whose answer was lost is sent again. By the name of the
-    attempt, `load_ended` finds it.
+    None when the table already has a load with this `load_id`. With an ID, a load whose answer was lost is sent again.
+    `attempt` is the name by which `load_ended` finds this load.
     """
     body = {
         "files": [{"path": path, "name": name} for path, name in files],
@@ -235,7 +235,7 @@ def load(
 
 
 def load_ended(client: Client, attempt: str) -> tuple[bool, Loaded | None]:
-    """Whether a load that was given up has ended, and what it stored all the same. NotFound when it is not known."""
+    """Whether an abandoned load has ended, and what it stored. NotFound when the service does not know the attempt."""
     answer = record(client.call("GET", f"/service/load/{segment(attempt)}"))
     loaded = answer.get("loaded")
     stored = None if not isinstance(loaded, dict) or "alreadyLoaded" in loaded else Loaded.from_json(loaded)

@@ -23,7 +23,7 @@ from svcctl.errors import Conflict, CredentialsError, NotFound, Place, ServiceEr
 UNAVAILABLE = frozenset({429, 502, 503, 504, 520, 521, 522, 523, 524})
 """The HTTP statuses that are worth a retry."""
 NO_SPACE = 507
-"""Unavailable too, but nobody makes room between two attempts."""
+"""An HTTP status that is Unavailable but not retried: a disk stays full between two attempts."""
 
 MAX_BODY = 64 * 1024
 """Bytes of an error body that are read; a longer one holds nothing more of use."""
@@ -81,7 +81,7 @@ class Refusal:
     place: Place | None = None
     """The place in the query, from a `context` of line and column."""
     hint: str | None = None
-    """What to do, from a service that says it behind the cause."""
+    """What to do, if the service says it behind the cause."""
 
     def as_error(self, http_status: int = 200, *, hint: str | None = None) -> SvcctlError:
         """The exception, for the HTTP status of the answer."""
@@ -135,7 +135,7 @@ def read_refusal(payload: Any) -> Refusal | None:
 
 
 def _hinted(message: Any, causes: Any) -> tuple[str, str | None]:
-    """A message and its hint, of a service that lists the message and then its cause, which is the part before it."""
+    """The cause and the hint of a message `<cause>; <hint>`, if `causes` lists the cause second; else the message."""
     whole = _line(message)
     cause = _line(causes[1]) if isinstance(causes, list) and len(causes) == 2 else ""
     hint = whole.removeprefix(f"{cause}; ")
@@ -143,7 +143,7 @@ def _hinted(message: Any, causes: Any) -> tuple[str, str | None]:
 
 
 def refusal_in(body: bytes) -> Refusal | None:
-    """What the bytes of a body refuse; None for what is not JSON, and for a body too long to be a refusal."""
+    """The refusal in the bytes of a body; None if they are not JSON, state no error, or are too many for one."""
     try:
         return read_refusal(json.loads(body)) if len(body) <= MAX_BODY else None
     except (ValueError, RecursionError):
@@ -151,7 +151,7 @@ def refusal_in(body: bytes) -> Refusal | None:
 
 
 def is_error_line(payload: Any) -> bool:
-    """Whether a lone line of json/simple is an error body, not a row: it has enough fields of an error, no other."""
+    """Whether a lone line of json/simple is an error, not a row: it has enough fields of an error, and no others."""
     if not isinstance(payload, Mapping) or not set(payload) <= _ENVELOPE_FIELDS or read_refusal(payload) is None:
         return False
     return isinstance(payload.get("error"), Mapping) or any(marks <= set(payload) for marks in _MARKS)
@@ -172,7 +172,7 @@ def error_of(
         return refusal.of(cid).as_error(http_status, hint=hint)
     line = page_line(body)
     if http_status >= 500 or http_status == 429:
-        line = line.removeprefix(f"{http_status} ")  # as the titles of many pages begin
+        line = line.removeprefix(f"{http_status} ")  # the titles of many pages begin with it
         return Unavailable(f"the service answered HTTP {http_status}" + (f": {line}" if line else ""), hint=hint)
     if is_page(content_type, body):
         hint = (

@@ -38,7 +38,7 @@ class Finding:
 
 
 def lint(fields: Fields, *, update: bool = False) -> list[Finding]:
-    """All findings about a new role, or about changes to a role with `update`, errors first."""
+    """All findings about a new role, or with `update` about changes to a role; errors first."""
     findings = [finding for rule in _RULES for finding in rule(fields, update)]
     return sorted(findings, key=lambda finding: finding.level != "error")
 
@@ -76,7 +76,7 @@ def _rule_1(fields: Fields, update: bool) -> Iterator[Finding]:
     elif not name.strip() or not name.isprintable():
         yield Finding("error", 1, "name", "name is blank" if not name.strip() else "name cannot be printed")
     if update or any(nearest(str(key), GRANTS) for key in fields if key not in FIELDS):
-        return  # of a misspelled grant nobody knows whether the others are left out
+        return  # a misspelled field may be the grant that seems to be left out
     if _mentions_no_grant(fields):
         yield Finding(
             "warning", 1, None, "only a name: the role grants all policies, all applications and all resources"
@@ -128,9 +128,9 @@ def _rule_5(fields: Fields, update: bool) -> Iterator[Finding]:
     if not isinstance(default, str) or not default or _is_all(applications):
         return
     if applications is None and (update or _mentions_no_grant(fields)):
-        return  # the role's own, or all
+        return  # the role's own applications stay, or all are granted
     if update and applications == []:
-        return  # the one application that the role keeps, if it has it
+        return  # an update may leave the role only its default application
     names = [applications] if isinstance(applications, str) else applications or []
     if isinstance(names, list) and default not in names:
         key = "defaultApplicationName"

@@ -1,4 +1,4 @@
-"""Between a call and its answer: attempts, which failures are tried again, and the log of what went over the wire.
+"""Send calls: attempts, which failures are retried, and the log of what went over the wire.
 
 `svcctl.api.wire` carries the bytes; this file owns when a request may be repeated, and which exception is raised in
 the end. Which error a body states is decided in `svcctl.api.refusals`.
@@ -30,7 +30,7 @@ MAX_RETRY_AFTER = 120.0
 SILENCE = 300.0
 """Seconds that a continuous query may be silent: it waits for events, but a dead connection must be noticed."""
 CID = "x-svc-cid"
-"""The answer's header that names the request, where a service sends one; a cid in the body comes first."""
+"""The answer's header that identifies the request, if the service sends one; a cid in the body takes precedence."""
 LATE = "x-svc-late"
 """The header of a request that asks svcctl's own service to say in the answer which events come too late."""
 SKEW = 60
@@ -39,7 +39,7 @@ SKEW = 60
 _DEFAULTS = {
     "Connection": "keep-alive",
     "Accept": "*/*",
-    # The bytes are passed on as they come, so a compressed answer would only be work.
+    # The bytes are passed on as they come, so compression would only cost time.
     "Accept-Encoding": "identity",
     "User-Agent": "svcctl",
 }
@@ -49,7 +49,7 @@ _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "
 
 _MAYBE_DONE = "the service may have done it: check before trying again"
 _CUT = ("reset by peer", "without sending", "closed")
-"""Words about a connection that ended before an answer; a port that expects TLS answers plain http so."""
+"""Words about a connection that ended before an answer, as plain http does at a port that expects TLS."""
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class Exchange:
     seconds: float
     failure: str | None = None
     note: str = ""
-    """What to say of `body`, if values in it are redacted; the rest of it is as it was signed and sent."""
+    """What to say about `body` if values in it are redacted; the rest of `body` is as it was signed and sent."""
 
 
 MASKED = "the signature and the content-length are of the unmasked body"
@@ -76,7 +76,7 @@ MASKED = "the signature and the content-length are of the unmasked body"
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The request that a call would send, secrets redacted, and what to say if values in its body are."""
+    """The request that a call would send, secrets redacted; `note` is not empty if values in its body are redacted."""
 
     text: str
     note: str
@@ -111,9 +111,9 @@ class Call:
     whole: bool = False
     as_is: bool = False
     once: bool = False
-    """Whether the caller tries again itself."""
+    """Whether there is a single attempt, because the caller retries itself."""
     reader: int | None = None
-    """Request's."""
+    """See Request.reader."""
 
 
 class Sender:
@@ -253,7 +253,7 @@ class Sender:
         )
 
     def _is_last(self, call: Call, response: Response, attempt: int) -> bool:
-        """Whether no attempt follows an answer without success."""
+        """Whether no attempt follows this answer, which is not a success."""
         again = response.status in UNAVAILABLE and not _may_be_done(call, response)
         return not again or attempt == self._attempts
 
@@ -280,7 +280,7 @@ class Sender:
         return f"this machine's clock is {abs(ahead)} s {direction} the service's, which makes signatures invalid"
 
     def _retry_after(self, response: Response) -> float | None:
-        """Seconds to wait as the service asks, from a number or a date, capped."""
+        """Seconds that the service asks to wait, as a number or a date, at most MAX_RETRY_AFTER."""
         text = response.headers.get("retry-after", "").strip()
         if text.isascii() and text.isdigit():
             return min(float(text[:9]), MAX_RETRY_AFTER)
@@ -289,7 +289,7 @@ class Sender:
 
 
 def _host(url: str) -> str:
-    """The host header for a URL: its port is left out where the scheme says it."""
+    """The host header for a URL, without the port if it is the scheme's default."""
     parts = urlsplit(url)
     return in_ascii(parts.netloc).removesuffix(f":{PORTS.get(parts.scheme)}")
 
@@ -320,12 +320,12 @@ def _shown_body(body: bytes) -> tuple[str, str]:
 
 
 def _may_be_done(call: Call, response: Response) -> bool:
-    """Whether a gateway answered, so that the service may have done what must not be done twice."""
+    """Whether a gateway answered, so that the service may already have done what must not be done twice."""
     return response.status in UNAVAILABLE - _NOT_ACCEPTED and not call.repeatable
 
 
 def _start_of(response: Response) -> bytes:
-    """The first MAX_BODY bytes of an answer that is an error; none when its compression cannot be read."""
+    """The first MAX_BODY bytes of an error's body; empty when its compression cannot be read."""
     try:
         return beginning(response, MAX_BODY)
     except (Unavailable, DecodingError):
@@ -347,7 +347,7 @@ def _no_answer(call: Call, error: WireError) -> Unavailable:
 
 
 def http_date(text: str) -> float | None:
-    """The epoch seconds of a date in a header, None if it is none."""
+    """The epoch seconds of a date in a header, None if the text is not a date."""
     from email.utils import parsedate_to_datetime  # loads a dozen modules, for failures only
 
     try:

@@ -2,9 +2,9 @@
 
 Every row is checked, in one pass over a block: it is reduced to its marks, which are its quotes, separators and
 newlines. Most rows have the same marks, so a block is right when its marks are those of one row repeated, which is one
-comparison; where these have quotes, no row can be padding either. The marks of any other block are reduced to its
-skeleton, without quoted text. Taking out a pair of neighbouring quotes leaves every other character inside or outside
-as it was (the number of quotes before it changes by two), so `replace` does nearly all of it.
+comparison; if those marks include quotes, no row of the block is padding. The marks of any other block are reduced to
+its skeleton, the marks outside quotes. Taking out a pair of neighbouring quotes leaves every other character inside or
+outside as it was (the number of quotes before it changes by two), so `replace` does nearly all of the work.
 
 A row of separators only, or an empty one, is keep-alive padding and is dropped. A row in which every cell is null looks
 the same and is dropped too: nothing in the format tells them apart.
@@ -93,7 +93,7 @@ class Dialect:
     def _whole_rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[tuple[bytes, bytes, bool]]:
         """The body in blocks that end where a row ends, each with its marks.
 
-        The last one is not whole when the body ends without a newline in what may be an error.
+        The last block is not whole if the body ends without a newline in a row that may be an error.
         """
         pending: list[bytes] = []
         pending_marks: list[bytes] = []
@@ -129,7 +129,7 @@ class Dialect:
         return b"", b""
 
     def _usual(self, marks: bytes, shape: bytes) -> bytes:
-        """The marks of the last row of a block, if they are those of one row: most rows are quoted alike."""
+        """The marks of a block's last row, empty unless it is a whole row: most rows are quoted alike."""
         row = marks[marks.rfind(b"\n", 0, -1) + 1 :]
         return row if self._skeleton(row) == shape else b""
 
@@ -176,10 +176,10 @@ class Dialect:
 
     def _decode(self, block: bytes, crlf: bool = False) -> list[tuple[str, ...]]:
         text = block.decode("utf-8", "surrogateescape")
-        if text.count("\r") == (text.count("\r\n") if crlf else 0):  # the csv module would end a row at any other
+        if text.count("\r") == (text.count("\r\n") if crlf else 0):  # the csv module would end a row at any other CR
             try:
                 return [tuple(row) for row in csv.reader(io.StringIO(text, newline=""), delimiter=self._separator)]
-            except csv.Error:  # a cell longer than its limit, which is one for the whole process
+            except csv.Error:  # a cell is longer than the module's limit, which counts for the whole process
                 pass
         rows: list[tuple[str, ...]] = []
         row: list[str] = []

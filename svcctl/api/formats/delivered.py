@@ -16,7 +16,7 @@ MAX_ROW = 64 * 1024 * 1024
 """Bytes of the longest row that is accepted; a body without an end of row would fill the memory."""
 
 MAX_COLUMNS = 50_000
-"""Columns of the widest result that is read: each takes some hundred bytes, whatever its name has."""
+"""Columns of the widest result that is read: each takes some hundred bytes, however short its name is."""
 MAX_HEADING = 8 * 1024 * 1024
 """Bytes of the longest heading that is read."""
 NAMES_PER_COLUMN = 4
@@ -54,7 +54,7 @@ class Delivered:
         return self.incomplete("the connection closed in the middle")
 
     def check_width(self, columns: int, size: int = 0) -> None:
-        """IncompleteResult for more columns, or more bytes that name them, than are read."""
+        """IncompleteResult for more than MAX_COLUMNS, or more than MAX_HEADING bytes that name them."""
         if columns > MAX_COLUMNS:
             raise self.incomplete(f"it has more than {MAX_COLUMNS} columns")
         if size > MAX_HEADING:

@@ -168,21 +168,21 @@ def _rows(reader: Reader, delivered: Delivered, expected: type) -> Generator[Bat
 
 
 _MOST_STRAYS = 1000
-"""Elements that are no rows: the causes of an error are a few."""
+"""The most elements that are not rows: an error has only a few causes."""
 _SPACE = re.compile(r"[ \t\n\r]*")
 _GAPS = ("", " ", "\n", "\r\n")
-"""White space that is no padding."""
+"""White space that is not padding."""
 _BRACKETS: Mapping[str, Kind] = {"{": "map", "[": "array"}
 # A parser error this near to the end of the text may mean that the rest has not arrived: the length of the longest
 # JSON word as Python reads it, or of a pair of escapes.
 _LATE = 16
 _MANY = 1024
-"""Characters from which parsing elements together is worth a try."""
+"""The fewest characters for which parsing elements together is worth a try."""
 
 
 class JsonReader:
-    """JSON text. White space around rows and members is padding, unless it is one blank or line break: of a longer one
-    a line break stays, if it has any. White space inside a row is passed on as it is.
+    """JSON text. White space around rows and members is padding, unless it is one blank or line break; longer white
+    space is reduced to a line break if it has one. White space inside a row is passed on as it is.
     """
 
     def __init__(self, chunks: Iterator[bytes], delivered: Delivered) -> None:
@@ -216,7 +216,7 @@ class JsonReader:
         """The whole elements that have arrived, parsed together; none when they must be read one by one.
 
         The text up to the last bracket before a comma is parsed as an array. That succeeds only when the bracket ends
-        an element: a bracket in a string or an inner value would leave them open.
+        an element: a bracket in a string or an inner value would leave that open.
         """
         if self._tried or self._peek() not in _BRACKETS:
             return []
@@ -233,7 +233,7 @@ class JsonReader:
             return []
         one, other = text[-1], text[0]
         if sum(text.count(f"{one},{gap}{other}") for gap in _GAPS) != len(values) - 1:
-            return []  # some are padded, or have these characters inside: one by one, padding can be told from data
+            return []  # some are padded, or contain these characters: read one by one to tell padding from data
         self._at = end
         return list(values)
 
@@ -313,7 +313,7 @@ class JsonReader:
             raise self._delivered.cut()
 
     def _fill(self, least: int = 1, *, keep_space: bool = False) -> bool:
-        """Add so many characters of the body at least, unless it ends, and drop the text that was taken.
+        """Add at least `least` characters of the body, unless it ends, and drop the text that was taken.
 
         False when nothing was added.
         """
@@ -340,7 +340,7 @@ class JsonReader:
 
 
 def _without_padding(space: str) -> str:
-    """What of some white space is passed on."""
+    """The part of some white space that is passed on."""
     return space if space in _GAPS else "\n" if "\n" in space else ""
 
 
@@ -358,7 +358,7 @@ class MsgpackReader:
         self._ahead = b""
         self._kept = bytearray()
         self._base = 0
-        import msgpack  # a library that one format needs
+        import msgpack  # only this format needs the library
 
         self._errors = msgpack.exceptions
         self._unpacker = msgpack.Unpacker(

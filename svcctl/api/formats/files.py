@@ -66,7 +66,7 @@ def xml_rows(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tup
     element comes first, as svcctl's own service writes it, it names the columns, null is an attribute, and characters
     that XML cannot hold are written `_xHHHH_`.
     """
-    from xml.etree.ElementTree import ParseError, XMLPullParser  # a parser that one format needs
+    from xml.etree.ElementTree import ParseError, XMLPullParser  # only this format needs the parser
 
     parser: XMLPullParser[Element] = XMLPullParser(("start", "end"))
     open_elements: list[Element] = []

@@ -2,9 +2,9 @@
 
 The result ends when the connection closes, so a cut looks like an end; the newline after the last row tells them apart.
 Every line is checked to begin and end as a row does, with two counts per block: of newlines, and of newlines between an
-end and a beginning. The more of a beginning is known, the faster it is counted, so the first key of the last row is
-tried first. The first line, the last row of every block, and all rows of a block that is not plain (padding, other
-spelling, an error) are parsed; `rows` parses them all.
+end and a beginning. A longer beginning is counted faster, so one with the first key of the last row is tried first. The
+first line, the last row of every block, and all rows of a block that is not plain (padding, other spelling, an error)
+are parsed; `rows` parses all rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from svcctl.errors import IncompleteResult
 
 _UNREADABLE = object()
 AT_ONCE = 64 * 1024
-"""Bytes of lines that are parsed together: their values take ten times as much."""
+"""Bytes of lines that are parsed together: their values take ten times as much memory."""
 _LONG_KEY = 64
 
 
@@ -93,8 +93,8 @@ class LineFormat:
                 raise delivered.incomplete(f"line {counted + 1} is not a row")
 
     def _arrays(self, lines: bytes, delivered: Delivered) -> list[tuple[Any, ...]] | None:
-        """The rows of lines that are arrays between one beginning and one end, which are cut out before parsing; None
-        unless all of them are.
+        """The rows of lines that are arrays between the same beginning and end, which are cut off before parsing; None
+        if any line differs.
         """
         end = self.end + (b"\r\n" if lines.endswith(b"\r\n") else b"\n")
         if not (self.metadata and lines.startswith(self.begin) and lines.endswith(end)):
@@ -225,7 +225,7 @@ def _is_in_stream(value: Any) -> bool:
 
 
 def _is_late(value: Any, delivered: Delivered) -> bool:
-    """Whether a line says how many events came late, which was asked for; they are told then."""
+    """Whether a line says how many events came late, if that was asked for; then `delivered.late` gets the number."""
     told = value if isinstance(value, dict) else {}
     count, lag = told.get("late"), told.get("lag")
     if delivered.late is None or not isinstance(count, int) or not isinstance(lag, int | float):

@@ -13,7 +13,7 @@ from typing import Protocol
 from svcctl.api.wire.errors import RemoteProtocolError
 
 MAX_LINE = 4096
-"""Bytes of the line before a chunk at most; anything behind its size is ignored."""
+"""The most bytes of the line before a chunk; anything behind the size is ignored."""
 CUT = "the connection closed in the middle of the answer"
 
 _SIZE = rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?\r\n"
@@ -23,7 +23,7 @@ _TRAILER = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\r\n\x00]*\r\n)*\r\n"
 
 
 class Framing(Protocol):
-    """Where a body ends."""
+    """Finds where a body ends."""
 
     ended: bool
 
@@ -32,12 +32,12 @@ class Framing(Protocol):
         ...
 
     def closed(self) -> None:
-        """The connection ended: RemoteProtocolError unless the body may end so."""
+        """Called when the connection ended; RemoteProtocolError unless the body may end there."""
         ...
 
 
 class Length:
-    """A body of so many bytes."""
+    """A body whose length in bytes is known."""
 
     def __init__(self, size: int) -> None:
         self._left = size
@@ -108,7 +108,7 @@ class Chunked:
         raise RemoteProtocolError(CUT)
 
     def _refuse_bad_line(self, box: bytearray, at: int, end: int) -> None:
-        """Raise unless more bytes may make the line before a chunk out of these."""
+        """Raise unless these bytes may be the beginning of the line before a chunk."""
         lead = 0 if self._line is _FIRST else 2
         whole = box.find(b"\r\n", at + lead, end) >= 0
         if whole or end - at > MAX_LINE or not b"\r\n".startswith(bytes(box[at : at + lead])[: end - at]):

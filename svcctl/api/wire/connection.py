@@ -1,7 +1,7 @@
 """One connection: a request goes out, an answer comes in, in blocks as large as what has arrived.
 
-The socket never blocks while an answer is read. So a read costs one call of the system when the service is faster than
-the reader, a block is all that has arrived by then, and nothing waits for a block to be full.
+The socket never blocks while an answer is read. So a read costs one system call when the service is faster than the
+reader, a block is all that has arrived by then, and nothing waits for a block to be full.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from svcctl.api.wire.heads import MAX_HEAD, Head, read_head
 from svcctl.errors import ReaderClosed
 
 BLOCK = 256 * 1024
-"""Bytes that are received at once, at most."""
+"""The most bytes that are received at once."""
 ROOM = 128 * 1024
-"""Bytes before them, for what is left of the block before; more than a head or the trailers of a body may have."""
+"""Bytes before a block for what is left of the previous one; more than a head or the trailers of a body may have."""
 PIECE = 128 * 1024
 """Bytes that are taken apart at once; more than trailers may have, and less than would leave the cache of a core."""
 IDLE = 5.0
@@ -65,10 +65,10 @@ class Connection:
         self._poll.register(self._socket, select.POLLIN)
         self._reader = reader
         if reader is not None:
-            self._poll.register(reader, 0)  # an error of the pipe is told all the same
+            self._poll.register(reader, 0)  # poll reports an error of the pipe without being asked
 
     def head(self, seconds: float | None) -> Head:
-        """The head of the answer. Interim answers before it are dropped, and each gives it another `seconds`."""
+        """The head of the answer. Interim answers before it are dropped, and each starts the wait of `seconds` anew."""
         for _ in range(_MAX_INTERIM):
             head = read_head(self._head_bytes(None if seconds is None else time.monotonic() + seconds))
             if head.status >= 200:
@@ -95,7 +95,7 @@ class Connection:
                 return
 
     def leave(self, lasting: bool) -> bool:
-        """An answer was read to its end: whether the connection lasts, and nothing follows that answer."""
+        """End an answer that was read; returns whether the connection lasts, and nothing follows the answer."""
         self._idle_since = time.monotonic()
         if self._reader is not None:
             self._poll.unregister(self._reader)
@@ -104,7 +104,7 @@ class Connection:
 
     @property
     def is_usable(self) -> bool:
-        """Whether another request can be sent: the peer was silent, and not for long."""
+        """Whether another request can be sent: the peer has sent nothing, and the connection was not idle for long."""
         return time.monotonic() - self._idle_since < self._idle and not self._poll.poll(0)
 
     def _head_bytes(self, deadline: float | None) -> bytes:
@@ -128,9 +128,9 @@ class Connection:
         return size > 0
 
     def _receive(self, seconds: float | None) -> int:
-        """Wait for bytes and put all that have arrived into the box, behind its ROOM: their number, 0 at the end.
+        """Wait for bytes and put all that have arrived into the box, behind its ROOM; returns how many, 0 at the end.
 
-        An error behind some bytes is kept until they are used.
+        An error that follows some bytes is kept until those are used.
         """
         view = memoryview(self._box)
         end = ROOM
@@ -149,7 +149,7 @@ class Connection:
                 self._over = size == 0
                 end += size
                 if not self._secure:
-                    break  # TLS comes record by record, anything else as one
+                    break  # TLS delivers record by record, a plain socket all at once
         if end == ROOM and self._broken is not None:
             raise ReadError(str(self._broken)) from None
         return end - ROOM

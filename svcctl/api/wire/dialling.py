@@ -39,8 +39,8 @@ class Origin:
 
 
 KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 20, "TCP_KEEPCNT": 6}
-"""After how many seconds a silent connection is asked for a sign of life, and again, and how many may be missed: it is
-dead after three minutes, however long an answer may take."""
+"""Seconds until a silent connection is probed, seconds between probes, and how many may be lost: a dead connection is
+noticed after three minutes, however long an answer may take."""
 
 
 def origin(url: SplitResult) -> Origin:
@@ -52,12 +52,12 @@ def origin(url: SplitResult) -> Origin:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How hosts are reached: `path` is that of a Unix socket that stands for all of them."""
+    """How hosts are reached; `path` is the path of a Unix socket that stands for all of them."""
 
     trust: ssl.SSLContext | None = None
     path: str | None = None
     proxies: Mapping[str, str] | None = None
-    """The URLs of proxies by `https` and `all`, as the environment names them; None for a direct way."""
+    """The URLs of proxies by `https` and `all`, as the environment names them; None to connect directly."""
 
     def proxy(self, origin: Origin) -> SplitResult | None:
         """The proxy in front of an origin. Plain http stays on this machine, so it never takes one."""
@@ -90,7 +90,7 @@ class Route:
         except socket.gaierror as error:
             kind = UnresolvedHost if error.errno == socket.EAI_AGAIN else UnknownHost
             raise kind(str(error)) from None
-        except (OSError, UnicodeError) as error:  # a host name that cannot be one is a UnicodeError
+        except (OSError, UnicodeError) as error:  # an impossible host name raises UnicodeError
             raise ConnectError(str(error)) from None
         return connection
 
@@ -129,7 +129,7 @@ def environment_proxies() -> Mapping[str, str]:
 
 
 def _tunnel(connection: socket.socket, origin: Origin, proxy: SplitResult) -> None:
-    """Ask a proxy for a connection to the origin. ProxyError when it makes none."""
+    """Ask a proxy for a connection to the origin. ProxyError when the proxy makes none."""
     host = f"[{origin.host}]" if ":" in origin.host else in_ascii(origin.host)
     lines = [f"CONNECT {host}:{origin.port} HTTP/1.1", f"Host: {host}:{origin.port}"]
     if proxy.username or proxy.password:

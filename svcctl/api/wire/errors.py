@@ -3,7 +3,7 @@
 WireError
 ├── UnsendableError     LocalProtocolError, InvalidURL, UnsupportedProtocol: the request cannot be sent by anyone
 ├── NotSentError        ConnectError, UnknownHost, ConnectTimeout, ProxyError: the service has not seen the request
-└── LostError           ReadError, ReadTimeout, WriteTimeout, RemoteProtocolError, DecodingError: it may have
+└── LostError           ReadError, ReadTimeout, WriteTimeout, RemoteProtocolError, DecodingError: it may have seen it
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LocalProtocolError(UnsendableError):
 
 
 class InvalidURL(UnsendableError):
-    """A URL that is none."""
+    """Not a URL."""
 
 
 class UnsupportedProtocol(UnsendableError):
@@ -42,13 +42,13 @@ class ConnectError(NotSentError):
 
 
 class UnknownHost(ConnectError):
-    """No host has the name."""
+    """No host has this name."""
 
     attempts = 1
 
 
 class UnresolvedHost(ConnectError):
-    """The name of the host cannot be looked up at the moment; without a network that does not change soon."""
+    """The host's name cannot be looked up at the moment; without a network that does not change soon."""
 
     attempts = 3
 

@@ -1,6 +1,6 @@
 """The heads of messages: a request's as bytes, an answer's taken apart, and how the body behind it is framed.
 
-What two readers could understand differently is refused: the next answer of the connection would be at stake.
+A head that two readers could understand differently is refused: part of a body could be taken for the next answer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from svcctl.api.wire.errors import LocalProtocolError, RemoteProtocolError
 from svcctl.api.wire.messages import Headers
 
 MAX_HEAD = 100 * 1024
-"""Bytes of a head at most, and of the trailers behind a body."""
+"""The most bytes of a head, and of the trailers behind a body."""
 
 _TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _NAME = re.compile(_TOKEN)
@@ -37,7 +37,7 @@ class Head:
 
 
 def request_head(method: str, target: str, fields: Iterable[tuple[str, str]]) -> bytes:
-    """The head of a request. LocalProtocolError for what would break out of its line."""
+    """The head of a request. LocalProtocolError for a part that would break out of its line."""
     if not _NAME.fullmatch(method) or not target or not _VALUE.fullmatch(target) or " " in target:
         raise LocalProtocolError("the request line is not one")
     lines = [f"{method} {target} HTTP/1.1"]

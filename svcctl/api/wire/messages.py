@@ -1,4 +1,4 @@
-"""Requests and answers, and `Wire`, the protocol of what carries them."""
+"""Requests, answers, and the protocol `Wire`, which sends the ones and returns the others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 class Headers(Mapping[str, str]):
-    """Headers by their names in any case; values of a name that comes several times are joined by commas."""
+    """Headers by name, whatever its case; values of a name that comes several times are joined by commas."""
 
     def __init__(self, fields: Iterable[tuple[str, str]] = ()) -> None:
         self._values: dict[str, str] = {}
@@ -30,9 +30,9 @@ class Headers(Mapping[str, str]):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request with all its headers; `timeout` is in seconds, for connecting and for sending, `silence` for each wait
-    for the answer, and `first` until its body begins: None waits for as long as the other side is there. Waiting ends
-    with ReaderClosed when `reader`, a pipe that the answer is written to, has none."""
+    """A request with all its headers, and how many seconds to wait: `timeout` for connecting and for sending, `silence`
+    for each part of the answer, and `first` until its body begins (None: as long as the other side is there). `reader`
+    is the pipe that the answer is written to: waiting ends with ReaderClosed when nobody reads it any more."""
 
     method: str
     url: str
@@ -76,10 +76,10 @@ class Response:
 
 
 class Wire(Protocol):
-    """What carries requests."""
+    """Sends requests."""
 
     def send(self, request: Request) -> Response:
-        """The answer, once its head is there; WireError when there is none, then or while its body is read."""
+        """The answer, once its head is there; WireError when it fails, at once or while the body is read."""
         ...
 
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""What carries requests: svcctl's own pool of connections, or httpx where that can do more."""
+"""Choose what sends requests: svcctl's own pool of connections, or httpx for what only that can do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def opened(
     *, trust: ssl.SSLContext | None, socket: str | None, proxies: bool, transport: httpx.BaseTransport | None
 ) -> Wire:
-    """A wire to a service: over a Unix socket, by the environment's proxies if `proxies`, or by a given transport."""
+    """A wire to a service: over a Unix socket, through the environment's proxies, or by a given transport."""
     known = environment_proxies() if proxies and socket is None and transport is None else {}
     ours = all(url.startswith("http://") or "://" not in url for name, url in known.items() if name in ("https", "all"))
     if transport is None and ours:

@@ -1,4 +1,4 @@
-"""httpx's transports behind the same protocol: for SOCKS and https proxies, and for whoever brings one of their own."""
+"""httpx's transports as a Wire: for SOCKS and https proxies, and for callers that bring a transport of their own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COMPRESSED = frozenset({"content-encoding", "content-length"})
 
 
 class ThroughHttpx:
-    """Sends requests by a transport of httpx, None for the one that fits the proxies of the environment."""
+    """Sends requests by a transport of httpx; without one, httpx chooses it by the proxies of the environment."""
 
     def __init__(self, transport: httpx.BaseTransport | None, trust: ssl.SSLContext | None) -> None:
         try:
@@ -59,7 +59,7 @@ def _body(answer: httpx.Response) -> Iterator[bytes]:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """An error of httpx becomes ours of the same name, otherwise a lost connection."""
+    """Turn an error of httpx into our error of the same name, or into LostError if there is none."""
     try:
         yield
     except (httpx.HTTPError, httpx.InvalidURL) as error:

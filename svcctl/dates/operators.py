@@ -5,7 +5,7 @@ back from now; in `to` it counts forward from `from`. The interface's one sample
 which contradicts its own rule; here the rule (subtraction) applies.
 
 Client and service share this module: it states facts of the interface and holds no state. What people write beyond the
-interface is in `typed_dates`. Days and hours that are added are of fixed length, so that `1d` is always 24 hours; the
+interface is in `shorthand`. Days and hours that are added are of fixed length, so that `1d` is always 24 hours; the
 operators that name a day follow the clocks of the zone.
 """
 
@@ -50,7 +50,7 @@ def plus(moment: datetime, length: timedelta) -> datetime:
 
 def midnight(moment: datetime, days: int = 0) -> datetime:
     """The first moment of the day of a moment, or of the day some days after it."""
-    # fold: of a midnight that comes twice the first is meant, and of 23:59:59 the second
+    # fold: of a midnight that comes twice the first one is meant, of a 23:59:59 the second one
     return (moment + timedelta(days=days)).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
 
 
@@ -65,10 +65,10 @@ def _end_of_month(moment: datetime) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One relative date: how it is written, what it means in `from` (of now, N) and in `to` (of now, from, N).
+    """One relative date: how it is written, its meaning in `from` (by now, N) and its meaning in `to` (by now, from, N).
 
     In `name` and in the meanings, N stands for a whole number. A `zoned` operator names a day, which begins at another
-    moment in another time zone. `reads` finds the number in texts that the name is only an example of.
+    moment in another time zone. If `name` is only an example, `reads` finds the number in a text.
     """
 
     name: str
@@ -81,19 +81,19 @@ class Operator:
 
     @property
     def plain(self) -> bool:
-        """Whether it names the same moment in `from` and in `to`."""
+        """Whether the operator names the same moment in `from` and in `to`."""
         return self.from_meaning == self.to_meaning
 
     @property
     def counts(self) -> bool:
-        """Whether it is written with a number."""
+        """Whether the operator is written with a number."""
         return "<N>" in self.name
 
     def written(self, n: int) -> str:
         return self.name.replace("<N>", str(n))
 
     def number_in(self, text: str) -> int | None:
-        """The number with which `text` writes this operator, 0 where it takes none; None for any other text."""
+        """The number in a text that is this operator, 0 if the operator takes no number; None for any other text."""
         if self.reads is not None:
             return self.reads(text)
         match = re.fullmatch(self.name.replace("<N>", "([0-9]+)"), text)
@@ -101,7 +101,7 @@ class Operator:
 
 
 def counted(name: str, seconds: int, length: str, reads: Callable[[str], int | None] | None = None) -> Operator:
-    """The operator that goes N times so many seconds back from now, or forward from `from`: `length` in words."""
+    """The operator that goes N times `seconds` back from now, or forward from `from`; `length` says it in words."""
     return Operator(
         name,
         False,
@@ -256,7 +256,7 @@ def _resolve_one(
     if isinstance(moment, float):
         from decimal import Decimal
 
-        # As it was written: the product of the binary number would fall below some milliseconds.
+        # Multiplied as a decimal: the product of the binary number would be just below some milliseconds.
         milliseconds = int(Decimal(repr(check_epoch(moment))) * 1000)
         return plus(datetime.fromtimestamp(0, zone), timedelta(milliseconds=milliseconds))
     parsed = _parse_text(moment, operators)
@@ -281,6 +281,6 @@ def _parse_text(text: str, operators: Sequence[Operator]) -> datetime | tuple[Op
 
 
 def shown(moment: datetime) -> str:
-    """A moment as text, in UTC; it has milliseconds only where they are not 0."""
+    """A moment as text, in UTC, with milliseconds only if they are not 0."""
     spec = "milliseconds" if moment.microsecond else "seconds"
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ", spec)

@@ -17,7 +17,7 @@ _LONG_AGO = 10**6
 
 @dataclass(frozen=True, slots=True)
 class Dates:
-    """The dates of a request: both ends, and format and zone where the service is to write dates."""
+    """The dates of a request: both ends, and the format and zone of dates if the service is to write them."""
 
     range: Range
     """The ends as they resolve now; what is sent may still be relative."""
@@ -29,18 +29,18 @@ class Dates:
     zone: tzinfo
     """The zone of dates that are shown here."""
     zone_name: str
-    """The zone as it was given."""
+    """The zone as the user typed it."""
     plain: bool
-    """Whether the ends are where anybody expects them: `to` does not count from `from`, all dates follow the zone."""
+    """Whether the range holds no surprise: `to` does not count from `from`, and all dates follow the zone."""
     note: str | None = None
-    """What the user should know of the zone."""
+    """What the user should know about the zone."""
     slip: str | None = None
-    """What the user should know of a start without its unit."""
+    """What the user should know about a start that lacks its unit."""
     short: str | None = None
-    """What the user should know of an end that leaves out its last second."""
+    """What the user should know about an end that leaves out the last second of a day."""
 
     def notes(self, *, terminal: bool) -> Iterator[str]:
-        """What to say of the dates; a person at a terminal is told a range that is not plain."""
+        """What to say about the dates; at a terminal, also the range if it is not `plain`."""
         if terminal and not self.plain:
             yield self.summary
         yield from filter(None, (self.slip, self.short, self.note))
@@ -67,12 +67,12 @@ class Dates:
 def choose(
     from_: Moment, to: Moment | None, date_format: str | None, time_zone: str | None, *, now: datetime, written: bool
 ) -> Dates:
-    """The dates to send. UsageError when the range cannot be, or a name is unknown.
+    """The dates to send. UsageError when the range is impossible, or a name is unknown.
 
     `written` says that the service writes dates in the answer: then it gets format and zone as they are. In the JSON
     formats the interface has neither, so ends that depend on the zone become epoch seconds here. A query without an end
-    may be sent again after a break and must mean the same then, so its start becomes epoch seconds too. So does what
-    the interface has no word for, and a day in a zone whose offset changes: the service knows offsets only.
+    may be sent again after a break and must mean the same then, so its start becomes epoch seconds too. So do dates
+    that the interface has no word for, and days in a zone whose offset changes: the service knows offsets only.
     """
     if date_format not in (None, *DATE_FORMATS):
         raise UsageError(f"unknown date format '{date_format}'", hint=f"date formats are: {', '.join(DATE_FORMATS)}")
@@ -109,10 +109,10 @@ def last_second(to: Moment | None, resolved: Range, zone: tzinfo) -> str | None:
 
 
 def shifted(chosen: Dates, every: int, *, formula: bool) -> str | None:
-    """A note when periods of so many seconds, which a service counts in UTC, do not begin with those of the zone.
+    """A note when periods of `every` seconds, which a service counts in UTC, do not begin when the zone's periods do.
 
-    With `formula`, it has one that groups by days of the zone, unless the offset changes or may change before the
-    range ends: then none would be right.
+    With `formula`, the note contains one that groups by days of the zone, unless the offset changes or may change
+    before the range ends: then no formula would be right.
     """
     start, end = (int(each.timestamp()) for each in (chosen.range.start, chosen.range.end or chosen.range.start))
     aheads: dict[int, str] = {}
@@ -133,7 +133,7 @@ def shifted(chosen: Dates, every: int, *, formula: bool) -> str | None:
 
 
 def both_ago(from_: Moment | None, to: Moment | None) -> str | None:
-    """What to write for `--from 1h --to 2h`, which ends in the future: most likely both ends were to be ago."""
+    """What to write for `--from 1h --to 2h`, which ends in the future: most likely both ends were meant as ago."""
     lengths = [seconds_of(end) if isinstance(end, str) else None for end in (from_, to)]
     near, far = (length or 0 for length in lengths)
     if not 0 < near < far:
@@ -154,12 +154,12 @@ def length_text(length: timedelta) -> str:
 
 
 def _is_typed(moment: Moment | None) -> bool:
-    """Whether a date is one that the service does not know."""
+    """Whether a date is written in a way that the service does not know."""
     return operator_of(moment) is None and operator_of(moment, EVERY) is not None
 
 
 def _change(zone: str, resolved: Range, now: datetime) -> str | None:
-    """A note when the offset of a zone changes within a range: the service writes all dates with one."""
+    """A note when the offset of a zone changes within a range: the service writes all dates with one offset."""
     start, end = int(resolved.start.timestamp()), int((resolved.end or now).timestamp())
     if len(offset_spans(zone, start, end)) == 1:
         return None

@@ -1,8 +1,8 @@
 """Dates and time zones as people type them, beyond those that the interface has words for.
 
-The relative ones are rows of `TYPED`, of the same kind as the interface's own. They are resolved here, by the clock and
-the zone of the client, and sent as epoch seconds; the service does not know them. Absolute dates are in UTC unless they
-have an offset, as those of the interface are. A text that is almost a date is refused with its right spelling.
+Relative dates are rows of `TYPED`, operators like the interface's own. They are resolved here, by the clock and the
+zone of the client, and sent as epoch seconds; the service does not know them. Absolute dates are in UTC unless they
+have an offset, as the interface's are. A text that is almost a date is refused with its right spelling.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from svcctl.dates.operators import (
 from svcctl.errors import UsageError
 
 UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
-"""Seconds of the units of a length, in the order in which a length has them."""
+"""Seconds of the units of a length, in the order in which a length is written."""
 _LENGTH = re.compile("".join(f"(?:([0-9]+){unit})?" for unit in UNITS))
 
 
@@ -179,7 +179,7 @@ def parse_second(text: str) -> Moment:
 
 
 def _parsed(text: str) -> Moment | None:
-    """The date that a text is; None if it is not even almost one. UsageError for one that cannot be."""
+    """The date that a text stands for; None if it is not even nearly a date. UsageError for an impossible date."""
     text = text.strip()
     if len(text) > _LONGEST:
         return None
@@ -230,7 +230,7 @@ def named_zone(text: str) -> tzinfo:
 
 
 def zone_name(text: str) -> str:
-    """A zone by a name that other programs know, too: GMT+02:00 or Europe/Berlin."""
+    """The name of a zone that other programs know, too: GMT+02:00 or Europe/Berlin."""
     zone = named_zone(text)
     if isinstance(zone, Local):
         raise UsageError("the time zone 'local' has no name", hint="name it, such as --time-zone Europe/Berlin")
@@ -238,7 +238,7 @@ def zone_name(text: str) -> str:
 
 
 def offset_name(zone: str, at: float) -> str:
-    """The interface's name for the offset that a zone has at a moment in epoch seconds; its own names stay."""
+    """The interface's name for a zone's offset at a moment in epoch seconds; the interface's own zones stay."""
     if zone.startswith("GMT"):
         return zone
     offset = datetime.fromtimestamp(at, named_zone(zone)).utcoffset() or timedelta()
@@ -274,7 +274,7 @@ def depends_on_zone(moment: Moment | None) -> bool:
 
 
 class Local(tzinfo):
-    """The zone of this computer, whose offset changes in the year as its clock does."""
+    """The zone of this computer, whose offset changes during the year as the computer's clock does."""
 
     def utcoffset(self, moment: datetime | None) -> timedelta | None:
         return None if moment is None else moment.replace(tzinfo=None).astimezone().utcoffset()
@@ -317,7 +317,7 @@ def _epoch(moment: datetime, text: str) -> int | float:
 
 def is_date(text: str) -> bool:
     """Whether a text that a person typed is a date."""
-    # without its hint: that looks for dates itself
+    # not parse_moment: its hint calls this function
     try:
         return _parsed(text) is not None
     except UsageError:
@@ -338,7 +338,7 @@ def _in_order(text: str) -> str | None:
 
 
 def _with_named_month(match: re.Match[str]) -> str | None:
-    """In ISO 8601, a date whose month is a word; None where there is no such day."""
+    """A date whose month is a word, in ISO 8601; None if there is no such day."""
     day, month, other_month, other_day, year, time = match.groups()
     number = _MONTHS.index(month or other_month) + 1
     iso = f"{year}-{number:02}-{int(day or other_day):02}{time.upper().replace(' ', 'T')}"
@@ -346,8 +346,8 @@ def _with_named_month(match: re.Match[str]) -> str | None:
 
 
 def latest_day(text: str, today: date) -> str | None:
-    """In ISO 8601, the latest day that is not to come for a day and month, in lower case; None for other texts."""
-    for year in range(today.year, today.year - 9, -1):  # of nine years in a row, one has a 29th of February
+    """The latest day up to today for a day and month in lower case, in ISO 8601; None for other texts."""
+    for year in range(today.year, today.year - 9, -1):  # one of nine years in a row has a 29th of February
         match = _NAMED_MONTH.fullmatch(re.sub(r"(?= \d\d:)|$", f" {year}", text, count=1))
         if match and (iso := _with_named_month(match)) and iso[:10] <= str(today):
             return iso
@@ -361,7 +361,7 @@ def _in_minutes(text: str) -> str:
 
 
 def _hint(text: str) -> str:
-    """What to write instead of a text that is no date."""
+    """What to write instead of a text that is not a date."""
     if len(text) > _LONGEST:
         return FORMS
     if said := _in_order(text):
@@ -398,7 +398,7 @@ def _hint(text: str) -> str:
 
 
 _LONGEST = 64
-"""Characters of a date at most."""
+"""The most characters of a date."""
 FORMS = (
     "write 5m, 1h30m, 1d, now, today, yesterday, 31/01/2024 10:00, 2024-01-31T10:00:00Z or epoch seconds; "
     "'svcctl help dates' lists them all"

@@ -1,7 +1,7 @@
 """Compression: bytes are compressed, decompressed in bounded pieces and checked to their end here and nowhere else.
 
-Files are written as `.gz` or `.zst`; answers may come as gzip or deflate. Each of these formats says itself where it
-ends, and all but a bare deflate hold a sum of what is in them, so what is cut or damaged is noticed.
+Files are written as `.gz` or `.zst`; answers may come as gzip or deflate. Each of these formats marks its own end, and
+all but a bare deflate hold a checksum, so cut or damaged data is noticed.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 PIECE = 64 * 1024
-"""Bytes of one piece of decompressed data at most; of zstd, which cannot be told to stop, a few MiB."""
+"""The most bytes of a piece of decompressed data; zstd, which takes no such limit, gives up to a few MiB."""
 
 _GZIP, _ZLIB, _DEFLATE = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
-"""What zlib takes for each format as its number of bits."""
+"""The number of window bits by which zlib knows each format."""
 _ZSTD_PIECE = 512
-"""Bytes of zstd at once: a block, which is 128 KiB at most, takes at least four."""
+"""Bytes of zstd that are decompressed at once: every four may hold a block, which is 128 KiB at most."""
 
 
 class Damaged(Exception):
-    """Compressed data that cannot be decompressed to its end; the text says what it does."""
+    """Compressed data that cannot be decompressed to its end; the message ends a sentence about it: `is damaged`."""
 
     @classmethod
     def cut(cls) -> Damaged:
@@ -45,7 +45,7 @@ class Compressor(Protocol):
 
 
 def _zstd() -> Compressor:
-    from svcctl.io import extras  # and with it what looks for packages, only where it is needed
+    from svcctl.io import extras  # it loads what looks for packages, which is rarely needed
 
     extras.need("zstd", "compression as .zst")
     import zstandard
@@ -85,7 +85,7 @@ def check(ending: str, data: Iterable[bytes]) -> None:
 
 
 def gunzipped(data: Iterable[bytes]) -> Iterator[bytes]:
-    """What a gzip file of one or more members holds; zlib checks the sum and the length of each."""
+    """The content of a gzip file of one or more members; zlib checks the sum and the length of each member."""
     member = zlib.decompressobj(_GZIP)
     begun = False
     for piece in _in_pieces(data, PIECE):
@@ -101,7 +101,7 @@ def gunzipped(data: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def inflated(data: Iterable[bytes]) -> Iterator[bytes]:
-    """What a deflate stream holds: with zlib's head and sum as HTTP has it, or without, as some servers send it."""
+    """The content of a deflate stream, with zlib's head and sum as HTTP has it, or without, as some servers send it."""
     stream = None
     held = b""
     for piece in _in_pieces(data, PIECE):
@@ -121,7 +121,7 @@ def inflated(data: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _unzstd(data: Iterable[bytes]) -> Iterator[bytes]:
-    """What a zstd file of one or more frames holds."""
+    """The content of a zstd file of one or more frames."""
     import zstandard
 
     decompressor = zstandard.ZstdDecompressor()
@@ -146,10 +146,10 @@ _READERS: dict[str, Callable[[Iterable[bytes]], Iterator[bytes]]] = {".gz": gunz
 
 
 def _inflated(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
-    """What some bytes decompress to, in pieces of at most PIECE bytes."""
+    """The decompressed bytes, in pieces of at most PIECE bytes."""
     text = b""
     try:
-        # A full piece may not have been all that the bytes before it hold. At its end zlib keeps what it was given.
+        # After a full piece, zlib may hold more output of the bytes it was given. After the end, it keeps those bytes.
         while (data or len(text) == PIECE) and not stream.eof:
             if text := stream.decompress(data, PIECE):
                 yield text
@@ -159,5 +159,5 @@ def _inflated(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
 
 
 def _in_pieces(data: Iterable[bytes], size: int) -> Iterator[bytes]:
-    """The same bytes in pieces that are cheap to copy while they are decompressed bit by bit."""
+    """The same bytes in pieces small enough to be copied cheaply again and again during decompression."""
     return (piece[at : at + size] for piece in data for at in range(0, len(piece), size))

@@ -1,4 +1,4 @@
-"""Which bytes stand for which text, where people and their systems decide: arguments, standard streams, files.
+"""The encoding of text that comes from users and their systems: arguments, standard streams, files.
 
 UTF-8 comes first everywhere. What is not UTF-8 is read in the encoding of the locale, such as ISO-8859-1. Names of
 files are bytes to the system: Python's UTF-8 mode passes each of them on unchanged, so svcctl always runs in it.
@@ -22,7 +22,7 @@ def use_utf8() -> None:
 def of_texts() -> str:
     """The encoding of texts on standard streams: PYTHONIOENCODING, else the locale's.
 
-    A locale without any, as in containers, says nothing about the terminal, and terminals speak UTF-8.
+    Where no locale is set, as in containers, it is UTF-8, which terminals speak.
     """
     named = os.environ.get("PYTHONIOENCODING", "").partition(":")[0]
     try:
@@ -52,7 +52,7 @@ def decoded(data: bytes) -> str:
 
 
 def argument(text: str) -> str:
-    """An argument of the command line as text; bytes that are none stay as Python gives them, as halves of pairs."""
+    """An argument of the command line as text; bytes that are not text stay as the lone surrogates of Python."""
     if text.isascii():
         return text
     try:

@@ -1,7 +1,7 @@
 """The optional parts of svcctl: which packages each needs, and the error when they are not installed.
 
-Whether a package is installed is looked up without importing it. So only an absent package is "install the extra"; an
-import that fails for any other reason, a mistake in a module of ours for example, is an error that shows itself.
+Whether a package is installed is looked up without importing it. So only an absent package leads to "install the
+extra"; an import that fails for any other reason, such as a mistake in a module of ours, raises its own error.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "zstd": ("zstandard",),
     "dask": ("distributed",),
 }
-"""By the extra's name in pyproject.toml, the top-level packages that it installs for us to import."""
+"""The top-level packages that each extra installs for us to import, by its name in pyproject.toml."""
 
 
 def need(extra: str, feature: str) -> None:

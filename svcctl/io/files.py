@@ -1,7 +1,7 @@
-"""How svcctl writes a file, and how it locks one; everything that does either does it here.
+"""Write files and lock them; every part of svcctl that does either does it here.
 
 A file is written beside its name, brought to the disk and renamed, so a reader sees the old file or the whole new one,
-after a power failure too. Where the name is a link, the file that it points to is written, and the link stays.
+even after a power failure. If the name is a link, the file that it points to is written, and the link stays.
 A lock is the kernel's: it ends with the process that holds it, however that process ends.
 Failures are OSErrors, since only the caller knows what the file is for; a lock that somebody else holds is `Locked`.
 """
@@ -24,17 +24,17 @@ from typing import Protocol, Self
 from svcctl.errors import Locked
 
 PART_SUFFIX = ".part"
-"""What follows a file's name while it is being written."""
+"""The ending that is added to a file's name while the file is being written."""
 
 PIECE_BYTES = 1 << 18
 """Bytes that are read at once."""
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
-"""How file systems without hard links refuse one."""
+"""The errors of file systems that do not have hard links."""
 
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
 _MOST_LINKS = 40
-"""As many as the kernel follows in one path."""
+"""The number of links that the kernel follows in one path."""
 
 
 class Unbuffered(Protocol):
@@ -44,7 +44,7 @@ class Unbuffered(Protocol):
 
 
 def write_all(stream: Unbuffered, data: bytes | memoryview) -> int:
-    """Write all of some bytes; a disk that takes only the first of them has no place for the next, and fails."""
+    """Write all bytes and return their number; a full disk takes the first of them and raises OSError at the rest."""
     rest = memoryview(data).cast("B")
     size = len(rest)
     while rest:
@@ -53,7 +53,7 @@ def write_all(stream: Unbuffered, data: bytes | memoryview) -> int:
 
 
 def followed(path: Path) -> Path:
-    """The file that a path names: where a link leads, be there a file or not; else the path as it is."""
+    """The file that a path names: the end of a link, whether a file is there or not; else the path as it is."""
     return Path(os.path.realpath(path)) if _is_link(path) else path
 
 
@@ -69,7 +69,7 @@ def descriptor(path: Path) -> int | None:
 
 
 def _is_link(path: Path) -> bool:
-    """Whether a path is a link; one that cannot be looked at is none, and fails when it is opened."""
+    """Whether a path is a link; False for a path that cannot be looked at, which fails when it is opened."""
     try:
         return path.is_symlink()
     except OSError:
@@ -86,8 +86,8 @@ def is_direct(path: Path) -> bool:
 
 
 def open_direct(path: Path) -> io.FileIO:
-    """A stream to what is written directly. A file that this process was started with stays open; OSError if there is
-    none.
+    """A stream to a path for which `is_direct` holds. A file that this process was started with stays open when the
+    stream is closed; OSError if it was not started with that file.
     """
     if (number := descriptor(path)) is None:
         return path.open("wb", buffering=0)
@@ -107,17 +107,17 @@ def remove_abandoned(folder: Path) -> None:
 class Part:
     """A file being written: its bytes are in `<name>.part` until `publish` gives them their name.
 
-    Use it in `with`: leaving the block without `publish` removes the part. A killed process leaves it behind, and the
-    next one to write the file overwrites it. When another process is writing the same file, the constructor raises
-    Locked; it waits for it to finish with `wait`, and takes the file over with `take`: then the other one's `publish`
-    fails. A `private` file has mode 0600.
+    Use it in `with`: leaving the block without `publish` removes the part. A killed process leaves its part behind, and
+    the next process to write the file overwrites it. When another process is writing the same file, the constructor
+    raises Locked; with `wait` it waits for the other to finish, and with `take` it takes the file over, so that the
+    other's `publish` fails. A `private` file has mode 0600.
 
-    With `kept`, a path on the same file system, the bytes are there instead and stay until `publish`: whoever opens
-    them again appends to them.
+    With `kept`, a path on the same file system, the bytes are at that path instead and stay there until `publish`: a
+    later Part with the same `kept` appends to them.
 
     OSError where the path names a device, a pipe or the like.
 
-    Who does not know of the lock may still change, replace or remove the part: `publish` fails then.
+    A program that ignores the lock may still change, replace or remove the part: `publish` fails then.
     """
 
     def __init__(
@@ -149,14 +149,14 @@ class Part:
             self.truncate(0)
 
     def _open(self, wait: bool) -> io.FileIO | None:
-        """The part, locked, new or left behind; None when another process has the lock, or had it until now."""
+        """Open and lock the part, new or left behind; None when another process has the lock, or had it until now."""
         stream = self._part.open("a+b", buffering=0)
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             if self._is(stream):
                 if not self._is(stream, self._target):
                     return stream
-                self._part.unlink()  # its writer was killed when the file had got its name, and the part is the file
+                self._part.unlink()  # its writer was killed after linking the file to the part: both are one
                 stream.close()
                 return self._open(wait)
         except BlockingIOError:
@@ -178,20 +178,20 @@ class Part:
         self.stream.close()
 
     def _is(self, stream: io.FileIO, path: Path | None = None) -> bool:
-        """Whether the part, or what else is at a path, is the file that was opened."""
+        """Whether the file at `path`, by default the part's, is the one that was opened."""
         try:
             return os.path.samestat((path or self._part).stat(), os.fstat(stream.fileno()))
         except FileNotFoundError:
             return False
 
     def write(self, data: bytes | memoryview, /) -> int:
-        """Append all of some bytes."""
+        """Append all bytes; returns their number."""
         size = write_all(self.stream, data)
         self.size += size
         return size
 
     def read(self, start: int = 0, size: int | None = None) -> Iterator[bytes]:
-        """The bytes so far, or so many of them from `start`, as they are in the file."""
+        """The bytes written so far, from `start` on, at most `size` of them, read back from the file."""
         end = self.size if size is None else start + size
         while piece := os.pread(self.stream.fileno(), min(PIECE_BYTES, end - start), start):
             yield piece
@@ -205,7 +205,7 @@ class Part:
     def publish(self, *, overwrite: bool = True, durable: bool = True) -> None:
         """Bring the bytes to the disk and give them their name; FileExistsError when it is taken, unless `overwrite`.
 
-        Without `durable` they get their name before they are on the disk, which a failing machine may not survive.
+        Without `durable` they get their name before they are on the disk, so a failing machine may lose them.
         Without `overwrite`, a file system that has no hard links replaces a file that appears at that very moment.
         """
         if durable:
@@ -244,7 +244,7 @@ def write(path: Path, data: bytes, *, overwrite: bool = True, private: bool = Fa
 
 
 def sync_directory(directory: Path) -> None:
-    """Bring a new name to the disk; file systems that cannot do so for a directory do it by themselves."""
+    """Bring new names in a directory to the disk; file systems that cannot sync a directory do it by themselves."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with suppress(OSError):

@@ -1,6 +1,6 @@
 """Where svcctl keeps files of its own: the platform's directories, which most environments place below HOME.
 
-Also what a path looks like in which the shell has not put HOME.
+It also recognises paths in which the shell did not replace `~` or `$HOME`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from svcctl.errors import UsageError
 
 
 def expanded(path: Path | str, variable: str | None = None) -> Path:
-    """A path with the home directory in place of `~`. UsageError when nobody knows it; `variable` would do instead."""
+    """A path with the home directory in place of `~`. UsageError if that is unknown; its hint offers `variable`."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -39,12 +39,12 @@ def unexpanded(path: Path | str) -> UsageError | None:
 
 
 def directory(kind: Literal["config", "data", "state", "cache"], variable: str | None = None) -> Path:
-    """The platform's directory for svcctl's files of a kind. UsageError as above."""
+    """The platform's directory for svcctl's files of a kind. UsageError if the home directory is unknown."""
     import platformdirs
 
     try:
         return expanded(getattr(platformdirs, f"user_{kind}_path")("svcctl"), variable)
-    except RuntimeError:  # of the versions that do not leave `~` in the path
+    except RuntimeError:  # some versions raise it, others leave `~` in the path
         raise _unknown(variable) from None
 
 

@@ -1,7 +1,7 @@
 """Rows as a parquet file, for exports and for the output of queries: typed columns, written as the rows come.
 
-The ends of the row groups depend on the rows alone, so that the same rows make the same file however they arrive. What
-is held is a row group of `BYTES_PER_GROUP` bytes, or one batch of rows.
+The ends of the row groups depend on the rows alone, so that the same rows make the same file however they arrive. A
+writer holds a row group of `BYTES_PER_GROUP` bytes, or one batch of rows, in memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ROWS_PER_GROUP = 32_768
 BYTES_PER_GROUP = 1 << 20
-"""A row group has so many rows, or fewer where they take so many bytes: it is what a writer holds."""
+"""A row group ends when it has this many bytes, or ROWS_PER_GROUP rows: a writer holds one in memory."""
 ROWS_AT_ONCE = 1024
 """Rows that are decoded before they are packed into columns."""
 
@@ -39,7 +39,7 @@ def need() -> None:
 
 
 def batches(rows: Iterable[Sequence[Any]], columns: Columns) -> Iterator[pa.RecordBatch]:
-    """The rows as typed columns. IncompleteResult for a value that does not have the type its column names."""
+    """The rows as typed columns. IncompleteResult for a value that does not have the type of its column."""
     arrow = _pyarrow()
     schema = _schema(columns)
     left = iter(rows)
@@ -58,7 +58,7 @@ def batches(rows: Iterable[Sequence[Any]], columns: Columns) -> Iterator[pa.Reco
 
 
 def write(packed: Iterable[pa.RecordBatch], columns: Columns, sink: Sink) -> None:
-    """A parquet file; a row group ends with the batch that makes it large enough."""
+    """Write a parquet file; a row group ends with the batch that makes it large enough."""
     arrow = _pyarrow()
     from pyarrow import parquet
 
@@ -83,11 +83,11 @@ def _grouped(packed: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
 
 
 _packing = threading.Lock()
-"""One row group is encoded and compressed at a time, since that takes several times its size."""
+"""Lets one thread at a time encode and compress a row group, since that takes several times its size in memory."""
 
 
 class _Appended:
-    """A sink as the file that Arrow writes to: it asks where it is, and never goes back."""
+    """A sink as the file that Arrow writes to: Arrow asks for the position, and never goes back."""
 
     closed = False
 

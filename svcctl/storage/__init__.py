@@ -75,12 +75,12 @@ class Sink(Protocol):
 class Growing(Sink, Protocol):
     """An object whose bytes so far outlive their writer: `abandon`, a failure and a kill keep what was written.
 
-    What a failing machine loses is lost, since only `complete` brings the bytes to durable storage: hash what is there.
+    A failing machine may lose bytes, since only `complete` brings them to durable storage: check them by their hash.
     """
 
     @abstractmethod
     def read(self, start: int, size: int) -> Iterator[bytes]:
-        """So many bytes from `start`, or as many as there are, in pieces."""
+        """`size` bytes from `start`, or as many as there are, in pieces."""
 
     @abstractmethod
     def truncate(self, size: int) -> None:
@@ -94,17 +94,17 @@ class Storage(Protocol):
     def create(self, name: str, *, overwrite: bool, durable: bool = True) -> Sink:
         """Begin an object. UsageError when it exists, unless `overwrite`; then the old one stays until `complete`.
 
-        One that need not be `durable` may be damaged when the machine fails: local files are not fsynced then.
+        An object that need not be `durable` may be damaged when the machine fails: local files are not fsynced then.
 
         Two writers of one name never mix their bytes. Without `overwrite`, of two that complete at the same moment
-        only one succeeds. S3 can promise that only of small objects, and where the service heeds conditions; before
-        completing others it checks, so there the last one wins.
+        only one succeeds. S3 can promise that only for small objects, and if the service heeds conditions; otherwise
+        it only checks before it completes an object, so the last of the two wins.
         """
 
     def grow(self, name: str, part: str, *, overwrite: bool) -> Growing | None:
         """Begin an object, or resume one, whose bytes so far are in `part`, a name that `names` never lists.
 
-        None where objects cannot grow, which is everywhere but on local files.
+        None where objects cannot grow: only local files can.
         """
         return None
 
@@ -127,7 +127,7 @@ class Storage(Protocol):
     def sizes(self, folder: str = "") -> Iterator[tuple[str, int]]:
         """The names and sizes of the complete objects below a folder, at any depth, in no particular order.
 
-        None if there is no such folder.
+        Yields nothing if there is no such folder.
         """
 
     def names(self, folder: str = "") -> Iterator[str]:
@@ -145,14 +145,14 @@ class Storage(Protocol):
 
     @abstractmethod
     def folders(self, folder: str = "") -> Iterator[str]:
-        """The names, without their paths, of the folders directly in a folder. None if there is no such folder."""
+        """The names, without their paths, of the folders directly in a folder; nothing if there is no such folder."""
 
     @abstractmethod
     def put_new(self, name: str, data: bytes) -> bool:
-        """Store a small object whole unless there is one of that name; whether it was stored.
+        """Store a small object whole unless there is one of that name; returns whether it was stored.
 
-        Of several writers at one moment, on any machines, one alone is told True: on S3 that is up to the service,
-        which may ignore the condition. After Unavailable the object is there whole or not at all.
+        Of several writers at one moment, on any machines, only one gets True: on S3 that is up to the service, which
+        may ignore the condition. After Unavailable the object is there whole or not at all.
         """
 
     def remove_folder(self, name: str) -> None:
@@ -188,7 +188,7 @@ def absent(address: str) -> Absent:
 
 
 def names_host(url: str, *schemes: str) -> bool:
-    """Whether a text is a URL of one of these schemes that names a host, and a port that can be one if any."""
+    """Whether a text is a URL of one of these schemes that names a host and, if any, a valid port."""
     try:
         parts = urlsplit(url)
         return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0

@@ -26,7 +26,7 @@ from svcctl.storage.hdfs_probe import Probe
 
 PIECE_BYTES = 1 << 20
 PATIENCE = {"dfs.client.failover.max.attempts": "2"}
-"""Otherwise the library tries for three minutes before it reports that nobody answers."""
+"""Settings without which the library tries for three minutes before it reports that nobody answers."""
 
 
 class Hdfs(Storage):
@@ -121,8 +121,8 @@ class Hdfs(Storage):
 
     @contextmanager
     def _explained(self, name: str, *, probed: bool = True) -> Iterator[None]:
-        """The library's errors as ours, except FileNotFoundError. The block begins when the NameNode answers a probe;
-        a write does without, since it is for the DataNodes and would be half as fast.
+        """Turn the library's errors into ours, except FileNotFoundError. The block begins when the NameNode answers a
+        probe, unless it is not `probed`: a write goes to the DataNodes, and would be half as fast with a probe.
         """
         address = self.address(name)
         try:

@@ -1,8 +1,8 @@
 """Asks a NameNode for a sign of life, with a limit on the time.
 
 The HDFS library waits without limit for a NameNode that accepts a connection and never answers, so a thread asks, which
-may be left waiting. The library's asynchronous client could be cancelled, but its own threads call Python: to delete
-such a client, or to end the process, while one of them did so stopped everything for ever.
+may be left waiting. The library's asynchronous client could be cancelled, but its own threads call Python: the process
+hung for ever when such a client was deleted, or the process ended, during such a call.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Probe:
         """Return when the NameNode answers. TimeoutError when it does not, OSError or RuntimeError when it fails."""
         with self._lock:
             asked = self._asked
-            if asked is None or asked.done():  # else another one waits for the same answer
+            if asked is None or asked.done():  # otherwise another thread waits for the same answer
                 asked = self._asked = Future()
                 threading.Thread(target=self._ask, args=(asked,), name="hdfs probe", daemon=True).start()
         if not wait([asked], ANSWER_SECONDS).done:

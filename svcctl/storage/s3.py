@@ -46,16 +46,16 @@ if TYPE_CHECKING:
 UPLOAD_BYTES = 8 << 20
 """The size of an upload's part. S3 takes 10000 of them, so an object has at most 83 GB."""
 PIECE_BYTES = 1 << 20
-"""How much is handed to the uploading thread at once."""
+"""Bytes that are handed to the uploading thread at once."""
 DEFAULT_REGION = "us-east-1"
 CLIENT: ClientConfig = {"allow_http": True, "connect_timeout": "5s", "timeout": "60s"}
 RETRY: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
-"""Of one request."""
+"""How often and how long the library retries one request."""
 _CAUSE = re.compile(r'\b(?:message|error): "([^"]+)"')
 NO_CONDITIONS = "501 Not Implemented"
-"""What services answer that know no conditions; others ignore them."""
+"""The answer of some services that do not support conditional requests; others ignore the condition."""
 ABANDON_SECONDS = 5.0
-"""How long `abandon` waits until the server has removed the parts."""
+"""Seconds that `abandon` waits for the server to remove the parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ class S3(Storage):
 
     @contextmanager
     def explained(self, name: str) -> Iterator[None]:
-        """The library's errors as ours. FileNotFoundError, of the object or the bucket, and AlreadyExistsError stay."""
+        """Turn the library's errors into ours, except FileNotFoundError (object or bucket) and AlreadyExistsError."""
         try:
             yield
         except (FileNotFoundError, AlreadyExistsError):
@@ -214,7 +214,7 @@ class S3(Storage):
                 hint="check the access key, the secret key and the permissions of the bucket",
             ) from None
         except (BaseError, OSError) as error:
-            # Below the first line, the library puts what helps its authors, and why there is no connection.
+            # Below the first line, the library writes details for its authors, and why there is no connection.
             if "kind: Connect" in str(error) and (causes := _CAUSE.findall(str(error))):
                 raise Unavailable(
                     f"{self.address(name)}: no connection to {self._endpoint}: {causes[-1]}",

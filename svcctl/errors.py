@@ -13,7 +13,7 @@
     ├── EmptyResult             no rows, where the caller asked for that to be a failure
     └── Locked                  another run holds the lock
 
-Three exceptions are not errors and are defined beside the tree: Declined, ReaderClosed and its kind PagerLeft.
+Three exceptions are not errors and are defined beside the tree: Declined, ReaderClosed and its subclass PagerLeft.
 
 `svcctl.terminal.diagnostics` maps each class to its exit code; this tree knows nothing of processes, so that the client
 can be used as a library.
@@ -104,7 +104,7 @@ class Unavailable(SvcctlError):
 
     retry_after: float | None = None
     unanswered = False
-    """Whether no answer came at all, so that the connection is what to look at."""
+    """Whether no answer came at all, so that the connection is to blame."""
 
 
 class IncompleteResult(SvcctlError):
@@ -144,7 +144,7 @@ class Terminated(BaseException):
 
 
 class Interrupted(Terminated):
-    """Ctrl-C, where there is a hint for whoever typed it: Typer takes the hint from a KeyboardInterrupt."""
+    """Ctrl-C with a hint for the user. Not a KeyboardInterrupt, whose hint Typer would drop."""
 
 
 class Declined(Exception):
@@ -152,7 +152,7 @@ class Declined(Exception):
 
 
 class ReaderClosed(Exception):
-    """Whoever read stdout has closed it, as `head` does: there is nobody left to write for."""
+    """The reader of stdout has closed it, as `head` does: there is nobody left to write for."""
 
 
 class PagerLeft(ReaderClosed):

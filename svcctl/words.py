@@ -1,4 +1,4 @@
-"""Names: which one a mistyped name was probably meant to be, and the one name of a format that has several.
+"""Names: suggest the known name that a mistyped one was probably meant to be, and read the spellings of formats.
 
 Client and service suggest by the same rule. Case does not count.
 """
@@ -12,13 +12,13 @@ from contextlib import contextmanager, suppress
 from svcctl.errors import NotFound, SvcctlError
 
 LIKENESS = 0.7
-"""The share of two names that must be alike."""
+"""How alike two names must be, from 0 to 1."""
 SHORTEST = 2
-"""Letters of a word that is looked for in a name."""
+"""The fewest letters of a word that is looked for in names."""
 MOST = 10
-"""Names that a hint lists."""
+"""The most names that a hint lists."""
 MOST_LISTED = 20
-"""Names that a hint lists of those beside the nearest."""
+"""The most names that a hint lists beside the nearest one."""
 FORMAT_NAMES: Mapping[str, str] = {
     "jsonl": "ndjson",
     "jsonlines": "ndjson",
@@ -60,7 +60,7 @@ def having_word(name: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str], *, words: bool = True) -> str | None:
-    """The nearest name as a hint; with `words`, or else the only one that has the name as a word."""
+    """The nearest name as a hint; with `words`, otherwise the only known name that contains `name` as a word."""
     known = list(known)
     meant = nearest(name, known) or (having_word(name, known) if words else None)
     return f"did you mean '{meant}'?" if meant else None
@@ -82,9 +82,9 @@ def suggesting(
     *,
     when: Callable[[NotFound], bool] = lambda error: True,
 ) -> Iterator[None]:
-    """When `name` is not found, the error leads to the most similar of the known names, which are requested then.
+    """When `name` is not found, the error gets the most similar of the known names, which are requested only then.
 
-    When none is similar, the error lists some of them, if it is said what they are. `when` says which errors do so.
+    When none is similar, the error lists some of the names, if `what` says what they are. `when` chooses the errors.
     """
     try:
         yield

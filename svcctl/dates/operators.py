@@ -65,7 +65,7 @@ def _end_of_month(moment: datetime) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One relative date: how it is written, its meaning in `from` (by now, N) and its meaning in `to` (by now, from, N).
+    """One relative date: how it is written, its meaning in `from` (by now, N), its meaning in `to` (by now, from, N).
 
     In `name` and in the meanings, N stands for a whole number. A `zoned` operator names a day, which begins at another
     moment in another time zone. If `name` is only an example, `reads` finds the number in a text.

@@ -1,8 +1,8 @@
-"""What an export may write: the names that are free or its own, and what its runs claim as theirs.
+"""What an export may write: names that are free or its own, and the ranges that its runs claim.
 
-A file is replaced only by one that covers all of its time. So a window that begins or ends with its run takes in what
-an earlier run has of it: the same command resumes, though `--from 1h` has moved on meanwhile. No event is in two files
-of a pattern: a file whose time another one has, too, is removed.
+A file is replaced only by one that covers all of its time. So the first and the last window of a run are extended to
+what an earlier run has of them: the same command resumes, though `--from 1h` has moved on meanwhile. No event is in two
+files of a pattern: a file whose time is covered by another file is removed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 def claimed_by(export: Export, earlier: Ranges, there: Iterable[Entry]) -> Ranges:
-    """The ranges that runs are to export, this one included; what is missing of them is a gap.
+    """The ranges that the runs of an export, this one included, are to export; what is missing of them is a gap.
 
-    The runs of a state follow each other, so all of them count. Without one, a run that was killed may never be made
-    again: only what is there of it counts. One file is that of its last run.
+    The runs of a state follow each other, so all of them count. Without a state, a killed run may never be repeated, so
+    only what is there of earlier runs counts. If all runs write one file, only this run counts.
     """
     if export.target.is_one_file:
         earlier = ()
@@ -34,7 +34,7 @@ def claimed_by(export: Export, earlier: Ranges, there: Iterable[Entry]) -> Range
 
 
 def widened(export: Export, entries: Mapping[Window, Entry], claimed: Ranges) -> Export:
-    """The export with its first and last window as long as what is there of them already."""
+    """The export with its first and last window extended to what is there of them already."""
     if not export.target.per_window:
         return export
     windows = list(export.windows)
@@ -48,9 +48,9 @@ def widened(export: Export, entries: Mapping[Window, Entry], claimed: Ranges) ->
 
 
 def covered(target: Target, entries: Iterable[Entry]) -> list[tuple[Entry, Entry]]:
-    """The files whose time is in another file of the same pattern, each with that one.
+    """The files whose time is covered by another file of the same pattern, each with that file.
 
-    Where names depend on the run, each run has its own files.
+    None if names depend on the run: then each run has its own files.
     """
     if target.per_run or not target.per_window:
         return []
@@ -65,7 +65,7 @@ def covered(target: Target, entries: Iterable[Entry]) -> list[tuple[Entry, Entry
 
 
 def _others(export: Export, window: Window, path: str, entries: Collection[Entry], claimed: Ranges) -> Iterator[Window]:
-    """What an earlier run wrote of a window, as it noted, or as it claimed if it was killed before it could note it."""
+    """What an earlier run wrote of a window: what it noted, or what it claimed if it was killed before it noted it."""
     full = around(window.start, export.about.window, export.target.zone)
     if any(entry.path == path for entry in entries):
         claimed = ()

@@ -1,8 +1,8 @@
 """Windows on other machines: a Dask cluster's workers instead of threads of this process.
 
 A worker gets a Task and a function that makes a client. That function resolves the profile where it runs, so a cluster
-never sees the credentials of whoever starts an export. The target must be one that all machines reach: s3, hdfs, or a
-folder that they share.
+never sees the credentials of the user who starts an export. All machines must reach the target: s3, hdfs, or a folder
+that they share.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from svcctl.api.client import Client
 
 CONNECT_SECONDS = 10
-"""How long the scheduler may take to answer."""
+"""Seconds that the scheduler may take to answer."""
 
 Connect = Callable[[], "Client"]
 """Makes a client that retries nothing. It can be pickled and hashed, and holds no secret."""
@@ -37,7 +37,7 @@ Connect = Callable[[], "Client"]
 def cluster(address: str) -> Iterator[tuple[Executor, int, int]]:
     """The workers of a Dask cluster as an executor, the number of their threads, and that of their processes.
 
-    Unavailable when none answers.
+    Unavailable when no scheduler or no worker answers.
     """
     extras.need("dask", "--scheduler")
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its errors are reported as ours
@@ -51,12 +51,12 @@ def cluster(address: str) -> Iterator[tuple[Executor, int, int]]:
         threads = client.nthreads()
         if not threads:
             raise Unavailable(f"the scheduler {address} has no workers", hint=f"start some: dask worker {address}")
-        # Not pure: the same window of a later run would be the task that an ended run has left behind.
+        # Not pure, or the same window of a later run would get the task that an ended run has left behind.
         yield _Explaining(client.get_executor(pure=False), address), sum(threads.values()), len(threads)
 
 
 class _Explaining(Executor):
-    """An executor whose failures are errors of ours, where it is the cluster that failed."""
+    """An executor that turns failures of the cluster into our errors."""
 
     def __init__(self, executor: Executor, address: str) -> None:
         self._executor = executor
@@ -83,7 +83,7 @@ class _Explaining(Executor):
 def fetch_there(task: Task, target: str, connect: Connect, per_second: float | None) -> Fetched:
     """Fetch a window in the process of a worker; `per_second` is this worker's own share of the requests.
 
-    Whoever else is writing its part does so for a run that has ended, or on a worker that the scheduler gave up.
+    The part is taken over from any other writer: that belongs to an ended run, or to a worker that was given up.
     """
     storage, _ = open_target(target, os.environ, take=True)
     with _making:
@@ -94,7 +94,7 @@ def fetch_there(task: Task, target: str, connect: Connect, per_second: float | N
 class _Released(threading.Event):
     """Set once the scheduler has released the task of this thread: the run has ended, or another worker has the task.
 
-    A worker goes on with a released task, and nobody wants what comes of it.
+    Without this, a worker would go on with a released task, whose result nobody wants.
     """
 
     def __init__(self) -> None:

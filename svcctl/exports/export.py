@@ -1,4 +1,4 @@
-"""What is exported, and where to; and what a run of it came to.
+"""Export: what is exported, and where to; and Summary: the result of a run.
 
 The manifest and the parts of an export are in a folder beside its target, `.<target>.export`.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def folder_of(target: Target) -> str:
-    """Where the manifest and the parts of an export are, with a slash at its end."""
+    """The folder of an export's manifest and parts, with a slash at its end."""
     rest = target.rest
     plain = re.sub(r"[^A-Za-z0-9._-]+", "_", rest)
     if plain != rest:  # two targets never share a folder
@@ -33,7 +33,7 @@ def folder_of(target: Target) -> str:
 
 
 def lock_of(target: Target) -> str:
-    """What a run writes until it ends, which keeps other runs out where the storage has locks."""
+    """The object that a run writes until it ends; it keeps other runs out if the storage has locks."""
     return f"{folder_of(target)}run"
 
 
@@ -42,9 +42,9 @@ class Export:
     """What is exported, and where to. `request` asks for the whole range, which `windows` cover.
 
     `storage` holds the target, whose names are relative to it. `distant` says that reading an object back costs a
-    transfer: then a rerun compares sizes where it would compare hashes. `most` is Task's. The manifest describes as
-    many windows or files of earlier runs as are `kept`, all if that is None. `clock` is the zone that was asked for.
-    `owner` is the state whose runs write to the target, where this run is none of them.
+    transfer: then a rerun compares sizes instead of hashes. `most` is that of Task. The manifest describes at most
+    `kept` windows or files of earlier runs, or all if it is None. `clock` is the zone that was asked for. `owner` is
+    the state whose runs write to the target, if this run is not one of them.
     """
 
     request: QueryRequest
@@ -65,7 +65,7 @@ class Export:
 
     @property
     def folder(self) -> str:
-        """Where the manifest and the parts are, with a slash at its end."""
+        """The folder of the manifest and the parts, with a slash at its end."""
         return folder_of(self.target)
 
     @property
@@ -74,7 +74,7 @@ class Export:
 
     @property
     def growing(self) -> str:
-        """Where the merged file is while it grows."""
+        """The name of the merged file while it grows."""
         return f"{self.folder}merged"
 
     @property
@@ -83,21 +83,21 @@ class Export:
         return self.target.path(self.whole)
 
     def part(self, window: Window) -> str:
-        """Where a window is until the merged file has it."""
+        """The part that holds a window until it is in the merged file."""
         return f"{self.folder}{window.name}.{self.format.name}{self.compression}"
 
     @property
     def joins_windows(self) -> bool:
         """Whether windows beside each other can be fetched as one: the file is the same, byte for byte.
 
-        With a zone, each window has its own offset; compressed, each part is a member of its own.
+        With a zone, each window has its own offset; with compression, each part is a member of its own.
         """
         alone = self.target.per_window or self.most is not None or self.request.time_zone is not None
         return not alone and not self.compression
 
     @property
     def plain(self) -> bool:
-        """Whether the query gives rows of events, each by itself, and not of groups that reach over a window."""
+        """Whether each row is of a single event, and not of a group that may reach beyond a window."""
         return not outline(self.request.query or "").has("group")
 
     def tasks(self) -> dict[Window, Task]:
@@ -125,10 +125,10 @@ class Export:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a run came to: totals over all windows of the range, and what this run did for them.
+    """The result of a run: totals over all windows of the range, and what this run did for them.
 
     `gaps` are the windows that are missing, each with its error; `until` is the end of what is in place without a gap
-    before it: a merged file with a gap is not in place at all. `idle` says that all of it was in place before.
+    before it: a merged file with a gap is not in place at all. `idle` says that everything was in place before the run.
     `replaced` are the finished files that were replaced, each with what it was; `files` are those that are in place.
     """
 

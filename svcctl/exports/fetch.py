@@ -1,6 +1,6 @@
-"""One window: asked, checked as it passes, written to its part, and asked again where that may help.
+"""Fetch one window: request it, check the answer while it is written to the window's part, and retry if that may help.
 
-A window is what a worker does, in a thread here or in another process: a Task says all of it and can be sent there.
+A worker fetches a window, in a thread here or in another process: a Task says all about it and can be sent there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class CutShort(IncompleteResult):
-    """The service cuts its answer, and the window cannot be halved: asking again would not help."""
+    """The service cuts its answer, and the window cannot be halved: a retry would not help."""
 
 
 class Stopped(Exception):
@@ -69,7 +69,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What came of a task: the entry for the manifest, and the head that all windows must share.
+    """The result of a task: the entry for the manifest, and the head that all windows must share.
 
     A part that is in memory is `held`: nothing is stored yet, and the entry has no hash.
     """
@@ -81,13 +81,13 @@ class Fetched:
 
 @dataclass
 class Progress:
-    """What all workers of a process have done so far. The counts are of rows and bytes on their way, too."""
+    """What all workers of a process have done so far. Rows and bytes are counted as they arrive."""
 
     rows: int = 0
     bytes: int = 0
     retries: int = 0
     trouble: SvcctlError | None = None
-    """Why the last attempt at a window failed, as long as none has succeeded since."""
+    """Why the last attempt at a window failed; None once a later attempt has succeeded."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, *, rows: int = 0, bytes: int = 0, retries: int = 0) -> None:
@@ -107,11 +107,11 @@ def fetch(
     delay: Callable[[int], float] = backoff.delay,
     memory: Memory | None = None,
 ) -> Fetched:
-    """Fetch a window, as often again as its task allows. `client` retries nothing by itself.
+    """Fetch a window, with as many retries as its task allows. `client` retries nothing by itself.
 
-    A refusal that says when to come back costs a retry only until other windows get on (see `Turns`).
-    `delay` is the wait in seconds after so many failures, unless the service says how long to wait. `memory` is
-    for tasks that hold their part.
+    A refusal that says when to come back counts as a retry only while no other window gets on (see `Turns`). `delay`
+    gives the seconds to wait after a number of failures, unless the service says how long to wait. `memory` is for
+    tasks that hold their part.
 
     Raises the last attempt's error: of the service, the network, the answer or the storage. Raises Stopped when
     `stopping` is set meanwhile.
@@ -202,7 +202,7 @@ def _attempt(task: Task, client: Client, storage: Storage, part: _Part, memory: 
 
 @contextmanager
 def _storing() -> Iterator[None]:
-    """Mark errors of the storage: unlike those of the answer, asking again would not help."""
+    """Mark errors of the storage: a retry would not help against them, as it may against those of the answer."""
     try:
         yield
     except IncompleteResult as error:
@@ -210,7 +210,7 @@ def _storing() -> Iterator[None]:
 
 
 def _answered(task: Task, client: Client, part: _Part, sink: Sink) -> str:
-    """Send the window's requests and write their rows; in halves where the service would cut them."""
+    """Send the window's requests and write their rows; in halves if the service would cut an answer."""
     requests = task.requests()
     if task.most is None and len(requests) == 1:
         head, part.rows = _ask(task, task.window, client, sink, task.whole)
@@ -267,7 +267,7 @@ def _ask(task: Task, window: Window, client: Client, sink: Sink, whole: bool) ->
 
 
 def check(request: QueryRequest, format: Format, client: Client) -> None:
-    """Ask for no time at all: raises what the service says of the query, or of who asks."""
+    """Request an empty range, to raise what the service says about the query or the credentials."""
     zone = request.time_zone and offset_name(request.time_zone, int(request.from_))
     with client.query(replace(request, to=request.from_, time_zone=zone)) as answer:
         format.part(answer, BytesIO(), False)

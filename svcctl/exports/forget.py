@@ -1,6 +1,6 @@
-"""How files that are gone become files that were removed on purpose, as retention does: nobody misses them any more.
+"""Mark missing files of an export as removed on purpose, for example by retention.
 
-Their windows stay in the manifest: no run takes them for a gap. One that comes back is verified as the others are.
+Their windows stay in the manifest, so no run takes them for a gap. A file that comes back is verified as others are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from svcctl.storage.targets import open_target
 
 
 def forget(found: Found, before: float, environment: Mapping[str, str]) -> list[Entry]:
-    """Note all files that are gone and whose time ends by an epoch second; returns them, the oldest first."""
+    """Mark all missing files whose time ends at or before an epoch second; returns them, the oldest first."""
     if found.named is not None:
         raise UsageError(
             f"{found.place} is one file of an export", hint="name its state, or the pattern as given to -o"

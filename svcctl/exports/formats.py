@@ -1,6 +1,6 @@
 """The formats of an export: how a window's rows become a part, and how the parts of all windows become one file.
 
-A row of `FORMATS` holds all of it. In csv, tsv and ndjson the rows are the service's own bytes, checked as they pass.
+A format is a row of `FORMATS`. In csv, tsv and ndjson the rows are the service's own bytes, checked as they pass.
 Their parts hold rows only, each compressed by itself, so that the merged file is the heading and then one part behind
 the other: a gzip or zstd file may have several members. Parquet is typed by the columns of the answer.
 """
@@ -92,7 +92,7 @@ def _merged_parquet(parts: Iterable[Part], head: str, sink: Sink) -> None:
 def _stored_batches(part: Part) -> Iterator[pa.RecordBatch]:
     from pyarrow.parquet import ParquetFile
 
-    # A parquet file is read from its end, and a part may be far away.
+    # A parquet file is read from its end, and a part may be on another machine.
     with Spool() as local:
         for piece in part():
             local.write(piece)

@@ -1,7 +1,7 @@
-"""Files of earlier runs that are not there any more when a run of a state starts: each is told once.
+"""Find the files of earlier runs that are missing when a run of a state starts: each is reported once.
 
-Whoever removes files that were shipped removes the oldest first. That is told the first time and not again; a file that
-is missing among others is always told.
+Users who remove shipped files remove the oldest first. That is reported the first time only; a file that is missing
+between others is always reported.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 def gone(export: Export, manifest: Manifest, known: Ranges) -> tuple[Sequence[Entry], Ranges]:
-    """The local files of earlier runs that are gone and not told yet, and the ranges of all that are gone.
+    """The local files of earlier runs that are missing and not reported yet, and the ranges of all missing files.
 
-    `known` are the ranges that were told. Files are only looked for, not read; on a server, that would take too long.
+    `known` are the ranges that were reported. It only checks that files exist; on a server, even that takes too long.
     """
     if export.distant:
         return [], ()

@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from svcctl.storage import Storage
 
 SAVING = 0.05
-"""The share of the time that is spent on saving at most: with many windows it is saved less often."""
+"""The largest share of the time that is spent on saving: with many windows, the manifest is saved less often."""
 SECONDS = 0.2
-"""The time between two savings at least."""
+"""The shortest time between two savings."""
 FEW = 8
-"""Objects whose sizes are asked for one by one; those of more on a server come from one listing."""
+"""The most objects on a server whose sizes are requested one by one; the sizes of more come from one listing."""
 
 
 class Journal:
     """The entries of an export as a run changes them. `clock` is monotonic, in seconds.
 
-    `changed` is called with the columns of earlier runs and those of this one, where these are others.
+    `changed` is called with the columns of earlier runs and those of this run, if they differ.
     """
 
     def __init__(
@@ -54,14 +54,14 @@ class Journal:
         self.held: dict[Window, Fetched] = {}
         """The windows that are only in memory."""
         self._heads: dict[Window, str] = {}
-        """What the files of windows begin with that this run has fetched."""
+        """The heads of the windows that this run has fetched."""
         self._joined: dict[int, Window] = {}
-        """The windows that were fetched as one with those behind them, by their start."""
+        """The ranges of several windows that were fetched as one, by their start."""
         self._merged: dict[str, Entry] = {}
         self._claimed: tuple[tuple[int, int], ...] = ()
         self._replaced: dict[Window, Window] = {}
         self.replaced: list[str] = []
-        """The files that get another content, and what they had."""
+        """The files whose content is replaced, each with what it held."""
         self._moved: list[str] = []
         self._new = True
         self._saved = self._saving = 0.0
@@ -71,7 +71,7 @@ class Journal:
     def open(self) -> Export:
         """Read the manifest and claim the target: whatever is not this export's own is not overwritten.
 
-        Returns the export as this run has it: its first and last window may take in more than was asked for.
+        Returns the export of this run, whose first and last window may cover more than was asked for.
         """
         self.check()
         self._claim()
@@ -137,12 +137,12 @@ class Journal:
                 self._joined[window.start] = window
 
     def piece(self, window: Window) -> Window:
-        """The window that was fetched as one and begins with this one; this one where it was fetched alone."""
+        """The range that was fetched as one and begins with this window; the window itself if it was fetched alone."""
         joined = self._joined.get(window.start)
         return window if joined is None or not self.has(joined) else joined
 
     def pieces(self) -> Iterator[Window]:
-        """The windows of this run in order, those that were fetched as one as one."""
+        """The windows of this run in order; several that were fetched as one come as one."""
         reached = self._export.windows[0].start
         for window in self._export.windows:
             if window.start >= reached:
@@ -151,10 +151,10 @@ class Journal:
                 yield piece
 
     def _begin_anew(self) -> None:
-        """Forget what earlier runs did in the time of this one, or under its names; all that another export did.
+        """Forget what earlier runs did in this run's time or under its names, and everything another export did.
 
-        UsageError for a manifest where a state has it, and it is damaged or another export's: nobody would know the
-        files of the runs before any more.
+        UsageError for a state's manifest that is damaged or another export's: without it, the files of earlier runs
+        would be unknown.
         """
         export = self._export
         try:
@@ -190,12 +190,12 @@ class Journal:
             self.head = None
 
     def _names(self) -> set[str]:
-        """What the files of this run are called."""
+        """The names of this run's files."""
         export = self._export
         return {task.path for task in export.tasks().values()} if export.target.per_window else {export.path}
 
     def _note_left(self, found: Manifest) -> None:
-        """Note the files of another export that this one does not replace, and that nobody knows any more."""
+        """Note the files of another export that this one does not replace, and that no manifest describes any more."""
         entries = found.entries.values() if self._export.target.per_window else found.merged
         if left := self._sizes({entry.path for entry in entries if entry.path} - self._names()):
             others = (
@@ -205,7 +205,7 @@ class Journal:
             self.replaced.append(f"{manifest}, which described another export: {others} not verified any more")
 
     def _refuse_what_is_not_ours(self, tasks: Mapping[Window, Task]) -> None:
-        """UsageError when a file of the target exists that this export did not write, or wrote for a time outside."""
+        """UsageError for a file of the target that another export wrote, or this one for a time outside the window."""
         theirs: dict[str, Window | None] = {}
         if self._export.target.per_window:
             written = {entry.path: entry.window for entry in self.entries.values()}
@@ -222,7 +222,7 @@ class Journal:
             raise exists(self._storage.address(path), theirs[path])
 
     def _forget_the_oldest(self, kept: int) -> None:
-        """Describe no more than so many windows and files of the time before this run."""
+        """Keep at most `kept` windows and files of the time before this run."""
         past = [*self.entries.values(), *self._merged.values()]
         old = sorted((entry for entry in past if entry.end <= self._export.whole.start), key=lambda entry: entry.start)
         if len(old) <= kept:
@@ -233,22 +233,22 @@ class Journal:
         self._claimed = tuple((max(start, since), end) for start, end in self._claimed if end > since)
 
     def _claims(self, window: Window) -> bool:
-        """Whether a run so far covered some of this window."""
+        """Whether a run, finished or not, was to export some of this window."""
         return any(start < window.end and window.start < end for start, end in self._claimed)
 
     def is_ours(self) -> bool:
-        """Whether the merged file, if there is one, is of this export and of no time outside this run's."""
+        """Whether this export wrote the merged file, for no time outside this run's range."""
         merged = self._merged.get(self._export.path)
         return merged is not None and merged.window in self._export.whole
 
     @property
     def merged(self) -> Entry | None:
-        """The merged file, where it covers this run's range."""
+        """The merged file if its range is that of this run."""
         merged = self._merged.get(self._export.path)
         return merged if merged is not None and merged.window == self._export.whole else None
 
     def is_merged(self) -> bool:
-        """Whether the merged file is in place, by this run's range; parts that are left over are removed."""
+        """Whether the merged file is in place, with this run's range; parts that are left over are removed."""
         merged = self.merged
         if merged is None or self._storage.size(merged.path) != merged.bytes:
             return False
@@ -262,7 +262,7 @@ class Journal:
         return True
 
     def missing(self, tasks: Mapping[Window, Task]) -> list[Task]:
-        """The tasks whose part is not there as the manifest has it; the manifest forgets those."""
+        """The tasks whose part is not there as the manifest describes it; their entries are removed."""
         known = {piece: entry for piece in self.pieces() if (entry := self.entries.get(piece)) is not None}
         sizes = self._sizes([entry.path for entry in known.values() if entry.path and entry.offset is None])
         there = [
@@ -309,7 +309,7 @@ class Journal:
         return self.entries.get(window) if fetched is None else fetched.entry
 
     def take(self, fetched: Fetched, others: Iterable[Window]) -> None:
-        """Note a window that is there now. IncompleteResult when it has other columns than the rest of its file."""
+        """Note a fetched window. IncompleteResult when it has other columns than the rest of its file."""
         if self._export.target.per_window:
             self._heads[fetched.entry.window] = fetched.head
         elif self.head != fetched.head:
@@ -343,14 +343,14 @@ class Journal:
             self.entries.pop(window, None)
 
     def move(self, entry: Entry) -> None:
-        """A window is in the merged file now; its part, if it has one, is removed once that is saved."""
+        """Note that a window is in the merged file; its part, if it has one, is removed once the note is saved."""
         if self.held.pop(entry.window, None) is None:
             self._moved.append(entry.path)
         self.entries[entry.window] = entry
         self.save_if_due()
 
     def tell_columns(self) -> None:
-        """Tell the changes of columns from file to file in the order of their time, not of their arrival, each once."""
+        """Report each change of columns from file to file once, in the order of time and not of arrival."""
         told = {self.head}
         for _, head in sorted(self._heads.items()):
             if self.head is not None and head not in told:
@@ -368,7 +368,7 @@ class Journal:
             self.entries[window] = replace(fetched.entry, sha256=fetched.held.sha256)
 
     def note_merged(self, size: int, sha256: str) -> None:
-        """Note what the merged file will be."""
+        """Note the size and the hash that the merged file will have."""
         whole, path = self._export.whole, self._export.path
         rows = sum(self.entries[window].rows for window in self.pieces())
         self._merged[path] = Entry(whole.start, whole.end, path, rows, size, sha256, 0.0, 0)
@@ -410,7 +410,7 @@ class Journal:
         self._storage.remove_unfinished(folder)
 
     def save_if_due(self) -> None:
-        """Save, unless that would be too often."""
+        """Save, unless the last time was too recent."""
         if self._clock() - self._saved > max(self._saving / SAVING, SECONDS):
             self.save()
 
@@ -439,7 +439,7 @@ class Journal:
         self._storage.remove(*moved)
 
     def close(self) -> None:
-        """Leave nothing behind a run that came to nothing: no manifest, and no folder."""
+        """Remove the manifest of a run that exported nothing."""
         if self._new and not self.entries and not self._merged:
             self._storage.remove(self._export.manifest)
 

@@ -2,7 +2,7 @@
 
 It is one JSON document beside the target, replaced in one step. Its key is a hash of the query, the format, the length
 of a window and the service: an export that asks something else never takes a part of this one for its own. Its first
-line holds the hash of the others, so that no damaged digit makes a window of events one without any.
+line holds the hash of the other lines, so that a damaged digit cannot turn a window with events into an empty one.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 VERSION = 1
 
 _NAMES = {"most": "limit per window", "clock": "time zone"}
-"""Options that are kept under another name than they have on the command line."""
+"""Options whose names here differ from those on the command line."""
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What an export asks, of whom, and in which form: two exports with the same share their parts."""
+    """What an export asks, of which service, and in which form: two exports that agree in it share their parts."""
 
     query: str
-    """In one line, without comments."""
+    """The query in one line, without comments."""
     format: str
     window: int
-    """Seconds."""
+    """The length of a window in seconds."""
     service: str
-    """The base URL, without credentials."""
+    """The base URL of the service, without credentials."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """What else decides the bytes: date format, zone, compression, rows a window; and whose `clock` cuts and names."""
+    """What else decides the bytes: date format, zone, compression, rows a window, and the zone `clock` of windows."""
 
     @property
     def zone(self) -> tzinfo:
@@ -49,7 +49,7 @@ class About:
 
     @property
     def named(self) -> Mapping[str, str]:
-        """All of it as people know it: options go by their names on the command line, and the zone is one of them."""
+        """All fields as users know them: options by their names on the command line, the zone among them."""
         fixed = {"query": one_line(self.query), "format": self.format, "service": self.service}
         options = {_NAMES.get(name, name.replace("_", " ")): str(value) for name, value in self.options.items()}
         return {**fixed, "window": length_text(self.window), **options}
@@ -61,20 +61,20 @@ class About:
         return _sha256(text)
 
     def begun_as(self, begun: About | None) -> About:
-        """The same export as one that has begun, which earlier versions described with the comments of its query."""
+        """This export as `begun` describes it: earlier versions kept the comments of its query."""
         same = begun is not None and replace(begun, query=one_line(begun.query)) == self
         return begun if begun is not None and same else self
 
 
 def difference(one: About, other: About) -> str:
-    """What two exports differ in, in words, with the options that the one has."""
+    """The difference between two exports in words, with the options of the first one."""
     before, now = one.named, other.named
     differing = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     return " and ".join(f"another {name}{_value(name, before.get(name))}" for name in differing)
 
 
 def _value(name: str, value: str | None) -> str:
-    """The value of an export that another one has not; a query is too long to be repeated."""
+    """A value in which exports differ, in words; a query is too long to be repeated."""
     if name == "query":
         return ""
     option = f"--{name.replace(' ', '-')}"
@@ -93,8 +93,8 @@ class Entry:
 
     `bytes` and `sha256` are those of the stored part or file, compressed as it is stored; `path` is empty for a window
     without events that has no part. With an `offset`, its bytes are not in a part but in the merged file that is being
-    written: they begin at that byte, and `sha256` is that of the file up to their end. A merged file has no attempts
-    until it surely has its name.
+    written: they begin at that byte, and `sha256` is that of the file up to their end. A merged file has 0 attempts
+    until it is certain to have its name.
     """
 
     start: int
@@ -107,7 +107,7 @@ class Entry:
     attempts: int
     offset: int | None = None
     removed: bool = False
-    """Whether the file may be gone: somebody has said that it was removed on purpose."""
+    """Whether the file may be missing: the user has said that it was removed on purpose."""
 
     @property
     def window(self) -> Window:
@@ -122,7 +122,7 @@ class Entry:
 class Manifest:
     """The entries of an export by window; `merged` are the files that the windows of whole runs became.
 
-    The windows of a merged file have no entries of their own any more. `head` is what every window begins with: the
+    The windows of a merged file have no entries of their own. `head` is what every window begins with: the
     heading of csv and tsv, the columns of parquet as JSON, empty for ndjson; None before the first window. `claimed`
     are the ranges of all runs so far, as (start, end) in order: files of windows in them were written by this export,
     whatever ended its run. Where all runs write the same file, it is the range of the last one. `target` is what was
@@ -196,7 +196,7 @@ def stored(storage: Storage, folder: str) -> Manifest | None:
 
 
 def _directory(folder: str) -> str:
-    """What the paths of all entries begin with: the directory in which the folder is."""
+    """The beginning of the paths of all entries: the directory in which the folder is."""
     return folder[: folder.rstrip("/").rfind("/") + 1]
 
 
@@ -208,7 +208,7 @@ def store(storage: Storage, folder: str, manifest: Manifest) -> None:
 
 
 def joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """The same time as these ranges, in order, without one that touches another."""
+    """Ranges over the same time as the given ones, in order, with those that touch joined into one."""
     result: list[tuple[int, int]] = []
     for start, end in sorted(ranges):
         if result and start <= result[-1][1]:

@@ -2,8 +2,8 @@
 
 Where the storage lets a file grow and its format is its parts, one behind the other, a part moves into the merged file
 as soon as all windows before it are in there, and is removed. So the disk holds the rows once, what a run merged is not
-merged again by the next one, and a killed run costs the windows that were on their way. Elsewhere (on a server, and in
-parquet) the file is written anew by each run, from parts that stay until it is in place.
+merged again by the next run, and a killed run loses only the windows that were on their way. Elsewhere (on a server,
+and in parquet) the file is written anew by each run, from parts that stay until the file is in place.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Damaged(Exception):
-    """A part is not what the manifest says of it."""
+    """A part is not as the manifest describes it."""
 
     def __init__(self, window: Window) -> None:
         super().__init__(str(window))
@@ -51,19 +51,19 @@ class Merging:
         self.bytes += len(data)
 
     def moved(self, entry: Entry, offset: int) -> None:
-        """A window has been written, at this offset: from now on it is in this file, if that is kept."""
+        """Note that a window has been written at this offset; its part is given up if this file can be resumed."""
         if self.grows:
             self._journal.move(replace(entry, offset=offset, sha256=self._digest.hexdigest()))
 
     def publish(self) -> None:
-        """Give the file its name. It is noted before: a rerun can tell whether it appeared, if this run ends here."""
+        """Give the file its name. The name is noted before, so that a rerun can tell if the file appeared."""
         self._journal.note_merged(self.bytes, self._digest.hexdigest())
         self._sink.complete()
 
     def resume(self, growing: Growing, export: Export) -> None:
-        """Keep what earlier runs wrote, as far as it is what they noted and begins as this run's file does.
+        """Keep what earlier runs wrote, as far as it is what they noted and the beginning of this run's file.
 
-        What is whole but has another place in this run's file becomes a part again.
+        A window that is whole but has another place in this run's file becomes a part again.
         """
         journal = self._journal
         inside = sorted((entry for entry in journal.entries.values() if entry.offset is not None), key=_offset)
@@ -96,7 +96,7 @@ def merging(export: Export, journal: Journal, *, overwrite: bool) -> Iterator[Me
 
 
 def heading_of(export: Export, head: str) -> bytes:
-    """What the merged file begins with, compressed as a member of its own."""
+    """The heading of the merged file, compressed as a member of its own."""
     if not export.format.heading:
         return b""
     heading = head.encode("utf-8", "surrogateescape")
@@ -147,7 +147,7 @@ def _read_again(
 
 
 def _ordered(journal: Journal) -> Iterator[Entry]:
-    """What this run's file begins with, as far as its windows are there."""
+    """The windows that this run's file begins with, up to the first that is missing."""
     for window in journal.pieces():
         if (entry := journal.entries.get(window)) is None:
             return
@@ -156,7 +156,7 @@ def _ordered(journal: Journal) -> Iterator[Entry]:
 
 
 def _taken_out(growing: Growing, entry: Entry, storage: Storage) -> Entry:
-    """A window of the file as a part again."""
+    """Turn a window of the file into a part again."""
     digest = hashlib.sha256()
     with storage.create(entry.path, overwrite=True, durable=False) as sink:
         for piece in growing.read(_offset(entry), entry.bytes):

@@ -22,7 +22,7 @@ METRICS = {
     "windows_missing": "Windows that the last run could not export.",
     "retries": "Requests that the last run sent again.",
 }
-"""The metrics by name, each behind `svcctl_export_`, and what they mean."""
+"""The metrics and what they mean, by their names without `svcctl_export_`."""
 
 
 def to_text(name: str, values: Mapping[str, float]) -> str:
@@ -40,7 +40,7 @@ def to_text(name: str, values: Mapping[str, float]) -> str:
 
 
 def is_writable(path: Path) -> bool:
-    """Whether a run can begin: it is too late to say so when the run ends."""
+    """Whether the file can be written, for a run to check before it begins."""
     with suppress(OSError):
         return files.is_direct(path) or os.access(path.parent, os.W_OK)
     return False
@@ -49,7 +49,7 @@ def is_writable(path: Path) -> bool:
 def write(path: Path, name: str, values: Mapping[str, float]) -> None:
     """Replace the file, so that a collector never reads half of it. IncompleteResult when it cannot be written.
 
-    Devices, pipes and what this process was started with, as /dev/stdout, are written directly.
+    Devices, pipes and files that this process was started with, such as /dev/stdout, are written directly.
     """
     text = to_text(name, values).encode("utf-8", "surrogateescape")
     try:

@@ -1,6 +1,6 @@
-"""The pace of an export: when a request may be sent, and which refusals only say that it is not a window's turn.
+"""The pace of an export: when a request may be sent, and which refusals only mean that a window has to wait its turn.
 
-All workers of a process share one, so that together they keep to it.
+All workers of a process share one Pace, so that together they keep to it.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class Pace:
         self._fetched = 0
 
     def hold(self, seconds: float) -> None:
-        """Let nobody send anything for so long: one Retry-After slows all workers."""
+        """Stop all requests for a number of seconds: one Retry-After slows all workers."""
         with self._lock:
             self._held = max(self._held, self._clock() + seconds)
 
     def wait(self, stopping: threading.Event) -> bool:
         """Wait until a request may be sent, and count it; False when the export stops instead.
 
-        After a pause those that have waited longest come first: what was just refused comes behind all others.
+        After a pause, requests that have waited longest come first: one that was just refused comes last.
         """
         with self._lock:
             number = next(self._numbers)
@@ -75,12 +75,12 @@ class Pace:
 
 
 class Turns:
-    """The requests of one window, beside those of the others: `with turns:` around each.
+    """The requests of one window among those of others: use `with turns:` around each request.
 
-    A service that has fewer places than there are workers refuses some of them, and may refuse the same one again and
-    again. Such a refusal is no failure as long as others get on: a request that was sent before this one is still being
-    answered, or a window was fetched since the last refusal. Of requests that are all refused one is always the
-    oldest, so this ends.
+    A service that has fewer places than there are workers refuses some requests, and may refuse the same one again and
+    again. Such a refusal is not a failure while others get on: a request that was sent before this one is still being
+    answered, or a window was fetched since the last refusal. If all requests are refused, the oldest of them fails, so
+    this ends.
     """
 
     def __init__(self, pace: Pace) -> None:
@@ -102,7 +102,7 @@ class Turns:
             pace._fetched += kind is None
 
     def refused(self) -> int:
-        """Note that the last request was refused; how many in a row were while no other window got on."""
+        """Note that the last request was refused; returns how many in a row were while no other window got on."""
         pace = self._pace
         with pace._lock:
             before, self._fetched = self._fetched, pace._fetched

@@ -1,4 +1,4 @@
-"""From what a person asks for to an Export: whether the query can be cut, and which windows a run has."""
+"""Turn what a user asks for into an Export: whether the query can be cut, and which windows a run has."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from svcctl.storage import Storage
 
 KEPT = 10_000
-"""Windows or merged files of earlier runs that the manifest of a state describes: it must not grow without end."""
+"""The most windows or merged files of earlier runs in the manifest of a state, which must not grow without end."""
 
 
 def check_window(query: str, length: int) -> int:
-    """The length of a window in which the query gives its own rows: a period that does not divide it makes it longer.
+    """The length of windows that gives the query's own rows, longer if a period of the query does not divide it.
 
-    UsageError for a query whose answer is not the answers to its windows, one after the other.
+    UsageError for a query whose answer differs from the answers for its windows, one after the other.
     """
     return common_length(length, _periods(query))
 
@@ -63,9 +63,9 @@ def _periods(query: str) -> list[int]:
 
 def check_target(target: str, *, incremental: bool) -> None:
     """UsageError for a target that cannot be a file, that has dates which are not filled in, or that is one file in a
-    folder which does not exist; and for one that the runs of a state cannot share.
+    folder which does not exist; and for a target that the runs of a state cannot share.
 
-    The folders of a pattern are made, since it names them; a folder that is missing elsewhere is a slip.
+    The folders of a pattern are made; for a plain path, a missing folder is taken for a mistake.
     """
     if not target:
         raise UsageError("--output is empty", hint="name a file, as in -o events.csv")
@@ -81,7 +81,7 @@ def check_target(target: str, *, incremental: bool) -> None:
             hint="name a file for each window, out/{start:%Y%m%dT%H}.csv, or for each run, out/{from:%Y%m%dT%H}.csv",
         )
     if incremental and named.ends_with_run:
-        # A run that is killed before its state moves is made again, with a later end and so under another name.
+        # A run that is killed before its state moves is repeated, with a later end and so under another name.
         raise UsageError(
             f"{target} names the end of a run, which differs when a run of a state is repeated",
             hint="name its start instead, as in out/{from:%Y%m%dT%H}.csv",
@@ -102,9 +102,9 @@ def check_target(target: str, *, incremental: bool) -> None:
 class Asked:
     """An export as it was asked for. Dates are epoch seconds, lengths are in seconds.
 
-    `start` may be None where a state says it. With `settled`, the moment before which no more events arrive, a run ends
-    with the last whole window before that. `service` is the base URL, without credentials. `state` names the
-    one that moves with each run. `time_zone` is that of the dates in the answer, `clock` the zone of windows and names.
+    `start` may be None if a state says it. With `settled`, the moment before which no more events arrive, a run ends
+    with the last whole window before that. `service` is the base URL, without credentials. `state` is the name of the
+    state that moves with each run. `time_zone` is that of the dates in the answer, `clock` that of windows and names.
     """
 
     query: str
@@ -132,9 +132,9 @@ class Asked:
 def plan(
     asked: Asked, state: State | None, environment: Mapping[str, str], note: Callable[[str], None]
 ) -> tuple[Export, State]:
-    """The export of a run, and the state that it leaves behind when all of it is in place.
+    """The export of a run, and the state to save when all of it is in place.
 
-    UsageError when the export cannot be as it was asked for: its query, target, format, or a state of another export.
+    UsageError when the export is impossible: because of its query, target or format, or a state of another export.
     """
     if state is not None and _has_only_a_start(state, environment):  # a mistake in the first run can be corrected
         asked, state = replace(asked, start=state.until), None
@@ -157,7 +157,7 @@ def plan(
     begun = None if state is None or state.key == about.key else _begun(state, environment)
 
     def known(about: About) -> About:
-        """The export with the key that its state has, be the manifest there or not."""
+        """The export with the key of its state, even if the manifest is missing."""
         exact = replace(about, query=asked.query)
         return exact if state is not None and exact.key == state.key else about.begun_as(begun)
 
@@ -209,16 +209,16 @@ def _has_only_a_start(state: State, environment: Mapping[str, str]) -> bool:
 
 
 def earlier(export: Export, state: State) -> Manifest | None:
-    """What the runs that made a state have exported, None where their manifest is gone; Damaged when it is damaged."""
+    """The manifest of the runs that made a state, None if it is missing. Damaged when it is damaged."""
     return stored_by(state, export.storage, export.folder)
 
 
 def _clock(
     asked: Asked, target: Target, about: About, state: State | None, storage: Storage, note: Callable[[str], None]
 ) -> str | None:
-    """The zone that cuts windows and names files, None for UTC: there it stays where earlier versions had it.
+    """The zone by which windows are cut and files are named; None for UTC.
 
-    A service counts the periods of a query in UTC, so windows have to begin with those.
+    A service counts the periods of a query in UTC, so windows have to begin when those do.
     """
     zone = named_zone(asked.clock or "GMT")
     offsets = {(zone.utcoffset(datetime(2024, month, 1)) or timedelta()) // timedelta(seconds=1) for month in (1, 7)}
@@ -262,7 +262,7 @@ def _start(asked: Asked, state: State | None, about: About, begun: About | None)
 
 
 def _other(state: State, about: About, begun: About | None) -> str:
-    """What differs from the export that the state is of, as its manifest describes it."""
+    """How this export differs from the export of the state, as the manifest describes that."""
     if state.key == about.key:
         return f"another target ({state.given})"
     if begun is None:
@@ -271,7 +271,7 @@ def _other(state: State, about: About, begun: About | None) -> str:
 
 
 def _begun(state: State, environment: Mapping[str, str]) -> About | None:
-    """The export that a state is of, if its manifest is there."""
+    """The export of a state, None if its manifest is missing."""
     with suppress(SvcctlError):  # this run is refused for its state, whatever else is wrong
         found = _manifest(state, environment)
         return None if found is None else found.about
@@ -279,7 +279,7 @@ def _begun(state: State, environment: Mapping[str, str]) -> About | None:
 
 
 def _manifest(state: State, environment: Mapping[str, str]) -> Manifest | None:
-    """What the runs that made a state have exported, if its manifest is there."""
+    """The manifest of the runs that made a state, None if it is missing."""
     storage, path = open_target(state.place, environment)
     found = stored(storage, folder_of(Target(path)))
     return None if found is None or found.about.key != state.key else found

@@ -1,4 +1,4 @@
-"""The commands that fetch ranges of an export again, one for each, and the ranges of what has no manifest any more."""
+"""The commands that fetch ranges of an export again, also of an export whose manifest is lost."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class OfAnotherService(UsageError):
-    """A run that is refused since files or a state are those of another service.
+    """A run that is refused because files or a state belong to another service.
 
-    The hint has THAT_PROFILE, in place of which the name of the profile may stand.
+    The hint contains THAT_PROFILE, which a caller that knows the profile may replace by its name.
     """
 
     def __init__(self, message: str, *, hint: str, service: str) -> None:
@@ -33,11 +33,11 @@ class OfAnotherService(UsageError):
 THAT_PROFILE = "the profile of that service with -p"
 
 MOST = 3
-"""Ranges that a hint names."""
+"""The most ranges that a hint names."""
 
 
 def stored_by(state: State | None, storage: Storage, folder: str) -> Manifest | None:
-    """The manifest of a state's export; where it is damaged, the error says what fetches its files again."""
+    """The manifest of a state's export; if it is damaged, the error has the command that fetches its files again."""
     try:
         return stored(storage, folder)
     except Damaged as error:
@@ -47,7 +47,7 @@ def stored_by(state: State | None, storage: Storage, folder: str) -> Manifest | 
 
 
 def all_refetched(pattern: Target, state: State) -> str:
-    """What fetches all that a state has exported again, of which there is no manifest any more."""
+    """The command that fetches everything again that a state has exported, when its manifest is lost."""
     if state.since is None:  # as in states of earlier versions
         start = f"--from the start of what was there --to {moment(state.until)} --force"
         return f"fetch them again with the same command, without --state and with {start}"
@@ -58,10 +58,10 @@ def all_refetched(pattern: Target, state: State) -> str:
 def refetched(
     ranges: Sequence[Window], pattern: Target, length: int, files: Collection[str], command: Sequence[str] = ()
 ) -> str:
-    """What fetches ranges again whose files are not known any more, cut in windows of a length; `files` are there.
+    """The command that fetches ranges again whose files no manifest describes; `files` exist, `length` is a window's.
 
-    Where names depend on the run, one run over a range would write one file of all, beside those that are there. So
-    each file is fetched by itself, or where the names do not tell all runs, the files have to go first.
+    If names depend on the run, one run over a range would write one file for all of it, beside those that exist. So
+    each file is fetched by itself; if the names do not show all runs, the files have to be moved first.
     """
     runs, first = [Window(ranges[0].start, ranges[-1].end)], ""
     if pattern.per_run:
@@ -80,7 +80,7 @@ def refetched(
 
 
 def asked(what: str, ranges: Sequence[Window], command: Sequence[str], more: str = "") -> str:
-    """What a command does for ranges, one after the other; without a command, it is the one that a person has."""
+    """How to run a command for ranges, one after the other; without a command, the user is told to run their own."""
     options = [f"--from {moment(one.start)} --to {moment(one.end)}{more}" for one in ranges]
     part = f"{what}, the first {MOST} of {len(options)} files," if len(options) > MOST else what
     if not command:
@@ -89,7 +89,7 @@ def asked(what: str, ranges: Sequence[Window], command: Sequence[str], more: str
 
 
 def command_of(about: About, target: str, profile: str | None) -> list[str]:
-    """The command of an export but its range; empty when nobody knows where it went."""
+    """The command of an export without its range; empty when the target is unknown."""
     if not target:
         return []
     named = dict(about.named)
@@ -99,6 +99,6 @@ def command_of(about: About, target: str, profile: str | None) -> list[str]:
     options = [text for name, value in named.items() for text in (f"--{name.replace(' ', '-')}", value)]
     try:
         format_of(target, None)
-    except UsageError:  # the ending does not say it
+    except UsageError:  # the ending does not name the format
         options += ["--format", format.partition(".")[0]]
     return ["svcctl", *(["-p", profile] if profile else []), "export", query, *options, "-o", target]

@@ -1,4 +1,4 @@
-"""How files that an export has lost are fetched again, and nothing that is there."""
+"""The command that fetches the lost files of an export again, and nothing that is there."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ RUN_AGAIN = "run the export again: it fetches only what is missing"
 
 
 def repair(found: Found, lost: Sequence[Window], name: str, profile: str | None) -> str:
-    """What fetches the lost ranges again: by itself, the next run of a state fetches none that it has moved past.
+    """The command that fetches the lost ranges again: the next run of a state does not, once it has moved past them.
 
-    The export was found by its `name`, which may be that of its state.
+    `name` is the one by which the export was found; it may be that of its state.
     """
     if found.is_running:
         return "a run of this export is going on: verify it again when that has ended"
@@ -24,7 +24,7 @@ def repair(found: Found, lost: Sequence[Window], name: str, profile: str | None)
     if not past:
         known = found.manifest.about.query and found.named is None and name != found.target == found.given
         return f"{RUN_AGAIN}: {shlex.join([*command, '--state', name])}" if known else RUN_AGAIN
-    if forgotten := found.forgotten():  # files of these names may be there
+    if forgotten := found.forgotten():  # files with these names may exist
         return refetched(forgotten, found.pattern, found.manifest.about.window, found.strangers(), command)
     if found.named is not None:
         ranges = past
@@ -32,7 +32,7 @@ def repair(found: Found, lost: Sequence[Window], name: str, profile: str | None)
         if past == [entry.window for entry in found.manifest.merged]:
             return asked("fetch the whole file again", past, command)
         ranges = [Window(start, end) for start, end in found.manifest.claimed]
-    elif found.per_run:  # each file has a range of its own, and a run that left none is not known
+    elif found.per_run:  # each file has a range of its own, and a run that left no file is unknown
         files = {found.named_by(entry) for entry in found.published}
         ranges = [window for window in past if window in files]
     else:
@@ -41,7 +41,7 @@ def repair(found: Found, lost: Sequence[Window], name: str, profile: str | None)
 
 
 def _spans(lost: Sequence[Window], claimed: Sequence[tuple[int, int]]) -> Iterator[Window]:
-    """A range for all that is lost of each range that was exported: what is there in between is not fetched again."""
+    """One range around all losses in each exported range, so that one command fetches them."""
     for start, end in claimed:
         inside = [one for one in lost if start <= one.start < end]
         if inside:

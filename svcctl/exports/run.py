@@ -1,4 +1,4 @@
-"""A run of an export: which windows are missing, who fetches them, and what is published when.
+"""A run of an export: find the missing windows, hand them to workers, and publish the files.
 
     claim the target ─> fetch what is missing ─> write the merged file, or a file for each window ─> move the state
 
@@ -33,11 +33,11 @@ from svcctl.exports.windows import Target, Window
 from svcctl.storage import Storage
 
 AHEAD = 2
-"""Windows handed out for each worker: while it works at one, the next one waits for it."""
+"""Windows handed out for each worker: while it fetches one, the next one waits."""
 ENDING_SECONDS = 2.0
-"""How long a run that fails waits for the workers that are at a window."""
+"""Seconds that a failing run waits for the workers that are fetching a window."""
 HOPELESS = (Unstored, UsageError, CredentialsError, Locked)
-"""What fails one window fails all of them, as a mistake in the query does: it ends a run that keeps going, too."""
+"""Errors that every window would meet, such as a mistake in the query: they end a run even with `keep_going`."""
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def alone(storage: Storage, target: Target) -> Iterator[None]:
         lock = storage.create(lock_name, overwrite=True)
     except Locked:
         raise Locked(f"another run of the export to {target.text} is going on") from None
-    except (UsageError, Unavailable) as error:  # a person knows the target, not the folder beside it
+    except (UsageError, Unavailable) as error:  # the user knows the target, not the folder beside it
         message = error.message.replace(storage.address(lock_name), storage.address(target.text))
         raise type(error)(message, hint=error.hint) from None
     try:
@@ -63,8 +63,8 @@ class Run:
     """One run. `fetch` is called by `executor`'s workers; `stopping` tells those of this process to end.
 
     With `keep_going` a window that fails is left out and listed in the summary; otherwise its error ends the run.
-    `done` is called with the windows that are through, of how many, and the entry of the last one unless it failed;
-    `changed` is the Journal's.
+    `done` is called with the number of finished windows, the number of all, and the entry of the last one unless it
+    failed; `changed` is that of Journal.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Run:
         self._damaged: set[Window] = set()
 
     def __call__(self) -> Summary:
-        """Bring the target in place; the error of a window that cannot be had, unless `keep_going`."""
+        """Export all windows; raises the error of a window that cannot be fetched, unless `keep_going`."""
         if not self._export.windows:
             return Summary(0, 0, 0, 0, (), self._export.whole.end)
         with alone(self._storage, self._export.target):
@@ -185,7 +185,7 @@ class Run:
                 self._take_what_is_done(ended, left)
 
     def _give_up(self, window: Window, error: SvcctlError) -> None:
-        """Leave a window out, or end the run with the error that it failed with."""
+        """Leave a failed window out, or raise its error, which ends the run."""
         if _is_hopeless(error):
             raise error from None
         if not self._keep_going:
@@ -193,7 +193,7 @@ class Run:
         self._failed[window] = error
 
     def _take_what_is_done(self, ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]], left: int) -> None:
-        """Note the windows that other workers complete while the run ends, so that the next one need not ask again."""
+        """Note the windows that workers complete while the run ends, so that the next run need not fetch them again."""
         deadline = time.monotonic() + ENDING_SECONDS
         for _ in range(left):
             try:
@@ -201,7 +201,7 @@ class Run:
                 self._take(future.result(), len(some))
             except Empty:
                 return
-            except Exception:  # the error that ends the run is on its way already
+            except Exception:  # the error that ends the run has been raised already
                 continue
 
     def _take(self, fetched: Fetched, windows: int) -> Entry:
@@ -240,7 +240,7 @@ class Run:
             reached = export.whole.start
             for planned in export.windows:
                 if planned.start < reached:
-                    continue  # it came with the ones before
+                    continue  # it was fetched together with the ones before
                 while not journal.has(window := journal.piece(planned)) and planned not in self._failed:
                     next(arriving)
                 reached = window.end
@@ -258,7 +258,7 @@ class Run:
         pieces = parts()
         while journal.head is None and next(arriving, None) is not None:
             pass
-        if journal.head is None:  # no window could be had, or there is none
+        if journal.head is None:  # no window could be fetched, or there is none
             for _ in pieces:
                 pass
             return
@@ -268,7 +268,7 @@ class Run:
             export.format.merged(pieces, journal.head, file)
         except Damaged:
             for _ in arriving:
-                pass  # what is being fetched is needed all the same
+                pass  # the windows that are being fetched are needed all the same
             raise
 
     def _summary(self) -> Summary:
@@ -311,7 +311,7 @@ def _is_hopeless(error: SvcctlError) -> bool:
 
 
 def _of_window(window: Window, error: SvcctlError) -> SvcctlError:
-    """The same error, which says the window it is about."""
+    """The same error with the window in its message."""
     error.message = f"window {window}: {error.message}"
     error.args = (error.message,)
     return error

@@ -1,5 +1,5 @@
-"""What an export keeps for a moment on this machine: an answer until it is known to be whole, a part to be read, and
-the rows of windows that wait for their turn in the merged file.
+"""Data that an export keeps on this machine for a moment: an answer until it is known to be whole, a part to be read,
+and the rows of windows that wait for their turn in the merged file.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from svcctl.errors import IncompleteResult, reason
 from svcctl.storage import Sink
 
 MEMORY_BYTES = 1 << 20
-"""Bytes that are held in memory; more go to a file."""
+"""The most bytes that a spool holds in memory; a longer one is a file."""
 PIECE_BYTES = 1 << 18
 
 
 def held_bytes(workers: int) -> int:
-    """Bytes of windows that wait in memory for their turn in the merged file; more go to parts.
+    """The most bytes of windows that wait in memory for their turn in the merged file; more windows go to parts.
 
-    A worker needs memory of its own, so few workers may hold more: their requests can then be larger, and fewer.
+    Each worker needs memory of its own, so few workers may hold more: their requests can then be larger, and fewer.
     """
     return (120 - 9 * min(workers, 8)) << 20
 
@@ -33,7 +33,7 @@ class Unstored(IncompleteResult):
 class Memory:
     """The bytes that all windows of a run may hold together. Any thread may call its methods.
 
-    With it, rows that come nearly in order are written once, not to a part first.
+    Thanks to it, rows that arrive nearly in order are written only once, and not to a part first.
     """
 
     def __init__(self, size: int) -> None:
@@ -41,7 +41,7 @@ class Memory:
         self._lock = threading.Lock()
 
     def take(self, size: int) -> bool:
-        """Whether so many more bytes may be held."""
+        """Reserve memory for more bytes; returns whether there was room."""
         with self._lock:
             if size > self._left:
                 return False
@@ -54,7 +54,7 @@ class Memory:
 
 
 class Stored(Sink):
-    """A part being written: hashed, and in memory as long as that has room. `create` begins it in the storage."""
+    """A part being written: hashed, and kept in memory while there is room. `create` begins it in the storage."""
 
     def __init__(self, create: Callable[[], Sink], memory: Memory | None) -> None:
         self._create = create

@@ -28,13 +28,12 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`until` is the epoch second at which the next run starts; `key` is that of the export, `target` where it goes.
+    """The state of an export: the next run starts at the epoch second `until`; `key` and `target` are the export's.
 
     `directory` is the one in which a relative target is, `since` the start of the first run; states of earlier versions
-    do not have them. `due` is the end of the last run, as long as none has exported anything. `gone` are ranges
-    whose files are gone, which a run has told. `about` is that of the manifest, as long as there may be none. `failed`
-    is when the last run failed, and why; empty when it did not. `begin` is --from of the first run, as long as none has
-    exported anything.
+    have neither. `gone` are the ranges of missing files that a run has reported. `failed` says when and why the last
+    run failed; it is empty if the run did not fail. Until a run has exported something, `due` is the end of the last
+    run, `begin` is --from of the first run, and `about` is kept here, because there may be no manifest yet.
     """
 
     key: str
@@ -51,12 +50,12 @@ class State:
 
     @property
     def place(self) -> str:
-        """The target, wherever one asks."""
+        """The target as it can be named from any directory."""
         return str(Path(self.directory, self.target)) if self.directory else self.target
 
     @property
     def given(self) -> str:
-        """The target as its command has it in this directory."""
+        """The target as a command in this directory names it."""
         return self.target if self.directory in ("", directory_of(self.target)) else self.place
 
     def is_of(self, target: str) -> bool:
@@ -76,7 +75,7 @@ class Damaged(UsageError):
 
 
 def directory_of(target: str) -> str:
-    """The directory in which a relative target is; empty for one that is the same everywhere."""
+    """The directory in which a relative target is; empty for a target that is the same from any directory."""
     if "://" in target or Path(target).is_absolute():
         return ""
     try:
@@ -86,7 +85,7 @@ def directory_of(target: str) -> str:
 
 
 def placed(target: str) -> str:
-    """A target wherever one asks: metrics of exports in two directories differ in it."""
+    """A target as it can be named from any directory, so that metrics of exports in two directories differ."""
     directory = directory_of(target)
     return str(Path(directory, target)) if directory else target
 
@@ -105,7 +104,7 @@ class States:
     folder: Path
 
     def path(self, name: str) -> Path:
-        """The file of a state; UsageError for a name that cannot be one."""
+        """The file of a state; UsageError for a name that a state cannot have."""
         if not _NAME.fullmatch(name):
             raise UsageError(
                 f"'{name}' cannot name a state", hint="a name is 1 to 100 letters, digits, '.', '_' or '-'"
@@ -113,7 +112,7 @@ class States:
         return self.folder / f"{name}.json"
 
     def names(self) -> list[str]:
-        """The names of the states there are."""
+        """The names of all states."""
         try:
             return sorted(path.stem for path in self.folder.glob("*.json"))
         except OSError as error:

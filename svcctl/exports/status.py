@@ -1,4 +1,4 @@
-"""What an export has so far, read from its manifest; and whether its files are still what they were."""
+"""What an export has so far, read from its manifest, and whether its files are still as they were written."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Found:
     manifest: Manifest
     state: State | None
     given: str
-    """The target as the command of the export has it in this directory; empty when nobody knows."""
+    """The target as a command in this directory names it; empty when it is unknown."""
     named: Window | None = None
-    """Of one file among others: the range that gives it its name again."""
+    """If this is one file of an export: the range that gives the file its name again."""
 
     @property
     def per_window(self) -> bool:
@@ -64,11 +64,11 @@ class Found:
 
     @property
     def published(self) -> Collection[Entry]:
-        """What has its name: not the parts of a run that has not ended."""
+        """The files that have their names: not the parts of a run that has not ended."""
         return self.manifest.entries.values() if self.per_window else self.manifest.merged
 
     def named_by(self, entry: Entry) -> Window:
-        """The range that gives a file its name again: from the start of its run, where its name holds that."""
+        """The range that gives a file its name again: it starts with the file's run if the name contains that."""
         if self.named is not None:
             return self.named
         if not (self.per_window and self.per_run):
@@ -81,7 +81,7 @@ class Found:
         return entry.window
 
     def gaps(self) -> list[Window]:
-        """The ranges that runs were to export and have not."""
+        """The ranges that runs were to export and did not."""
         gaps = []
         entries = sorted([*self.manifest.entries, *(entry.window for entry in self.manifest.merged)])
         for start, end in self.manifest.claimed:
@@ -95,9 +95,9 @@ class Found:
         return gaps
 
     def forgotten(self) -> list[Window]:
-        """The ranges that the state has moved past and of which the manifest has no files: an earlier one was lost.
+        """The ranges that the state has moved past but that the manifest does not have: an earlier manifest was lost.
 
-        What a manifest that has grown long leaves out is not forgotten.
+        Ranges that a manifest leaves out because it has grown long do not count.
         """
         manifest, state = self.manifest, self.state
         if state is None or state.since is None or self.named is not None:
@@ -112,9 +112,9 @@ class Found:
         return ranges
 
     def strangers(self) -> list[str]:
-        """The local files that the pattern names and the manifest does not have, so that nobody verifies them.
+        """The local files with a name of the pattern that are not in the manifest, so that nobody verifies them.
 
-        Those of a manifest that has grown long may be older than what it describes.
+        If the manifest has grown long, they may be older than the files that it describes.
         """
         described = self.files()
         if "://" in self.target or self.named is not None or self.pattern.is_one_file or len(described) >= KEPT:
@@ -124,7 +124,7 @@ class Found:
         return [self.storage.address(path) for path in there if posixpath.normpath(path) not in known]
 
     def overlapping(self) -> list[Window]:
-        """The ranges that more than one file of a pattern has: their events are there more than once."""
+        """The ranges that more than one file of a pattern covers: their events are there more than once."""
         found, reached = [], 0
         for start, end in sorted((entry.start, entry.end) for entry in self.published if not entry.removed):
             if start < reached:
@@ -137,15 +137,16 @@ class Found:
         return self.state is not None and window.start < self.state.until
 
     def holdings(self) -> tuple[list[Entry], list[tuple[str, Entry]]]:
-        """What is there, each window once, and what has no file any more, or one of another size, with which of both.
+        """The entries that are there, each window once, and the lost ones: each with `no file`, or `damaged` in size.
 
-        What was removed on purpose is neither. Damage that leaves the size as it was is found by hashing only.
+        Files that were removed on purpose are in neither list. Damage that does not change the size is found only by
+        hashing.
         """
         manifest = self.manifest
         starts = sorted(window.start for window in manifest.entries)
 
         def in_windows(merged: Entry) -> bool:
-            """A file that has not got its name yet, or that is being replaced, is described by its windows."""
+            """Whether windows describe the file, because it does not have its name yet or is being replaced."""
             at = bisect_left(starts, merged.start)
             return at < len(starts) and starts[at] < merged.end
 
@@ -173,7 +174,7 @@ class Found:
         return {entry for what, entry in self.holdings()[1] if what == "no file"}.intersection(self.published)
 
     def missing(self, lost: Sequence[tuple[str, Entry]]) -> int:
-        """The number of windows that were not exported, are forgotten, or in files that `holdings` tells as lost."""
+        """The number of windows that were not exported, are `forgotten`, or are in files that `holdings` calls lost."""
         length, zone = self.manifest.about.window, self.manifest.about.zone
         missed = [*self.gaps(), *self.forgotten(), *(entry.window for _, entry in lost)]
         return sum(window.count(length, zone) for window in missed)
@@ -181,7 +182,7 @@ class Found:
     def files(self) -> list[Entry]:
         """The files that should be there: those of windows and of runs, and the parts of a run that has not ended.
 
-        A window that is in a merged file already is not one of them until that file has its name.
+        A window that is already in the merged file does not count until that file has its name.
         """
         manifest = self.manifest
         parts = [entry for _, entry in sorted(manifest.entries.items()) if entry.path and entry.offset is None]
@@ -225,7 +226,7 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Found:
 
 
 def _emptied(name: str, state: State) -> SvcctlError:
-    """The error where a state has no manifest: its folder is gone, alone or with the files that it describes."""
+    """The error for a state without a manifest: its folder is missing, alone or with the files that it described."""
     known = "a state" if name == state.target else f"the state '{name}'"
     writes = f"{known} writes to '{state.given}'"
     if not state.directory and directory_of(state.target):
@@ -251,14 +252,14 @@ def _exports_in(folder: str) -> Iterator[str]:
 
 
 def _undescribed(target: str) -> str:
-    """The local file of a path, or the first of a pattern, that is there without a manifest; empty if there is none."""
+    """The local file of a path, or the first file of a pattern, that has no manifest; empty if there is no file."""
     if "://" in target or Path(target).is_dir():
         return ""
     return next(iter(Target(target).paths_like("")), "")
 
 
 def _one_file(path: str, states: States, environment: Mapping[str, str]) -> Found | None:
-    """A local file that an export wrote among others, as if it were an export by itself; it may be gone."""
+    """A local file that an export wrote among others, as if it were an export by itself; it may be missing."""
     if "://" in path or Path(path).is_dir():
         return None
     wanted = Path(directory_of(path), path)
@@ -285,7 +286,7 @@ def _one_file(path: str, states: States, environment: Mapping[str, str]) -> Foun
 
 
 def _of_state(wanted: Path, states: States, environment: Mapping[str, str]) -> Found | None:
-    """The export of the state whose pattern has the name of a file that no manifest describes, if there is one."""
+    """The export of the state whose pattern gives this file its name, if any; no manifest describes the file."""
     for name in states.names():
         with suppress(UsageError):  # what is wrong with another state is no concern of this export
             state = states.load(name)
@@ -327,7 +328,7 @@ def _entry_of(manifest: Manifest, path: str) -> Entry | None:
 
 
 def damage(found: Found) -> Iterator[tuple[str, Window]]:
-    """What is wrong with each file that is not what was written, and each range that is missing; and which range."""
+    """What is wrong, and in which range, for each file that is not as it was written and each missing range."""
     removed = {*found.removed()}
     for entry in found.files():
         if entry in removed:

@@ -1,9 +1,9 @@
-"""How many windows a request takes: several short ones are asked for at once, where they become one file anyway.
+"""How many windows a request takes: several short ones are requested at once if they go into one file anyway.
 
 A request costs the same whether its window has ten events or a million. So windows beside each other are joined into a
-task as long as its answer stays small and quick. What a joined task fetches is what its windows would have, since rows
-come in the order of their windows. If it fails, its windows are asked for one by one, so that an error is about one
-window, and a service that can answer short ranges only is asked for those.
+task while its answer stays small and quick. A joined task fetches the same rows as its windows would, since rows come
+in the order of their windows. If it fails, its windows are requested one by one, so that an error is about one window,
+and a service that can only answer short ranges is asked for those.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from svcctl.exports.manifest import Entry
 from svcctl.exports.windows import Window
 
 SECONDS = 2.0
-"""How long a joined request may take, as far as the last one tells."""
+"""Seconds that a joined request may take, estimated from the last one."""
 SHARE = 32
-"""A request takes at most this part of the windows that are left, so that the workers end together."""
+"""A request takes at most one of so many parts of the windows that are left, so that the workers end together."""
 
 
 class Stride:
     """The tasks that are still to be handed out, in order, joined up to `bytes` of an answer. Any thread may call it.
 
-    `part` names the part of a window. Without it no windows are joined, as where each of them is a file.
+    `part` names the part of a window. Without it no windows are joined, because each of them is a file.
     """
 
     def __init__(self, tasks: Iterable[Task], workers: int, part: Callable[[Window], str] | None, bytes: int) -> None:
@@ -52,14 +52,14 @@ class Stride:
             return some or None
 
     def joined(self, tasks: Sequence[Task]) -> Task:
-        """The one task that fetches what these do."""
+        """One task that fetches what the given tasks fetch."""
         if len(tasks) == 1 or self._part is None:
             return tasks[0]
         window = Window(tasks[0].window.start, tasks[-1].window.end)
         return replace(tasks[0], window=window, path=self._part(window))
 
     def learn(self, entry: Entry, windows: int) -> None:
-        """Take more windows, or fewer, after a request for so many of them."""
+        """Adjust how many windows are joined, after a request for `windows` of them."""
         fit = min(
             self._bytes * windows // max(entry.bytes, 1),
             int(SECONDS * windows / max(entry.seconds, 0.001)),
@@ -68,7 +68,7 @@ class Stride:
             self._count = max(1, min(fit, max(self._count, 2 * windows)))
 
     def split(self, tasks: Sequence[Task]) -> bool:
-        """After these could not be had: whether they are handed out again, one by one. No more windows are joined."""
+        """Stop joining windows, and hand out failed tasks again, one by one; returns whether there were several."""
         with self._lock:
             self._part = None
             if len(tasks) == 1:

@@ -27,15 +27,15 @@ MAX_WINDOWS = 1_000_000
 """More windows than this are a mistake in the length."""
 
 _SPANS = tuple(hours * 3600 for hours in (1, 12, 24, 7 * 24, 31 * 24, 366 * 24))
-"""From the start of a leap year to another hour, half of a day, day, week, month and year with the rest the same."""
+"""Seconds from the start of a leap year until only the hour, half day, day, week, month or year is another."""
 
 _DIRECTIVE = r"%[-_0^#]?[aAbBcCdDeFgGhHIjklmMpPrRsSTuUVwWxXyYzZ]"
 _DATE = re.compile(rf"(?:[^%{{}}]|%%)*{_DIRECTIVE}(?:[^%{{}}]|%%|{_DIRECTIVE})*")
-"""A format of strftime with a date in it: strftime itself writes what it does not know as it stands."""
+"""A format of strftime with a date in it; strftime itself would accept any text."""
 _LITERAL = re.compile(rf"%%|({_DIRECTIVE})")
 
 _FIELD = re.compile(rf"\{{(?:start|end|from|to)(?::[^{{}}]*)?\}}|%%|{_DIRECTIVE}(?:[-_T:/]?{_DIRECTIVE})*")
-"""What is filled in in a pattern, or would be if it stood in braces."""
+"""The parts of a pattern that are filled in, or would be if they stood in braces."""
 
 _WHOLE = {"F": "%Y-%m-%d", "T": "%H:%M:%S", "R": "%H:%M", "D": "%m/%d/%y"}
 """Directives that stand for several others."""
@@ -47,7 +47,7 @@ _SHAPES = {
     "j": r"\d{3}",
     "z": r"[+-]\d{4,6}",
 }
-"""What numbers look like in a name, where no flag changes how they are padded; other directives are words."""
+"""How numbers look in a name if no flag changes their padding; other directives write words."""
 _PIECE = re.compile(rf"%%|{_DIRECTIVE}|.", re.DOTALL)
 
 _LENGTH = re.compile(r"(\d{1,9})([smhdw])", re.ASCII)
@@ -73,13 +73,13 @@ class Window:
         return f"{_utc(self.start):%Y-%m-%d %H:%M:%S} to {_utc(self.end):%Y-%m-%d %H:%M:%S} UTC"
 
     def count(self, length: int, zone: tzinfo = UTC) -> int:
-        """How many windows of this length a range has, the first and the last of them cut."""
+        """How many windows of this length a range has, counting the first and the last, which may be cut."""
         if zone is not UTC:
             return len(cut(self.start, self.end, length, zone))
         return -(-self.end // length) - self.start // length
 
     def halves(self) -> tuple[Window, Window]:
-        """Two windows that share this one; ValueError for a window of one second."""
+        """The two halves of this window; ValueError for a window of one second."""
         if self.end - self.start < 2:
             raise ValueError(f"{self} is not longer than a second")
         middle = (self.start + self.end) // 2
@@ -106,7 +106,7 @@ def length_text(seconds: int) -> str:
 
 
 def common_length(length: int, periods: Sequence[int]) -> int:
-    """The shortest multiple of `length` that no period crosses: a period that does not divide the window widens it."""
+    """The shortest multiple of `length` that every period divides."""
     return lcm(length, *periods)
 
 
@@ -132,7 +132,7 @@ def ended(since: int, now: int, length: int, zone: tzinfo = UTC) -> int:
 
 
 def _first(clock: int, zone: tzinfo) -> int:
-    """The first moment at which the clocks of a zone show a time, or a later one; the time as if it were UTC."""
+    """The first moment at which the clocks of a zone show the time `clock` or later; `clock` is given as if in UTC."""
     shown = datetime.fromtimestamp(clock, UTC).replace(tzinfo=zone)
     moment, other = (int(shown.replace(fold=fold).timestamp()) for fold in (0, 1))
     while moment - other > 1:  # the clocks skip this time: find when
@@ -143,7 +143,7 @@ def _first(clock: int, zone: tzinfo) -> int:
 
 
 def cut(start: int, end: int, length: int, zone: tzinfo = UTC) -> tuple[Window, ...]:
-    """The windows of a range, in order; none for an empty one. UsageError when they are too many."""
+    """The windows of a range, in order; none for an empty range. UsageError when they are too many."""
     if (end - start) // length > MAX_WINDOWS:
         raise UsageError(
             f"the range has {(end - start) // length} windows of {length_text(length)}",
@@ -156,7 +156,7 @@ def cut(start: int, end: int, length: int, zone: tzinfo = UTC) -> tuple[Window, 
 
 
 def filled_in(path: str) -> str | None:
-    """What a pattern has filled in, such as {from:%F}, or a date outside of braces; None in a plain path."""
+    """The first part of a path that is filled in, such as {from:%F}, or is a date outside of braces; None if plain."""
     return next((found[0] for found in _FIELD.finditer(path) if found[0] != "%%"), None)
 
 
@@ -184,7 +184,7 @@ class Target:
             )
 
     def check_dates(self) -> None:
-        """UsageError when a date is written where, or as, none is filled in: the name would hold %F itself."""
+        """UsageError when a date is written where or as it is not filled in: the name would contain %F itself."""
         for literal, name, spec, _ in Formatter().parse(self.text):
             if found := [match for match in _LITERAL.finditer(literal) if match[1]]:
                 date = literal[found[0].start() : found[-1].end()]
@@ -229,7 +229,7 @@ class Target:
 
     @property
     def rest(self) -> str:
-        """The path behind that folder, as it was written."""
+        """The path behind `folder`, as it was written."""
         return self.text.removeprefix(self._folder)
 
     @property
@@ -238,7 +238,7 @@ class Target:
         return literal[: literal.rfind("/") + 1]
 
     def path(self, whole: Window, window: Window | None = None) -> str:
-        """The file of a run over `whole`, or that of one of its windows."""
+        """The path of the file of a run over `whole`, or of one of its windows."""
         window = window or whole
         moments = {"start": window.start, "end": window.end, "from": whole.start, "to": whole.end}
         return "".join(
@@ -264,14 +264,14 @@ class Target:
         return "%Y%m%dT%H%M%SZ" if self.zone is UTC else "%Y%m%dT%H%M%S%z"
 
     def _written(self, seconds: int, spec: str) -> str:
-        """A time in the name: as its format says, or compactly where there is none."""
+        """A time as it stands in the name: by its format, or compactly if it has none."""
         moment = datetime.fromtimestamp(seconds, self.zone)
         return moment.strftime(spec or self._compact)
 
     def check_repeats(self, length: int) -> None:
-        """UsageError when the names of files, a window or a run each, repeat as time goes on.
+        """UsageError when the names of the files of windows, or of runs, repeat as time goes on.
 
-        A name has to differ from that of the windows beside it, of the same time on other days, in other months, years.
+        A name has to differ from those of the windows beside it, and at the same time of other days, months and years.
         """
         repeated = self._repeated(self._samples(length))
         if repeated is not None:
@@ -286,7 +286,7 @@ class Target:
             )
 
     def paths(self, whole: Window, windows: Sequence[Window], length: int) -> dict[Window, str]:
-        """The file of each window; UsageError when two windows, of this length, would have the same."""
+        """The file of each window; UsageError when two windows, which have this length, would have the same file."""
         repeated = self._repeated(windows, whole)
         if repeated is not None:
             path, one, other = repeated
@@ -306,7 +306,7 @@ class Target:
         return None
 
     def _hint(self, length: int, windows: Callable[[int], Iterable[Window]], whole: Window | None = None) -> str:
-        """How the names would not repeat: with longer windows, if those are what the pattern names."""
+        """The hint how names would not repeat: with longer windows, if the pattern names windows."""
         more = f"name more of the time in the pattern, as in {{{'start' if self.per_window else 'from'}:%Y%m%dT%H%M%S}}"
         for longer in (size for size in UNITS.values() if size > length and size % length == 0):
             if self._repeated(windows(longer), whole) is None:

@@ -1,4 +1,4 @@
-"""A run with its workers: threads of this process, or a cluster's; and what it says as it goes."""
+"""A run with its workers: threads of this process or of a cluster; and the progress that it shows."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Going:
-    """How far a run is. `clock` is monotonic, in seconds."""
+    """The progress of a run. `clock` is monotonic, in seconds."""
 
     progress: Progress = field(default_factory=Progress)
     clock: Callable[[], float] = time.monotonic
     done: int = 0
     of: int = 0
     _before: int | None = None
-    """The windows that were there already."""
+    """The number of windows that were there before the run."""
 
     def __post_init__(self) -> None:
         self._started = self.clock()
@@ -49,11 +49,11 @@ class Going:
 
     @property
     def fetched(self) -> int:
-        """The windows that this run has fetched."""
+        """The number of windows that this run has fetched."""
         return self.done - (self._before or 0)
 
     def line(self) -> str:
-        """One line for a person who waits."""
+        """The progress in one line."""
         if not self.of:
             return "looking for what is there already"
         progress, seconds = self.progress, max(self.seconds, 0.001)
@@ -85,10 +85,10 @@ def _time(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Workers:
-    """Who fetches the windows, `connect` with which client, and how many requests a second all of them may send.
+    """The workers that fetch the windows; `connect` makes their client, and they share `per_second` requests a second.
 
-    With a `scheduler` its workers do, each with a client that `connect_there` makes; `target` is then the one that was
-    asked for, as each machine has to open it.
+    With a `scheduler` they are its workers, each with a client that `connect_there` makes; `target` is then the one
+    that was asked for, as each machine has to open it.
     """
 
     connect: Callable[[], Client]
@@ -136,7 +136,7 @@ def perform(
     *,
     keep_going: bool,
 ) -> Summary:
-    """Run an export; `fetched` is called with each window that is fetched, `changed` is the Journal's."""
+    """Run an export; `fetched` is called with each window that is fetched, `changed` is that of Journal."""
     stopping = threading.Event()
 
     def take(done: int, of: int, entry: Entry | None) -> None:

@@ -28,10 +28,15 @@ class Seen:
 
 
 def on_terminal(shell: Shell, *arguments: str | bytes, typed: bytes = b"", **variables: str) -> Seen:
-    """Run a command with stdin, stdout and stderr on a terminal on which `typed` was typed."""
+    """Run a command with stdin, stdout and stderr on a terminal of 200 columns on which `typed` was typed."""
+    return on_terminal_of(200, shell, *arguments, typed=typed, **variables)
+
+
+def on_terminal_of(columns: int, shell: Shell, *arguments: str | bytes, typed: bytes = b"", **variables: str) -> Seen:
+    """Run a command as `on_terminal` does, on a terminal of another width."""
     master, slave = pty.openpty()
     tty.setraw(slave)  # what is written comes out unchanged, and what is typed is not echoed
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 200, 0, 0))
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     seen = bytearray()
 
     def read() -> None:

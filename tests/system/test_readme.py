@@ -3,7 +3,7 @@
 A block of `bash` is followed by a block of `text` with all that it prints; without one it prints nothing. The blocks of
 `sh` are the set-up line, of which the part behind the installation runs here, and the test line. In expected lines `…`
 stands for any text, and a line that is only `…` for any number of lines. Above blocks where `numbers vary` no number,
-bar or width of a column counts.
+bar or width of a column counts. The picture is drawn by `support/picture.py`.
 """
 
 import fcntl
@@ -15,10 +15,11 @@ import subprocess
 import sys
 import termios
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from support import ROOT
+from support import ROOT, picture
 from support.shells import Shell
 
 README = ROOT / "README.md"
@@ -125,7 +126,29 @@ def test_a_session_of_the_readme_prints_what_it_says(
 
 def test_the_readme_begins_with_a_result_and_has_a_tour() -> None:
     assert [title for title, _ in sessions()][:2] == ["# svcctl", "A tour of five minutes"]
-    assert [len(commands) for _, commands in sessions()][:1] == [2]
+    assert [len(commands) for _, commands in sessions()][:1] == [1]
+
+
+def test_the_picture_has_what_its_commands_print_now(service: Shell) -> None:
+    drawn, now = (
+        picture.lines(svg)
+        for svg in (picture.PICTURE.read_text(encoding="utf-8"), picture.drawing(picture.runs(service)))
+    )
+    assert [command for command, _ in outline(drawn)] == [f"$ {command}" for command in picture.COMMANDS]
+    assert outline(drawn) == outline(now)
+
+
+def outline(screen: list[str]) -> list[tuple[str, str]]:
+    """The commands on a screen, each with the heading of its answer."""
+    return [(line, masked(below).strip()) for line, below in pairwise(screen) if line.startswith("$ ")]
+
+
+def test_the_picture_stands_behind_the_first_sentence_and_needs_nothing_else() -> None:
+    title, sentence, image = README.read_text(encoding="utf-8").split("\n\n")[:3]
+    assert (title, sentence.count(".")) == ("# svcctl", 1)
+    assert re.fullmatch(r"!\[A terminal: .+\]\(\.assets/terminal\.svg\)", image)
+    svg = picture.PICTURE.read_text(encoding="utf-8")
+    assert re.findall(r"\w+://[^\"]*|@\w+|/(?:home|tmp|work|Users)/", svg) == ["http://www.w3.org/2000/svg"]
 
 
 def test_the_lines_for_a_bare_machine_are_the_only_blocks_of_sh() -> None:

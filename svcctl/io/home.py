@@ -1,6 +1,6 @@
 """Where svcctl keeps files of its own: the platform's directories, which most environments place below HOME.
 
-It also recognises paths in which the shell did not replace `~` or `$HOME`.
+It also recognises paths in which the shell did not replace `~` or a variable.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Temporary directories of the service, locked as long as they are used: those of a killed process are told by that."""
+"""Temporary directories of the service, each locked while it is used: one without a lock is of a killed process."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
     grammar.lark, parser.py   text -> tree; errors have line, column and what was expected
     tree.py, printer.py       what a query says, and the text of an expression
-    functions.py              a row for each function; its help is written from the rows too
+    functions.py              a row for each function, from which its help is written too
     expressions.py, sql.py    types and SQL of an expression
-    dialect.py                what differs between engines (protocol)
+    dialect.py                the protocol for what differs between engines
     compiler.py               clauses -> a Plan, see types.py
 
 Nothing here runs a query or knows where tables come from: a catalog and a dialect go in, a plan comes out.

@@ -1,10 +1,11 @@
-"""From a query's tree to one SELECT.
+"""Compile a query's tree into one SELECT.
 
-Clauses are applied in the order they are written, each to the rows of the one before it. As many of them as possible
-share a SELECT. A clause that needs computed values of an earlier one makes that a subquery, in which the columns are
-called c1, c2 …, so that no name of a query can collide with another. The names of the query appear at the very end.
+Clauses are applied in the order they are written, each to the rows of the previous clause. As many of them as possible
+share a SELECT. When a clause needs values that an earlier clause computes, the earlier one becomes a subquery, in which
+the columns are called c1, c2 …, so that no names of the query can collide. The names of the query appear only in the
+outermost SELECT.
 
-A name of a clause is looked for among the columns of the last select, then among those before it, back to the last
+A name in a clause is looked for among the columns of the last select, then among those before it, back to the last
 group or to the table. The answer has the columns of the last select.
 
 Rows without a group are in eventdate order, groups in the order of their keys, the period first, nulls last. Columns
@@ -33,7 +34,7 @@ DATED = "(eventdate)"
 """The name of the last column of a dated plan."""
 MAX_COLUMNS = 1000
 MAX_STEPS = 20
-"""Subqueries inside each other; their depth is bounded for the same reason as that of expressions."""
+"""How deep subqueries may be nested; the limit has the same reason as that of expressions, parser.MAX_DEPTH."""
 
 
 def compile(
@@ -49,13 +50,13 @@ def compile(
     limit: int | None = None,
     dated: bool = False,
 ) -> Plan:
-    """The plan of a query for an engine's dialect over `start <= eventdate < end`; without `end` the window is open.
+    """The plan of a query for an engine's dialect over `start <= eventdate < end`; without `end` the range is open.
 
     Events of one date come in the order they were stored, so a plan that runs again returns the same rows in the same
-    order. With `dated` each row's date is a last column DATED that is not among the plan's: its eventdate, or its
-    period, or null. `zone` decides where today() and yesterday() begin. `skip` and `limit` are the request's: they
-    count the rows that the query itself leaves. Moments are aware. QueryError names the place of a name or type that
-    does not fit, or of what the dialect cannot express.
+    order. With `dated` the SELECT has a last column DATED that is not among the plan's columns: the row's eventdate, or
+    its period, or null. `zone` decides when today() and yesterday() begin. `skip` and `limit` come from the request:
+    they count the rows that are left after the limits of the query itself. Moments are aware. QueryError has the place
+    of a name or type that does not fit, or of a part that the dialect cannot express.
     """
     table = catalog.get(query.table)
     if table is None:
@@ -101,7 +102,7 @@ def compile(
 def _aggregates(clauses: Sequence[tree.Clause], names: Collection[str]) -> dict[tree.Call, None]:
     """The aggregates that a group of columns with these names must compute: in the clauses up to the next group.
 
-    QueryError for one of a column that is not there before the group, because a select behind it defines it.
+    Raises QueryError for an aggregate of a column that only a select after the group defines.
     """
     calls: dict[tree.Call, None] = {}
     defined: set[str] = set()
@@ -127,10 +128,10 @@ def _aggregates(clauses: Sequence[tree.Clause], names: Collection[str]) -> dict[
 class _Rows:
     """The rows after a step: a SELECT without its projection, and the values of its columns.
 
-    `columns` are those of the answer. `before` are those of earlier clauses which later ones can name too; a subquery
-    has those of them that are among `used`, the names in the query, and of the others the names only.
-    `keys` are the columns a select brings along unless it names one of them, `order` what the rows are ordered by,
-    `time` the eventdate of each row. `gone` are the names before the last group.
+    `columns` are the columns of the answer. `before` are columns of earlier clauses that later clauses can name too.
+    `used` are the names in the query: a subquery computes only those columns of `before` that are among them.
+    `keys` are the columns that a select adds unless it names one of them, `order` is what the rows are ordered by,
+    `time` is the eventdate of each row. `gone` are the names from before the last group.
     """
 
     select: exp.Select
@@ -169,7 +170,7 @@ class _Rows:
 
     @property
     def named(self) -> dict[str, Value]:
-        """What a name of the next clause can stand for."""
+        """The columns that the next clause can name."""
         return self.columns | {name: value for name, value in self.before.items() if name not in self.columns}
 
     @property
@@ -242,7 +243,7 @@ class _Rows:
         return Plan(self._finish(projection), columns, table.name, dated, *within)
 
     def _check_beside(self, item: tree.Item, items: Iterable[tree.Item | tree.Star]) -> None:
-        """QueryError for a column that is not there yet, because the same select defines it."""
+        """Raise QueryError if the item uses a column that the same select defines."""
         defined = {each.name for each in items if isinstance(each, tree.Item) and each is not item}
         defined -= {*self.named, *self.gone}  # an aggregate reads the columns before its group
         for node, _ in tree.walk(item.expr) if defined else ():
@@ -254,7 +255,7 @@ class _Rows:
                 )
 
     def _own(self, item: tree.Item) -> Value:
-        """The value of an item. Another value cannot be called eventdate, because rows are ordered by that."""
+        """The value of an item. Only the date of the event can be called eventdate, because rows are ordered by it."""
         if not item.name:
             self.scope.check_name(item.expr)
         value = self.scope.value(item.expr)
@@ -267,7 +268,7 @@ class _Rows:
         return Value(_stored(self.context, value), _type(value))
 
     def _settle(self) -> None:
-        """Make a subquery of what the next clause must not repeat, and of limits."""
+        """Make a subquery if there are computed values, which the next clause must not repeat, or limits."""
         needed = [*self.columns.values(), *(value for name, value in self.before.items() if name in self.used)]
         computed = any(not isinstance(value.sql, exp.Column) for value in needed)
         if computed or self.limit is not None or self.offset:
@@ -321,7 +322,7 @@ class _Rows:
 
 
 def _column(name: str) -> exp.Column:
-    # with its table, the name cannot mean an alias of the same SELECT
+    # a name with its table cannot mean an alias of the same SELECT
     return exp.column(name, table="t", quoted=True, copy=False)
 
 
@@ -339,7 +340,7 @@ def _stored(context: Context, value: Value) -> Sql:
 
 
 def _name_of(item: tree.Item | tree.Star) -> str:
-    """The name an item gives, or else that of its column or function, or the text of its expression."""
+    """The name after `as`, or the name of the item's column or function, or the text of its expression."""
     if isinstance(item, tree.Star):
         return "*"
     if item.name is not None:
@@ -354,7 +355,7 @@ def _is_key(item: tree.Item | tree.Star, keys: Iterable[str]) -> bool:
 
 
 def _as_time(columns: Mapping[str, Value]) -> Value | None:
-    """The eventdate among the columns of a group, if it has one."""
+    """The eventdate among the columns of a group, or None if there is no timestamp of that name."""
     value = columns.get(EVENTDATE)
     return value if value and value.type is Type.TIMESTAMP else None
 

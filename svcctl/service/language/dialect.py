@@ -1,9 +1,8 @@
-"""What engines say differently: the Dialect that an engine brings along.
+"""The Dialect protocol: the SQL that differs between engines.
 
-The compiler writes everything that means the same in every SQL itself, as nodes of sqlglot, and asks the engine's
-Dialect for the rest. A method that cannot express what it is asked for raises Refused, and `write` refuses whatever
-sqlglot cannot translate. So a query that an engine cannot run is an error when its plan is made, and never a wrong
-statement.
+The compiler writes everything that means the same in every SQL, as nodes of sqlglot, and asks the engine's Dialect for
+the rest. A method that cannot express its arguments raises Refused, and `write` refuses whatever sqlglot cannot
+translate. So a query that an engine cannot run is an error when its plan is made, and never a wrong statement.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ class DatePart(Enum):
 
 
 DatePattern = tuple[DatePart | str, ...]
-"""The parts and the texts between them, in order."""
+"""The parts of a date pattern and the texts between them, in order."""
 
 
 class Dialect(Protocol):
-    """How one engine says what SQL leaves to each."""
+    """The SQL of one engine where engines differ."""
 
     name: str
     """sqlglot's name of the dialect that the engine reads."""
@@ -46,15 +45,15 @@ class Dialect(Protocol):
     def attempt(self, sql: exp.Expr) -> exp.Expr:
         """The value of an expression, or null where the engine would raise an error or wrap around.
 
-        The outermost operation of `sql` is +, -, * or % of two int8 (and so may be their operands), the negation or
-        absolute value of an int8, or a timestamp made of epoch milliseconds. A zero divisor gives null.
+        The outermost operation of `sql` is +, -, * or % of two int8 (which may be results of these operations), the
+        negation or absolute value of an int8, or a timestamp made of epoch milliseconds. A zero divisor gives null.
         """
 
     @abstractmethod
     def wide_sum(self, sql: exp.Expr) -> exp.Expr:
-        """The sum of whole numbers as a wide one, which holds at least 126 bits; null of no values.
+        """The sum of whole numbers as a wide number, which holds at least 126 bits; null when there are no values.
 
-        Wide numbers are added, subtracted, multiplied and compared as others are.
+        Wide numbers are added, subtracted, multiplied and compared like other numbers.
         """
 
     @abstractmethod
@@ -67,18 +66,18 @@ class Dialect(Protocol):
 
     @abstractmethod
     def float_text(self, sql: exp.Expr) -> exp.Expr:
-        """A float8 as text: the fewest digits that make it, plain from 0.0001 to below 10^16, else as in 1.5e-07.
+        """A float8 as text: the fewest digits that give the same number, or inf, -inf and nan.
 
-        The others are inf, -inf and nan.
+        Numbers from 0.0001 to below 10^16 are written without an exponent, all others as in 1.5e-07.
         """
 
     @abstractmethod
     def format_date(self, value: exp.Expr, pattern: DatePattern) -> exp.Expr:
-        """A timestamp as text."""
+        """A timestamp as text in a date pattern."""
 
     @abstractmethod
     def parse_date(self, text: exp.Expr, pattern: DatePattern) -> exp.Expr:
-        """The timestamp that a text is by a pattern, or null when the text does not fit."""
+        """The timestamp of a text in a date pattern, or null when the text does not fit the pattern."""
 
     @abstractmethod
     def position(self) -> exp.Expr | None:
@@ -89,11 +88,11 @@ class Dialect(Protocol):
 
     @abstractmethod
     def check_pattern(self, pattern: str) -> str | None:
-        """What is wrong with a regular expression, or None."""
+        """What is wrong with a regular expression, or None if it is valid."""
 
 
 def write(select: exp.Select, dialect: Dialect) -> str:
-    """A statement as text. Refused when the dialect cannot express a part of it."""
+    """A statement as text. Raises Refused when the dialect cannot express a part of it."""
     try:
         return select.sql(dialect=dialect.name, unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError as error:

@@ -1,6 +1,6 @@
 """The error that the language raises, with its place in the query's text.
 
-Its text always names line and column, because the service sends it to clients that have the query.
+The error's text always names line and column, because the service sends it to clients that have the query.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class Place(NamedTuple):
 
 NOWHERE = Place(1, 1)
 LONGEST = 200
-"""Characters of a message; a longer one is cut in the middle."""
+"""The most characters of a message; a longer one is cut in the middle."""
 
 
 class QueryError(SvcctlError):
     """A query that cannot be run: `message` without the place, `line` and `column`, and what was expected there.
 
-    `str(error)` is the whole of it in one line: `line 1, column 8: unexpected 'every', expected 'where' or …`.
+    `str(error)` is all of this in one line: `line 1, column 8: unexpected 'every', expected 'where' or …`.
     """
 
     def __init__(
@@ -46,13 +46,13 @@ class QueryError(SvcctlError):
 
 
 def one_of(names: Iterable[str]) -> str:
-    """`a`, `a or b`, `a, b or c`."""
+    """The names as a choice: `a`, `a or b`, `a, b or c`."""
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
 
 
 class Refused(Exception):
-    """What is wrong with a call; `argument` is the index of the argument at fault, None for the call itself."""
+    """A refusal without its place in the query; `argument` is the index of the wrong argument, None for the call."""
 
     def __init__(self, message: str, *, argument: int | None = None, hint: str | None = None) -> None:
         super().__init__(message)

@@ -1,8 +1,8 @@
 """Types and SQL of expressions, over the rows that a clause of a query works on.
 
-The rules of the language live here. Comparing with null is never true, nor is its negation; `= null` and `!= null` test
-whether there is a value. Arithmetic on whole numbers is done in int8 and gives null where that overflows; `/` always
-gives float8; dividing by zero, with `/` or `%`, gives null. `+` joins strings, and nothing but strings.
+The rules of the language are here. A comparison with null is never true, nor is its negation; `= null` and `!= null`
+test whether there is a value. Arithmetic on whole numbers is done in int8 and gives null where that overflows; `/`
+always gives float8; dividing by zero, with `/` or `%`, gives null. `+` joins strings, and nothing but strings.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ _CONVERSIONS = {
 class Scope:
     """The rows that an expression is computed from.
 
-    `columns` are what a name can stand for. `aggregates` are the calls computed by the group these rows came from, None
-    where there is no group. `gone` are names from before that group, for the hint.
+    `columns` are the columns that a name can mean. `aggregates` are the calls that the group of these rows computes, or
+    None where there is no group. `gone` are the names from before that group, for the hint.
     """
 
     context: Context
@@ -95,7 +95,7 @@ class Scope:
         return value.sql
 
     def value(self, expr: tree.Expr) -> Value:
-        """SQL and type of an expression. QueryError at the node that has no meaning."""
+        """SQL and type of an expression. Raises QueryError at the node whose name is unknown or whose type is wrong."""
         match expr:
             case tree.Literal():
                 return _literal(self.context, expr)
@@ -120,7 +120,7 @@ class Scope:
                 return Value(joined(_LOGIC[expr.operator], conditions), Type.BOOL)
 
     def aggregate(self, call: tree.Call) -> Value:
-        """SQL of an aggregate over these rows, for a group of them."""
+        """SQL of an aggregate over these rows."""
         for argument in call.arguments:
             for inner, _ in tree.walk(argument):
                 if isinstance(inner, tree.Call) and _is_aggregate(inner):
@@ -138,14 +138,14 @@ class Scope:
         raise QueryError(f"no column '{column.name}'", column.at, hint=hint or _among("columns", self.columns))
 
     def _compared(self, expr: tree.Expr) -> Value:
-        """What something is compared with: an unknown name there is most often text without its quotes."""
+        """The right side of a comparison, where an unknown name is most often text without its quotes."""
         if isinstance(expr, tree.Column) and expr.name not in self.columns and expr.name not in self.gone:
             hint = did_you_mean(expr.name, self.columns, words=False) or text_answer(expr.name)
             raise QueryError(f"no column '{expr.name}'", expr.at, hint=hint)
         return self.value(expr)
 
     def _subtracted(self, expr: tree.Expr) -> Value:
-        """What is behind a minus: an unknown name behind two is most often a comment."""
+        """The operand of a minus. An unknown name after two of them is most often a comment of another language."""
         match expr:
             case tree.Minus(operand=tree.Column(name)) if name not in self.columns and name not in self.gone:
                 raise QueryError(f"no column '{name}'", expr.operand.at, hint=COMMENT)
@@ -203,9 +203,9 @@ class Scope:
         return left
 
     def check_name(self, *exprs: tree.Expr) -> None:
-        """QueryError for a text that names a column, as other languages write names, where no column is.
+        """Raise QueryError for a string that equals a column's name, when no operand has a column.
 
-        Nobody compares constants, groups by one or aggregates one.
+        Other languages write names in quotes, and nobody compares, groups by or aggregates constants only.
         """
         if any(isinstance(node, tree.Column) for expr in exprs for node, _ in tree.walk(expr)):
             return
@@ -247,16 +247,16 @@ class Scope:
         size = 1 << (32 - expr.bits)
         low = expr.network // size * size
         with _placed(expr):
-            one, other = self.context.copies(paren(value.sql), 2)  # engines rewrite BETWEEN like this
+            one, other = self.context.copies(paren(value.sql), 2)  # engines rewrite BETWEEN in this way
         above = exp.GTE(this=one, expression=self.context.cast(number(low), Type.IP4))
         below = exp.LTE(this=other, expression=self.context.cast(number(low + size - 1), Type.IP4))
         return Value(joined(exp.And, [above, below]), Type.BOOL)
 
 
 def aggregates_in(exprs: tuple[tree.Expr, ...], names: Collection[str]) -> Iterator[tree.Call]:
-    """The outermost calls of aggregates in some expressions over columns with these names.
+    """The outermost calls of aggregates in some expressions. Raises QueryError at a function that does not exist.
 
-    QueryError at a function that does not exist.
+    `names` are those of the columns, for the hint.
     """
     inner_calls: set[int] = set()
     for expr in exprs:
@@ -269,7 +269,7 @@ def aggregates_in(exprs: tuple[tree.Expr, ...], names: Collection[str]) -> Itera
 
 
 def _unknown(call: tree.Call, names: Collection[str]) -> QueryError:
-    # a column `Amount (EUR)` reads like a call of Amount
+    # a column `Amount (EUR)` without back quotes is parsed as a call of Amount
     meant = (name for name in sorted(names) if name.replace(" ", "").startswith(f"{call.name}("))
     hint = next((f"write the column in back quotes: `{name}`" for name in meant), None)
     arguments = ", ".join(map(expression_text, call.arguments)) or "…"
@@ -283,7 +283,7 @@ def _is_aggregate(call: tree.Call) -> bool:
 
 
 def _is_condition(expr: tree.Expr) -> bool:
-    """Whether an expression tests something; nobody asks for how many rows a test has a result."""
+    """Whether an expression tests something. count(test) would count the rows where it is false, too."""
     if isinstance(expr, tree.Call):
         return expr.name in {function.name for function in SECTIONS["tests"]}
     return isinstance(expr, tree.Comparison | tree.Membership | tree.Inside | tree.Not | tree.Logic)
@@ -291,7 +291,7 @@ def _is_condition(expr: tree.Expr) -> bool:
 
 @contextmanager
 def _placed(node: tree.Expr) -> Iterator[None]:
-    """Raise a refusal of the block as a QueryError at a node."""
+    """Turn a Refused that the block raises into a QueryError at a node."""
     try:
         yield
     except Refused as refused:
@@ -316,7 +316,7 @@ def _literal(context: Context, literal: tree.Literal) -> Value:
 
 
 def _calculate(context: Context, left: Value, operator: str, right: Value, at: tree.Expr) -> Value:
-    """One operation of a sum or product; `left` is everything before it and needs no parentheses."""
+    """One operation of a sum or product; `left` is the value of everything before it and needs no parentheses."""
     if operator == "+" and _both(left, right, (Type.STR,)):
         joins = exp.DPipe(this=_as(context, left, Type.STR), expression=paren(_as(context, right, Type.STR)))
         return Value(joins, Type.STR)
@@ -388,7 +388,7 @@ def _check_comparable(left: Value, right: Value, at: tree.Expr) -> None:
 
 
 def _unquoted_date(at: tree.Expr) -> str | None:
-    """The date that somebody compared without quotes: it is read as two subtractions."""
+    """The date that was written without quotes, which is parsed as two subtractions; None for other operands."""
     operands = (at.first, *(operand for _, operand in at.rest)) if isinstance(at, tree.Comparison) else (at,)
     for operand in operands:
         match operand:

@@ -1,12 +1,12 @@
 """The functions of the query language: a row for each, with its signatures, meaning, example and SQL.
 
-There is no other list of functions: the compiler checks calls against the signatures, errors suggest from the names,
-and the help page is written from the meanings and examples. Tests run every example.
+There is no other list of functions: the compiler checks calls against the signatures, errors suggest the names, and
+the help page is written from the meanings and examples. Tests run every example.
 
 A signature reads `str, int? -> str`. It consists of the types of events and of these: `int` (int4 or int8), `number`
 (any numeric type), `any`, `T` and `U` (any type, but the same in the whole signature; numbers widen), `text`, `digits`
-and `percent` (a string, whole number or any number that is a literal in the query), `regex` and `glob` (made by re
-and nameglob). `?` marks an optional parameter, `…` a repeated one. null fits all but the last five.
+and `percent` (a literal in the query: a string, a whole number, any number), `regex` and `glob` (made by re and
+nameglob). `?` marks an optional parameter, `…` a repeated one. null fits all but the last five.
 
 A function returns null when an argument is null, unless its meaning says otherwise. Aggregates skip nulls.
 """
@@ -50,7 +50,10 @@ from svcctl.service.language.sql import (
 from svcctl.service.language.types import Type
 
 Build = Callable[..., Sql | Value]
-"""(context, argument, …) -> SQL; a `text`, `digits`, `percent`, `regex` or `glob` is passed as the query wrote it."""
+"""Builds the SQL of a call from the context and the arguments, which are SQL.
+
+A `text`, `digits`, `percent`, `regex` or `glob` is passed as the query wrote it.
+"""
 
 KINDS: Mapping[str, tuple[Type, ...]] = {
     **{each.value: (each,) for each in Type},
@@ -58,7 +61,7 @@ KINDS: Mapping[str, tuple[Type, ...]] = {
     "number": (Type.FLOAT8, Type.INT8, Type.INT4),
     "any": (Type.STR, *(each for each in Type if each is not Type.STR)),
 }
-"""The types that a kind of parameter takes; a null becomes the first of them."""
+"""The types that each kind of parameter takes; a null becomes the first of them."""
 
 _WRITTEN: Mapping[str, tuple[Type | Special, ...]] = {
     "text": (Type.STR,),
@@ -72,7 +75,7 @@ _PARAMETER = re.compile(r"\((.*?)\)…|(\w+)([?…]?)")
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One signature of a function, and what builds its SQL."""
+    """One signature of a function, and the builder of its SQL."""
 
     signature: str
     build: Build
@@ -127,7 +130,7 @@ class Function:
 
 
 def common(one: Type | None, other: Type) -> Type | None:
-    """The type that holds values of both: the wider of two numeric types. None when there is none."""
+    """The type that holds values of both types: the wider of two numeric types. None when no type holds both."""
     if one is None or one is other:
         return other
     if one in NUMBERS and other in NUMBERS:
@@ -137,7 +140,7 @@ def common(one: Type | None, other: Type) -> Type | None:
 
 @lru_cache(maxsize=1024)
 def _spread(takes: str, count: int) -> tuple[str, ...] | None:
-    """The kinds of `count` parameters: required ones, then repeated ones, then optional ones."""
+    """The kinds of `count` arguments by the parameters `takes`; None when that number of arguments does not fit."""
     required: list[str] = []
     repeated: list[str] = []
     optional: list[str] = []
@@ -157,7 +160,7 @@ def _spread(takes: str, count: int) -> tuple[str, ...] | None:
 
 
 PATTERN_COST = 50
-"""In SQL nodes: compiling a pattern takes about as long as writing this many."""
+"""The cost of a pattern in SQL nodes: an engine compiles a pattern in about the time for writing this many."""
 
 
 def _regex(context: Context, pattern: str) -> Value:
@@ -174,7 +177,7 @@ def _glob(context: Context, pattern: str) -> Value:
 
 
 def _each(test: Callable[[Sql, Sql], Sql]) -> Build:
-    """True if the test is true of any of several parts."""
+    """Build a condition that is true if the test is true for at least one of the parts."""
 
     def build(context: Context, text: Sql, *parts: Sql) -> Sql:
         return joined(exp.Or, list(map(test, context.copies(text, len(parts)), parts)))
@@ -199,7 +202,7 @@ DATE_FORMAT = "yyyy-MM-dd HH:mm:ss.SSS"
 DATE_PARTS = " ".join(part.value for part in DatePart)
 DATE_TEXT = r"\d{4}-\d\d-\d\d([ T]\d\d(:\d\d(:\d\d(\.\d{1,3})?)?)?)?Z?"
 _REST = "yyyy-MM-dd 00:00:00.000"
-"""What a shorter date lacks; without its day it stays unreadable."""
+"""Completes a date that ends early. It has no digits for year, month and day: a date without its day stays invalid."""
 _DATE_PIECE = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+|'")
 
 
@@ -226,9 +229,9 @@ def _format(context: Context, value: Sql, pattern: str = DATE_FORMAT) -> Sql:
 
 
 def _parse(context: Context, text: Sql, pattern: str | None = None) -> Sql:
-    """By a pattern, or as a date that may end with any of its parts: then the rest is filled up with zeros.
+    """Parse a date by a pattern. Without a pattern, the date may end after any part; the rest is filled up with zeros.
 
-    Refused for a literal that never fits: the query would compare with null and have no rows.
+    Raises Refused for a literal that does not fit: the query would compare with null and return no rows.
     """
     parts = _date_pattern(pattern or DATE_FORMAT)
     if isinstance(text, exp.Literal):
@@ -242,7 +245,7 @@ def _parse(context: Context, text: Sql, pattern: str | None = None) -> Sql:
 
 
 def _fitting(text: str, parts: DatePattern, pattern: str | None) -> str:
-    """A literal as its pattern reads it."""
+    """The literal in the form that the parts describe. Raises Refused when it does not fit them."""
     pieces = (rf"\d{{1,{len(part.value)}}}" if isinstance(part, DatePart) else re.escape(part) for part in parts)
     if not re.fullmatch("".join(pieces) if pattern else DATE_TEXT, text, re.ASCII):
         hint = None if pattern else 'other dates need their pattern: parsedate("31/01/2024", "dd/MM/yyyy")'
@@ -273,7 +276,7 @@ _ADDRESS = r"\A" + r"\.".join(["(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"] * 4) + r"\
 
 
 def _read(pattern: str, to: Type) -> Build:
-    """Text as a number, by a pattern of ours: engines differ in which texts they accept."""
+    """Build the conversion of text to a number. The pattern checks the text, because engines accept different texts."""
     return lambda context, text: context.try_cast(_peek(context, text, pattern, 1), to)
 
 
@@ -294,7 +297,7 @@ def _bool_of_text(context: Context, text: Sql) -> Sql:
 def _ip_of_text(context: Context, text: Sql) -> Sql:
     total: Sql | None = None
     for group, copy in enumerate(context.copies(text, 4), start=1):
-        # no address has no octet, an empty text is no number, and null stays null in the sum
+        # a text that is not an address has no match: its octet is null, and so is the sum
         found = exp.RegexpExtract(this=copy, expression=string(_ADDRESS), group=number(group))
         octet = context.try_cast(found, Type.INT8)
         above = exp.Mul(this=paren(total), expression=number(256)) if total else None
@@ -383,7 +386,7 @@ def _abs_whole(context: Context, value: Sql) -> Sql:
 
 
 def _measure(wrap: type[exp.Func]) -> tuple[Overload, ...]:
-    """An aggregate of numbers; stored events often hold a number as a string."""
+    """The signatures of an aggregate of numbers, for strings too: stored events often hold numbers as strings."""
 
     def of_text(context: Context, text: Sql) -> Sql:
         return wrap(this=_read(_DECIMAL, Type.FLOAT8)(context, text))
@@ -395,7 +398,7 @@ _LEFT_OUT = "strings that are not numbers are left out"
 
 
 def _percentile() -> tuple[Overload, ...]:
-    """The percentile of numbers, or of the numbers that strings spell; the percentage is a literal of the query."""
+    """The signatures of the percentile: of numbers, or of strings that contain numbers. The percentage is a literal."""
 
     def of_number(context: Context, value: Sql, percent: float) -> Sql:
         return exp.PercentileCont(this=context.cast(value, Type.FLOAT8), expression=_share(percent))

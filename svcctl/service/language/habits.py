@@ -1,8 +1,8 @@
-"""What people write who know another query language, and what to write instead.
+"""Spellings of other query languages, and what to write instead.
 
 A row is a pattern and its answer. `answer` looks for the first row whose pattern covers the place where a query could
-not be read; so a row costs nothing where a query is right, and none can refuse one. Literals and comments are blanked
-out before, so that their text matches nothing. Names of functions are in `svcctl.api.foreign_functions`.
+not be parsed. So rows cost nothing for a correct query, and cannot refuse one. Literals and comments are blanked out
+first, so that their text matches nothing. Names of functions are in `svcctl.api.foreign_functions`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from svcctl.words import nearest
 NEAR = 300
 """Characters before and after an error that are looked at: the patterns stay cheap however long the query is."""
 
-# without its end too: else every quote of a hostile text would be looked for to the end of the line
+# closing quotes are optional: otherwise each quote of a hostile text would cost a search to the end of the line
 _HIDDEN = re.compile(r"""\"(?:[^"\\\n\r]|\\.)*\"?|'(?:[^'\\\n\r]|\\.)*'?|`[^`\n\r]*`?|//[^\n]*""")
 
 
@@ -26,8 +26,8 @@ _HIDDEN = re.compile(r"""\"(?:[^"\\\n\r]|\\.)*\"?|'(?:[^'\\\n\r]|\\.)*'?|`[^`\n\
 class Habit:
     """A pattern, and what to write instead: a sentence, or a function of the texts of the pattern's groups.
 
-    A function that returns None leaves the place to later rows.
-    The error's place is where the pattern begins, or its group `at`.
+    When the function returns None, later rows are tried.
+    The error's place is where the pattern begins, or where its group `at` begins.
     """
 
     pattern: re.Pattern[str]
@@ -48,7 +48,7 @@ def _like(negated: str | None, literal: str | None) -> str:
 
 
 def _ilike(operand: str | None, at: str, literal: str | None) -> str:
-    """`->>` for a part and eqic for a whole text ignore case; other patterns are of the text in lower case."""
+    """`->>` for a part and eqic for a whole text ignore case; other patterns are compared with the lower-case text."""
     operand, text = operand or "…", (literal or '"%adm%"')[1:-1]
     part = text.strip("%")
     if "%" in part or "_" in part:
@@ -89,7 +89,7 @@ def _quoted(text: str) -> str:
 
 
 def _is_clause(word: str) -> bool:
-    """Whether a word begins a clause, or is one of those mistyped."""
+    """Whether a word begins a clause, or is a mistyped word that does."""
     return word in _CLAUSES or nearest(word, _CLAUSES) is not None
 
 
@@ -130,7 +130,7 @@ COMMENT = "a comment begins with //"
 _PERIOD = r"(\d{0,6})\s*(s|m|h|d)(?:ec(?:ond)?|in(?:ute)?|(?:ou)?r|ay)?s?\b"
 _KEY = r"((?:`[^`]*`|[a-z_][\w.]*)(?:\([^()]{0,80}\))?)"
 _NAME = r"((?<![`\w.])`[^`]{1,80}`|[\w.]+)"
-"""A name as it is used; what is in back quotes is blank in the text that is looked at."""
+"""A name in a query; a name in back quotes is blank in the text that is searched."""
 _LISTED = r"(?:`[^`]{1,80}`|\w+)"
 _OPERAND = r"(`[^`]{1,80}`|\"[^\"]{0,80}\"|'[^']{0,80}'|[^\s,)`\"']+)"
 _IN = r"(`[^`]{1,80}`|\S{1,60})\s+(?P<at>(?:not\s+)?in)\s*"
@@ -238,7 +238,7 @@ HABITS = (
     _row(r"\bas\s+(?P<at>[\"'] *[\"'])", lambda name: f"a name is not in quotes: as `{name[1:-1]}`"),
     _row(r"#", COMMENT),
     _row(r"/\*", COMMENT),
-    _row(r"(?<!\S)--(?!\d)[^\n]*(?:\s+\S+)?", COMMENT),  # what reads like an expression fails on the next line
+    _row(r"(?<!\S)--(?!\d)[^\n]*(?:\s+\S+)?", COMMENT),  # the error may be on the next line
     _row(r";", "a query is one statement without a semicolon"),
     # tables
     _row(r"\b(?:(?:left|right|full|inner|outer|cross)\s+)*join\b", _ONE_TABLE),
@@ -303,7 +303,7 @@ HABITS = (
         rf"(?=\s*(?:[-=<>!~,]|$|(?:{'|'.join(_CLAUSES)})\b))",
         _spaced,
     ),
-    # last, since much can follow a comparison
+    # these are last, because their patterns match much
     _row(
         r"(?:=|->>?|~)\s*(?P<at>[^\s\"'`(){},=<>~\d][^\s\"'`(){},=<>~]*)",
         lambda text: f'write ~ nameglob("{text}")' if "*" in text else _quoted(text),
@@ -313,7 +313,7 @@ HABITS = (
 
 
 def answer(text: str, index: int) -> tuple[int, str] | None:
-    """Where and what to write instead, if an error at an index of a query's text is one that a habit leads to."""
+    """The answer of the first row that covers an index of a query's text, and its place; None if no row does."""
     start = max(0, index - NEAR)
     near = blanked(text)[start : index + NEAR]
     for habit in HABITS:
@@ -329,7 +329,7 @@ def answer(text: str, index: int) -> tuple[int, str] | None:
 
 
 def blanked(text: str) -> str:
-    """The text without what stands in quotes and comments; every character keeps its place."""
+    """The text with blanks in place of quoted texts and comments; every other character keeps its place."""
 
     def blank(match: re.Match[str]) -> str:
         found = match[0]
@@ -348,12 +348,12 @@ _PERIODS = {"second": "s", "minute": "m", "hour": "h", "day": "d"}
 
 
 def network_answer(text: str) -> str | None:
-    """What to write instead of a string after <-, which is read as < and a minus."""
+    """What to write instead of a string after `<-`, which is parsed as `<` and a minus; None if it is not a network."""
     return f"a network is written without quotes: <- {text}" if _NETWORK.fullmatch(text) else None
 
 
 def comparison_answer(text: str, other: str) -> str | None:
-    """What to write instead of a literal string that is compared with a value of another type, by the type's name."""
+    """What to write instead of a literal string that is compared with a value of the type named `other`."""
     if other == "ip4":
         return f"an address is written without quotes: {text}" if _ADDRESS.fullmatch(text) else None
     if other == "timestamp" and _DATE.fullmatch(text):
@@ -364,14 +364,14 @@ def comparison_answer(text: str, other: str) -> str | None:
 
 
 def address_answer(number: int) -> str:
-    """What to write instead of an address, by its number, that is compared with text."""
+    """What to write instead of an address, given as its number, that is compared with text."""
     return (
         f'an address in a column of text is in quotes: "{IPv4Address(number)}"; or write ip4(…) = {IPv4Address(number)}'
     )
 
 
 def column_answer(name: str) -> str | None:
-    """What to write instead of the name of a part of a date or of a function, where a table has no such column."""
+    """What to write instead of an unknown column that has the name of a period or of a function; None for others."""
     if (unit := _PERIODS.get(name.casefold())) is not None:
         return f"write group every 1{unit}, or {name.casefold()}(eventdate)"
     if name in FUNCTIONS:
@@ -380,6 +380,6 @@ def column_answer(name: str) -> str | None:
 
 
 def text_answer(name: str) -> str:
-    """What to write instead of a word without quotes, compared with text."""
+    """What to write instead of a word without quotes that something is compared with."""
     keyword = name.casefold() in ("null", "true", "false")
     return f"write {name.casefold()}: keywords are in lower case" if keyword else _quoted(name)

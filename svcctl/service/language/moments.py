@@ -1,8 +1,8 @@
 """Mean and standard deviation of whole numbers, the same to the last digit in every engine and in every run.
 
 The last digit of a float8 sum depends on the order in which rows are added up. So whole numbers are added up as whole
-numbers, and only the exact result is divided as a float8. The group computes the sums; the formula is computed from
-them in the step behind the group.
+numbers, and only the exact result is divided as a float8. The group computes the sums, and the step after the group
+computes the formula from them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from svcctl.service.language.sql import Context, Sql, Value, choose, number
 from svcctl.service.language.types import Type
 
 _FITS = 2**56
-"""Below this, the spread of upper halves leaves room for that of the lower ones in a wide number."""
+"""Below this, the spread of the upper halves and that of the lower halves fit into one wide number."""
 
 
 def mean(context: Context, value: Sql) -> Value:
@@ -42,7 +42,10 @@ def deviation(context: Context, value: Sql) -> Value:
 
 
 def deviation_of_halves(context: Context, value: Sql) -> Value:
-    """The sample standard deviation of any int8, which is upper * 2^32 + lower + 2^31; both are from -2^31 to 2^31."""
+    """The sample standard deviation of any int8.
+
+    An int8 is split into upper * 2^32 + lower + 2^31, where upper and lower are from -2^31 to 2^31.
+    """
     counted, *copies = context.copies(exp.paren(value), 9)
     upper = [exp.paren(exp.BitwiseRightShift(this=each, expression=number(32))) for each in copies[:4]]
     lower = [exp.BitwiseAnd(this=each, expression=number(2**32 - 1)) - 2**31 for each in copies[4:]]
@@ -61,12 +64,12 @@ def deviation_of_halves(context: Context, value: Sql) -> Value:
 
 
 def _spread(count: Sql, products: Sql, one: Sql, other: Sql) -> Sql:
-    """The covariance of two numbers, times the count twice: from the sum of their products and their own sums."""
+    """The covariance of two numbers times the squared count, from the sum of their products and the sum of each."""
     return exp.paren(count * products - one * other)
 
 
 def _root(context: Context, count: Sql, spread: Sql) -> Sql:
-    """The root of a spread by count * (count - 1); null for fewer than two values."""
+    """The square root of spread / (count * (count - 1)); null for fewer than two values."""
     one, other = context.cast(count.copy(), Type.FLOAT8), context.cast(exp.paren(count - 1), Type.FLOAT8)
     variance = exp.Div(this=exp.paren(spread), expression=exp.paren(one * other))
     return choose((count > 1, exp.Sqrt(this=variance)))

@@ -1,7 +1,7 @@
-"""From a query's text to its tree, with errors that tell what to change.
+"""Parse a query's text into its tree, with errors that tell what to change.
 
-The grammar stands in grammar.lark. This file owns what a token is worth (escapes, numbers, addresses), the limits that
-keep a hostile text from costing more than its length, and the words an error uses for what it expected.
+The grammar is in grammar.lark. This file owns the values of tokens (escapes, numbers, addresses), the limits that keep
+the cost of a hostile text in proportion to its length, and the words in which errors name what was expected.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from svcctl.words import did_you_mean
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 40
-"""How deep operators and calls may be nested; sqlglot writes this much within Python's limit of recursion."""
+"""How deep operators and calls may be nested; sqlglot writes this depth within Python's limit of recursion."""
 
 MAX_COUNT = 10**15
 MAX_PERIOD_DAYS = 36_500
@@ -47,9 +47,9 @@ _EXPECTED = (
     | {"COMMA": "','", "COLON": "':'", "DOT": "'.'", "$END": "the end of the query"}
 )
 _MISSING = dict.fromkeys(("by", "select"), "a column") | dict.fromkeys(("where", "and", "or", "not"), "a condition")
-"""What is missing where another clause follows these words."""
+"""For each of these words, what is missing when another clause follows the word directly."""
 _AS_COLUMN = re.compile(r"\s*(?:$|[+/%<>=!~,)}.]|->|(?:and|or|in|as)\b)")
-"""What follows a column; `*` and `-` may begin what is selected."""
+"""What can follow the name of a column, but for `*` and `-`, which can also begin an item of a select."""
 _CLAUSES = re.compile(r"\b(?:where|select|group)\b")
 _CLAUSE = re.compile(rf"\s*({'|'.join(_KEYWORDS)})\b")
 _CALL = re.compile(r"\w+\s{0,8}\((?:[^()]|\([^()]{0,80}\)){0,80}\)")
@@ -60,9 +60,9 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 
 @lru_cache(maxsize=16)
 def parse(text: str) -> tree.Query:
-    """The tree of a query. QueryError with line and column when the text is not a query, or too large.
+    """The tree of a query. Raises QueryError with line and column when the text is not a query, or is too large.
 
-    The last trees are kept: an export asks the same query for each of its windows.
+    The most recent trees are cached: an export asks the same query for each of its windows.
     """
     _check_text(text)
     try:
@@ -104,14 +104,14 @@ def _place(text: str, index: int) -> Place:
 
 
 def _habit(text: str, index: int | None, read: str) -> QueryError | None:
-    """The error where something was read that another language would have here, with what to write instead."""
+    """The error for a spelling of another query language, with what to write instead; None for other mistakes."""
     answer = None if index is None else habits.answer(text, index)
     if index is None or answer is None:
         return None
     at, hint = answer
     end = index + len(read) if index >= at else at + 1
     while end < len(text) and _WORD.match(text, end - 1):
-        end += 1  # a word is quoted whole
+        end += 1  # the message quotes whole words
     written = text[at:end].partition("\n")[0]
     return QueryError(f"unexpected '{written}'", _place(text, at), hint=hint)
 
@@ -147,7 +147,7 @@ def _unexpected(error: UnexpectedToken, text: str) -> QueryError:
 
 
 def _misplaced(text: str, token: Token) -> str | None:
-    """What to change where a reserved word stands instead of an expression; None if it looks like a column's name."""
+    """What to change when a reserved word is in the place of an expression; None if it may be meant as a column."""
     start, end = token.start_pos or 0, token.end_pos or 0
     if token not in _KEYWORDS or _AS_COLUMN.match(text, end):
         return None
@@ -159,7 +159,7 @@ def _misplaced(text: str, token: Token) -> str | None:
 
 
 def _reads_without(text: str, comma: int, word: int) -> bool:
-    """Whether the word at an index can be read when the comma before it is left out."""
+    """Whether the word at index `word` can be read when the comma at index `comma` is left out."""
     try:
         _lark().parse(f"{text[:comma]} {text[comma + 1 :]}")
     except UnexpectedToken as error:
@@ -172,7 +172,7 @@ def _reads_without(text: str, comma: int, word: int) -> bool:
 
 
 def _selected(text: str, token: Token) -> str | None:
-    """What is selected without a `select`: a call of an aggregate, or a list of columns behind another clause."""
+    """The clause with the missing `select`, for a call of an aggregate or a list of columns; None for other texts."""
     start = token.start_pos or 0
     clauses = _CLAUSES.findall(habits.blanked(text)[:start])
     if clauses[-1:] == ["select"]:
@@ -192,7 +192,7 @@ def _stray(character: str, at: Place) -> QueryError:
 
 
 def _at(token: Token) -> Place:
-    # lark counts both from 1, and sets them on every token it reads
+    # lark counts lines and columns from 1, and sets both on every token it reads
     return Place(token.line or 1, token.column or 1)
 
 
@@ -229,7 +229,7 @@ def _string(token: Token) -> str:
 
     text = _ESCAPE.sub(unescape, token[1:-1])
     try:
-        # two \u escapes may spell one character beyond U+FFFF, as in JSON
+        # two \u escapes can stand for one character beyond U+FFFF, as in JSON
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
         raise QueryError("half of a surrogate pair is not a character", _at(token)) from None
@@ -283,7 +283,7 @@ class _Builder(Transformer[Token, Any]):
         return tree.Item(expr, None if name is None else str(name), at=expr.at if name is None else _at(name))
 
     def every(self, period: Token) -> tuple[int, Place]:
-        """The seconds of a period; 0 for `-`, which is no period."""
+        """The seconds of a period; 0 for `-`, a group without a period."""
         if period.type == "MINUS":
             return 0, _at(period)
         amount = Token.new_borrow_pos("INT", period[:-1], period)
@@ -349,7 +349,7 @@ class _Builder(Transformer[Token, Any]):
                 raise QueryError(f"the number is too large: {token[:40]}", at)
             case "FLOAT":
                 return _number(float(token), at)
-        # one more than int8 holds: there may be a minus before it
+        # one more than the largest int8, because a minus may precede it
         return _number(_integer(token, INT8, "the number"), at)
 
     def dotted(self, *names: Token) -> Token:

@@ -1,6 +1,6 @@
-"""From an expression's tree back to text, in one canonical form: it names the columns that a query does not name.
+"""Write an expression's tree as text in one canonical form, which names the columns that a query does not name.
 
-Parentheses appear only where the tree needs them, so parsing the text again gives an equal tree.
+Parentheses appear only where the tree needs them. Parsing the text again gives an equal tree.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _ESCAPED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def expression_text(expr: tree.Expr) -> str:
-    """One expression, without parentheses around it."""
+    """An expression as text, without parentheses around it."""
     return _expression(expr)[0]
 
 
 def item_text(item: tree.Item) -> str:
-    """An item of a select or a group, with its name if it gives one."""
+    """An item of a select or a group as text, with `as` and its name if it has one."""
     return expression_text(item.expr) + ("" if item.name is None else f" as {name_text(item.name)}")
 
 
 def _expression(expr: tree.Expr) -> tuple[str, int]:
-    """The text and how tightly it binds."""
+    """The text of an expression, and how tightly its operator binds."""
     match expr:
         case tree.Literal():
             return _literal(expr), _ATOM
@@ -80,7 +80,7 @@ def _literal(literal: tree.Literal) -> str:
 
 
 def string_text(text: str) -> str:
-    """A string literal."""
+    """A string as a literal of the language."""
     return '"' + "".join(_ESCAPED.get(character, character) for character in text) + '"'
 
 

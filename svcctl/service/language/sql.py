@@ -1,7 +1,7 @@
 """The pieces of SQL that expressions are built from, and the values that are passed while building.
 
-Nothing here writes SQL text: strings and numbers of a query enter as literals of sqlglot, names as its identifiers.
-What an engine would do in its own way is asked of its Dialect, through the Context.
+Nothing here writes SQL text: strings and numbers of a query become literals of sqlglot, and names its identifiers.
+The Context has the engine's Dialect, for SQL that differs between engines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Sql = exp.Expr
 
 
 class Special(StrEnum):
-    """The kinds of expression that have no type of events."""
+    """The types of expressions that a column of events cannot have."""
 
     NULL = "null"
     REGEX = "regex"
@@ -32,8 +32,8 @@ class Special(StrEnum):
 class Value:
     """A compiled expression. `written` is its value if it is a literal or a pattern in the query.
 
-    An aggregate may need a step behind its group: then the group computes its `parts`, and `whole` makes the SQL of
-    that step from the columns with them; `sql` means nothing.
+    An aggregate may need a second step after its group: then the group computes its `parts`, `whole` makes the SQL of
+    the second step from the columns of the parts, and `sql` has no meaning.
     """
 
     sql: Sql
@@ -45,10 +45,10 @@ class Value:
 
 @dataclass(slots=True)
 class Context:
-    """What an expression may depend on beside its arguments, and the engine's dialect.
+    """What an expression may depend on besides its arguments, and the engine's dialect.
 
-    `time` is the eventdate of a row, where rows have one. `spare` bounds what costs more than the text it is written
-    with, in SQL nodes: without a bound, calls inside calls would double at every level what they repeat.
+    `time` is the eventdate of a row, where rows have one. `spare` is how many SQL nodes may still be added beyond those
+    that the query spells out: without a limit, nested calls would double the copies of their arguments at every level.
     """
 
     dialect: Dialect
@@ -71,11 +71,11 @@ class Context:
         return exp.Cast(this=sql, to=self.stored(to))
 
     def try_cast(self, sql: Sql, to: Type) -> Sql:
-        """Null where the value does not fit."""
+        """The value as another type, or null where it does not fit."""
         return self.dialect.try_cast(sql, self.stored(to))
 
     def attempt(self, sql: Sql) -> Sql:
-        """Null where the engine would fail, on overflow for example."""
+        """The value of the expression, or null where the engine would fail, on overflow for example."""
         return self.dialect.attempt(sql)
 
     def stored(self, type_: Type) -> exp.DataType:
@@ -90,7 +90,7 @@ STORED = {
     Type.FLOAT8: exp.DType.DOUBLE,
     Type.BOOL: exp.DType.BOOLEAN,
 }
-"""The types that mean the same in every SQL; an address has the dialect's."""
+"""The SQL types that are the same in every engine; the type of an address is in the dialect."""
 INTEGERS = (Type.INT4, Type.INT8)
 NUMBERS = (*INTEGERS, Type.FLOAT8)
 
@@ -104,7 +104,7 @@ def number(value: int) -> Sql:
 
 
 def paren(sql: Sql) -> Sql:
-    """An expression in parentheses, where it would need them as an operand."""
+    """An expression as an operand: in parentheses, if it needs them there."""
     loose = isinstance(sql, exp.Binary | exp.Unary | exp.Between | exp.In) and not isinstance(sql, exp.Paren)
     return exp.Paren(this=sql) if loose else sql
 
@@ -122,8 +122,8 @@ def without_zone(value: datetime) -> datetime:
 def choose(*pairs: tuple[Sql, Sql], default: Sql | None = None) -> Sql:
     """The result of the first condition that is true.
 
-    Engines write NULLIF and CASE with an operand out as this, once more at every level, so that a short text could
-    become a long computation; written out here, the budget of copies sees it.
+    Engines expand NULLIF, and CASE with an operand, into this form at every level, so that a short text could become a
+    long computation. It is expanded here, so that `Context.spare` counts the copies.
     """
     return exp.Case(ifs=[exp.If(this=condition, true=result) for condition, result in pairs], default=default)
 
@@ -133,8 +133,11 @@ def equal(one: Sql, other: Sql) -> Sql:
 
 
 def member(context: Context, sql: Sql, options: list[Sql]) -> Sql:
-    """True if a value equals one of the options. A short IN, or one over columns, is written out as =, because engines
-    would do so too and its copies must be counted."""
+    """True if a value equals one of the options.
+
+    A short IN, or an IN over columns, is expanded into comparisons here: engines would do so, and the copies of the
+    value must be counted.
+    """
     if len(options) < 5 or any(option.find(exp.Column) for option in options):
         tests = map(equal, context.copies(sql, len(options)), options)
         return joined(exp.Or, list(tests))
@@ -174,7 +177,7 @@ def from_epoch_ms(value: Sql) -> Sql:
 
 
 def bucket(time: Sql, seconds: int) -> Sql:
-    """The start of the period that a moment is in; periods are aligned to the epoch, and those before it too."""
+    """The start of the period that a moment is in; all periods are aligned to the epoch, also those before it."""
     span = number(seconds * 1000)
     past = exp.Mod(this=epoch_ms(time.copy()), expression=span)
     past = exp.Mod(this=exp.Paren(this=exp.Add(this=past, expression=span.copy())), expression=span.copy())

@@ -1,6 +1,6 @@
-"""The tree of a query: the parser makes it, the compiler makes SQL of it, the printer writes expressions back.
+"""The tree of a query: the parser makes it, the compiler makes SQL of it, the printer makes text of its expressions.
 
-Nodes are equal when they say the same, wherever they were in the text (`at`). The parser keeps one normal form:
+Nodes are equal when they say the same, wherever they were in the text (`at`). The parser makes one normal form:
 a leading select comes after the last group, or at the end; `every` belongs to its group; `/=` is `!=`; a minus before
 a number is part of it; operands of one `and`, `or`, sum or product are side by side, not nested.
 """
@@ -21,7 +21,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Literal(Node):
-    """A constant; `type` None is null. An address is the number it stands for, type ip4."""
+    """A constant; null has the type None. The value of an address (type ip4) is its number."""
 
     type: Type | None
     value: str | int | float | bool | None
@@ -40,14 +40,14 @@ class Call(Node):
 
 @dataclass(frozen=True, slots=True)
 class Minus(Node):
-    """The negation of anything but a number literal."""
+    """The negation of an operand that is not a number literal."""
 
     operand: Expr
 
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic(Node):
-    """`first` and then (operator, operand) from left to right, all of + and - or all of *, / and %."""
+    """`first`, then pairs (operator, operand) from left to right; the operators are all + and -, or all *, / and %."""
 
     first: Expr
     rest: tuple[tuple[str, Expr], ...]
@@ -94,7 +94,7 @@ Expr = Literal | Column | Call | Minus | Arithmetic | Comparison | Membership | 
 
 @dataclass(frozen=True, slots=True)
 class Star(Node):
-    """`*` in a select: every column there is so far."""
+    """`*` in a select: all columns of the previous select, group or table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Select(Node):
 
 @dataclass(frozen=True, slots=True)
 class Group(Node):
-    """`every` in seconds, None without a period."""
+    """`every` is the period in seconds, or None for a group without a period."""
 
     every: int | None
     by: tuple[Item, ...]
@@ -136,7 +136,7 @@ Clause = Where | Select | Group | Limit | Offset
 
 @dataclass(frozen=True, slots=True)
 class Query(Node):
-    """`at` is the place of the table's name; a pragma is a (key, value)."""
+    """`at` is the place of the table's name; a pragma is a pair (key, value)."""
 
     table: str
     clauses: tuple[Clause, ...] = ()
@@ -144,7 +144,7 @@ class Query(Node):
 
 
 def operands(expr: Expr) -> tuple[Expr, ...]:
-    """The expressions directly inside one, from left to right."""
+    """The expressions directly inside an expression, from left to right."""
     match expr:
         case Literal() | Column():
             return ()
@@ -170,7 +170,7 @@ def expressions(clause: Clause) -> tuple[Expr, ...]:
 
 
 def walk(expr: Expr) -> Iterator[tuple[Expr, int]]:
-    """An expression and all inside it, each with its depth from 1, left before right, without recursion.
+    """An expression and all expressions inside it, each with its depth from 1, left before right, without recursion.
 
     A sum or product is a level deeper for every five operands: SQL nests them, and engines bound how deep.
     """

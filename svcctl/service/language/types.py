@@ -1,4 +1,4 @@
-"""Value types of events, stored tables, and plans: what the language, engines and rendering share."""
+"""Types of values, stored tables, and plans, which the language, the engines and rendering share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlglot import exp
 
 
 class Type(StrEnum):
-    """A type as `m` of the compact formats names it. A timestamp is in UTC, in whole milliseconds."""
+    """A type, by its name in the `m` object of the compact formats. A timestamp is in UTC, in whole milliseconds."""
 
     TIMESTAMP = "timestamp"
     STR = "str"
@@ -32,7 +32,7 @@ class Column:
 class Table:
     """A stored table: its dotted name, case-sensitive, and its columns in order; `eventdate` is always one of them.
 
-    `ordered` says that a plain scan already comes in eventdate order, so that a plan need not sort.
+    `ordered` is true if a plain scan already returns rows in the order of eventdate, so that a plan need not sort.
     """
 
     name: str
@@ -48,10 +48,10 @@ Catalog = Mapping[str, Table]
 class Plan:
     """A compiled query: one SELECT, and the columns it returns, in order.
 
-    `select` reads the rows of exactly one table node, which is named as the query names the table and has the alias
-    `t`. The engine that runs the plan puts in its place whatever holds those rows. With `dated` the SELECT returns
-    each row's date as a last column that is not among `columns`. `start` and `end` (UTC, without a zone) repeat
-    what the SELECT says, for engines that choose files by them.
+    `select` reads exactly one table node, which has the table's name in the query and the alias `t`. The engine that
+    runs the plan replaces the node with whatever holds the rows. With `dated` the SELECT returns each row's date as a
+    last column that is not among `columns`. `start` and `end` (UTC, without a zone) repeat the range in the SELECT, for
+    engines that choose files by it.
     """
 
     select: exp.Select
@@ -68,6 +68,8 @@ class Plan:
 
     @property
     def by_event(self) -> bool:
-        """Whether each row is made of one event and in its place, so that an earlier part of the events can be answered
-        before a later one is read."""
+        """Whether each event makes at most one row, in the order of events.
+
+        Then an earlier part of the events can be answered before a later part is read.
+        """
         return self.select.find(exp.AggFunc, exp.Group, exp.Limit, exp.Offset) is None

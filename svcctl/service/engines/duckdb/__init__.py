@@ -1,15 +1,18 @@
 """DuckDB in this process: the embedded engine, and other work that DuckDB does for the service.
 
-    engine.py        the tables, in one file
-    lake.py          the tables of a shared folder, see `engines.lake`; arranging.py has rows on their way into them
-    reading.py       what both have in common
-    positions.py     which rows a mark means, and what trimming and dropping do to them
-    opening.py       that file: its version, and a connection that reaches nothing else
-    dialect.py       what DuckDB says in its own way
-    statement.py     one running statement, and DuckDB's errors as ours
-    text.py          quoting, and the types by which columns are stored
+    engine.py        the tables in the service's file
+    continuous.py    whether the rows of a load arrive in order of date
+    positions.py     the positions of rows, by which marks work
+    opening.py       opens the service's file, and checks its version
+    windows.py       windows of dates, which are sorted one after the other
+    slices.py        slices of a table with long texts
+    lake.py          the tables of a shared folder, see `engines.lake`
+    sorting.py       prepares rows for a shared folder
+    reading.py       what both engines share
+    dialect.py       the SQL of DuckDB where engines differ
+    statement.py     one running statement, and DuckDB's errors as errors of svcctl
+    text.py          quoting, and the types of stored columns
     scratch.py       a DuckDB aside from the tables, in memory
-    files.py         files of events, read for loading
     demo_events.py   the demo events, made in SQL
 
 Only this folder and `rendering` know DuckDB; it writes the rows of responses for every engine.

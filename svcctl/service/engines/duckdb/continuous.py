@@ -1,6 +1,6 @@
-"""Rows on their way into a table: their dates, and whether they arrive in order of these, as those of most logs do.
+"""Whether the rows of a load arrive in order of date, as those of most logs do, and their first and last date.
 
-A sort of a large load is most of its work, and more than fits the memory: rows that are in order are better not sorted.
+Sorting is most of the work of a large load, and needs more than the memory, so rows in order are not sorted.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 AHEAD = 8
-"""Batches that are held and looked at before any of them is stored."""
+"""How many batches are checked before the first is stored."""
 
 
 class Arriving:
-    """The same rows; `in_order` is about all that were read so far, which at first are a few batches.
+    """Passes rows through; `in_order` is true while all rows that were read are in order: at first AHEAD batches.
 
-    `dates` are the earliest and the latest of them as they are stored, in epoch milliseconds; None without rows, or
-    where they are not timestamps yet.
+    `dates` are the earliest and the latest date of these rows as they are stored, in epoch milliseconds; None without
+    rows, or if the dates are not timestamps yet.
     """
 
     def __init__(self, rows: pa.RecordBatchReader) -> None:
@@ -57,5 +57,5 @@ class Arriving:
 
 
 def _milliseconds(microseconds: int) -> int:
-    """What DuckDB's integer division gives, which rounds towards zero."""
+    """Round towards zero, as DuckDB's integer division does."""
     return microseconds // 1000 if microseconds >= 0 else -(-microseconds // 1000)

@@ -1,7 +1,7 @@
 """The demo events in DuckDB's SQL: for each table a SELECT that makes the events of a range of seconds.
 
-Everything about an event is a hash of its second, its lane (several events may share a second) and a name. The hash is
-DuckDB's, so another release of it may make other events.
+Every value of an event is computed from a hash of its second, its lane (events of one second differ in their lane) and
+a name. The hash is DuckDB's, so another release of DuckDB may make other events.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Item = str | int | None
 
 
 def made(table: str, start: int, end: int) -> pa.Table:
-    """The events of a demo table from one second of the epoch up to, but not including, another; in no order."""
+    """The events of a demo table from the second `start` of the epoch up to, but not including, `end`; in no order."""
     with scratch() as connection:
         return connection.sql(SELECTS[table].format(start=start, end=end)).to_arrow_table()
 
@@ -175,4 +175,4 @@ _FIREWALL = f"""
 """
 
 SELECTS: Mapping[str, str] = {"demo.ecommerce.data": _WEB, "auth.all": _AUTH, "firewall.all": _FIREWALL}
-"""By table, the SELECT of the events from second `{start}` up to, but not including, `{end}`."""
+"""For each table, the SELECT of the events from second `{start}` up to, but not including, `{end}`."""

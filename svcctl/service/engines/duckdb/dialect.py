@@ -12,10 +12,10 @@ from svcctl.service.engines.duckdb.scratch import scratch
 from svcctl.service.language.dialect import DatePart, DatePattern
 
 POSITION = "(position)"
-"""The name of a row's position in a plan; the engine puts what DuckDB calls it in its place."""
+"""The name of a row's position in a plan, which the engine replaces by a column."""
 
 _DATE_WORDS = r"(?i)^\s*(-?infinity|epoch)\s*$"
-"""What DuckDB reads as a date whatever the format."""
+"""Texts that DuckDB takes for a date in any format."""
 _CODES: Mapping[DatePart, str] = {
     DatePart.YEAR: "%Y",
     DatePart.MONTH: "%m",
@@ -38,7 +38,7 @@ class DuckDBDialect:
         return exp.Sum(this=sql)  # DuckDB adds them up in 128 bits
 
     def float_of_wide(self, sql: exp.Expr) -> exp.Expr:
-        # DuckDB rounds 128 bits twice, but int8 and text once; only few numbers need the slower text
+        # DuckDB rounds a cast from 128 bits twice, but a cast from int8 or text once; few numbers need the slower text
         least, most = (exp.Literal.number(number) for number in (-(2**63), 2**63 - 1))
         short = exp.Between(this=exp.paren(sql), low=least, high=most)
         ways = (exp.cast(exp.cast(sql, type_), "DOUBLE") for type_ in ("BIGINT", "VARCHAR"))
@@ -74,7 +74,7 @@ def _codes(pattern: DatePattern) -> exp.Expr:
 
 @lru_cache(maxsize=256)
 def _fault(pattern: str) -> str | None:
-    # RE2 has no reader in Python, so DuckDB is asked.
+    # There is no parser for RE2 in Python, so DuckDB checks the pattern.
     with scratch() as connection:
         try:
             connection.execute("SELECT regexp_matches('', $1)", [pattern])

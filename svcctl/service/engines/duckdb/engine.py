@@ -1,11 +1,11 @@
 """Stored events in one DuckDB file: its tables, how events are added, and how plans read them.
 
-Tables live in the schema `events`, each under its dotted name as one identifier. `main.stored` remembers for each
-whether its rows lie in eventdate order, because then a plan can scan instead of sort; `main.loaded` has the IDs of its
-loads. The file belongs to one process; DuckDB's own lock sees to that.
+Tables are in the schema `events`, each under its dotted name as one identifier. `main.stored` records for each table
+whether its rows are stored in the order of eventdate, because then a plan can scan instead of sort; `main.loaded` has
+the IDs of its loads. Only one process can open the file, by DuckDB's own lock.
 
 Statements are written by the query compiler, but they are not trusted: once the file is open, they cannot reach files,
-extensions, settings or Python variables. Loading reads files elsewhere (`files.py`) and passes Arrow batches.
+extensions, settings or Python variables. Files of events are read elsewhere, and arrive here as Arrow batches.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ from svcctl.service.language.dialect import write
 from svcctl.service.language.types import Column, Plan, Table, Type
 
 ROWID = "rowid"
-"""DuckDB's pseudo-column of positions. No row is deleted where it is, so it numbers them from 0."""
+"""DuckDB's pseudo-column of row numbers. It counts from 0 without gaps, because tables are rewritten to delete rows."""
 BLOCK = 1 << 18
 """DuckDB's unit of storage in bytes, in which the size of a table is counted."""
 _WIDTHS = {Type.TIMESTAMP: 8, Type.INT8: 8, Type.FLOAT8: 8, Type.INT4: 4, Type.IP4: 4, Type.BOOL: 1}
-"""Bytes of values by their type; text has as many as it has."""
+"""Bytes of values of each type; those of texts differ."""
 _RUNS = """
     SELECT min(row)::BIGINT, count(*)::BIGINT FROM (
         SELECT row, row - row_number() OVER () AS run
         FROM (SELECT eventdate, row_number() OVER () - 1 AS row FROM {relation}) WHERE eventdate < ?
     ) GROUP BY run ORDER BY 1
 """
-"""The rows before a date, in runs that follow one another: at most one for each load, whose rows are stored sorted."""
+"""The rows before a date as runs of row numbers: at most one run for each load, because a load is stored sorted."""
 _CONNECT = "USE store; SET enable_progress_bar=false"
 
 
 class DuckDBEngine(Reading):
-    """One file of events (or memory, for `path` None). Reads run side by side; one writer at a time.
+    """One file of events (or memory, for `path` None). Reads run in parallel; one write at a time.
 
-    `memory_limit` is what DuckDB may hold; sorts and groups beyond it go to `spill`, by default beside the file. About
-    `sorted_rows` are sorted at once.
+    `memory_limit` is the most memory of DuckDB; sorts and groups that need more use files in `spill`, by default beside
+    the file of events. About `sorted_rows` are sorted at once.
     """
 
     dialect = DuckDBDialect()
@@ -76,9 +76,9 @@ class DuckDBEngine(Reading):
             self._tables = self._read_tables(self._connection)
         self._writing = threading.Lock()
         self._described = True
-        """Whether `tables` says what the tables will be when the present write is done."""
+        """Whether `tables` will still be right when the current write is done."""
         self._latest: dict[str, int] = {}
-        """The last eventdate of tables, in epoch milliseconds, where it is known: asking costs as much as writing."""
+        """The last eventdate of tables, in epoch milliseconds, where it is known: a query takes as long as a write."""
 
     def close(self) -> None:
         self._connection.close()
@@ -90,14 +90,14 @@ class DuckDBEngine(Reading):
         self.close()
 
     def check(self) -> None:
-        """Nothing: the file is open."""
+        """Do nothing: the file is open."""
 
     def tables(self) -> Mapping[str, Table]:
-        """The stored tables by name, as of the last write. Another mapping once a write changes what it says."""
+        """The stored tables by name, as of the last write. It is a new mapping after a write that changes tables."""
         return self._tables
 
     def table(self, name: str) -> Table:
-        """One table; NotFound when it is not stored."""
+        """The table of a name. Raises NotFound when there is none."""
         if name not in self._tables:
             raise NotFound(f"no table '{name}'")
         return self._tables[name]
@@ -124,7 +124,7 @@ class DuckDBEngine(Reading):
             [(events, oldest, newest)] = cursor.execute(extent).fetchall()
             blocks = "SELECT count(DISTINCT block_id) FILTER (block_id >= 0) FROM pragma_storage_info(?)"
             size = self._one(cursor, blocks, [f"store.{relation}"]) * BLOCK
-            # What was stored last is in DuckDB's log of changes, which is small, and has no blocks yet.
+            # The most recent rows have no blocks yet: they are in DuckDB's log of changes, which is small.
             return Extent(events, oldest, newest, size or self._one(cursor, _size(table)))
 
     def mark(self, name: str) -> int:
@@ -136,7 +136,7 @@ class DuckDBEngine(Reading):
             positions.rows(cursor, name, [mark])
 
     def create(self, name: str, columns: Sequence[Column]) -> Table:
-        """A new, empty table. UsageError when its name or columns cannot be used or the table is already there."""
+        """Make an empty table. Raises UsageError when its name or columns cannot be used, or the table exists."""
         with self._write() as cursor:
             self._create(cursor, name, columns)
         return self._tables[name]
@@ -169,7 +169,7 @@ class DuckDBEngine(Reading):
             last = self._latest.pop(name, None)
             if last is None and create is None:
                 last = self._one(cursor, f"SELECT epoch_ms(max(eventdate)) FROM {relation}")
-            # Only rows of a new table can still be sorted once they are stored.
+            # Only a new table can still be sorted after its rows are stored.
             as_they_come = create is not None and arriving.in_order
             source = "incoming" if as_they_come else _sorted("incoming")
             added: int = self._one(
@@ -214,7 +214,7 @@ class DuckDBEngine(Reading):
             removed = max(rows - most, older)
             if removed <= 0:
                 return rows
-            # Written anew: the positions of rows after a DELETE would be DuckDB's choice.
+            # The table is rewritten, because a DELETE would leave the positions of rows to DuckDB.
             _rewrite(cursor, self.table(name), f"{relation} OFFSET {removed}")
             self._latest.pop(name, None)
             positions.remove(cursor, name, [(0, removed)])
@@ -234,10 +234,10 @@ class DuckDBEngine(Reading):
     def _reading(
         self, plan: Plan, since: Mark | None, until: Mark | None
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Selects]]:
-        """A connection for a plan, and what is read on it. Leaving the block stops what runs on it.
+        """A connection for a plan, and the statements to run on it. Leaving the block stops them.
 
-        What takes several statements runs in one transaction, since a table may get more rows or be trimmed at any
-        moment: marks are positions in the table as it was when it had all of its rows.
+        The marks and all statements are read in one transaction, since a table may get more rows or be trimmed at any
+        moment.
         """
         cursor = self._open_cursor()
         try:
@@ -263,7 +263,7 @@ class DuckDBEngine(Reading):
             statement.close()
 
     def _selects(self, cursor: duckdb.DuckDBPyConnection, plan: Plan, since: int | None, until: int | None) -> Selects:
-        """The plan's SELECT over the rows between two positions, or several that give its rows one after the other."""
+        """The plan's SELECT over the rows between two positions, or several SELECTs that return its rows in turn."""
         if (sliced := self._sliced(cursor, plan, since, until)) is not None:
             return sliced
         select = plan.select.copy()
@@ -276,7 +276,7 @@ class DuckDBEngine(Reading):
         source.set("db", exp.to_identifier(SCHEMA, quoted=True))
         table = self.table(plan.table)
         if any(column.name.casefold() == ROWID for column in table.columns):
-            # such a column hides DuckDB's own, so the rows are counted
+            # a column of this name hides DuckDB's own, so the rows are counted
             source.set("alias", None)
             rows = exp.select("*", f'row_number() OVER () - 1 AS "{POSITION}"', dialect="duckdb").from_(source.copy())
             source.replace(rows.subquery(exp.to_identifier("t", quoted=True)))
@@ -296,7 +296,7 @@ class DuckDBEngine(Reading):
     def _sliced(
         self, cursor: duckdb.DuckDBPyConnection, plan: Plan, since: int | None, until: int | None
     ) -> Selects | None:
-        """A plan whose rows are those of events, over slices of a table of long texts; None for any other."""
+        """SELECTs over slices of a table with long texts, for a plan by event; None for other tables and plans."""
         table, select = self.table(plan.table), plan.select.copy()
         limit, offset = (
             int(found.expression.this) if (found := select.args.pop(key, None)) is not None else None
@@ -324,7 +324,7 @@ class DuckDBEngine(Reading):
         return Selects(self._over(select, relation, parts), skip, None if limit is None else skip + limit)
 
     def _over(self, select: exp.Select, relation: str, parts: Iterable[str]) -> Iterator[str]:
-        """A SELECT over one part of a table after the other, each a condition of its rows."""
+        """A SELECT for each part of a table; a part is a condition for its rows."""
         source = next(node for node in select.find_all(exp.Table))
         name = quote(f"rows-{uuid.uuid4().hex}")  # no query can contain it
         source.set("this", exp.to_identifier(name[1:-1], quoted=True))
@@ -334,7 +334,7 @@ class DuckDBEngine(Reading):
             yield text.replace(name, rows)
 
     def _in_windows(self, plan: Plan) -> bool:
-        """Whether a plan sorts events, and may do so a part after the other."""
+        """Whether a plan sorts events, and can do so one window of dates after the other."""
         return plan.by_event and not self.table(plan.table).ordered
 
     def _between(self, cursor: duckdb.DuckDBPyConnection, plan: Plan) -> int:
@@ -372,7 +372,7 @@ class DuckDBEngine(Reading):
 
     @contextmanager
     def _write(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Run the block in a transaction, and read the catalog again when that has changed."""
+        """Run the block in a transaction, and read the list of tables again if the block has changed it."""
         with self._writing, self._cursor("load") as cursor:
             self._described = True
             cursor.execute("BEGIN")
@@ -423,19 +423,19 @@ def _relation(table: Table) -> str:
 
 
 def _size(table: Table) -> str:
-    """A query for the bytes of a table's values; null without a row."""
+    """A query for the bytes of a table's values; its result is null for an empty table."""
     fixed = sum(_WIDTHS.get(column.type, 0) for column in table.columns)
     texts = [f"coalesce(sum(strlen({quote(column.name)})), 0)" for column in table.columns if column.type is Type.STR]
     return f"SELECT nullif({' + '.join([f'count(*) * {fixed}', *texts])}, 0)::BIGINT FROM {_relation(table)}"
 
 
 def _sorted(relation: str) -> str:
-    """The rows of a relation by date, those of one date as they are in it: DuckDB's sort would mix them."""
+    """The rows of a relation by date; rows of one date keep their order, which DuckDB's sort alone would not."""
     return f'(SELECT *, row_number() OVER () AS "{ARRIVED}" FROM {relation}) ORDER BY eventdate, "{ARRIVED}"'
 
 
 def _rewrite(cursor: duckdb.DuckDBPyConnection, table: Table, rows: str) -> None:
-    """Replace a table by some of its rows, or by all of them in another order: `rows` is what they come from."""
+    """Replace a table by some of its rows, or by all of them in another order. `rows` follows FROM in the SELECT."""
     relation, kept = _relation(table), f"{SCHEMA}.{quote('(kept)')}"
     columns = ", ".join(quote(column.name) for column in table.columns)
     cursor.execute(_create_sql(kept, table.columns))

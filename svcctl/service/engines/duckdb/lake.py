@@ -1,7 +1,7 @@
-"""The embedded engine over tables in a shared folder: DuckDB reads the files that a query may need, and no others.
+"""The embedded engine over tables in a shared folder: DuckDB reads only the files that a query may need.
 
-DuckDB opens local files itself; of other folders, Arrow reads them for it. A long answer begins at once and is not
-held: rows of files that follow one another are not sorted again, and others are sorted in small parts.
+DuckDB opens local files itself; for other folders Arrow reads the files. A long answer begins at once and is not held
+in memory: rows of files in order of date are not sorted again, and others are sorted in small parts.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _REGISTERED = "files"
 _FILES_FAILED = re.compile(rf"reading the stream registered as '{_REGISTERED}\d+' failed: ")
 _DAMAGED = re.compile(r"^(?:No magic bytes found at end of file|File) '(.*)'(?:$| too small to be a Parquet file)")
 _MISSING = re.compile(r'^No files found that match the pattern "(.*)"')
-"""What DuckDB says of local files."""
+"""DuckDB's message about a local file that is missing."""
 
 
 class LakeEngine(Reading):
-    """Tables in a shared folder. `memory_limit` is what DuckDB may hold; sorts and groups beyond it go to `spill`.
+    """Tables in a shared folder. About `sorted_rows` are sorted at once.
 
-    About `sorted_rows` are sorted at once.
+    `memory_limit` is the most memory of DuckDB; sorts and groups that need more use files in `spill`.
     """
 
     dialect = DuckDBDialect()
@@ -124,7 +124,7 @@ class LakeEngine(Reading):
     def arranged(
         self, name: str, rows: pa.RecordBatchReader, columns: Sequence[Column] | None = None
     ) -> Iterator[Iterator[pa.RecordBatch]]:
-        """Rows as the tables take them. `columns` are those of a new table. Errors as of `append`."""
+        """Rows in the types and order of a table. `columns` are those of a new table. Raises the errors of `append`."""
         with closing(self._cursor()) as sorter:
             yield arranged(rows, name, columns or self.lake.snapshot(name).columns, sorter)
 
@@ -146,7 +146,7 @@ class LakeEngine(Reading):
         return rows - removed
 
     def remove_before(self, name: str, date: datetime) -> int:
-        """Files of events that are all older leave the table unread; those of the date's day are written anew."""
+        """Remove files of older events without reading them, and rewrite files with older and later events."""
         table = self.lake.snapshot(name)
         older = [file for file in table.files if file.oldest < date]
         cut = [file for file in older if file.newest >= date]
@@ -158,9 +158,9 @@ class LakeEngine(Reading):
         return removed
 
     def compact(self, name: str) -> tuple[int, int]:
-        """Put files together that are small, or whose dates overlap; how many there were, and how many were made.
+        """Merge files that are small, or whose dates overlap. Returns how many were merged, and how many were made.
 
-        Afterwards the files of the table are in order, so that no query sorts them.
+        Afterwards the files of the table are in order, so that queries need not sort them.
         """
         table = self.lake.snapshot(name)
         files = [file for group in together(table.files) for file in group]
@@ -169,9 +169,9 @@ class LakeEngine(Reading):
     def rewrite(
         self, table: Snapshot, files: Sequence[File], condition: str | None = None, *, gone: Sequence[File] = ()
     ) -> int:
-        """Put the rows of files, or those that meet a condition, into new ones in order; how many were made.
+        """Write the rows of files, or those that meet a condition, to new files in order. Returns how many were made.
 
-        The files in `gone` leave the table with their rows.
+        The files in `gone` are removed from the table with their rows.
         """
         names = table.hidden
         order = f"ORDER BY {', '.join(map(quote, ('eventdate', names.load, names.row)))}"
@@ -203,7 +203,7 @@ class LakeEngine(Reading):
         columns = _read_by(plan, table)
         read = parts(files, self._sorted_rows) if plan.by_event else [whole(files)]
         with self._scanning(table, read, loads, columns, (plan.start, plan.end)) as (cursor, sources):
-            # The name stands for the files, of which there may be thousands; no query can contain it.
+            # The name stands for the list of files, which may be long; it is random, so no query contains it.
             name = quote(f"source-{uuid.uuid4().hex}")
             kinds = {part.ordered for part in read}
             texts = {ordered: self._text(plan, table, name, columns, ordered=ordered) for ordered in kinds}
@@ -211,7 +211,7 @@ class LakeEngine(Reading):
             yield cursor, Selects(selects)
 
     def _text(self, plan: Plan, table: Snapshot, source: str, read: Sequence[Column], *, ordered: bool) -> str:
-        """The plan's SELECT over some files, without its order when the files are in that order."""
+        """The plan's SELECT over `source`, without ORDER BY if the rows of `source` are ordered."""
         select = plan.select.copy()
         node = next(node for node in select.find_all(exp.Table))
         within = node.parent_select
@@ -237,9 +237,9 @@ class LakeEngine(Reading):
         columns: Sequence[Column] | None = None,
         window: Window = (None, None),
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Sequence[str]]]:
-        """A connection, and the rows of each part as a subquery, without those of loads that are not read.
+        """A connection, and the rows of each part as a subquery, without rows of other loads.
 
-        It may leave out other columns, and rows outside the window.
+        A subquery may lack columns that are not in `columns`, and rows outside the window.
         """
         cursor = self._cursor()
         try:
@@ -261,7 +261,7 @@ class LakeEngine(Reading):
             cursor.close()
 
     def _files(self, table: Snapshot, part: Part) -> str:
-        """The rows of a part, of files that DuckDB opens."""
+        """SQL for the rows of a part, whose files DuckDB opens."""
         listed = ", ".join(literal(f"{self.lake.folder.local}/{table.name}/{file.path}") for file in part.files)
         rows = f"read_parquet([{listed}], hive_partitioning=false)"
         if part.start is None or part.end is None:
@@ -270,14 +270,14 @@ class LakeEngine(Reading):
         return f"(SELECT * FROM {rows} WHERE eventdate >= {first}::TIMESTAMP AND eventdate < {last}::TIMESTAMP)"
 
     def _scanner(self, table: Snapshot, part: Part, schema: pa.Schema, names: Sequence[str], window: Window) -> _Scan:
-        """The rows of a part, of files that Arrow opens."""
+        """A scan of the rows of a part, whose files Arrow opens."""
         format_, filesystem = pads.ParquetFileFormat(), self.lake.filesystem(table.name)
         fragments = [format_.make_fragment(file.path, filesystem) for file in part.files]
         dataset = pads.FileSystemDataset(fragments, schema, format_, filesystem)
         date = pads.field("eventdate")
         bounds = [date >= start for start in (window[0], part.start) if start is not None]
         bounds += [date < end for end in (window[1], part.end) if end is not None]
-        # Left to itself, Arrow reads ahead so far that it holds most of a large answer.
+        # By default, Arrow reads so far ahead that it holds most of a large answer.
         ahead = {"batch_size": ROWS_PER_BATCH, "batch_readahead": 4, "fragment_readahead": 1}
         return _Scan(dataset.scanner(columns=list(names), filter=reduce(and_, bounds) if bounds else None, **ahead))
 
@@ -296,10 +296,10 @@ class LakeEngine(Reading):
 
 
 class _Scan:
-    """Rows that Arrow reads, for DuckDB to register; they are read anew each time.
+    """Rows that Arrow reads, to be registered in DuckDB; they are read again each time.
 
-    A Scanner would do, but for this: it keeps Python's lock while it starts to read. If a file cannot be read, a thread
-    of Arrow waits for that lock to say so, and the two wait for each other. Iterating over its batches gives it away.
+    A Scanner must not be registered itself: it holds Python's lock while it starts to read. If a file cannot be read, a
+    thread of Arrow waits for that lock to report the error: a deadlock. Iterating over its batches releases the lock.
     """
 
     def __init__(self, scanner: pads.Scanner) -> None:
@@ -314,7 +314,7 @@ class _Scan:
 
 
 def _followed(batches: Iterator[pa.RecordBatch], go_on: Callable[[], None]) -> Iterator[pa.RecordBatch]:
-    """Batches, and a call behind the last one."""
+    """Pass batches through, and call `go_on` after the last one."""
     yield from batches
     go_on()
 
@@ -327,7 +327,7 @@ def _read_by(plan: Plan, table: Snapshot) -> list[Column]:
 
 @contextmanager
 def _reachable(name: str, uri: str) -> Iterator[None]:
-    """Raise Unavailable when files could not be read: a job tries again then. ServiceError when one is damaged."""
+    """Raise Unavailable when files cannot be read, so that a job tries again, ServiceError when a file is damaged."""
     try:
         yield
     except ServiceError as error:
@@ -342,7 +342,7 @@ def _reachable(name: str, uri: str) -> Iterator[None]:
 
 
 def _of_loads(rows: str, column: str, loads: Loads) -> str:
-    """Rows without those of loads that are not read."""
+    """A subquery for those of the rows that belong to the loads."""
     numbers = ", ".join(map(str, sorted(loads.numbers))) or "NULL"
     return f"(SELECT * FROM {rows} WHERE {quote(column)} {'NOT IN' if loads.excluded else 'IN'} ({numbers}))"
 
@@ -352,7 +352,7 @@ def _as_read(column: Column) -> str:
 
 
 def _drop_order(within: exp.Select) -> None:
-    """Remove the order by eventdate and position, wherever the plan has it: the rows come in it."""
+    """Remove ORDER BY eventdate and position from the plan: its source returns the rows in this order."""
     select: exp.Expression | None = within
     name = POSITION
     while isinstance(select, exp.Select):

@@ -1,7 +1,7 @@
 """Opening the file of events: its version, and a connection that can reach nothing but this file.
 
-The version is a number in `main.version`. A file of an older version is copied before anything in it changes, and a
-newer one is refused untouched. Files from before there were versions are version 0; their tables are the same.
+The version is a number in `main.version`. A file of an older version is copied before it is changed, and a file of a
+newer version is refused and left as it is. A file without a version is version 0; its tables are the same.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
     "preserve_insertion_order": "true",
-    # It makes a join of IN and five or more values, and the rows of a join come in any order.
+    # This optimizer turns IN with five or more values into a join, and a join returns rows in any order.
     "disabled_optimizers": "in_clause",
 }
 # The file is attached as `store`: a file events.db would otherwise become a catalog `events` and make the name of the
-# schema ambiguous. Of 2048 texts that zstd has packed, none can be read without the others. In the end no file can be
-# reached; only the settings that each connection needs stay unlocked.
+# schema ambiguous. zstd is off, because it packs 2048 texts so that none can be read without the others. At the end,
+# access to files is closed; only the settings that each connection needs stay unlocked.
 _TABLES = f"""
     ATTACH {{path}} AS store;
     USE store;
@@ -69,9 +69,9 @@ _READ = f"""
 
 
 def open_file(path: Path | None, *, memory_limit: str, spill: Path | None) -> duckdb.DuckDBPyConnection:
-    """A connection to a file of events, made when it does not exist, or to memory. Errors as of `readable`.
+    """A connection to a file of events, which is made when it does not exist, or to memory for `path` None.
 
-    UsageError when a newer svcctl has written the file.
+    Raises the errors of `readable`, and UsageError when a newer svcctl has written the file.
     """
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ def open_file(path: Path | None, *, memory_limit: str, spill: Path | None) -> du
 
 
 def open_reader(folder: Path | None, *, memory_limit: str, spill: Path | None) -> duckdb.DuckDBPyConnection:
-    """A connection without tables that reads files below a folder and reaches nothing else; spills to `spill`."""
+    """A connection without tables that can read files below `folder` and nothing else. It spills to `spill`."""
     beside = spill or Path(tempfile.gettempdir()) / f"svcctl-{uuid.uuid4().hex}.tmp"
     settings = _SETTINGS | {"memory_limit": memory_limit, "temp_directory": str(beside)}
     connection = duckdb.connect(":memory:", config=settings)
@@ -102,7 +102,7 @@ def open_reader(folder: Path | None, *, memory_limit: str, spill: Path | None) -
 
 @contextmanager
 def readable(path: Path | None) -> Iterator[None]:
-    """DuckDB's errors in the block: Locked when another process has the file open, else a UsageError."""
+    """Raise errors of DuckDB in the block as Locked if another process has the file open, else as UsageError."""
     try:
         yield
     except duckdb.Error as error:
@@ -115,7 +115,7 @@ def readable(path: Path | None) -> Iterator[None]:
 
 
 def _make(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Make a file of events without tables beside its name first: DuckDB cannot open one whose making was cut off."""
+    """Make a file of events without tables, under another name first: DuckDB cannot open a half-made file."""
     new = path.with_name(f"{path.name}.new")
     for left in (new, Path(f"{new}.wal")):
         if left.exists():
@@ -142,7 +142,7 @@ def _prepare(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     if version < VERSION and "stored" in known:
         copy = path.with_name(f"{path.name}.before-{VERSION}")
         _copy(path, copy)
-        # what was stored last may still be in DuckDB's log of changes
+        # the most recent rows may still be in DuckDB's log of changes
         with suppress(FileNotFoundError):
             _copy(Path(f"{path}.wal"), Path(f"{copy}.wal"))
 

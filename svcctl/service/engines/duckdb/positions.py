@@ -1,9 +1,9 @@
-"""Which rows of a table a mark means: rows have positions, and a mark is the position of the row that comes next.
+"""The positions of rows, by which marks work: a mark is the position that the next stored row will have.
 
-The rows of a table are numbered from 0 as they are stored, and keep their position when others are removed.
-`main.holes` has the runs of positions, by table, whose rows were removed; no two of them touch. A table that was
-dropped leaves one behind, so the next table of its name begins after it (`main.begun`), and a mark of the old one is
-known to be old.
+The rows of a table get positions from 0 in the order they are stored, and keep them when other rows are removed.
+`main.holes` has, for each table, the runs of positions whose rows were removed; runs that touch are joined. A dropped
+table leaves a run behind, so that the next table of its name begins after it. `main.begun` has the position where it
+begins: a mark below it is of an older table.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ TABLES = """
 _HOLES = "SELECT position, rows FROM main.holes WHERE name = ? ORDER BY position"
 _BEGUN = "SELECT coalesce(max(position), 0) FROM main.begun WHERE name = ?"
 Run = tuple[int, int]
-"""The first of some rows that follow one another, and how many they are."""
+"""The first position or row number of consecutive rows, and how many rows they are."""
 
 
 def end(cursor: duckdb.DuckDBPyConnection, name: str, relation: str) -> int:
-    """The position of the next row."""
+    """The position that the next stored row will have."""
     removed = "SELECT coalesce(sum(rows), 0) FROM main.holes WHERE name = ?"
     [(position,)] = cursor.execute(f"SELECT (SELECT count(*) FROM {relation}) + ({removed})", [name]).fetchall()
     return int(position)
 
 
 def rows(cursor: duckdb.DuckDBPyConnection, name: str, marks: Iterable[Mark | None]) -> list[int | None]:
-    """Marks as numbers of rows in the table as it is now. ServiceError for a mark of a table that is gone."""
+    """Marks as row numbers in the table as it is now. Raises ServiceError for a mark of a dropped or moved table."""
     marks = list(marks)
     if all(mark is None for mark in marks):
         return [None for _ in marks]
@@ -47,7 +47,7 @@ def rows(cursor: duckdb.DuckDBPyConnection, name: str, marks: Iterable[Mark | No
 
 
 def remove(cursor: duckdb.DuckDBPyConnection, name: str, removed: Sequence[Run]) -> None:
-    """Note that rows were removed, which are given by their numbers in the table as it was before."""
+    """Record that rows were removed, given by their row numbers from before."""
     holes = cursor.execute(_HOLES, [name]).fetchall()
     found = _joined(sorted([*holes, *_positions(holes, removed)]))
     cursor.execute("DELETE FROM main.holes WHERE name = ?", [name])
@@ -55,7 +55,7 @@ def remove(cursor: duckdb.DuckDBPyConnection, name: str, removed: Sequence[Run])
 
 
 def drop(cursor: duckdb.DuckDBPyConnection, name: str, relation: str) -> None:
-    """Note that a table is about to be dropped: the next one of its name begins behind its end."""
+    """Record that a table is about to be dropped: the next table of its name begins after its last position."""
     begin = end(cursor, name, relation) + 1
     cursor.execute("DELETE FROM main.holes WHERE name = ?", [name])
     cursor.execute("INSERT INTO main.holes VALUES (?, 0, ?)", [name, begin])
@@ -63,12 +63,12 @@ def drop(cursor: duckdb.DuckDBPyConnection, name: str, relation: str) -> None:
 
 
 def _row(holes: Sequence[Run], position: int) -> int:
-    """How many rows are left before a position."""
+    """The row number of a position: how many rows are left before it."""
     return position - sum(min(count, position - first) for first, count in holes if first < position)
 
 
 def _positions(holes: Sequence[Run], runs: Iterable[Run]) -> Iterable[Run]:
-    """The runs of positions that runs of rows have, in order; a run with a hole inside is several."""
+    """Runs of row numbers as runs of positions, in order; a run with a hole inside becomes several."""
     at = removed = 0
     for first, count in sorted(runs):
         row, end = first, first + count
@@ -82,7 +82,7 @@ def _positions(holes: Sequence[Run], runs: Iterable[Run]) -> Iterable[Run]:
 
 
 def _joined(holes: Iterable[Run]) -> list[Run]:
-    """Holes in order, with those as one that touch."""
+    """Join holes that touch; holes are given and returned in order."""
     found: list[Run] = []
     for first, count in holes:
         if found and sum(found[-1]) == first:

@@ -1,4 +1,4 @@
-"""Plans that DuckDB runs: as a stream of their rows, or of expressions over them."""
+"""What the engines on DuckDB share: run a plan as a stream of its rows, or of expressions over its rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from svcctl.service.language.types import Plan
 
 @dataclass(frozen=True, slots=True)
 class Selects:
-    """SELECTs that give the rows of a plan one after the other, all of them or those from `skip` and before `stop`."""
+    """SELECTs that return the rows of a plan in turn; of these rows, number `skip` up to before `stop` are read."""
 
     texts: Iterable[str]
     skip: int = 0
@@ -24,7 +24,7 @@ class Selects:
 
 
 class Reading(ABC):
-    """An engine whose plans run in DuckDB."""
+    """The part of an engine that runs plans in DuckDB."""
 
     @contextmanager
     def stream(
@@ -54,9 +54,9 @@ class Reading(ABC):
     ) -> Iterator[Statement]:
         """Like `stream`, but with expressions over the plan's columns, called c0, c1 …, without the first `skip` rows.
 
-        One statement does both, which is what makes this engine fast.
+        One statement computes the rows and the expressions, which makes this engine fast.
         """
-        # The plan's own names cannot be used: DuckDB does not tell names apart that differ only in case.
+        # The plan's own names cannot be used: to DuckDB, names that differ only in case are the same.
         names = ", ".join(f"c{index}" for index in range(plan.width))
         with self._reading(plan, since, until) as (cursor, selects):
             texts = (f"SELECT {', '.join(expressions)} FROM ({text}) AS plan({names})" for text in selects.texts)
@@ -68,7 +68,4 @@ class Reading(ABC):
     def _reading(
         self, plan: Plan, since: Mark | None, until: Mark | None
     ) -> AbstractContextManager[tuple[duckdb.DuckDBPyConnection, Selects]]:
-        """A connection for a plan, and what is read on it.
-
-        Leaving the block stops what runs on the connection.
-        """
+        """A connection for a plan, and the statements to run on it. Leaving the block stops them."""

@@ -1,8 +1,8 @@
-"""Slices of a table whose texts are long: so few rows at once that they fit in memory.
+"""Slices of a table whose texts are long: so few rows that a slice fits in memory.
 
-DuckDB works on vectors of 2048 rows, whatever their size: of rows of 250 KB, one vector is half a gigabyte. It keeps
-statistics of the lengths of texts, for each group of some 120,000 rows. By these, groups of usual rows are read as they
-are, and only the others slice by slice: a few milliseconds for each.
+DuckDB works on vectors of 2048 rows, whatever their size: with rows of 250 KB, one vector is half a gigabyte. DuckDB
+keeps statistics of the lengths of texts for each group of some 120,000 rows. Groups with long texts are read slice by
+slice, which costs a few milliseconds each; all other groups are read at once.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from svcctl.service.engines.duckdb.statement import VECTOR
 from svcctl.service.engines.duckdb.text import literal, quote
 
 LARGE = 1 << 26
-"""Bytes of texts that a vector may have, at most, without being read in slices."""
+"""A group is read in slices if a vector could have more bytes of texts than this."""
 SLICE = 1 << 23
-"""About so many bytes of texts are in a slice."""
+"""About how many bytes of texts are in a slice."""
 MOST = 1 << 28
-"""Bytes of texts in a slice at most, if it happens to have the longest ones only; a row may be longer."""
+"""The most bytes of texts in a slice, even if all its rows are the longest ones; a single row may be longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows that DuckDB stores together: how many, the bytes of texts that a row has at most, and those of all rows."""
+    """Rows that DuckDB stores together: how many, the most bytes of texts in a row, and the bytes of texts in all."""
 
     rows: int
     widest: int
@@ -37,12 +37,12 @@ class Group:
 
     @property
     def step(self) -> int:
-        """The rows of a slice."""
+        """How many rows a slice has."""
         return max(1, min(SLICE * self.rows // self.total, MOST // self.widest)) if self.is_large else self.rows
 
 
 def groups(cursor: duckdb.DuckDBPyConnection, relation: str, texts: Sequence[str]) -> list[Group]:
-    """The groups of a table in order, by its columns of text; none when all its rows are of usual size."""
+    """The groups of a table in order; none when no group can have large rows. `texts` are the columns of text."""
     if not texts:
         return []
     stats = ", ".join(f"stats({quote(name)})" for name in texts)
@@ -66,7 +66,7 @@ def groups(cursor: duckdb.DuckDBPyConnection, relation: str, texts: Sequence[str
 
 
 def ranges(groups: Sequence[Group], first: int, last: int) -> Iterator[str]:
-    """Conditions of the rows from `first` and before `last`, in order: usual groups together, large ones in slices."""
+    """Conditions for the rows from `first` and before `last`, in order: usual groups together, large ones in slices."""
     start, usual = 0, first
     for group in groups:
         end = start + group.rows
@@ -75,7 +75,7 @@ def ranges(groups: Sequence[Group], first: int, last: int) -> Iterator[str]:
             if usual < begin:
                 yield _between(usual, begin)
             for at in range(begin, stop, group.step):
-                # Without a limit, other conditions would be tested first, on all rows of a vector.
+                # Without a limit, DuckDB would test other conditions first, on all rows of a vector.
                 yield f"{_between(at, min(stop, at + group.step))} LIMIT {group.step}"
             usual = stop
         start = end
@@ -84,7 +84,7 @@ def ranges(groups: Sequence[Group], first: int, last: int) -> Iterator[str]:
 
 
 def chosen(groups: Sequence[Group], rows: Sequence[int]) -> Iterator[str]:
-    """Conditions of some rows by their numbers, in slices, the first rows first."""
+    """Conditions for some rows, given by their numbers, in slices and in order."""
     step = min(group.step for group in groups if group.is_large)
     for at in range(0, max(1, len(rows)), step):
         numbers = ", ".join(map(str, rows[at : at + step])) or "NULL"

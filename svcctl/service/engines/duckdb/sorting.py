@@ -1,4 +1,4 @@
-"""Rows on their way into a table of a shared folder: in its columns and types, and in order of eventdate."""
+"""Prepares rows for a table of a shared folder: in its columns and types, and sorted by eventdate."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from svcctl.service.language.types import Column, Type
 def arranged(
     rows: pa.RecordBatchReader, name: str, columns: Sequence[Column], sorter: duckdb.DuckDBPyConnection
 ) -> Iterator[pa.RecordBatch]:
-    """All columns of a table in the types of its files, ordered by eventdate. Errors are those of `Engine.append`.
+    """All columns of a table in the types of its files, ordered by eventdate. Raises the errors of `Engine.append`.
 
-    Rows that come in order pass through. From the first that does not, the rest is sorted, and follows.
+    Rows that arrive in order are passed on at once. From the first row that is out of order, the rest is sorted first.
     """
     known = {column.name for column in columns}
     if unknown := [given for given in rows.schema.names if given not in known]:
@@ -76,7 +76,7 @@ def _sorted(
                 end = count + batch.num_rows
                 yield pa.RecordBatch.from_arrays([*batch.columns, pa.arange(count, end)], schema=within)
                 count = end
-        except SvcctlError as error:  # DuckDB would tell its text alone
+        except SvcctlError as error:  # DuckDB would pass on only the error's text
             failure.append(error)
             raise
 

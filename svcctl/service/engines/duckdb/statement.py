@@ -14,42 +14,42 @@ from svcctl.service.engines import BYTES_PER_BATCH, by_bytes
 
 _ERROR = re.compile(r"^(?:([A-Z][A-Za-z ]+) Error: )+")
 _OWN_FAILURES = frozenset(("Internal", "INTERNAL", "FATAL", "IO", "HTTP", "Connection", "TransactionContext"))
-"""Kinds of error that are not the statement's: DuckDB or the machine failed. Any other kind refuses what it says."""
+"""Kinds of error by which DuckDB or the machine failed. With any other kind, DuckDB refuses the statement."""
 _LARGE = {"query": "narrow the range or group by less", "load": "nothing was changed; load fewer events at a time"}
-"""What needs too much memory, and what to do."""
+"""For each kind of work, what to do if it needs too much memory."""
 
 
 @contextmanager
 def explained(work: str = "query") -> Iterator[None]:
     """Raise errors of DuckDB, and of Arrow where it passes them on, as a ServiceError of one line.
 
-    `work` is what runs, one of _LARGE. The error has code 500 when the service failed, and none when the statement or a
-    value in it is refused.
+    `work` is a key of _LARGE. The error has code 500 when the service failed, and no code when the statement or a value
+    in it is refused.
     """
     try:
         yield
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         found = _ERROR.match(str(error))
         kind = found[1] if found else None
-        if kind == "Out of Memory" or "failed to pin block" in str(error):  # a commit fails with the latter alone
+        if kind == "Out of Memory" or "failed to pin block" in str(error):  # a commit fails with the latter only
             raise ServiceError(f"the {work} needs more memory than the service may use", hint=_LARGE[work]) from None
         failed = kind is None or kind in _OWN_FAILURES
         raise ServiceError(first_line(error), code=500 if failed else None) from None
 
 
 def first_line(error: BaseException) -> str:
-    """The reason DuckDB gives, without the error's class and without the statement it quotes below."""
+    """DuckDB's reason, without the class of the error before it and the statement after it."""
     return _ERROR.sub("", str(error).partition("\n")[0]) or type(error).__name__
 
 
 VECTOR = 2048
-"""The rows that DuckDB works on at once. Of rows of any size, no more are known to fit in memory."""
+"""The rows that DuckDB works on at once, whatever their size."""
 
 
 class Statement:
-    """A Stream of the rows of some SELECTs, one after the other, from number `skip` and before number `stop`.
+    """A Stream of the rows of some SELECTs, one after the other, from row number `skip` and before number `stop`.
 
-    A batch has at most `rows_per_batch` rows, and as many as make about BYTES_PER_BATCH. Closing it closes its
+    A batch has at most `rows_per_batch` rows, and at most about BYTES_PER_BATCH. Closing the stream closes its
     connection.
     """
 
@@ -115,7 +115,7 @@ class Statement:
 
     def interrupt(self, reason: SvcctlError | None = None) -> None:
         self._stopped = self._stopped or reason or ServiceError("the query was interrupted", code=503)
-        with suppress(duckdb.Error):  # it may have been closed at this very moment
+        with suppress(duckdb.Error):  # the connection may have been closed at the same moment
             self._connection.interrupt()
 
     def close(self) -> None:

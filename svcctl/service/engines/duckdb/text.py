@@ -1,4 +1,4 @@
-"""DuckDB's SQL: how names and strings are quoted, and as which types values are stored."""
+"""DuckDB's SQL: quoting of names and strings, and the SQL types of stored values."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from svcctl.errors import UsageError
 from svcctl.service.language.types import Type
 
 ARRIVED = "(arrived)"
-"""The column that numbers rows while they are sorted, so that those of one date stay as they came."""
+"""The column that numbers rows while they are sorted, so that rows of one date keep their order."""
 LINE = "(line)"
-"""The column of line numbers, beside the fields of formats that are read line by line."""
+"""The column of line numbers, in formats that are read line by line."""
 UNCLEAR = "(unclear)"
-"""The column of how the dates with slashes begin, in which the day or the month may come first."""
+"""The column with the beginnings of dates such as 03/04/2024, in which the day or the month may come first."""
 
 SQL_TYPES = {
     Type.TIMESTAMP: "TIMESTAMP",
@@ -23,7 +23,7 @@ SQL_TYPES = {
     Type.BOOL: "BOOLEAN",
     Type.IP4: "UINTEGER",
 }
-"""The mapping is one to one, so the columns of a stored table say what its events hold."""
+"""DuckDB's type for each type of events. Each is used once, so the columns of a stored table tell their types."""
 TYPES = {sql: type_ for type_, sql in SQL_TYPES.items()}
 
 
@@ -38,7 +38,7 @@ def literal(text: str) -> str:
 
 
 def distinct(names: Iterable[str]) -> list[str]:
-    """Names of columns, with a number where DuckDB, which ignores case, would have the same one again."""
+    """Names of columns, with a number added to each that DuckDB, which ignores case, would take for an earlier one."""
     found: list[str] = []
     taken = {LINE, UNCLEAR}
     for at, given in enumerate(names):

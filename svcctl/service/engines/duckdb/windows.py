@@ -1,7 +1,7 @@
 """Windows of dates with few events each, so that an answer can be sorted one window after the other.
 
-One sort of all would hold the whole answer, and give nothing of it until the last event is read. Windows are chosen by
-a sample: how many rows one has is about right, and which rows come in which order does not depend on it.
+A single sort would hold the whole answer, and return nothing until the last event is read. Windows are chosen by a
+sample, so they have only about the same number of rows; the order of the rows does not depend on the sample.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from svcctl.service.engines.duckdb.dialect import DuckDBDialect
 from svcctl.service.language.dialect import write
 
 SORTED_ROWS = 250_000
-"""About so many rows are sorted at once, unless more have one date: some 50 MB."""
+"""About how many rows are sorted at once, unless more have the same date: some 50 MB."""
 MOST_WINDOWS = 40
-"""No more windows than that: each reads the parts of a file anew in which its events lie among others."""
+"""The most windows: each reads again all parts of the file that have some of its events."""
 SAMPLED_ROWS = 500_000
-"""So many events are looked at: 244 of DuckDB's vectors, a matter of milliseconds."""
+"""How many events are in the sample: 244 of DuckDB's vectors, which takes milliseconds."""
 _DATE = exp.column("eventdate", table="t", quoted=True)
 
 
@@ -31,10 +31,10 @@ def windowed(
     events: int,
     sorted_rows: int = SORTED_ROWS,
 ) -> Iterator[str]:
-    """SELECTs that give the rows of one, which has neither a limit nor an aggregate, one after the other.
+    """Split a SELECT, which has neither a limit nor an aggregate, into SELECTs that return its rows in turn.
 
-    `within` is the part of it that reads events, and `events` says how many it reads at most. About
-    `sorted_rows` are sorted at once.
+    `within` is the part of it that reads the table, and `events` is the most events that it reads. About `sorted_rows`
+    are sorted at once.
     """
     where = within.args["where"].this
     for start, end in pairwise([None, *_bounds(cursor, within, events, sorted_rows), None]):
@@ -45,7 +45,7 @@ def windowed(
 
 
 def _bounds(cursor: duckdb.DuckDBPyConnection, within: exp.Select, events: int, sorted_rows: int) -> list[int]:
-    """The dates, in epoch microseconds, between which about `sorted_rows` of the events lie that are kept."""
+    """Dates in epoch microseconds; between two of them are about `sorted_rows` of the events that `within` keeps."""
     if events <= sorted_rows:
         return []
     share = SAMPLED_ROWS / events if events > SAMPLED_ROWS else 1

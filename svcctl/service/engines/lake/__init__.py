@@ -1,21 +1,21 @@
 """Tables of events in a shared folder: Delta Lake tables, which several processes and engines read and write.
 
-    layout.py      columns of a table as Delta has them, and the hidden ones that give each row its place
-    folder.py      the folder behind a URI: objects, and what libraries need to reach it
-    log.py         the log of one table: commits of our own, one after the other
-    snapshot.py    a version of a table: its columns, its files and what they hold
-    writer.py      rows as files
-    lake.py        the tables: made, appended to, replaced, dropped
-    marks.py       which loads a mark encloses
-    upkeep.py      small files made into large ones, and files that nobody needs removed
+    layout.py      the columns of a table in Delta, with the hidden columns that order its rows
+    folder.py      the folder behind a URI: its objects, and the settings by which libraries reach it
+    log.py         the log of one table: it adds a commit after the last one
+    snapshot.py    a version of a table: its columns, its files and what they contain
+    writer.py      writes rows to files
+    lake.py        makes, extends, replaces and drops tables
+    marks.py       the loads up to a mark
+    upkeep.py      merges small files, and removes files that are no longer needed
 
 A table `web.access` is the Delta table `<URI>/web.access`, in partitions by day. Any tool that reads Delta tables reads
-it. Commits are made here and not by the library, since replacing and dropping must be one commit, too, and since all
-must agree on what happens where a store does not honour put-if-absent.
+it. Commits are made here and not by the library: replacing or dropping a table must be one commit, and all commits must
+be safe on a store that does not honour put-if-absent.
 
-Each load has a number, `_load`, and each of its rows a number within it, `_row`. Both stay when files are made into
-others, so that they order the rows of one date on every engine. The order of loads that were made at the same time is
-that of their numbers, whichever was committed first; which loads a mark encloses is told by the log.
+Each load has a number, `_load`, and each of its rows a number within it, `_row`. Rows keep both when files are
+rewritten, so that these numbers order the rows of one date on every engine. Loads that were made at the same time are
+ordered by their numbers, whichever was committed first. The log tells which loads come before a mark.
 """
 
 from svcctl.service.engines.lake.lake import Lake

@@ -1,7 +1,7 @@
-"""The shared folder behind a URI: its objects, and what the libraries need to reach the same ones.
+"""The shared folder behind a URI: its objects, and the settings by which libraries reach them.
 
 A disk that is not mounted, or a folder that was moved away, must not look like a folder without tables. So each folder
-has an identity, and whatever reads or writes is enclosed in `reading`, `checked` or `writing`, which look at it.
+has an identity, and all code that reads or writes is in a block of `reading`, `checked` or `writing`, which check it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _log = logging.getLogger("svcctl.service")
 
 
 class Folder:
-    """A folder that holds tables. `lock_file` is a path that all writers share, for a store that needs one."""
+    """A folder of tables. `lock_file` is a path that all writers share, for a store that needs a lock."""
 
     IDENTITY = ".svcctl"
-    """The object below a folder that tells it from others, wherever it is mounted."""
+    """The object with the identity of the folder, which stays the same wherever the folder is mounted."""
 
     def __init__(self, uri: str, environment: Mapping[str, str], lock_file: Path | None = None) -> None:
         self.uri = absolute(uri).rstrip("/")
@@ -44,19 +44,19 @@ class Folder:
         self._identity: str | None = None
 
     def name(self, path: str) -> str:
-        """The object of a path below the folder, as the storage names it."""
+        """The storage's name for the object at a path below the folder."""
         return f"{self._top}{path}"
 
     def names(self) -> list[str]:
-        """The folders of tables, with those of tables that were dropped."""
+        """The names of the folders of tables, also of tables that were dropped."""
         with self.reading():
             folders = self.storage.folders(self.name("").rstrip("/"))
             return sorted(name for name in folders if not name.startswith("."))
 
     def create(self) -> bool:
-        """Make the folder, and its identity, where there is none; whether that was so.
+        """Make the folder and its identity if they are missing. Returns whether the identity was made.
 
-        UsageError when it would not be in a folder, or cannot be written.
+        Raises UsageError when the parent folder does not exist, or the folder cannot be written.
         """
         if self.local is not None and not self.local.is_dir():
             self._make(self.local)
@@ -80,7 +80,7 @@ class Folder:
             raise UsageError(f"cannot make the shared folder {self.uri}: {reason(error)}") from None
 
     def identity(self) -> str | None:
-        """What tells the folder that is there now from others; None when it has no identity, or is not there."""
+        """The identity of the folder that is there now; None when it has no identity, or is not there."""
         with self._granted():
             try:
                 found = b"".join(self.storage.read(self.name(self.IDENTITY)))
@@ -89,9 +89,9 @@ class Folder:
         return found.decode(errors="replace").strip() or None
 
     def require(self, identity: str | None = None) -> None:
-        """Unavailable when the folder is not there, or another one is in its place: its disk is not mounted, say.
+        """Raise Unavailable if the folder is not there, or another one is in its place (its disk may not be mounted).
 
-        The folder has that identity from now on; without one, the identity that it was found to have first.
+        The folder must have `identity` from now on; without one, the identity that was found first.
         """
         self._identity = identity or self._identity
         cannot, found = f"cannot read the shared folder {self.uri}", self.identity()
@@ -112,7 +112,7 @@ class Folder:
 
     @contextmanager
     def checked(self) -> Iterator[None]:
-        """Unavailable, whatever else happens in the block, unless the folder is there before and after it."""
+        """Raise Unavailable unless the folder is there before and after the block, whatever else the block raises."""
         self.require()
         try:
             yield
@@ -121,13 +121,13 @@ class Folder:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """What is read in such a block is in this folder, and in no other."""
+        """Make sure that everything the block reads is in this folder. Raises Unavailable otherwise."""
         with self.checked(), self._granted():
             yield
 
     @contextmanager
     def _granted(self) -> Iterator[None]:
-        """Access that is refused is an outage, since it may be granted."""
+        """Raise Unavailable when access is refused, since it may be granted later."""
         try:
             yield
         except UsageError as error:
@@ -138,7 +138,7 @@ class Folder:
 
     @property
     def options(self) -> dict[str, str]:
-        """The storage options of delta-rs, which knows the same variables."""
+        """The storage options of delta-rs, which have the names of the environment variables."""
         if not self.uri.startswith("s3://"):
             return {}
         given = self._environment
@@ -155,9 +155,9 @@ class Folder:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """A commit belongs in such a block. UsageError when two writers of the store could both win.
+        """Enclose a commit. Raises UsageError when the store could let two writers of the same object both succeed.
 
-        When it ends with Unavailable, what was written may be there all the same.
+        After Unavailable, the commit may have been made or not.
         """
         with self.checked(), self._exclusive():
             yield
@@ -181,13 +181,13 @@ class Folder:
         yield
 
     def put_new(self, name: str, data: bytes) -> bool:
-        """Store a small object below the folder unless there is one; for use in a `writing` block."""
+        """Store a small object below the folder, in a `writing` block. Returns False if the object exists."""
         if self._lock_file is not None and self.storage.size(self.name(name)) is not None:
             return False
         return self.storage.put_new(self.name(name), data)
 
     def _try(self) -> bool:
-        """Whether the store lets only one writer of an object win, by trying it."""
+        """Try whether the store lets only one writer of the same object succeed."""
         name = self.name(f".trial-{uuid.uuid4().hex}")
         try:
             return self.storage.put_new(name, b"first") and not self.storage.put_new(name, b"second")
@@ -196,7 +196,7 @@ class Folder:
 
 
 def _check(uri: str) -> None:
-    """UsageError for what is neither a path nor the URL of a place: `s3:/bucket` would be a folder named `s3:`."""
+    """Raise UsageError for a text that is neither a path nor a URL: `s3:/bucket` would be a folder named `s3:`."""
     scheme, separator, rest = uri.partition("://")
     meant = scheme if separator else uri.partition(":")[0]
     if (separator and meant not in SCHEMES) or (not separator and ":" in uri and meant in SCHEMES):

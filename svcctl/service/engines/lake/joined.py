@@ -1,6 +1,7 @@
-"""Two engines as one: the tables of the service itself in its own file, all others in a shared folder.
+"""Two engines as one: the service's file has the tables about the service itself, a shared folder all others.
 
-A table that was loaded into the file before there was a folder is still read from there; `service copy` moves it.
+Tables that were loaded into the file before the service had a folder are still read from there; `service copy` moves
+them.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ BEGIN = datetime(1, 1, 1, tzinfo=UTC)
 
 
 class JoinedEngine:
-    """`own` has the tables named in `kept`, whether they are there or not, and `shared` those that are made anew.
+    """The tables of two engines. New tables are made in `shared`, but for the names in `kept`, which are made in `own`.
 
-    A name that both have is that of the shared table.
+    A name that both engines have means the shared table.
     """
 
     def __init__(self, own: Engine, shared: Engine, kept: Collection[str] = ()) -> None:
@@ -35,7 +36,7 @@ class JoinedEngine:
         self._joined: tuple[Mapping[str, Table], Mapping[str, Table], Mapping[str, Table]] | None = None
 
     def holder(self, name: str) -> Engine:
-        """The engine that has a table, or would have it."""
+        """The engine that has a table, or would store it."""
         if name in self._kept or (name in self.own.tables() and name not in self.shared.tables()):
             return self.own
         return self.shared

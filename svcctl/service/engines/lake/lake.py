@@ -1,6 +1,6 @@
-"""The tables of a shared folder: listed, made, appended to, replaced and dropped by any number of processes.
+"""The tables of a shared folder: any number of processes list, make, extend, replace and drop them.
 
-What other processes do is seen at once in a table that is asked for, and within a second in the list of tables.
+A table is read as it is now; the list of tables shows changes by other processes within a second.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from svcctl.service.language.types import Column, Table
 
 LIST_SECONDS = 1.0
 THREADS = 8
-"""Tables that are looked at side by side, in a list of them."""
+"""How many tables are read in parallel for the list of tables."""
 CHECKPOINT_COMMITS = 50
-"""After so many versions their sum is written down, so that a reader need not read each."""
+"""A checkpoint is written after this many versions, so that a reader need not read each of them."""
 
 
 _log = logging.getLogger("svcctl.service")
@@ -56,22 +56,22 @@ class Lake:
         self._listed_at = -LIST_SECONDS
 
     def tables(self) -> Mapping[str, Table]:
-        """The tables by name, as they were at most a second ago; of this process's writes, as they are now."""
+        """The tables by name, with all changes by this process, and those by others until at most a second ago."""
         if time.monotonic() - self._listed_at >= LIST_SECONDS:
             with self._reading(), ThreadPoolExecutor(THREADS) as threads:
                 found = list(threads.map(self._readable, self.folder.names()))
             listed = {each.name: Table(each.name, each.columns) for each in found if each}
-            if listed != self._listed:  # the same mapping means that nothing has changed
+            if listed != self._listed:  # callers take the same mapping as a sign that nothing has changed
                 self._listed = MappingProxyType(listed)
             self._listed_at = time.monotonic()
         return self._listed
 
     def current(self, name: str) -> Snapshot | None:
-        """A table as it is now, or None when there is none. Unavailable when the folder is not there."""
+        """A table as it is now, or None when there is none. Raises Unavailable when the folder is not there."""
         return self.reader(name).snapshot
 
     def reader(self, name: str) -> Reader:
-        """The reader of a table, which has just read it."""
+        """The reader of a table, after it has read the table as it is now."""
         with self._reading():
             return self._read(name)
 
@@ -84,7 +84,7 @@ class Lake:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """What the readers read in such a block is forgotten when it may be that of another folder."""
+        """Discard the readers if the block may have read another folder."""
         try:
             with self.folder.reading():
                 yield
@@ -93,7 +93,7 @@ class Lake:
             raise
 
     def _readable(self, name: str) -> Snapshot | None:
-        """A table for the list, which a damaged one must not hide."""
+        """A table for the list, or None for a damaged one, which must not make the list fail."""
         try:
             return self._read(name).snapshot
         except (Unavailable, ServiceError) as error:
@@ -101,7 +101,7 @@ class Lake:
             return None
 
     def snapshot(self, name: str) -> Snapshot:
-        """A table as it is now; NotFound when there is none, Unavailable when the folder is not there."""
+        """A table as it is now. Raises NotFound when there is none, Unavailable when the folder is not there."""
         if (found := self.current(name)) is None:
             raise NotFound(f"no table '{name}'")
         return found
@@ -116,7 +116,7 @@ class Lake:
         marks.check(self.current(name), name, mark)
 
     def between(self, snapshot: Snapshot, since: Mark | None, until: Mark | None) -> Loads | None:
-        """The loads after `since` and up to `until`, as the log of a snapshot's table tells; None for all."""
+        """The loads after `since` and up to `until`, by the log of the snapshot's table; None for all loads."""
         return marks.loads(self.log(snapshot.name), snapshot, since, until)
 
     def create(self, name: str, columns: Sequence[Column]) -> Table:
@@ -125,14 +125,14 @@ class Lake:
         return Table(name, tuple(columns))
 
     def has_load(self, name: str, id_: str) -> bool:
-        """Whether a load of this ID is in a table."""
+        """Whether a load with this ID is in a table."""
         reader = self.reader(name)
         return reader.snapshot is not None and reader.has_load(_within(reader.snapshot.id, id_))
 
     def append(self, name: str, batches: Iterable[pa.RecordBatch], *, id_: str | None = None) -> int:
-        """Store rows, which have all columns and come ordered by eventdate; how many there were.
+        """Store rows, which have all columns and are ordered by eventdate. Returns how many they are.
 
-        AlreadyLoaded when a load of this ID is in the table. ServiceError when the table is replaced meanwhile.
+        Raises AlreadyLoaded when a load with this ID is in the table, ServiceError when another process replaces it.
         """
         table = self.snapshot(name)
         if id_ is not None and self.has_load(name, id_):
@@ -166,10 +166,10 @@ class Lake:
         replace: bool = False,
         id_: str | None = None,
     ) -> int:
-        """Make a table of rows, with `replace` in the place of the one of that name; how many there were.
+        """Make a table with rows, with `replace` in place of the table of that name. Returns how many rows they are.
 
-        When another process makes the same table meanwhile, the rows are added to it. AlreadyLoaded when a load of this
-        ID is in the table.
+        When another process makes the same table meanwhile, the rows are added to it. Raises AlreadyLoaded when a load
+        with this ID is in the table.
         """
         check_table(name, columns, self._fresh(), replace=replace)
         load = _load_number(self.current(name))
@@ -196,7 +196,7 @@ class Lake:
         id_: str | None = None,
         dropped: bool = False,
     ) -> None:
-        """A commit after which a table has these columns and files, and no others, and is another one than before."""
+        """Commit a new table with these columns and files, in place of any table of that name."""
         identity = str(uuid.uuid4())
 
         def actions() -> list[Action]:
@@ -236,13 +236,14 @@ class Lake:
         if made % CHECKPOINT_COMMITS == CHECKPOINT_COMMITS - 1:
             try:
                 self.checkpoint(name)
-            except (Unavailable, ServiceError) as error:  # the commit is made, and a later one will do
+            except (Unavailable, ServiceError) as error:  # the commit is made, and a later commit writes a checkpoint
                 _log.warning("the versions of table '%s' were not summed up: %s", name, error.message)
 
     def rewrite(self, table: Snapshot, old: Iterable[str], adds: Sequence[Action], *, keeps_rows: bool) -> None:
-        """Put files in the place of others that hold the same rows, or fewer. ServiceError when one of those is gone.
+        """Replace files `old` by files with the same rows, or with fewer.
 
-        Rows are not loaded by it, so marks stay as they are.
+        Raises ServiceError when another process has removed one of the old files. This is not a load, so marks stay the
+        same.
         """
         gone = frozenset(old)
         now = int(time.time() * 1000)
@@ -257,13 +258,13 @@ class Lake:
         self._commit(table.name, table.version, lambda: [*actions, *adds], "OPTIMIZE", conflict=conflict)
 
     def checkpoint(self, name: str) -> None:
-        """Write down the sum of a table's versions."""
+        """Write a checkpoint: one file that replaces the versions of a table up to now."""
         reader = self.reader(name)
         with self._lock(name), self.folder.checked(), explained(name, self.folder.table_uri(name)):
             reader.table.create_checkpoint()
 
     def filesystem(self, name: str) -> PyFileSystem:
-        """The folder of a table, for Arrow."""
+        """The folder of a table as a filesystem of Arrow."""
         handler = DeltaStorageHandler(self.folder.table_uri(name), self.folder.options)
         return PyFileSystem(handler)
 
@@ -292,17 +293,17 @@ def removal(table: Snapshot, path: str, now: int) -> dict[str, Any]:
 
 
 def _within(table: str, load: str) -> str:
-    """The ID of a load in the log, which also has those of tables that this one has replaced."""
+    """The ID of a load in the log, with the table's ID: the log also has loads of tables that this one replaced."""
     return f"{table}:{load}"
 
 
 def _transaction(id_: str) -> Action:
-    """Delta's own way to tell that a load was made; it stays in the sums of versions."""
+    """Delta's action that records a load; checkpoints keep it."""
     return {"txn": {"appId": id_, "version": 1, "lastUpdated": int(time.time() * 1000)}}
 
 
 def _load_number(table: Snapshot | None) -> int:
-    """A number above those of a table's loads, which no other process takes: milliseconds and 22 random bits."""
+    """A number above those of the table's loads, unique among processes: milliseconds and 22 random bits."""
     number = int(time.time() * 1000) << 22 | secrets.randbits(22)
     last = 0 if table is None else table.last_load
     return number if number > last else last + 1 + secrets.randbits(22)

@@ -1,8 +1,8 @@
-"""Columns of a table as Delta and its files have them.
+"""The columns of a table in Delta's metadata and in its files.
 
-The type that the language has for a column is in the metadata of the field, because Delta has no type of addresses. The
-hidden columns come last: the day of the event (UTC), by which files lie in folders, the number of the load that stored
-the row, and the number of the row in it. When events have a column of such a name, it is prefixed by another `_`.
+The language's type of a column is in the metadata of the field, because Delta has no type for addresses. The hidden
+columns come last: the day of the event (UTC), by which files are in folders, the number of the load that stored the
+row, and the number of the row in the load. If events have a column of such a name, the hidden one gets another `_`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from svcctl.service.language.types import Column, Type
 
 TYPE_KEY = "svcctl.type"
 LOADED_KEY = "svcctl.load"
-"""In the commit of a load, its number."""
+"""The key for the number of a load, in the load's commit."""
 DROPPED_KEY = "svcctl.dropped"
-"""In the configuration of a table that was dropped."""
+"""The key that marks a dropped table, in the table's configuration."""
 
 DELTA: Mapping[Type, str] = {
     Type.TIMESTAMP: "timestamp_ntz",
@@ -32,7 +32,7 @@ DELTA: Mapping[Type, str] = {
     Type.BOOL: "boolean",
     Type.IP4: "long",
 }
-"""Types of Delta. Addresses are whole numbers of 64 bits: readers of other make have none of 32 without a sign."""
+"""Types of Delta. Addresses are 64-bit integers, because other readers have no unsigned 32-bit integers."""
 
 PROTOCOL = {
     "minReaderVersion": 3,
@@ -61,12 +61,12 @@ def hidden(columns: Iterable[Column]) -> Hidden:
 
 
 def stored(type_: Type) -> pa.DataType:
-    """The type that files have for a column."""
+    """The Arrow type of a column in files."""
     return pa.int64() if type_ is Type.IP4 else ARROW[type_]
 
 
 def file_schema(columns: Sequence[Column]) -> pa.Schema:
-    """The columns of a file. The day is not among them: it is in the log."""
+    """The columns of a file. The day is not among them, because it is in the log."""
     names = hidden(columns)
     fields = [pa.field(column.name, stored(column.type)) for column in columns]
     return pa.schema([*fields, pa.field(names.load, pa.int64()), pa.field(names.row, pa.int64())])
@@ -92,7 +92,7 @@ def metadata(columns: Sequence[Column], id_: str, created: int, *, dropped: bool
 
 
 def columns_of(schema: str) -> tuple[Column, ...]:
-    """The columns of a table's schema, without the hidden ones. A table of other make has none."""
+    """The columns of a table's schema, without the hidden ones. Empty for a table that another tool has made."""
     fields = json.loads(schema)["fields"]
     return tuple(
         Column(field["name"], Type(field["metadata"][TYPE_KEY])) for field in fields if TYPE_KEY in field["metadata"]

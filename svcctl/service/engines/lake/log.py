@@ -1,4 +1,4 @@
-"""The log of one table: versions, each made by one commit, which is an object that only one writer can make."""
+"""The log of one table: each version is a commit, which is an object that only one writer can create."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAIT_SECONDS = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a commit did: the number of the load that it stored, the table that it began, the files that it removed."""
+    """A commit: the number of its load, the ID of the table that it began, the files that it removed, its own ID."""
 
     load: int | None
     begun: str | None
@@ -43,12 +43,12 @@ class Log:
         return self._folder.storage.size(self._folder.name(self._object(version))) is not None
 
     def holds(self, version: int) -> bool:
-        """Whether the log has a version, as a commit or in a sum of versions."""
+        """Whether the log has a version, as a commit or as a checkpoint."""
         checkpoint = f"{self._path}/{version:020}.checkpoint.parquet"
         return self.has(version) or self._folder.storage.size(self._folder.name(checkpoint)) is not None
 
     def entry(self, version: int) -> Entry:
-        """What a commit did. UsageError when the log no longer has it."""
+        """The commit of a version. Raises UsageError when the log no longer has it."""
         if version not in self._entries:
             name = self._folder.name(self._object(version))
             with self._folder.checked():
@@ -65,10 +65,10 @@ class Log:
         load: int | None = None,
         conflict: Callable[[Entry], None],
     ) -> int:
-        """Add a version after `version`, the last one known; which one it is.
+        """Add a version after `version`, the last one known. Returns the number of the new version.
 
-        When others were faster, `conflict` is called with what each of them did, and may raise; `actions` are made
-        anew then. Unavailable when the version before is not there: a commit after a gap would end the table.
+        When other writers were faster, `conflict` is called with each of their commits and may raise; then `actions` is
+        called again. Raises Unavailable when the previous version is missing: a gap in the log would destroy the table.
         """
         mark = uuid.uuid4().hex
         info: Action = {
@@ -90,13 +90,13 @@ class Log:
                 if self._folder.put_new(self._object(version + 1), data):
                     return version + 1
             known = version
-            while self.has(version + 1):  # all that others did: one at a time, whoever is slower would never win
+            while self.has(version + 1):  # skip all new versions at once, or a slow writer would never succeed
                 version += 1
                 made = self.entry(version)
-                if made.commit == mark:  # an answer was lost, and the request repeated
+                if made.commit == mark:  # our own commit: its answer was lost and the request was repeated
                     return version
                 conflict(made)
-            if version == known:  # whoever was about to make it has failed
+            if version == known:  # the writer that began this version has failed
                 time.sleep(WAIT_SECONDS * min(attempt + 1, 20))
         raise Unavailable(f"{self._folder.uri}: too many others write to {self._table}")
 

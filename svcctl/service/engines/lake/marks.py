@@ -1,7 +1,7 @@
-"""Marks: a mark is the version of a table's last load, with the table's ID. It encloses the loads up to that version.
+"""Marks: a mark is the version of a table's last load, with the table's ID. It means the loads up to that version.
 
-Compacting and trimming make versions as well, but they are no loads, so they leave the mark as it is. Rows are found by
-the numbers of their loads, wherever they have been moved to.
+Compacting and trimming also make versions, but no loads, so the mark stays the same. Rows are found by the numbers of
+their loads, in whichever file they are now.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def mark(log: Log, snapshot: Snapshot) -> Mark:
 
 
 def check(snapshot: Snapshot | None, name: str, of: Mark) -> int:
-    """The version of a mark. ServiceError when the table is no longer the mark's."""
+    """The version of a mark. Raises ServiceError when the mark is of another table than the snapshot."""
     if isinstance(of, int):
         raise moved(name)
     version, _, id_ = of.partition(".")
@@ -34,7 +34,7 @@ def check(snapshot: Snapshot | None, name: str, of: Mark) -> int:
 
 
 def loads(log: Log, snapshot: Snapshot, since: Mark | None, until: Mark | None) -> Loads | None:
-    """The loads after one mark and up to another; None for all."""
+    """The loads after the mark `since` and up to the mark `until`; None for all loads."""
     first = None if since is None else check(snapshot, snapshot.name, since)
     last = None if until is None else check(snapshot, snapshot.name, until)
     if first is not None:

@@ -1,4 +1,4 @@
-"""A version of a table: its columns, its files, and what each of them holds, so that a query opens few of them."""
+"""A version of a table: its columns, its files, and the dates and loads of each, so that a query opens few of them."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from svcctl.service.engines.lake.layout import DROPPED_KEY, Hidden, columns_of, 
 from svcctl.service.language.types import Column
 
 _GAPS = ("Expected contiguous commit files", "No table metadata or protocol found")
-"""What the library says of a log in which versions are missing, between others or at its begin."""
+"""Messages of the library about a log in which versions are missing, between others or at its beginning."""
 SORTED_ROWS = 500_000
-"""So many rows of files that overlap are sorted at once: some 100 MB."""
+"""How many rows of overlapping files are sorted at once: some 100 MB."""
 SORTED_BYTES = 1 << 22
-"""Of large rows, as many are sorted at once as so many bytes of files hold."""
+"""How many bytes of files with large rows are sorted at once."""
 LARGE_ROW = 256
-"""Bytes of a row in a file, where it is compressed."""
+"""Rows of more bytes than this, compressed in a file, are large."""
 _STEP = timedelta(milliseconds=1)
 ORDERED = "ordered-"
-"""Names of files begin with it when their rows are ordered by eventdate, load and row."""
+"""The prefix in the name of a file whose rows are ordered by eventdate, load and row."""
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file: `path` is below the table; `oldest` and `newest` are the dates of its events, `loads` theirs."""
+    """A file at `path` below the table, with the first and last date of its events, and their first and last load."""
 
     path: str
     day: str
@@ -47,13 +47,13 @@ class File:
 
     @property
     def weight(self) -> int:
-        """How much is sorted of it, in rows of usual size."""
+        """How much work it is to sort the file, in rows of usual size."""
         return self.bytes * SORTED_ROWS // SORTED_BYTES if self.bytes > LARGE_ROW * self.rows else self.rows
 
 
 @dataclass(frozen=True, slots=True)
 class Loads:
-    """The loads that are read: those, or all but those."""
+    """The loads that are read: those in `numbers`, or with `excluded` all others."""
 
     numbers: frozenset[int]
     excluded: bool = False
@@ -65,13 +65,16 @@ class Loads:
         return any(first <= number <= last for number in self.numbers)
 
     def have_all(self, files: Iterable[File]) -> bool:
-        """Whether they have every row of files that they may be in, since each file has the rows of one load."""
+        """Whether every row of the files is of these loads, so that rows need no filter.
+
+        The files are those of `may_be_in`, so this is true when each has the rows of one load only.
+        """
         return (self.excluded and not self.numbers) or all(file.loads[0] == file.loads[1] for file in files)
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A table as of a version. Tables that were dropped have none. `id` is another one for each table of a name."""
+    """A table as of a version; dropped tables have no snapshot. A table that replaces another has another `id`."""
 
     name: str
     version: int
@@ -104,7 +107,7 @@ class Snapshot:
         return max((file.loads[1] for file in self.files), default=0)
 
     def within(self, start: datetime | None, end: datetime | None, loads: Loads | None = None) -> list[File]:
-        """The files that may hold events from `start` and before `end` (without a zone), by the first of each."""
+        """The files that may have events from `start` and before `end` (without a zone), by their first event."""
         found = (
             file
             for file in self.files
@@ -117,7 +120,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Files, or their rows from `start` and before `end`, that are read at once. `ordered` ones need not be sorted."""
+    """Files that are read together, or their rows from `start` and before `end`. `ordered` rows need no sort."""
 
     files: list[File]
     ordered: bool
@@ -133,7 +136,7 @@ def whole(files: Iterable[File]) -> Part:
 
 
 def parts(files: Sequence[File], sorted_rows: int = SORTED_ROWS) -> list[Part]:
-    """Files in parts whose rows follow one another; those to be sorted have about `sorted_rows` at most."""
+    """Split files into parts in order of date. Parts that must be sorted have at most about `sorted_rows`."""
     found: list[Part] = []
     in_last = 0
     for part in map(whole, _overlapping(_by_date(files))):
@@ -152,12 +155,12 @@ def parts(files: Sequence[File], sorted_rows: int = SORTED_ROWS) -> list[Part]:
 
 
 def _by_date(files: Iterable[File]) -> list[File]:
-    """Files by the first event of each."""
+    """Files in order of their first event."""
     return sorted(files, key=lambda file: (file.oldest, file.newest, file.path))
 
 
 def _overlapping(files: Sequence[File]) -> Iterator[list[File]]:
-    """Files, which come by date, in groups, of which each has later events than the one before."""
+    """Split files in order of date into groups, each with only later events than the previous one."""
     group: list[File] = []
     newest = datetime.min
     for file in files:
@@ -171,7 +174,7 @@ def _overlapping(files: Sequence[File]) -> Iterator[list[File]]:
 
 
 def _cut(files: Sequence[File], start: datetime, end: datetime, sorted_rows: int) -> list[Part]:
-    """The rows of files from `start` and before `end`, halved until there are few, if they are spread evenly."""
+    """Halve the range from `start` and before `end` until a part has few rows, if dates are spread evenly in a file."""
     found = [file for file in files if file.oldest < end and file.newest >= start]
     rows = sum(
         file.weight * ((min(_after(file.newest), end) - max(file.oldest, start)) / (file.newest - file.oldest + _STEP))
@@ -184,12 +187,12 @@ def _cut(files: Sequence[File], start: datetime, end: datetime, sorted_rows: int
 
 
 def _after(date: datetime) -> datetime:
-    """The next date; of the last one there is, an end of its millisecond."""
+    """The date one millisecond later, or the largest datetime."""
     return date + _STEP if date <= datetime.max - _STEP else datetime.max
 
 
 class Reader:
-    """Reads the snapshots of one table, each from the one before."""
+    """Reads snapshots of one table; each reads only the log since the previous one."""
 
     def __init__(self, name: str, uri: str, options: dict[str, str]) -> None:
         self._name = name
@@ -197,16 +200,16 @@ class Reader:
         self._options = options
         self._table: DeltaTable | None = None
         self.snapshot: Snapshot | None = None
-        """The table as it was read last, or None when there was none."""
+        """The table as of the last read, or None when there was no table."""
         self.version = -1
-        """The last version that was read; -1 when there was none."""
+        """The last version that was read; -1 when there was no table."""
 
     def read(self, has: Callable[[int], bool]) -> None:
-        """Read the table as it is now. `has` tells whether there is such a version."""
+        """Read the table as it is now. `has` tells whether the log has a version as a commit."""
         if self._table is not None and not has(self.version + 1):
             if has(self.version):
                 return
-            self._table = None  # the log was shortened, or is gone
+            self._table = None  # the log was shortened or removed: read it from the beginning
         with explained(self._name, self._uri):
             try:
                 if self._table is None:
@@ -225,15 +228,15 @@ class Reader:
         return self._table
 
     def has_load(self, id_: str) -> bool:
-        """Whether the log, as it was read last, has a load of this ID."""
+        """Whether the log has a load with this ID, as of the last read."""
         return self.table.transaction_version(id_) is not None
 
 
 @contextmanager
 def explained(name: str, uri: str) -> Iterator[None]:
-    """The library's errors as Unavailable, but for that of a table that is not there.
+    """Raise errors of the library as Unavailable, except TableNotFoundError.
 
-    ServiceError when the log has a gap, which stays.
+    Raises ServiceError when versions are missing in the log, which trying again cannot repair.
     """
     try:
         yield

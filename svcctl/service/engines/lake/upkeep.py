@@ -1,7 +1,7 @@
-"""Files that nobody needs: what loads and compactions leave behind is removed when it is old enough.
+"""Upkeep of tables: which files to merge, and the removal of old files that loads and compactions leave behind.
 
-A query may still read files that were replaced after it began, and a mark may still need a log that was summed up. So
-both are kept for a while.
+A query may still read files that were replaced after it began, and a mark may still need log entries from before a
+checkpoint. So both are kept for a while.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from svcctl.service.engines.lake.snapshot import File, explained
 
 DAY = timedelta(days=1)
 SMALL_ROWS = 1_000_000
-"""Files that have no more rows together are made into one."""
+"""Files are merged if the merged file has at most this many rows."""
 
 
 def vacuum(lake: Lake, name: str, keep: timedelta) -> int:
-    """Remove a table's files that no version of the last `keep` needs; how many there were.
+    """Remove files that no version of the table in the last `keep` needs. Returns how many were removed.
 
-    All files of a table that was dropped are among them; those of loads that were killed only where `keep` is a day or
-    more, because the files of a load that runs look the same.
+    All files of a dropped table are removed. Files of killed loads are removed only if `keep` is a day or more, because
+    the files of a running load look the same.
     """
     reader = lake.reader(name)
     if reader.version < 0:
-        return 0  # a folder that is no table
+        return 0  # the folder is not a table
     table = reader.table
     with lake.folder.writing(), explained(name, lake.folder.table_uri(name)):
         table.update_incremental()
@@ -37,7 +37,7 @@ def vacuum(lake: Lake, name: str, keep: timedelta) -> int:
 
 
 def together(files: Iterable[File]) -> list[list[File]]:
-    """The files that are better one: of each day those that follow one another and are small, or overlap."""
+    """The groups of files to merge: files of one day that overlap, or are small and neighbours in order of date."""
     groups: list[list[File]] = []
     for file in sorted(files, key=lambda file: (file.day, file.oldest, file.newest)):
         group = groups[-1] if groups else []

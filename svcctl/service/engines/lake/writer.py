@@ -1,4 +1,4 @@
-"""Rows as files of a table, before a commit makes them visible."""
+"""Writes rows to files of a table; a later commit makes the files visible."""
 
 from __future__ import annotations
 
@@ -24,22 +24,21 @@ from svcctl.service.language.types import Column
 from svcctl.storage import Sink
 
 ROWS_PER_GROUP = 122_880
-"""What DuckDB works on in one piece."""
+"""The rows of a row group: as many as DuckDB reads at once."""
 BYTES_PER_GROUP = 1 << 26
-"""About so many bytes are in a group at most."""
+"""About the most bytes of a row group."""
 LARGE_ROW, VECTOR = 1 << 11, 2048
-"""Bytes of rows that are in smaller groups: DuckDB holds 2048 rows of a group at once, whatever their size."""
+"""Rows of more than LARGE_ROW bytes are in smaller groups: DuckDB holds VECTOR rows at once, whatever their size."""
 ROWS_PER_FILE = 4_000_000
 _DAY = 86_400_000_000
 
 
 class Files(AbstractContextManager["Files"]):
-    """Files being written for one commit; leaving the block without `keep` removes them, and folders without a file.
+    """Files being written for one commit; leaving the block without `keep` removes them, and empty folders.
 
-    They stay after Unavailable, since the commit may have been made; if it was not, upkeep removes them.
+    The files stay after Unavailable, since the commit may have been made; if it was not, upkeep removes them.
 
-    Rows come ordered by eventdate, with or without the numbers of their load and row. A row that is earlier than the
-    one before begins another file.
+    Rows come in order of eventdate. A row that is earlier than the previous one begins another file.
     """
 
     def __init__(self, folder: Folder, table: str, columns: Sequence[Column]) -> None:
@@ -54,7 +53,7 @@ class Files(AbstractContextManager["Files"]):
         self.rows = 0
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Rows with all columns of the file, in order of eventdate."""
+        """Write rows, which have all columns of the file and are in order of eventdate."""
         days = pc.floor(pc.divide(batch.column("eventdate").cast(pa.int64()).cast(pa.float64(), safe=False), _DAY))
         start = 0
         while start < batch.num_rows:
@@ -79,12 +78,12 @@ class Files(AbstractContextManager["Files"]):
             self._open = None
 
     def adds(self) -> list[dict[str, Any]]:
-        """Finish; the actions that add the files to the table."""
+        """Finish the files. Returns the actions that add them to the table."""
         self._close()
         return [add for _, add in self._written]
 
     def keep(self) -> None:
-        """The files belong to the table now."""
+        """Keep the files, because they belong to the table now."""
         self._kept = True
 
     def __enter__(self) -> Self:
@@ -118,8 +117,8 @@ class _File:
         self.name = folder.name(f"{table}/{self._path}")
         self._load = load
         self._schema = schema
-        folder.require()  # or a folder that is away would be made anew
-        # Nobody else has the name, so there is no need to look.
+        folder.require()  # otherwise Arrow would make the folder of a disk that is not mounted
+        # The name is unique, so there is no need to check that the file is new.
         self._sink = folder.storage.create(self.name, overwrite=True)
         self._out = _Out(self._sink)
         self._writer = pq.ParquetWriter(
@@ -137,8 +136,8 @@ class _File:
         self._loads: list[int] = []
 
     def takes(self, day: int, first: datetime) -> bool:
-        """Whether rows of a day, the first with such a date, may follow in this file."""
-        # No date is in two files of a load, or their rows would not be in order one after the other.
+        """Whether rows of a day, of which the first has the date `first`, may follow in this file."""
+        # Two files of a load must not share a date, or reading them in turn would not give the rows in order.
         return day == self._day and first >= self._dates[1] and (self._rows < ROWS_PER_FILE or first == self._dates[1])
 
     def write(self, rows: pa.RecordBatch | pa.Table) -> None:
@@ -162,7 +161,7 @@ class _File:
         self._pending, self._waiting, self._bytes = [], 0, 0
 
     def close(self) -> tuple[str, dict[str, Any]]:
-        """The object's name, and the action that adds it."""
+        """Finish the file. Returns the object's name, and the action that adds it to the table."""
         self._flush()
         self._writer.close()
         self._sink.complete()
@@ -184,12 +183,12 @@ class _File:
         }
 
     def abandon(self) -> None:
-        self._out.discards = True  # Arrow ends the file when it forgets it
+        self._out.discards = True  # Arrow writes the end of the file when it is garbage-collected
         self._sink.abandon()
 
 
 class _Out:
-    """A file that Arrow writes to, which is a sink."""
+    """A sink as a file that Arrow writes to."""
 
     closed = False
     discards = False
@@ -223,7 +222,7 @@ class _Out:
 
 
 def numbered(batches: Iterable[pa.RecordBatch], columns: Sequence[Column], load: int) -> Iterator[pa.RecordBatch]:
-    """Rows with the columns of a file, numbered as those of one load."""
+    """Add the hidden columns to the rows of a load: its number, and the number of each row."""
     schema = file_schema(columns)
     row = 0
     for batch in batches:

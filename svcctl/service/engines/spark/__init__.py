@@ -1,12 +1,12 @@
 """Spark, or another server that speaks Spark Connect, over the tables in a shared folder.
 
-engine.py        the tables, and plans as statements over the files that they need
+engine.py        runs plans as statements over the files that they need
 stream.py        one running statement, and its batches
 connection.py    the session on the server, TLS and token, and errors
-dialect.py       what Spark says in its own way
-sql.py           its SQL, as sqlglot writes it
+dialect.py       the SQL of Spark where engines differ
+sql.py           Spark's SQL, as sqlglot writes it
 bound.py         values that a piece of SQL needs several times
-dates.py         dates as text and back
+dates.py         formats and parses dates
 patterns.py      regular expressions, for Java and for Rust
 """
 

@@ -1,8 +1,8 @@
-"""The connection to a server that speaks Spark Connect: its session, what protects it, and its errors as ours.
+"""The connection to a server that speaks Spark Connect: its session, TLS and token, and its errors as errors of svcctl.
 
-A session belongs to a process of the server. When that has ended, the next statement begins a new session, so that a
-server that was started again is used at once. Spark's own client would wait for minutes for one that is gone, and
-cannot be interrupted, so its messages are sent from here. Nothing here logs or tells the token.
+A session belongs to a process of the server. When that process has ended, the next statement begins a new session, so
+that a restarted server is used at once. Spark's own client would wait minutes for a server that is gone, and cannot be
+interrupted, so its messages are sent from here. Nothing here logs or prints the token.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from svcctl.service.settings import SPARK_CA_BUNDLE, SPARK_TOKEN
 
 PORT = 15002
 REACHED_SECONDS = 3.0
-"""How long a server may be out of reach: it may just be starting again."""
+"""How long to wait for a server that does not answer: it may be restarting."""
 REASON_SECONDS = 0.2
-"""How long it may take to learn why it is."""
+"""How long to wait for the reason why a server does not answer."""
 SECONDS = 30.0
-"""How long a server may take to begin a session, or to hear of an interrupt."""
+"""How long a server may take to begin or end a session, or to receive an interrupt."""
 MESSAGE_BYTES = 128 << 20
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
-    # With it, a stage that begins while its operation is interrupted is worked on to its end.
+    # Adaptive execution runs a stage to its end if it begins while its operation is interrupted.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -50,10 +50,10 @@ _WHY = {
     "Failed parsing HTTP/2": ": what listens there does not speak Spark Connect, or wants TLS",
     "WRONG_VERSION_NUMBER": ": what listens there does not speak TLS, which a token or SVCCTL_SPARK_CA_BUNDLE asks for",
 }
-"""Why a server does not answer, by what gRPC says."""
+"""Why a server does not answer, by the message of gRPC."""
 _REFUSED = ("UNAUTHENTICATED", "PERMISSION_DENIED", "UNIMPLEMENTED")
 _BROKEN = re.compile(r"Stream removed|Received (?:RST_STREAM|GOAWAY)|Socket closed|Connection reset")
-"""What gRPC says when a proxy before the server ends a call."""
+"""The message of gRPC when a proxy in front of the server ends a call."""
 _CERTIFICATE = re.compile("CERTIFICATE_VERIFY_FAILED|Peer name .* is not in peer certificate")
 _OTHER_SESSION = re.compile(r"SESSION_(?:CHANGED|CLOSED|NOT_FOUND)|INVALID_HANDLE")
 _HINT = "check SVCCTL_SPARK_TOKEN and SVCCTL_SPARK_CA_BUNDLE, which the service reads when it starts"
@@ -62,9 +62,9 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server by its URI, sc://HOST:PORT. With a token or authorities it is reached through TLS.
+    """A server at sc://HOST:PORT. With a token or certificate authorities, the connection uses TLS.
 
-    To this machine itself, a token goes without TLS unless there are authorities.
+    A server on this machine gets a token without TLS, unless there are authorities.
     """
 
     uri: str
@@ -83,7 +83,7 @@ class Server:
 
     @classmethod
     def of(cls, uri: str, environment: Mapping[str, str]) -> Server:
-        """A server, with the token and the authorities that the environment has for it."""
+        """The server of a URI, with the token and the authorities from the environment."""
         bundle = SPARK_CA_BUNDLE.read(environment)
         return cls(uri, SPARK_TOKEN.read(environment), None if bundle is None else Path(bundle))
 
@@ -99,7 +99,7 @@ class Server:
         return self.ca_bundle is not None or (self.token is not None and not here)
 
     def authorities(self) -> bytes | None:
-        """The certificates that are trusted, None for those of the system. UsageError when they cannot be read."""
+        """The trusted certificates, or None for those of the system. Raises UsageError when they cannot be read."""
         try:
             return self.ca_bundle.read_bytes() if self.ca_bundle else None
         except OSError as error:
@@ -109,7 +109,7 @@ class Server:
 
 
 class Session:
-    """A session on a server. `matcher` is what the server matches patterns with."""
+    """A session on a server. `matcher` is the kind of regular expressions that the server has."""
 
     def __init__(self, channel: Any, token: str | None) -> None:
         from pyspark.sql.connect import proto
@@ -128,18 +128,18 @@ class Session:
         self.matcher = self._find_matcher()
 
     def start(self, plan: Any, tag: str) -> Any:
-        """Start a plan; a call of gRPC, which is read and may be cancelled from any thread."""
+        """Start a plan. Returns a call of gRPC, which any thread may read or cancel."""
         request = self.proto.ExecutePlanRequest(
             **self._who, client_observed_server_side_session_id=self._server_side, plan=plan, tags=[tag]
         )
         return self._stub.ExecutePlan(request, metadata=self._metadata)
 
     def is_of(self, response: Any) -> bool:
-        """Whether a response comes from this session. One of another process knows nothing of our settings."""
+        """Whether a response comes from this session. A session of another process would not have our settings."""
         return self._server_side in (None, response.server_side_session_id)
 
     def interrupt(self, tag: str) -> None:
-        """Stop the work of a plan on the server. A server that does not answer has nothing to stop."""
+        """Stop the work of a plan on the server. Errors are ignored: a server that does not answer does no work."""
         import grpc
 
         kind = self.proto.InterruptRequest.InterruptType.INTERRUPT_TYPE_TAG
@@ -156,7 +156,7 @@ class Session:
             )
 
     def _find_matcher(self) -> Matcher:
-        """Found out by a pattern that Java alone reads."""
+        """Find out the kind of regular expressions by a pattern that only Java accepts."""
         import grpc
 
         query = "SELECT 'a' RLIKE '(?=a)' AS java"
@@ -172,7 +172,7 @@ class Session:
 
 
 class Connection:
-    """The present session on a server, begun when it is first needed."""
+    """The current session on a server, which begins when it is first needed."""
 
     def __init__(self, server: Server) -> None:
         extras.need("spark", "queries on Spark")
@@ -183,7 +183,7 @@ class Connection:
         self._channel: Any = None
 
     def session(self) -> Session:
-        """The session. Unavailable when the server does not answer, ServiceError when it refuses this service."""
+        """The session. Raises Unavailable when the server does not answer, ServiceError when it refuses access."""
         with self._lock:
             if self._session is None:
                 with self.explained(None):
@@ -191,7 +191,7 @@ class Connection:
             return self._session
 
     def forget(self, session: Session | None) -> None:
-        """The next statement begins a new session."""
+        """Discard a session, so that the next statement begins a new one."""
         with self._lock:
             if self._session is session:
                 self._session = None
@@ -215,7 +215,7 @@ class Connection:
                 ("grpc.max_receive_message_length", MESSAGE_BYTES),
                 ("grpc.max_send_message_length", MESSAGE_BYTES),
                 ("grpc.enable_http_proxy", 0),
-                # a server that was started again is found at once
+                # connect to a restarted server at once
                 ("grpc.initial_reconnect_backoff_ms", 100),
                 ("grpc.min_reconnect_backoff_ms", 100),
                 ("grpc.max_reconnect_backoff_ms", 2000),
@@ -228,7 +228,7 @@ class Connection:
         return self._channel
 
     def _reached(self) -> Any:
-        """The way to the server. Unavailable when it is out of reach, ServiceError when it cannot be trusted."""
+        """A channel to the server. Raises Unavailable when it does not answer, ServiceError when it is not trusted."""
         import grpc
 
         channel = self._open()
@@ -236,13 +236,13 @@ class Connection:
             grpc.channel_ready_future(channel).result(timeout=REACHED_SECONDS)
         except grpc.FutureTimeoutError:
             with self.explained(None):
-                channel.unary_unary("/")(b"", timeout=REASON_SECONDS)  # tells why the last attempt failed
+                channel.unary_unary("/")(b"", timeout=REASON_SECONDS)  # its error has the reason of the last failure
             raise self.ended(None) from None
         return channel
 
     @contextmanager
     def explained(self, session: Session | None) -> Iterator[None]:
-        """Raise errors of the server as a ServiceError of one line; Unavailable when it may answer again later."""
+        """Raise errors of the server as a ServiceError of one line, or as Unavailable if it may answer later."""
         import grpc
         import pyarrow as pa
 
@@ -252,13 +252,13 @@ class Connection:
             raise self._error(error, session) from None
 
     def ended(self, session: Session | None, told: str = "") -> Unavailable:
-        """The error of a server that is gone, or was started again; `told` is what is known of the way to it."""
+        """The error for a server that is gone or was restarted; `told` is the message of gRPC."""
         self.forget(session)
         why = next((why for pattern, why in _WHY.items() if pattern in told), ", or has ended")
         return Unavailable(f"Spark at {self._server.address} does not answer{why}")
 
     def _error(self, error: Exception, session: Session | None) -> SvcctlError:
-        if isinstance(error, OSError):  # of the files of a large answer
+        if isinstance(error, OSError):  # from the files of a large answer
             reason = error.strerror or str(error).partition("\n")[0]
             return Unavailable(f"the answer cannot pass through the shared folder: {reason}")
         code, text = status(error), str(getattr(error, "details", lambda: error)())
@@ -274,15 +274,15 @@ class Connection:
 
 
 def status(error: Exception) -> str | None:
-    """gRPC's word for an error."""
+    """The name of an error's status in gRPC, or None for other errors."""
     code = getattr(error, "code", None)
     return None if code is None else str(code().name)
 
 
 def _import_messages() -> None:
-    """Import the messages of Spark's client, which warns of packages that nothing here uses.
+    """Import the messages of Spark's client without its warnings about packages that nothing here uses.
 
-    It also takes a program without a file, as workers of pytest and dask are, for its own tests, and ends it.
+    Spark's client takes a program without a file, such as a worker of pytest or dask, for its own tests and ends it.
     """
     main = sys.modules["__main__"]
     nameless = not hasattr(main, "__file__")

@@ -1,7 +1,8 @@
-"""Dates as text and back, in Spark's SQL, by the patterns of the language.
+"""Formats and parses dates in Spark's SQL, by the patterns of the language.
 
-Spark's own parser is stricter than the embedded engine's (which takes one digit for two, and blanks around a date), so
-a text is taken apart by a regular expression. Years beyond four digits have signs in Spark, and are written here.
+Spark's own parser is stricter than the embedded engine's (which accepts one digit for two, and blanks around a date),
+so a text is parsed by a regular expression. Spark writes years beyond four digits with a sign, so years are written
+here.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _BLANK = r"[ \t\n\x0B\f\r]*"
 
 
 def formatted(value: exp.Expr, pattern: DatePattern) -> exp.Expr:
-    """A timestamp as text."""
+    """A timestamp as text in a date pattern."""
 
     def write(time: str) -> str:
         short = _date_format(time, pattern)
@@ -39,7 +40,7 @@ def formatted(value: exp.Expr, pattern: DatePattern) -> exp.Expr:
 
 
 def parsed(text: exp.Expr, pattern: DatePattern) -> exp.Expr:
-    """The timestamp that a text is, or null. Of two parts of a kind, the last counts."""
+    """The timestamp of a text, or null if it does not fit the pattern. Of two parts of a kind, the last one counts."""
     parts = [part for part in pattern if isinstance(part, DatePart)]
     groups = {part: index for index, part in enumerate(parts, start=1)}
     pieces = (f"([0-9]{{1,{len(part.value)}}})" if isinstance(part, DatePart) else _written(part) for part in pattern)
@@ -58,7 +59,7 @@ def parsed(text: exp.Expr, pattern: DatePattern) -> exp.Expr:
             seconds += f" + try_cast(rpad({digits(DatePart.MILLISECOND)}, 3, '0') AS INT) / 1000"
         date = f"try_make_timestamp({', '.join(map(number, large))}, CAST({seconds} AS DECIMAL(8, 6)))"
         fits = f"{text} RLIKE {regex}"
-        if DatePart.SECOND in groups:  # Spark takes a minute's second 60
+        if DatePart.SECOND in groups:  # Spark accepts second 60
             fits += f" AND {number(DatePart.SECOND)} < 60"
         return f"CASE WHEN {fits} THEN {date} END"
 
@@ -66,19 +67,19 @@ def parsed(text: exp.Expr, pattern: DatePattern) -> exp.Expr:
 
 
 def _date_format(time: str, parts: Iterable[DatePart | str]) -> str:
-    """The pattern as Java writes it: texts in quotes."""
+    """The pattern in Java's format, with texts in quotes."""
     java = (part.value if isinstance(part, DatePart) else "'" + part.replace("'", "''") + "'" for part in parts)
     return f"date_format({time}, {_literal(''.join(java))})"
 
 
 def _written(text: str) -> str:
-    """A text between parts, as a regular expression; blanks match any blanks."""
+    """A regular expression for a text between parts; a blank matches any blanks."""
     pieces = re.split(r"([ \t\n\x0b\f\r]+)", text)
     return "".join(_BLANK if index % 2 else escaped(piece) for index, piece in enumerate(pieces))
 
 
 def escaped(text: str) -> str:
-    """A text as a regular expression, for Java and Rust."""
+    """A regular expression for a text, in Java and Rust."""
     return "".join(each if each.isalnum() or not each.isascii() else f"\\x{ord(each):02X}" for each in text)
 
 

@@ -13,7 +13,7 @@ from svcctl.service.engines.spark.sql import SparkSql, WideSum
 from svcctl.service.language.dialect import DatePattern
 
 POSITION = "(position)"
-"""The name of a row's position in a plan; the engine puts the columns that tell it in its place."""
+"""The name of a row's position in a plan, which the engine replaces by columns."""
 _SMALLEST = exp.Cast(this=exp.Literal.string(str(-(2**63))), to=exp.DataType(this=exp.DType.BIGINT))
 _TRIED: Mapping[type[exp.Expr], str] = {
     exp.Add: "try_add",
@@ -68,16 +68,16 @@ class SparkDialect:
 
 
 def _but_smallest(sql: exp.Expr) -> exp.Expr:
-    """A whole number, or null for the one whose negative does not exist."""
+    """A whole number, or null for the smallest one, which has no negative."""
     return exp.Nullif(this=sql, expression=_SMALLEST.copy())
 
 
 def _float_text(x: str) -> str:
-    """A float8 as the embedded engine writes it: plain from 0.0001 to 10^16, else with an exponent of two digits."""
+    """A float8 as text, as in `Dialect.float_text`."""
     text = f"CAST({x} AS STRING)"
     plain = rf"regexp_replace(CAST(try_cast({text} AS DECIMAL(38, 21)) AS STRING), '(\\.[0-9]+?)0+$', '$1')"
     mantissa = rf"regexp_replace(regexp_extract({text}, '^[^eE]+', 0), '\\.0$', '')"
-    # some servers write numbers from 0.00001 on plainly
+    # some servers write numbers from 0.00001 on without an exponent
     small = rf"regexp_replace(regexp_replace({text}, '^(-?)0\\.0*([1-9])', '$1$2.'), '\\.$', '')"
     zeros = rf"length(regexp_extract({text}, '^-?0\\.(0*)', 1))"
     exponent = f"try_cast(regexp_extract({text}, '[eE]([+-]?[0-9]+)', 1) AS INT)"

@@ -1,8 +1,8 @@
-"""Plans that run on Spark, over tables in a shared folder that Spark and this service both reach.
+"""Runs plans on Spark, over tables in a shared folder that Spark and this service both reach.
 
-The embedded engine keeps the tables: what is stored, by whom and where does not depend on what queries run on. A plan
-becomes a statement over the files that its window needs, which are named one by one, with their columns: Spark need
-not know the format of the tables, and reads exactly what the snapshot says.
+The embedded engine stores the tables, so they do not depend on the engine of queries. A plan becomes a statement that
+names each file it needs, with the file's columns: Spark need not know the format of the tables, and reads exactly the
+files of the snapshot.
 """
 
 from __future__ import annotations
@@ -147,24 +147,24 @@ class SparkEngine:
 
 @contextmanager
 def on_spark(stored: LakeEngine, uri: str, environment: Mapping[str, str]) -> Iterator[SparkEngine]:
-    """Those tables, with plans that run on Spark at a URI, and the settings that the environment has for it."""
+    """The tables of `stored`, with plans that run on Spark at a URI, with settings from the environment."""
     with closing(SparkEngine(stored, Connection(Server.of(uri, environment)))) as engine:
         yield engine
 
 
 def _name_of_files() -> str:
-    """A name for the files of one statement. Spark keeps it in the session, which statements beside it share."""
+    """A unique name for the files of one statement, because all statements of a session share its names."""
     return f"svcctl_{uuid.uuid4().hex}"
 
 
 def _over_files(plan: Plan, table: Snapshot, loads: Loads | None, matcher: Matcher, files_name: str) -> exp.Select:
-    """The plan's SELECT, over the rows of files of that name."""
+    """The plan's SELECT over the rows of the files that are named `files_name`."""
     select = plan.select.copy()
     node = next(node for node in select.find_all(exp.Table))
     for found in list(select.find_all(exp.RegexpLike, exp.RegexpExtract)):
         pattern = found.expression.this
         if isinstance(found, exp.RegexpExtract) and int(found.args["group"].this) > groups(pattern):
-            found.replace(exp.Literal.string(""))  # servers refuse a group that the pattern does not have
+            found.replace(exp.Literal.string(""))  # servers refuse the number of a group that is not in the pattern
         else:
             found.set("expression", exp.Literal.string(translated(pattern, matcher)))
     columns = [exp.column(column.name, quoted=True) for column in table.columns]
@@ -185,14 +185,14 @@ def _paths(uri: str, files: Sequence[File], matcher: Matcher) -> list[str]:
 
 
 def _reached(uri: str, matcher: Matcher) -> str:
-    """A place in the shared folder as the server names it. Spark's own S3 is s3a."""
+    """A URI in the shared folder as the server spells it: Spark's own server names S3 s3a."""
     if "://" not in uri:
         return f"file://{uri}"
     return f"s3a{uri.removeprefix('s3')}" if matcher is Matcher.JAVA and uri.startswith("s3://") else uri
 
 
 def _written(session: Session, relation: Any, uri: str) -> Any:
-    """A plan that writes the rows of a relation to a folder of Parquet files, in their order."""
+    """A plan that writes the rows of a relation in order to a folder of Parquet files."""
     proto = session.proto
     mode = proto.WriteOperation.SaveMode.SAVE_MODE_ERROR_IF_EXISTS
     operation = proto.WriteOperation(input=relation, source="parquet", path=uri, mode=mode)
@@ -200,7 +200,7 @@ def _written(session: Session, relation: Any, uri: str) -> Any:
 
 
 def _relation(session: Session, statement: str, table: Snapshot, paths: Sequence[str], files_name: str) -> Any:
-    """A statement with the rows of some files under a name."""
+    """A statement in which `files_name` is a table with the rows of some files."""
     proto = session.proto
     fields = [(column.name, TYPES[column.type]) for column in table.columns]
     fields += [(name, "BIGINT") for name in (table.hidden.load, table.hidden.row)]

@@ -1,9 +1,9 @@
-"""Regular expressions of the language, which are those of RE2, for Java and for Rust.
+"""Translates the language's regular expressions, which have the syntax of RE2, for Java and for Rust.
 
-Spark's own server matches with Java, Sail with Rust's regex. They agree with RE2 in most of what patterns are made of;
-this rewrites the rest: classes of ASCII (\\d, \\w, \\s, \\b and [:alpha:]), what a dot and a $ mean at the end of a
-line, names of groups, quotes, octal numbers, and brackets and operators that only some of them read in a class. No
-group that captures is added. The pattern is one that RE2 has accepted.
+Spark's own server matches with Java, Sail with Rust's regex. Most parts of a pattern mean the same in all three. This
+file rewrites the others: classes of ASCII (\\d, \\w, \\s, \\b and [:alpha:]), a dot and a $ at the end of a line, names
+of groups, quotes, octal numbers, and brackets and operators in a class. No capturing group is added. Patterns must be
+valid in RE2.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _EDGES = {
     (Matcher.RUST, "B"): r"(?-u:\B)",
 }
 _FLAGS = {Matcher.JAVA: "(?d)", Matcher.RUST: ""}
-"""Java's lines end with \\n alone."""
+"""The flags before each pattern: (?d) makes only \\n end a line in Java."""
 _TOKEN = re.compile(
     r"""\\Q(?P<quoted>.*?)(?:\\E|\Z)
     | \\(?P<octal>[1-7][0-7]{1,2}|0[0-7]{0,2})
@@ -64,12 +64,12 @@ _TOKEN = re.compile(
 
 @lru_cache(maxsize=1024)
 def translated(pattern: str, matcher: Matcher) -> str:
-    """The pattern as the matcher writes it."""
+    """The pattern in the syntax of the matcher."""
     return _FLAGS[matcher] + "".join(_pieces(pattern, matcher))
 
 
 def groups(pattern: str) -> int:
-    """How many groups of a pattern capture. In a translated one, every other bracket is escaped."""
+    """How many capturing groups a pattern has, counted in its translation, where literal parentheses are escaped."""
     return len(re.findall(r"\((?!\?)", translated(pattern, Matcher.JAVA)))
 
 
@@ -87,7 +87,7 @@ def _pieces(pattern: str, matcher: Matcher) -> Iterator[str]:
             yield text
         elif kind == "name":
             lines.append(lines[-1])
-            yield "("  # Java's names have no _, and nobody asks for a group by its name
+            yield "("  # a name is not needed, and may have a _, which Java refuses
         elif text == "(":
             lines.append(lines[-1])
             yield text
@@ -105,14 +105,14 @@ def _pieces(pattern: str, matcher: Matcher) -> Iterator[str]:
             yield f"\\{text}"
         elif kind == "escape":
             yield _escape(token, matcher)
-        elif kind == "posix":  # outside of a class it is a class of its letters
+        elif kind == "posix":  # outside of a class, [:alpha:] is a class of these characters
             yield f"[{''.join(map(_point, text[1:-1]))}]"
         else:
             yield _one(token, matcher)
 
 
 def _escape(token: re.Match[str], matcher: Matcher) -> str:
-    """What a backslash and a character mean outside of a class."""
+    """A backslash and a character outside of a class, translated."""
     escape = token["escape"]
     if escape in "bB":
         return _EDGES[matcher, escape]
@@ -132,13 +132,13 @@ def _flags(flags: str, close: str, matcher: Matcher, lines: list[bool]) -> str:
         lines.append(here)
     else:
         lines[-1] = here
-    if matcher is Matcher.JAVA:  # its i is that of ASCII alone
+    if matcher is Matcher.JAVA:  # its flag i ignores only the case of ASCII letters
         on, off = on.replace("i", "iu"), off.replace("i", "iu")
     return f"(?{on}{'-' if off else ''}{off}{close}"
 
 
 def _class(tokens: list[re.Match[str]], index: int, matcher: Matcher) -> tuple[int, str]:
-    """A class whose opening bracket is before the token `index`; the index after it, and how it is written."""
+    """Translate the class that begins before the token `index`. Returns the index after the class, and its text."""
     parts: list[str] = []
     negated = tokens[index][0] == "^"
     index += negated
@@ -163,7 +163,7 @@ def _class(tokens: list[re.Match[str]], index: int, matcher: Matcher) -> tuple[i
 
 
 def _named(token: re.Match[str]) -> str | None:
-    """A class of ASCII within a class: its characters, or a class of all others."""
+    """The characters of a class of ASCII inside another class, or the class of all other characters; else None."""
     if token.lastgroup == "posix":
         name = token[0][2:-2]
         return f"[^{_POSIX[name[1:]]}]" if name.startswith("^") else _POSIX[name]
@@ -173,7 +173,7 @@ def _named(token: re.Match[str]) -> str | None:
 
 
 def _one(token: re.Match[str], matcher: Matcher) -> str:
-    """A token that means the same in a class and outside."""
+    """A token that means the same inside and outside of a class, translated."""
     match token.lastgroup:
         case "quoted":
             return "".join(map(_point, token["quoted"]))
@@ -192,7 +192,7 @@ def _one(token: re.Match[str], matcher: Matcher) -> str:
 
 
 def _property(text: str, matcher: Matcher) -> str:
-    """A Unicode class; Java has another prefix for scripts, and none of them reads a negation inside the braces."""
+    """A Unicode class. Java has another prefix for scripts, and only RE2 has a negation inside the braces."""
     kind, name = text[0], text[1:].strip("{}")
     if name.startswith("^"):
         kind, name = ("P" if kind == "p" else "p"), name[1:]

@@ -1,8 +1,8 @@
-"""Large answers, which Spark writes as Parquet beside the tables and this service reads from there.
+"""Large answers, which Spark writes to Parquet files beside the tables, where this service reads them.
 
-A server of Spark Connect holds what its client has not read yet, and large answers end it. Files have no such limit.
-Those of an answer are removed with it. Those of a process that was killed are removed by any other: each process that
-has files here writes a number that grows, and one whose number has stood still for a while is dead.
+A server of Spark Connect holds in memory what its client has not read yet, and fails with large answers. Files have no
+such limit. The files of an answer are removed when it ends. Files of a killed process are removed by any other process:
+each process with files here writes a growing number, and a process is dead when its number has not changed for a while.
 """
 
 from __future__ import annotations
@@ -31,22 +31,21 @@ ALIVE = "alive"
 BEAT_SECONDS = 10.0
 DEAD_SECONDS = 60.0
 ROWS = 1_000_000
-"""Answers of so many rows, or of fewer that are large, are written to files, if the files that they are read from tell
-how many they are."""
+"""Answers of this many rows, or of fewer large rows, are written to files, if the files that are read tell how many."""
 BUFFER_BYTES = 1 << 20
 Place = tuple[Any, ...]
-"""What a row is ordered by, after a 0: rows of an answer without an order have no more than that."""
+"""The values that a row is ordered by, after a 0. All rows of an answer without an order have the place (0,)."""
 
 _log = logging.getLogger("svcctl.service")
 
 
 def is_large(select: exp.Select, rows: int, least: int) -> bool:
-    """Whether a plan over so many rows may return as many, and at least `least`."""
+    """Whether a plan over `rows` rows may return all of them, and they are at least `least`."""
     return rows >= least and select.find(exp.AggFunc, exp.Group, exp.Limit) is None
 
 
 def prepared(select: exp.Select) -> tuple[exp.Select, int]:
-    """The statement with plain names, and what its rows are ordered by as its last columns; how many those are."""
+    """The statement with columns c0, c1 …; its last columns are the keys of its order. Returns also their number."""
     order = select.args.get("order")
     keys = [each.this for each in order.expressions] if order is not None else []
     values = [item.unalias() for item in select.expressions] + [key.copy() for key in keys]
@@ -56,14 +55,14 @@ def prepared(select: exp.Select) -> tuple[exp.Select, int]:
 
 @dataclass(slots=True)
 class _Other:
-    """Another process, by what it wrote last and when that was seen first."""
+    """Another process: the last number that it wrote, and when this number was first seen."""
 
     said: bytes
     since: float
 
 
 class Spills:
-    """The folder of this process's large answers, with the thread that keeps it and removes those of dead ones."""
+    """The folder of this process's large answers, with a thread that shows it is alive and removes dead ones."""
 
     def __init__(self, lake: Lake, *, beat_seconds: float = BEAT_SECONDS, dead_seconds: float = DEAD_SECONDS) -> None:
         self.uri = lake.folder.table_uri(FOLDER)
@@ -90,7 +89,7 @@ class Spills:
             self._remove(self._own)
 
     def begin(self) -> str:
-        """A name for the files of an answer, below `uri`."""
+        """A new name, below `uri`, for the files of an answer."""
         with self._guard:
             if not self._beats:
                 self._beat()
@@ -103,7 +102,7 @@ class Spills:
                 self._left.add(name)
 
     def read(self, name: str, keys: int, rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of an answer in order, without the columns that tell it."""
+        """The rows of an answer in order, without the last `keys` columns, which are the keys of the order."""
         found = self._files.get_file_info(FileSelector(name, recursive=True, allow_not_found=True))
         parts = [_Part(self._files, info.path, keys, rows) for info in found if info.path.endswith(".parquet")]
         yield from merged([part for part in parts if part.first])
@@ -124,14 +123,14 @@ class Spills:
                 return
 
     def _beat(self) -> None:
-        self._folder.require()  # or a folder that is away would be made anew
+        self._folder.require()  # otherwise the folder of a disk that is not mounted would be made
         self._beats += 1
         self._files.create_dir(self._own)
         with self._files.open_output_stream(f"{self._own}/{ALIVE}") as out:
             out.write(str(self._beats).encode())
 
     def _sweep(self) -> None:
-        """Remove what processes have left that no longer say anything."""
+        """Remove the folders of dead processes."""
         now = time.monotonic()
         names = {
             info.base_name
@@ -150,7 +149,7 @@ class Spills:
                 self._remove(name)
 
     def _remove(self, name: str) -> bool:
-        """Remove a folder; whether it is gone."""
+        """Remove a folder. Returns whether it is gone."""
         with suppress(OSError):
             self._files.delete_dir(name)
         try:
@@ -160,7 +159,7 @@ class Spills:
 
 
 class _Part:
-    """A file of an answer, whose rows are in order. The last `keys` columns are what they are ordered by."""
+    """A file of an answer, whose rows are ordered by the last `keys` columns."""
 
     def __init__(self, files: FileSystem, path: str, keys: int, rows: int) -> None:
         self._files = files
@@ -173,10 +172,10 @@ class _Part:
             self._rows = max(1, min(rows, BYTES_PER_BATCH * file.metadata.num_rows // max(1, size)))
             found = next(file.iter_batches(1), None)
         self.first: Place = () if found is None else (0, *self._place(found, 0))
-        """The place of the next row in the answer; empty when there is none."""
+        """The place of the next row in the answer; empty at the end of the file."""
 
     def until(self, place: Place) -> Iterator[pa.RecordBatch]:
-        """The rows that come before a place, or all with an empty one; `first` is then the next."""
+        """The rows up to a place, or all rows for an empty place. Afterwards `first` is the place of the next row."""
         while self.first and (not place or self.first <= place):
             batch = self._batch or self._next()
             assert batch is not None
@@ -193,7 +192,7 @@ class _Part:
         return next(self._batches, None)
 
     def _open(self) -> pq.ParquetFile:
-        # read as it is asked for: a file may be larger than the memory
+        # no pre-buffering: a file may be larger than the memory
         return pq.ParquetFile(self._files.open_input_file(self._path), buffer_size=BUFFER_BYTES, pre_buffer=False)
 
     def _place(self, batch: pa.RecordBatch, row: int) -> Place:
@@ -202,7 +201,7 @@ class _Part:
 
 
 def merged(parts: Sequence[_Part]) -> Iterator[pa.RecordBatch]:
-    """The rows of all files in order. Some servers deal them out to several files, others write one after the other."""
+    """The rows of all files in order. Some servers distribute rows among files, others fill one file after another."""
     waiting = [(part.first, index) for index, part in enumerate(parts)]
     heapify(waiting)
     while waiting:

@@ -1,7 +1,7 @@
-"""Spark's SQL as sqlglot writes it, with what means something else in Spark than in the language.
+"""Spark's SQL as sqlglot writes it, with corrections where Spark differs from the language.
 
 The rules are those of the embedded engine: aggregates skip nulls, halves are rounded away from zero in binary,
-percentiles lie on the line between their neighbours, computed in the same order, and zeros keep their sign.
+percentiles are interpolated linearly, with the operations in the same order, and zeros keep their sign.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from svcctl.service.engines.spark.bound import Bound, written
 from svcctl.service.engines.spark.dates import escaped
 
 MAX_ROWS = 2**31 - 1
-"""The largest limit and offset that Spark reads."""
+"""The largest limit and offset that Spark accepts."""
 _ALL_WHOLE = "9007199254740992D"
-"""From here on every float8 is whole, and Spark's whole numbers soon end."""
+"""2^53: from here on every float8 is whole, and a cast to Spark's int8 may soon overflow."""
 _SPLIT = "134217729D"
 """2^27 + 1, which splits a float8 into halves whose products are exact."""
 MAX_DEPTH = 12
-"""Values that are bound within each other: servers take too long with more."""
+"""How deep bound values may be nested: with more, servers take too long."""
 Body = Callable[[str], str]
 Write = Callable[[Generator, exp.Expr], str]
 
 
 class WideSum(exp.Expression, exp.AggFunc):
-    """The sum of whole numbers, as `Dialect.wide_sum` has it."""
+    """The sum of whole numbers; see Dialect.wide_sum."""
 
     arg_types = {"this": True}  # noqa: RUF012
 
 
 def _text(template: str) -> Write:
-    """SQL with the node's `this` as {0} and its `expression` as {1}."""
+    """Write SQL from a template, with the node's `this` as {0} and its `expression` as {1}."""
     return lambda generator, node: template.format(generator.sql(node, "this"), generator.sql(node, "expression"))
 
 
 def _wide_sum(generator: Generator, node: exp.Expr) -> str:
-    """Summed up in halves, which is faster than in decimals."""
+    """Sum the upper and lower halves of the numbers, which is faster than summing decimals."""
     value = f"CAST({generator.sql(node, 'this')} AS BIGINT)"
     high = f"CAST(try_sum(shiftright({value}, 32)) AS DECIMAL(38, 0)) * 4294967296"
     return f"({high} + try_sum({value} & 4294967295))"
 
 
 def _whole(name: str, zero: str) -> Callable[[exp.Expr], Body]:
-    """floor and ceil of a float8. Spark's are int8, and so lose large numbers and the sign of zero."""
+    """floor and ceil of a float8. Spark's own return an int8, which loses large numbers and the sign of zero."""
     return lambda _: (
         lambda x: (
             f"CASE WHEN {zero.format(x)} THEN {x} * 0D "
@@ -57,7 +57,7 @@ def _whole(name: str, zero: str) -> Callable[[exp.Expr], Body]:
 
 
 def _round(node: exp.Expr) -> Body:
-    """Rounds the scaled value; Spark itself rounds the decimal text of a value."""
+    """Round the scaled value; Spark's own function rounds the decimal text of a value."""
     scale = f"1e{int(node.args['decimals'].this)}D"
     return lambda x: (
         f"CASE WHEN {x} * {scale} <= 0D AND {x} * {scale} > -0.5D THEN {x} * 0D "
@@ -71,15 +71,15 @@ BODIES: Mapping[type[exp.Expr], Callable[[exp.Expr], Body]] = {
     exp.Floor: _whole("floor", "{0} >= 0D AND {0} < 1D"),
     exp.Round: _round,
 }
-"""What is written with a value that is needed several times."""
+"""The expressions whose SQL has a value several times."""
 
 
 def _percentile(generator: Generator, node: exp.Expr) -> str:
-    """The value at a place of the sorted ones; the line between two neighbours is computed as the embedded engine does.
+    """A percentile: a sorted value, or the interpolation between two, computed as the embedded engine does.
 
-    That is low * (1 - d) + high * d with the first product not rounded (fused). Here its error `e` is computed as
-    T. J. Dekker does, with the halves of both factors, and added together with the error of the sum. Where a half is
-    infinite the error counts as zero.
+    That is low * (1 - d) + high * d, in which the first product is not rounded (fused). Here the rounding error `e` of
+    the product is computed by T. J. Dekker's method, from the halves of both factors, and added with the error of the
+    sum. Where a half is infinite, the error counts as zero.
     """
     place = f"((size(a) - 1) * {generator.sql(node, 'expression') or '0.5'}D)"
     low, high = (f"get(a, CAST({way}({place}) AS INT))" for way in ("floor", "ceil"))
@@ -108,7 +108,7 @@ def _percentile(generator: Generator, node: exp.Expr) -> str:
 
 
 def _joined(generator: Generator, node: exp.Expr) -> str:
-    """The distinct values of a group as text; collect_set skips nulls by itself."""
+    """The distinct values of a group as text; collect_set skips nulls."""
     distinct = node.find(exp.Distinct)
     assert distinct is not None
     value = generator.sql(distinct.expressions[0])
@@ -117,7 +117,7 @@ def _joined(generator: Generator, node: exp.Expr) -> str:
 
 
 def _split(generator: Generator, node: exp.Expr) -> str:
-    """A part by its index. Separators are regular expressions here, and servers differ in what an empty one means."""
+    """A part of a text by its index. Spark's separators are regular expressions; servers differ about empty ones."""
     split, [index] = node.this, node.expressions
     text, by = generator.sql(split, "this"), split.expression.this
     if not by:
@@ -126,7 +126,7 @@ def _split(generator: Generator, node: exp.Expr) -> str:
 
 
 def _balanced(word: str) -> Write:
-    """A long chain of conditions as a tree of little depth: servers read a chain by recursion, and one dies of it."""
+    """A long chain of conditions as a balanced tree: servers parse a chain by recursion, which can crash them."""
 
     def write(generator: Generator, node: exp.Expr) -> str:
         conditions = [generator.sql(condition) for condition in node.flatten(unnest=False)]
@@ -167,7 +167,7 @@ def _rows(word: str) -> Write:
 
 
 class SparkSql(Spark):
-    """Regular expressions must have been translated already, as `patterns.py` does."""
+    """Spark's SQL. Regular expressions must have been translated by `patterns.py` before."""
 
     class Generator(SparkGenerator):
         TRANSFORMS = {  # noqa: RUF012
@@ -191,9 +191,9 @@ class SparkSql(Spark):
             exp.Replace: lambda generator, node: (
                 f"replace({', '.join(generator.sql(node, each) for each in ('this', 'expression', 'replacement'))})"
             ),
-            # only ever cast to a whole number; of 2^63, Apache Spark makes the largest one
+            # a Trunc is always cast to a whole number, and Apache Spark casts 2^63 to the largest int8
             exp.Trunc: _text("nullif({0}, 9223372036854775808D)"),
-            # sqlglot writes CAST where it believes that a value always fits
+            # sqlglot would write CAST where it expects that a value always fits
             exp.TryCast: lambda generator, node: (
                 f"try_cast({generator.sql(node, 'this')} AS {generator.sql(node, 'to')})"
             ),

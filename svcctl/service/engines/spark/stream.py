@@ -18,7 +18,7 @@ from svcctl.service.engines.spark.connection import Connection, Session
 class SparkStream:
     """A Stream of the rows of a plan of Spark Connect; closing it stops the work on the server.
 
-    The answer is whole only if the server ends it without an error, and if the batches hold the rows that they say.
+    The answer is complete only if the server ends it without an error, and each batch has its stated number of rows.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class SparkStream:
         rows: int,
         written: Callable[[], Iterator[pa.RecordBatch]] | None = None,
     ) -> None:
-        """`written` reads the rows of a plan that writes them to files."""
+        """For a plan that writes its rows to files, `written` reads them."""
         self._written = written
         self._connection = connection
         self._session = session
@@ -70,7 +70,7 @@ class SparkStream:
         try:
             yield from self._call
         except grpc.RpcError:
-            self._check()  # the call was cancelled here, and the server is well
+            self._check()  # the call was cancelled here, not by the server
             raise
 
     def _batches(self, message: Any) -> Iterator[pa.RecordBatch]:
@@ -99,7 +99,7 @@ class SparkStream:
         self._stop()
 
     def _stop(self) -> None:
-        """End the call here, which ends the wait of the thread that reads; and the work there, by its tag."""
+        """Cancel the call, which wakes the thread that reads, and interrupt the work on the server by its tag."""
         with self._starting:
             call = self._call
         if call is not None:

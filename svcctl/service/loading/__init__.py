@@ -1,1 +1,1 @@
-"""How events get in: files that are loaded, and demo events."""
+"""Loading events: from files, and demo events."""

@@ -1,7 +1,7 @@
-"""The bytes of a file that may be packed (gzip, zstd), and the check that they are all there and as they were written.
+"""Unpacks files (gzip, zstd), and checks that a file is complete and not damaged.
 
-DuckDB reads what it can of a file that is cut off or damaged, and says nothing. So before anything of a file is loaded,
-all of it is read once to the check sums at its end.
+DuckDB reads a file that is cut off or damaged as far as it can, without an error. So before a packed file is loaded,
+all of it is read once, up to the check sum at its end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from svcctl.errors import UsageError
 
 CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-"""By the bytes that a packed file begins with, the name that Arrow and DuckDB have for its codec."""
+"""The codec of a packed file, as Arrow and DuckDB name it, by the first bytes of the file."""
 ENDINGS = (".gz", ".zst")
 BLOCK = 1 << 20
 _UNREAD = (
@@ -27,11 +27,11 @@ _UNREAD = (
     (0, b"PK\x03\x04", "a spreadsheet or another zip archive", "save it as csv, or unpack it"),
     (257, b"ustar", "a tar archive", "unpack it with 'tar -xf FILE', and load the files in it"),
 )
-"""Files that are not read as they are: the bytes at a place that tell them, what they are, and the remedy."""
+"""Files that cannot be loaded as they are: an offset and the bytes there, the kind of file, and the remedy."""
 
 
 def codec(path: Path) -> str | None:
-    """The codec that a file is packed with. UsageError when the file cannot be read."""
+    """The codec of a file, or None if it is not packed. Raises UsageError when the file cannot be read."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise UsageError(f"cannot read {path}: it is not a regular file")
@@ -44,7 +44,7 @@ def codec(path: Path) -> str | None:
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """The file's bytes, unpacked. UsageError when they end early or fail a check sum."""
+    """The file's bytes, unpacked. Raises UsageError when they end early or fail a check sum."""
     name = codec(path)
     with path.open("rb") as file:
         if name is None:
@@ -60,14 +60,14 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 def require_read(path: Path, head: bytes) -> None:
-    """UsageError for a file that is packed in a way which is not read, by its unpacked beginning."""
+    """Raise UsageError if a file's first bytes, `head`, are those of _UNREAD."""
     for place, magic, what, remedy in _UNREAD:
         if head.startswith(magic, place):
             raise UsageError(f"{path} is {what}, which is not read as it is", hint=remedy)
 
 
 def require_whole(path: Path) -> None:
-    """Read all of a packed file. UsageError when it is not whole."""
+    """Read all of a packed file. Raises UsageError when it is cut off or damaged."""
     if codec(path) is not None:
         with opened(path) as file:
             while file.read(BLOCK):
@@ -75,18 +75,18 @@ def require_whole(path: Path) -> None:
 
 
 def require_whole_pages(path: Path, contents: Path) -> None:
-    """Read all pages of a parquet file whose writer gave them check sums. UsageError when one fails."""
+    """Read all pages of a parquet file that have check sums. Raises UsageError when a check sum fails."""
     try:
         for _ in pq.ParquetFile(contents, page_checksum_verification=True).iter_batches():
             pass
     except pa.ArrowException:
-        return  # a type that Arrow does not read; DuckDB says what it cannot read itself
+        return  # Arrow does not know a type; DuckDB reports what it cannot read itself
     except OSError as error:
         raise _damaged(path, str(error)) from None
 
 
 def widest_rows(contents: Path) -> int:
-    """Bytes of a row of a parquet file, on average of the row group in which there are most; at least 1."""
+    """The bytes of a row of a parquet file: the average of the row group with the largest rows, at least 1."""
     try:
         described = pq.read_metadata(contents)
     except (OSError, pa.ArrowException):

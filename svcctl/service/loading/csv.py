@@ -1,7 +1,7 @@
-"""The rows of csv: a cell for each column, and the number of the row's first line.
+"""Reads csv: the names of the columns, and rows with a cell for each column and the number of the first line.
 
-Records are split here and their cells are parsed by Arrow, a block at a time, so memory is bounded whatever the quotes
-of a file enclose. A line ends with \\n, \\r\\n or \\r; what follows a closing quote belongs to the cell.
+Records are split here and their cells are parsed by Arrow, a block at a time, so memory is bounded however long a
+quoted text is. A line ends with \\n, \\r\\n or \\r. Text after a closing quote belongs to the cell.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from svcctl.service.loading.compression import opened
 from svcctl.service.loading.lines import BLOCK, BOM, LONGEST_LINE, TOO_LONG, LeftOut, shown
 
 HEAD = 1 << 20
-"""Bytes within which the heading must end."""
+"""The heading must end within this many bytes."""
 NOT_UTF8 = "it is not UTF-8"
 _OPEN = "a quote in it is not closed"
 _END = rb"(?:\r\n?|\n)"
@@ -30,13 +30,14 @@ _BLANK = re.compile(rb"[\r\n]*")
 _QUOTED = rb'"[^"]*+(?:""[^"]*+)*+"'
 _SEPARATORS = ",;\t|"
 _SEPARATOR = re.compile(rb"sep=([,;\t|])" + _END)
-"""The line that tells spreadsheets the separator."""
+"""A first line such as `sep=;`, which tells spreadsheets the separator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A separator, and what a record is with it, one behind blank lines, and several; and a cell with the blanks that
-    follow its separator.
+    """A separator and its patterns: of a record, of a record after blank lines, of several records, and of a cell.
+
+    The cell's pattern, `padded`, includes the separator after the cell and the blanks after that.
     """
 
     separator: str
@@ -52,7 +53,7 @@ def _shape(separator: str) -> Shape:
     cells = rb"(?:%s%s)*+" % (cell, by)
     # Most lines have no quotes.
     record = rb'(?:[^"\r\n]*+%s|%s%s%s)' % (_END, cells, cell, _END)
-    # A quote that is not closed may be in the next block.
+    # A quote that is still open may be closed in the next block.
     padded = rb'(%s(?:(%s)|%s)|(?s:".*\Z))((?<=%s) *)?' % (cell, by, _END, by)
     patterns = record, b"([\r\n]*+)(%s)" % record, b"(?:%s)*+" % record, padded
     return Shape(separator, *map(re.compile, patterns))
@@ -60,9 +61,9 @@ def _shape(separator: str) -> Shape:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The names of the columns of csv, how they are separated, and where the rows begin: a byte, and its line.
+    """The columns' names, their separator, and the byte and the line where the rows begin.
 
-    Where all names are `padded`, blanks behind separators are no part of cells.
+    `padded` is true if there are blanks before all names; then blanks after separators are not part of cells.
     """
 
     names: tuple[str, ...]
@@ -77,10 +78,10 @@ class Heading:
 
 
 def heading(path: Path, separator: str | None) -> Heading:
-    """The heading of a csv file; without a separator it is a comma or, if there are more of them, a ; or | or tab."""
+    """The heading of a csv file. With `separator` None it is the most frequent of comma, ; tab and | in the heading."""
     with opened(path) as file:
         head = file.read(HEAD)
-    head += b"\n" * (len(head) < HEAD)  # the heading may be all of the file
+    head += b"\n" * (len(head) < HEAD)  # the file may end with the heading, without a line end
     start = _end(_BLANK, head, len(BOM) if head.startswith(BOM) else 0)
     if told := _SEPARATOR.match(head, start):
         separator, start = separator or told[1].decode(), told.end()
@@ -95,7 +96,7 @@ def heading(path: Path, separator: str | None) -> Heading:
     if padded := bool(blanks) and all(blanks):
         line = shape.padded.sub(rb"\1", line)
     count = _parsed(line, shape, None, {}).num_columns
-    cells = _parsed(line, shape, [str(at) for at in range(count)], {})  # as text: 200 and 2026-01-01 are names, too
+    cells = _parsed(line, shape, [str(at) for at in range(count)], {})  # as text: 200 and 2026-01-01 may be names, too
     names = distinct((cell[0].as_py() or "").strip() for cell in cells.columns)
     return Heading(tuple(names), shape, padded, end, 1 + _line_ends(head[:end]))
 
@@ -103,12 +104,12 @@ def heading(path: Path, separator: str | None) -> Heading:
 def batches(
     path: Path, head: Heading, left_out: LeftOut, block_size: int = BLOCK, longest: int = LONGEST_LINE
 ) -> Iterator[pa.RecordBatch]:
-    """The rows behind the heading of a file; `left_out` counts the lines that are not rows."""
+    """The rows after the heading of a file; `left_out` counts the lines that are not rows."""
     yield from _Rows(head, left_out, longest).of(path, block_size)
 
 
 def _end(pattern: re.Pattern[bytes], data: bytes, start: int = 0) -> int:
-    """Where a pattern ends that matches from the start, or the start if it does not match."""
+    """The end of the pattern's match at `start`, or `start` if it does not match."""
     found = pattern.match(data, start)
     return found.end() if found else start
 
@@ -122,7 +123,7 @@ def _lone_returns(data: bytes) -> int:
 
 
 class _Rows:
-    """Cuts a file into blocks of whole records, and those into cells."""
+    """Splits a file into blocks of whole records, and the records into cells."""
 
     def __init__(self, head: Heading, left_out: LeftOut, longest: int) -> None:
         self._head = head
@@ -131,9 +132,9 @@ class _Rows:
         self._longest = longest
         self._number = head.line
         self._rest = b""
-        """The beginning of a record."""
+        """The beginning of a record, which the next block completes."""
         self._inside = False
-        """Whether the line at hand is too long, and left out to its end."""
+        """Whether the next block begins inside a line that is left out."""
 
     def of(self, path: Path, block_size: int) -> Iterator[pa.RecordBatch]:
         with opened(path) as file:
@@ -167,17 +168,17 @@ class _Rows:
         self._rest = data
 
     def _lines(self, data: bytes) -> pa.RecordBatch | None:
-        """The cells of lines, if each is a row."""
+        """The cells of lines, if each line is a row; otherwise None."""
         if not data or len(data) > self._longest or _lone_returns(data) or not _is_text(data):
             return None
-        # Inside quotes, what is added would not be a row of its own.
+        # If a quote is open at the end, the added line becomes part of the last row, and the number of rows is wrong.
         one_more = (self._shape.separator * (len(self._head.names) - 1) or "x").encode() + b"\n"
         cells = _parsed(data + one_more, self._shape, self._head.names, {})
         lines = data.count(b"\n")
         return cells.slice(0, lines) if cells.num_rows == lines + 1 else None
 
     def _records(self, data: bytes) -> pa.RecordBatch:
-        """The cells of records of several lines, without those that are no rows."""
+        """The cells of records that may have several lines. Records that are not rows are left out."""
         number = self._number
         records: list[tuple[int, bytes]] = []
         for found in self._shape.filled.finditer(data):
@@ -197,7 +198,7 @@ class _Rows:
         return _numbered(cells, [number for at, (number, _) in enumerate(records) if at not in bad], self._head)
 
     def _without_line(self, data: bytes) -> bytes:
-        """Leave out the line where a record begins that is too long or does not end: what follows may be rows."""
+        """Leave out the first line of a record that is too long or does not end: the next lines may be rows."""
         if not data:
             return data
         line = data[: _end(_LINE, data)]
@@ -208,7 +209,7 @@ class _Rows:
 
 
 def _read(file: IO[bytes], size: int) -> bytes:
-    """A block that does not end between \\r and \\n."""
+    """Read a block that does not end between \\r and \\n."""
     data = file.read(size)
     while data.endswith(b"\r") and (more := file.read(1)):
         data += more
@@ -232,7 +233,10 @@ def _numbered(cells: pa.RecordBatch, numbers: Sequence[int], head: Heading) -> p
 
 
 def _parsed(data: bytes, shape: Shape, names: Sequence[str] | None, bad: dict[int, str]) -> pa.RecordBatch:
-    """The cells of records, an empty one without quotes as null; `bad` gets the index of each that is no row."""
+    """The cells of records; empty cells without quotes are null.
+
+    A record with too few or too many cells is left out, and `bad` gets its index and the reason.
+    """
 
     def left_out(row: pa_csv.InvalidRow) -> str:
         few = row.actual_columns < row.expected_columns
@@ -242,7 +246,7 @@ def _parsed(data: bytes, shape: Shape, names: Sequence[str] | None, bad: dict[in
     if not data:
         return pa.RecordBatch.from_pylist([], pa.schema([(name, pa.string()) for name in names or ()]))
     table = pa_csv.read_csv(
-        pa.BufferReader(BOM + data if data.startswith(BOM) else data),  # Arrow takes one away
+        pa.BufferReader(BOM + data if data.startswith(BOM) else data),  # Arrow removes one mark
         pa_csv.ReadOptions(
             use_threads=False, block_size=len(data) + 4, column_names=names, autogenerate_column_names=names is None
         ),

@@ -1,14 +1,14 @@
 """Demo events: a web shop, its logins and its firewall, made as a function of time.
 
 Every second of the calendar has its events, and they are the same whenever they are made. So a table can be extended
-at any time from where it ends, and two laptops show the same shop. DuckDB makes the events, see
-`engines/duckdb/demo_events.py`; this module owns the tables and when which seconds are made.
+at any time from its end, and two laptops show the same shop. DuckDB makes the events, see
+`engines/duckdb/demo_events.py`; this module owns the tables and decides which seconds are made, and when.
 
 Traffic follows the day and the week. Three incidents recur by the number of the day since 1970, so that any 30 days
 hold some of each:
 
 - every 7th day (3 modulo 7), 14:00 to 14:12 UTC: most of the shop's answers are 5xx, and slow
-- every 9th day (4 modulo 9), from 02:17 UTC: one address tries passwords for `admin` for 12 minutes, and then gets in
+- every 9th day (4 modulo 9), from 02:17 UTC: one address tries passwords for `admin` for 12 minutes, then logs in
 - every 11th day (6 modulo 11), 01:00 to 04:00 UTC: the host 10.0.3.77 sends gigabytes to one address outside
 
 Addresses are private or from the ranges reserved for documentation.
@@ -31,9 +31,9 @@ from svcctl.service.settings import DEMO_DAYS
 
 HISTORY = timedelta(days=DEMO_DAYS.default)
 STRETCH = 5 * 86_400
-"""Seconds made in one transaction: an interruption loses little, and memory stays low."""
+"""How many seconds are made in one transaction: an interruption loses little, and memory stays low."""
 AHEAD = 300
-"""Seconds that a running service makes at once: DuckDB plans for longer than it takes to make their events."""
+"""How many seconds a running service makes at once: DuckDB takes longer to plan than to make their events."""
 
 
 def extend(
@@ -42,10 +42,10 @@ def extend(
     progress: Callable[[str, float], None] = lambda name, share: None,
     history: timedelta = HISTORY,
 ) -> int:
-    """Bring the demo tables up to the whole second of `until` (aware); how many events were added.
+    """Extend the demo tables up to the whole second of `until` (aware). Returns how many events were added.
 
-    A table that is missing or empty begins `history` before; with none there is no demo. `progress` is called with a
-    table's name and the fraction done.
+    A table that is missing or empty begins `history` before `until`. `progress` is called with a table's name and the
+    fraction that is done.
     """
     if not history:
         return 0
@@ -63,13 +63,13 @@ def _extend(
     if table not in engine.tables():
         engine.create(table, TABLES[table])
     newest = engine.newest(table)
-    # Whole seconds only are ever made, so the second of the newest event is complete.
+    # Only whole seconds are made, so the second of the newest event is complete.
     start = int(newest.replace(tzinfo=UTC).timestamp()) + 1 if newest else end - int(history.total_seconds())
     if start >= end:
         return 0
     bounds = [*range(start, end, STRETCH), end]
     added = 0
-    with ThreadPoolExecutor(1) as ahead:  # one stretch is made while the one before it is stored
+    with ThreadPoolExecutor(1) as ahead:  # a stretch is made while the previous one is stored
         coming = ahead.submit(made, table, *bounds[:2])
         for stop, after in zip(bounds[1:], [*bounds[2:], None], strict=True):
             events = coming.result()
@@ -82,7 +82,7 @@ def _extend(
 
 @dataclass
 class _Ahead:
-    """Events of the seconds before `end`, in order; the first `stored` of them are in their table."""
+    """Events of a table before the second `end`, in order; the first `stored` of them are in the table."""
 
     events: pa.Table
     seconds: list[int]
@@ -97,13 +97,13 @@ class _Ahead:
         )
 
     def due(self, end: int) -> pa.Table:
-        """The events before a second that are not stored yet."""
+        """The events before the second `end` that are not stored yet."""
         first, self.stored = self.stored, max(self.stored, bisect_left(self.seconds, end))
         return self.events.slice(first, self.stored - first)
 
 
 class Growing:
-    """The demo tables while a service runs: a call of `extend` costs what it takes to store the few new events."""
+    """The demo tables of a running service: events are made ahead, so that a call of `extend` only stores them."""
 
     def __init__(self, engine: Engine, history: timedelta) -> None:
         self._engine = engine
@@ -111,7 +111,7 @@ class Growing:
         self._ahead: dict[str, _Ahead] = {}
 
     def extend(self, until: datetime) -> int:
-        """As the function `extend`, called again and again."""
+        """Like the function `extend`, for frequent calls."""
         end = int(until.timestamp())
         return sum(self._extend(table, end) for table in TABLES) if self._history else 0
 
@@ -123,12 +123,12 @@ class Growing:
         else:
             due = ahead.due(end)
             added = self._engine.append(table, due.to_reader()) if due.num_rows else 0
-        self._ahead[table] = ahead  # not after a failure: then the table says where it ends
+        self._ahead[table] = ahead  # only after success: after a failure, the end of the table is read again
         return added
 
 
 def _columns(text: str) -> tuple[Column, ...]:
-    """The columns of `name type, name type, …`."""
+    """Columns from a text `name type, name type, …`."""
     pairs = (definition.split() for definition in text.split(", "))
     return tuple(Column(name, Type(type_)) for name, type_ in pairs)
 

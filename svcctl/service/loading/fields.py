@@ -1,9 +1,9 @@
-"""Columns of a file as SQL: what a value is in the file, what it is as stored, and its type.
+"""Columns of a file as SQL: the value in the file, the stored value, and its type.
 
-Of text, only whole numbers, numbers and true/false become typed columns; addresses stay text until a table asks for
-ip4. Nested JSON stays JSON text. A time is ISO 8601, epoch seconds, milliseconds, microseconds or nanoseconds, the
-interface's own dd/MM/yyyy HH:mm:ss, which may have dots, 31-Jan-2026 10:00:00, or what Go prints, unless a format is
-given; a time that names no zone is in the zone given, or else UTC.
+Columns of text become typed columns only if all values are whole numbers, numbers or true/false; addresses stay text
+until a table asks for ip4. Nested JSON stays JSON text. Without a given format, a time is ISO 8601, epoch seconds,
+milliseconds, microseconds or nanoseconds, dd/MM/yyyy HH:mm:ss as in the interface, dd.MM.yyyy HH:mm:ss, 31-Jan-2026
+10:00:00, or a time as Go prints it. A time without a zone is in the given zone, or in UTC.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from svcctl.service.engines.duckdb.text import SQL_TYPES, literal
 from svcctl.service.language.types import Type
 
 UTC = "UTC"
-"""The zone of times that name none, if no other is given."""
+"""The default zone of times without a zone."""
 LONGEST_VALUE = 500
-"""Bytes of a number or a time as text."""
+"""The most bytes of a text that is read as a number or a time."""
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
-"""The years 1 to 9999, in epoch milliseconds; a larger number is in a smaller unit."""
+"""The years 1 to 9999 in epoch milliseconds; a larger number is in microseconds or nanoseconds."""
 _OCTET = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _DAY_FIRST = tuple(
     f"{day}{clock}" for day in ("%d/%m/%Y", "%d.%m.%Y") for clock in (" %H:%M:%S", " %H:%M:%S.%f", " %H:%M", "")
@@ -34,7 +34,7 @@ _NAMED_MONTHS = [
 ]
 """Times such as 31/Jan/2026:10:00:00 +0100, with blanks between day, month, year and clock."""
 _NAMED_OFFSET = r" ([+-]\d{4}) [A-Z+-]\w*(?: m=\S+)?$"
-"""The end of a time as Go prints it: the offset, and again as a name; with the reading of another clock behind it."""
+"""The end of a time as Go prints it: the offset, the name of the zone, and perhaps the monotonic clock (m=+0.01)."""
 _OFFSETS: Mapping[str, str] = {
     "Z": "+00",
     "CEST": "+02",
@@ -44,19 +44,19 @@ _OFFSETS: Mapping[str, str] = {
     "MDT": "-06",
     "PDT": "-07",
 }
-"""Zones behind a blank that DuckDB does not know: it knows the names of places, and such as UTC, CET and EST."""
+"""The offsets of zones that DuckDB does not know. It knows names of places, and UTC, CET, EST and others."""
 UNREAD_ZONE = (
     r"(?:A[CEK]?[DS]T|ART|AWST|BRT|BST|CAT|C[DS]T|EAT|HKT|HST|ICT|IST|JST|KST|MSK|NZ[DS]T|PHT|PKT|SAST|SGT|WAT|WIB)\b"
 )
-"""Abbreviations behind the time of a log that are not read, for most name several zones."""
+"""Abbreviations of zones that are not read after the time of a log, because most of them mean several zones."""
 _READ_ZONE = "(?:AST|ART|BST|CST|IST)"
-"""Those of several zones that DuckDB reads as one of them, which is not always the usual one."""
+"""Abbreviations that mean several zones; DuckDB reads each as one of them, which is not always the usual one."""
 _SLASHED = re.compile(r"(\d{1,2})/(\d{1,2})/\d{4}(?!\d)")
 _SLASHED_TIME = re.compile(
     r"/\d{4}(?P<minutes> \d{1,2}:\d\d(?P<seconds>:\d\d(?:\.(?P<fraction>\d{1,6}))?)?)?(?P<half> [AP]M)?$"
 )
 DAY, MONTH, EITHER = "day", "month", "either"
-"""What comes first in a date with slashes."""
+"""Which part comes first in a date with slashes; EITHER if this is not clear."""
 _STORED = {
     "BOOLEAN": Type.BOOL,
     "TINYINT": Type.INT4,
@@ -79,9 +79,9 @@ _STORED = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column of the file as SQL: its value in the file, its value as stored, and the type of that.
+    """A column of the file as SQL: its value in the file, its stored value, and the type of the stored value.
 
-    Where the file's value cannot be stored, `stored` is null though `raw` is not.
+    For a value that cannot be stored, `stored` is null and `raw` is not.
     """
 
     raw: str
@@ -90,12 +90,12 @@ class Field:
 
     @property
     def is_bad(self) -> str:
-        """The condition that the file's value cannot be stored."""
+        """The SQL condition that the value in the file cannot be stored."""
         return f"({self.raw} IS NOT NULL AND {self.stored} IS NULL)"
 
 
 def field(value: str, sql_type: str, zone: str) -> Field:
-    """A column by its DuckDB type. Types that events do not have become text, nested values JSON text."""
+    """A column by its type in DuckDB. Types that events do not have become text, and nested values JSON text."""
     if sql_type == "JSON":
         return Field(value, value := f"({value} ->> '$')", Type.STR)
     if sql_type.endswith("]") or sql_type.startswith(("STRUCT", "MAP")):
@@ -129,13 +129,13 @@ def converted(given: Field, type_: Type, zone: str) -> Field:
         return Field(given.raw, as_time(given, zone), type_)
     value = short(given.stored) if given.type is Type.STR and type_ is not Type.STR else given.stored
     if given.type is Type.INT8 or (given.type is Type.FLOAT8 and type_ is Type.STR):
-        value = given.raw  # it may be larger than an int8, and its text may have another comma
+        value = given.raw  # the number may not fit int8, and its text may have another decimal sign
     cast = f"TRY_CAST({value} AS {SQL_TYPES[type_]})"
     if type_ is Type.IP4 and given.type is Type.STR:
         octets = " + ".join(f"split_part({value}, '.', {i + 1})::BIGINT * {256 ** (3 - i)}" for i in range(4))
         cast = rf"CASE WHEN regexp_full_match({value}, '{_OCTET}(\.{_OCTET}){{3}}') THEN ({octets})::UINTEGER END"
     elif type_ in (Type.INT4, Type.INT8):
-        # A cast alone would round 1.5.
+        # A cast would round 1.5.
         cast = f"CASE WHEN {cast} = TRY_CAST({value} AS DOUBLE) THEN {cast} END"
     elif type_ is Type.FLOAT8 and given.type is Type.STR:
         cast = f"CASE WHEN isfinite({cast}) THEN {cast} END"
@@ -143,7 +143,7 @@ def converted(given: Field, type_: Type, zone: str) -> Field:
 
 
 def merged(types: list[Type]) -> Type:
-    """The type of a column that has these types in several files; str if none has a value of it."""
+    """The type of a column that has these types in several files; str if no file has a value in it."""
     found = set(types)
     if not found:
         return Type.STR
@@ -155,11 +155,12 @@ def merged(types: list[Type]) -> Type:
 
 
 def as_time(given: Field, zone: str, spec: str | None = None) -> str:
-    """A column as a time, by a format of strptime if there is one."""
+    """A column as a time, in a format of strptime if `spec` is given."""
     value = short(given.stored) if given.type is Type.STR else given.stored
     if spec is not None and given.type is not Type.TIMESTAMP:
         time = in_utc(f"try_strptime({value}::VARCHAR, {literal(spec)})", zone)
-        return f"TRY(CASE WHEN regexp_matches({value}::VARCHAR, '[0-9]') THEN {time} END)"  # infinity has any format
+        # a time must have a digit, because DuckDB reads the word infinity in any format
+        return f"TRY(CASE WHEN regexp_matches({value}::VARCHAR, '[0-9]') THEN {time} END)"
     number = f"TRY_CAST({value} AS DOUBLE)"
     us = f"""CASE
         WHEN abs({number}) <= {MAX_EPOCH_SECONDS} THEN TRY_CAST(round({number} * 1000000) AS BIGINT)
@@ -179,7 +180,7 @@ def as_time(given: Field, zone: str, spec: str | None = None) -> str:
 
 
 def text_as_time(value: str, zone: str) -> str:
-    """Text as a time, without epochs."""
+    """Text as a time; numbers are not read as epochs."""
     value = short(value)
     iso = in_utc(iso_time(value), zone)
     day_first = f"try_strptime({value}, [{', '.join(map(literal, _DAY_FIRST))}])"
@@ -195,7 +196,7 @@ def named_time(value: str) -> str:
 
 
 def zoned_time(value: str, zone: str) -> str:
-    """Text with an abbreviated zone that DuckDB does not know as a time."""
+    """Text that ends with a zone of _OFFSETS, as a time."""
     for name, offset in _OFFSETS.items():
         value = f"replace({value}, ' {name}', '{offset}')"
     return in_utc(iso_time(value), zone)
@@ -209,7 +210,7 @@ def iso_time(value: str) -> str:
 
 
 def slashed(given: Field) -> str:
-    """The beginning of a text that may be a date with slashes; null for others, and most texts are told by a glance."""
+    """The first 10 characters of a text that may begin with a date with slashes; null for others. The test is cheap."""
     if given.type is not Type.STR:
         return "NULL::VARCHAR"
     text = given.stored
@@ -219,7 +220,7 @@ def slashed(given: Field) -> str:
 
 
 def zone_read(given: Field) -> str:
-    """The abbreviation at the end of a text that was read as one of several zones; null for others."""
+    """The abbreviation of _READ_ZONE at the end of a text; null for others."""
     if given.type is not Type.STR:
         return "NULL::VARCHAR"
     text = given.stored
@@ -228,7 +229,10 @@ def zone_read(given: Field) -> str:
 
 
 def first_of(begin: str | None) -> str | None:
-    """What comes first in a date with slashes, as far as its beginning shows; None if it is none, or the same twice."""
+    """DAY, MONTH or EITHER for the beginning of a date with slashes.
+
+    None if it is not such a date, or if day and month are equal.
+    """
     found = _SLASHED.match(begin or "")
     if found is None:
         return None
@@ -239,7 +243,7 @@ def first_of(begin: str | None) -> str | None:
 
 
 def slashed_pattern(date: str) -> str:
-    """The pattern of a date with slashes behind its day and month: `/yyyy HH:mm`, or with seconds if it has another."""
+    """The rest of the pattern of a date with slashes, after day and month: `/yyyy HH:mm`; with seconds by default."""
     found = _SLASHED_TIME.search(date)
     if found is None or (found["half"] and not found["minutes"]):
         return "/yyyy HH:mm:ss"
@@ -256,12 +260,12 @@ def slashed_pattern(date: str) -> str:
 
 
 def in_utc(time: str, zone: str) -> str:
-    """A time as the engine stores it; one that names no zone is in `zone`, which DuckDB's session has to have."""
+    """A time in UTC, as engines store it. A time without a zone is in `zone`, which is that of DuckDB's session."""
     return f"({time})::TIMESTAMP" if zone == UTC else f"(({time})::TIMESTAMPTZ AT TIME ZONE 'UTC')"
 
 
 def short(text: str) -> str:
-    """A text, null if it is too long for a number or a time: DuckDB copies a text several times to say that."""
+    """A text, or null if it is too long for a number or a time: DuckDB would copy it several times to find this out."""
     return f"CASE WHEN strlen({text}) <= {LONGEST_VALUE} THEN {text} END"
 
 
@@ -292,11 +296,11 @@ _LETTERS: Mapping[str, str] = {
     "X": "%z",
     "Z": "%z",
 }
-"""The letters of a pattern such as dd/MM/yyyy HH:mm:ss, as the interface writes them, and as strptime does."""
+"""The letters of a pattern such as dd/MM/yyyy HH:mm:ss, and the same in the format of strptime."""
 
 
 def strptime_format(pattern: str) -> str | None:
-    """A pattern of letters as a format of strptime; one with % is such a format already. None when it is neither."""
+    """A pattern of letters as a format of strptime; a text with % is such a format already. None for other texts."""
     if "%" in pattern:
         return pattern
     spec = ""
@@ -308,7 +312,7 @@ def strptime_format(pattern: str) -> str | None:
 
 
 def written_as(spec: str) -> str:
-    """A regular expression of the times that a format of strptime reads."""
+    """A regular expression for times in a format of strptime."""
     found = re.finditer(r"(?P<directive>%-?[a-zA-Z%])|(?P<blanks>\s+)|(?P<other>.)", spec)
     return "".join(
         _WRITTEN.get(hit["directive"].replace("-", ""), r"\S+")
@@ -332,6 +336,6 @@ _WRITTEN: Mapping[str, str] = {
 
 
 def _pieces(pattern: str) -> list[tuple[str, str, str]]:
-    """Quoted text, runs of one letter, and other characters."""
+    """Split a pattern into quoted texts, runs of one letter, and other characters."""
     found = re.finditer(r"'(?P<quoted>[^']*)'|(?P<letters>([A-Za-z])\3*)|(?P<other>.)", pattern)
     return [(hit["quoted"] or "", hit["letters"] or "", hit["other"] or "") for hit in found]

@@ -1,7 +1,7 @@
-"""Files of events, read by a separate DuckDB, because the engine's cannot reach files.
+"""Reads files of events with a separate DuckDB, because the DuckDB of the engine cannot reach files.
 
-Rows are returned as Arrow batches, so memory is bounded. The order of days and months is not guessed. Bytes that are
-not UTF-8 are replaced in log lines and ndjson, and make a row of csv unreadable.
+Rows are returned as Arrow batches, so memory is bounded. The order of day and month in dates is not guessed. Bytes that
+are not UTF-8 are replaced in log lines and ndjson, and make a row of csv unreadable.
 """
 
 from __future__ import annotations
@@ -50,28 +50,28 @@ from svcctl.service.loading.formats import READERS, Odd, json_elements
 from svcctl.service.loading.lines import LeftOut, shown
 
 LOOKED_AT = 1000
-"""The number of rows that decide whether a column holds times."""
+"""How many rows decide whether a column has times: the first rows."""
 ROWS_PER_BATCH = 2048
 ROWS_OF_KNOWN_WIDTH = 8192
 BATCH_BYTES = 1 << 26
-"""Rows that are handed on together: few where the next ones may be any length, and never more than so many bytes."""
+"""The most rows and bytes of a batch: few rows where the length of the next ones is unknown (not parquet)."""
 _DAY = r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}"
 _SLASHED = r"\d{1,2}/\d{1,2}/\d{4}"
 _SPANS = ("duration", "elapsed")
-"""What the names of columns have whose times are no times of day."""
+"""Words in the names of columns with lengths of time, which look like times of day."""
 _CLOCK = r"([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?"
 
 
 FIRST = "epoch_ms(0)"
-"""The earliest date of an event: queries begin no earlier."""
+"""The earliest date of a stored event, because queries begin no earlier."""
 
 
 @dataclass(frozen=True, slots=True)
 class GivenFile:
-    """A file to load: its path, and its name in messages; its kind, and the patterns of its entries as of FileKind.
+    """A file to load: its path, its name in messages, its kind, and the patterns of its entries; see FileKind.
 
-    `rest` is what the pattern leaves of one of the first lines: nobody reads it. A log that `has_format` has times as
-    --time-format describes them, or with the day first, which are read as those of other files are.
+    `rest` is the end of one of the first lines that the pattern does not match, and that is not read. `has_format` is
+    true for a log whose times are in the format of --time-format, or have the day first.
     """
 
     path: Path
@@ -85,9 +85,9 @@ class GivenFile:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """The rows that could not be used, and the first of them: `line 2: n 'hello' is not int8`.
+    """How many rows could not be used, and the first of them: `line 2: n 'hello' is not int8`.
 
-    `types` is the column and the type that would hold such values, `n=str`, if one of another type cannot.
+    `types` is a column with a type that would hold such values, `n=str`, if the row was skipped because of a type.
     """
 
     count: int = 0
@@ -108,7 +108,7 @@ class FileReader:
         self._opened = 0
 
     def open(self, given: GivenFile) -> EventFile:
-        """A file's columns and rows. UsageError when it cannot be read as a file of its kind."""
+        """Open a file. Raises UsageError when it cannot be read as a file of its kind."""
         self._opened += 1
         contents = _whole(given, self._spill / str(self._opened))
         with readable(given):
@@ -118,9 +118,9 @@ class FileReader:
 
 @contextmanager
 def reading(zone: str = UTC, go_on: Callable[[], None] = lambda: None) -> Iterator[FileReader]:
-    """A reader of files, as long as the block runs: `zone` is that of times that name none.
+    """A reader of files for the block; `zone` is the zone of times without a zone.
 
-    `go_on` is called again and again while a file is read; once it raises an error, no more is read.
+    `go_on` is called repeatedly while a file is read; when it raises an error, reading stops.
     """
     with temporary("load") as spill:
         settings: dict[str, str | bool | int | float | list[str]] = {
@@ -135,7 +135,7 @@ def reading(zone: str = UTC, go_on: Callable[[], None] = lambda: None) -> Iterat
 
 @contextmanager
 def readable(given: GivenFile) -> Iterator[None]:
-    """Errors of DuckDB in the block as a UsageError about the file."""
+    """Raise errors of DuckDB in the block as a UsageError about the file."""
     try:
         yield
     except duckdb.OutOfMemoryException:
@@ -149,9 +149,9 @@ def readable(given: GivenFile) -> Iterator[None]:
 
 
 def first_lines(path: Path) -> list[str]:
-    """Up to five lines from the beginning of a file, packed or not, without blank ones.
+    """The first lines of a file, at most five, unpacked and without blank lines.
 
-    UsageError if it is UTF-16, or packed in another way.
+    Raises UsageError if the file is UTF-16, or if its packing is not supported.
     """
     with opened(path) as file:
         head = file.read(1 << 16)
@@ -166,7 +166,7 @@ def first_lines(path: Path) -> list[str]:
 
 
 def _wide(head: bytes) -> str | None:
-    """The encoding of a text of two bytes a character, by its mark or its first ASCII characters; None for others."""
+    """The encoding of a text with two bytes per character, by its mark or its ASCII characters; None for others."""
     if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         return "utf-16"
     zeros = "".join("x" if byte else "0" for byte in head[:8])
@@ -174,7 +174,7 @@ def _wide(head: bytes) -> str | None:
 
 
 class EventFile:
-    """The rows of a file as events: `columns` are those of the file, with the types they are stored as."""
+    """The rows of a file as events. `columns` are the columns of the file with the types of their stored values."""
 
     def __init__(self, source: _Source, select: str) -> None:
         self._source = source
@@ -191,9 +191,9 @@ class EventFile:
         }
         self.columns: Mapping[str, Type] = {name: field.type for name, field in self._fields.items()}
         self.clock: str | None = None
-        """The column with the times of day that belong to the days in the column of the time."""
+        """The column with the times of day, if the column of the time has only dates."""
         self.clocks: list[str] = []
-        """Columns with times of day, where the column of the time has days only and it is not clear which is theirs."""
+        """Columns with times of day, if the column of the time has only dates and it is not clear which one belongs."""
 
     @property
     def given(self) -> GivenFile:
@@ -201,17 +201,17 @@ class EventFile:
 
     @property
     def is_dated(self) -> bool:
-        """Whether the format itself says how its time is written."""
+        """Whether the format of the file defines how times are written."""
         return bool(self._source.given.pattern) and not self._source.has_format
 
     @property
     def odd(self) -> Mapping[str, Odd]:
-        """The columns of text in which nearly all values are numbers, each with the first value that is not."""
+        """The columns of text in which nearly all values are numbers, each with the first other value."""
         return self._source.odd
 
     @property
     def commas(self) -> Mapping[str, Odd]:
-        """The columns whose numbers have decimal commas, or commas between thousands, each with the first of them."""
+        """The columns whose numbers have decimal commas, or commas between thousands, each with the first such one."""
         return self._source.commas
 
     @property
@@ -221,22 +221,22 @@ class EventFile:
 
     @property
     def objects(self) -> Iterable[str]:
-        """The columns of JSON that have objects, as text."""
+        """The columns of JSON with objects, which are stored as text."""
         return self._source.objects
 
     @property
     def blank(self) -> set[str]:
-        """The columns without a value: of what type they are is not known."""
+        """The columns without a value, whose type is unknown."""
         return self._source.blank
 
     def times(self, spec: str | None) -> list[str]:
-        """The columns of times, and those of text in which every value is one, by their first rows.
+        """The columns of times, and the columns of text in which every value of the first rows is a time.
 
-        With `spec`, those that have this format of strptime, numbers such as 20240131 too, if there are any.
+        With `spec`, the columns in this format of strptime, also of numbers such as 20240131, if there are any.
         """
         zone = self._source.zone
         if spec is None:
-            # Versions such as 5.10.1 read like days of the first years.
+            # Versions such as 5.10.1 look like dates of the first years.
             found = self._texts((Type.STR,), lambda given: text_as_time(given.stored, zone), "max({}) >= '1970-01-01'")
         else:
             found = self._texts((Type.STR, Type.INT4, Type.INT8), lambda given: as_time(given, zone, spec))
@@ -245,7 +245,7 @@ class EventFile:
         return found
 
     def mixed_times(self) -> Iterator[tuple[str, str, int | None]]:
-        """The columns of text of which half are times in the first rows, the first other value and its line."""
+        """The columns of text in which half of the first values are times, with the first other value and its line."""
         names = [name for name, type_ in self.columns.items() if type_ is Type.STR]
         line = quote(LINE) if self._numbered else "NULL"
         for name in names:
@@ -256,17 +256,17 @@ class EventFile:
                 f"SELECT max({time}) >= '1970-01-01' AND 2 * count({time}) >= count(nullif({value}, '')), "
                 f"first({value}) {other}, first({line}) {other} FROM ({self._select} LIMIT {LOOKED_AT})"
             )
-            if are_times and first is not None:  # versions such as 5.10.1 read like days of the first years
+            if are_times and first is not None:  # versions such as 5.10.1 look like dates of the first years
                 yield name, first, number
 
     def texts_of_slashed_dates(self) -> list[str]:
-        """The columns of text in which every value begins with a date with slashes, by their first rows."""
+        """The columns of text in which every value of the first rows begins with a date with slashes."""
         return self._texts((Type.STR,), lambda given: f"nullif(regexp_matches({slashed(given)}, '^{_SLASHED}'), false)")
 
     def _texts(self, types: Sequence[Type], test: Callable[[Field], str], all_: str = "true") -> list[str]:
-        """The columns of these types for which the first rows that have a value give another one by a test.
+        """The columns of these types in which the test is not null for any value of the first rows.
 
-        `all_` is a condition of all these other values.
+        `all_` is an aggregate condition, which must be true for the results of the test.
         """
         names = [name for name, type_ in self.columns.items() if type_ in types]
         if not names:
@@ -280,10 +280,10 @@ class EventFile:
         return [name for name, has_passed in zip(names, found, strict=True) if has_passed]
 
     def find_clock(self, time: str, spec: str | None, *, guessed: bool) -> None:
-        """Find the column of the times of day, if the first rows of the column `time` are days only.
+        """Find the column of the times of day, if the first rows of the column `time` have only dates.
 
-        It is called time, or as that of the days is: startTime beside startDate. Or it is the only column of times of
-        day, if the column of the days is `guessed`, too.
+        Its name is time, or like the name of the other column: startTime for startDate. If `time` was `guessed`, the
+        only column of times of day is taken under any name.
         """
         if spec is not None and re.search(r"%-?[HIscX]", spec):
             return
@@ -304,30 +304,30 @@ class EventFile:
             self.clocks = found
 
     def _clocks(self) -> list[str]:
-        """The columns of times of day, by their first rows; not those of durations, by their names."""
+        """The columns with times of day in their first rows, without those named after lengths of time."""
         match = f"nullif(regexp_full_match({{0}}, '{_CLOCK}'), false)"
         test = f"CASE WHEN {{0}} = '' THEN false ELSE {match} END"
         found = self._texts((Type.STR,), lambda given: test.format(given.stored), "bool_or({})")
         return [name for name in found if not any(span in name.casefold() for span in _SPANS)]
 
     def has_clocks(self, name: str) -> bool:
-        """Whether a column has times of day without a date, by its first rows."""
+        """Whether a column has times of day without a date in its first rows."""
         given = self._fields[name]
         return given.type is Type.STR and self._all(f"regexp_full_match(nullif({given.stored}, ''), '{_CLOCK}')")
 
     def _all(self, test: str) -> bool:
-        """Whether a test holds in the first rows, but for those where it is null."""
+        """Whether a test is true in all of the first rows in which it is not null."""
         return bool(self._source.row(f"SELECT bool_and({test}) FROM ({self._select} LIMIT {LOOKED_AT})")[0])
 
     def is_time(self, text: str, spec: str | None) -> bool:
-        """Whether a text is a time, of the format `spec` if there is one."""
+        """Whether a text is a time, in the format `spec` if it is given."""
         zone = self._source.zone
         written = Field(literal(text), literal(text), Type.STR)
         time = text_as_time(written.stored, zone) if spec is None else as_time(written, zone, spec)
         return bool(self._source.row(f"SELECT {time} IS NOT NULL")[0])
 
     def wrapper(self) -> str | None:
-        """The member that is an array of objects, where all of a file of JSON is one object."""
+        """The member that is an array of objects, if a file of JSON is a single object with such a member."""
         if self.given.kind not in ("json", "ndjson"):
             return None
         tests = (f"bool_and(json_type(to_json({quote(name)}), '$[0]') = 'OBJECT')" for name in self._fields)
@@ -337,21 +337,18 @@ class EventFile:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is a heading without rows, or parquet without any: whole, and nothing to load."""
+        """Whether the file is complete and has no rows: a heading only, or parquet without rows."""
         heading = self.given.kind in ("csv", "tsv") and len(first_lines(self.given.path)) == 1
         return (heading or self.given.kind == "parquet") and not self._source.row(
             f"SELECT count(*) FROM ({self._select} LIMIT 1)"
         )[0]
 
     def first_line(self) -> int | None:
-        """The line of the first row, of a file that is read line by line."""
+        """The line of the first row, for a file that is read line by line; else None."""
         return self._source.row(f"SELECT {quote(LINE)} FROM ({self._select}) LIMIT 1")[0] if self._numbered else None
 
     def usable(self, time: str, types: Mapping[str, Type], spec: str | None) -> tuple[int, int, list[str]]:
-        """How many rows `events` gives and how many of them have an eventdate, among the first rows.
-
-        And what is not clear in times among them, in their order.
-        """
+        """How many of the first rows `events` returns, how many of them have an eventdate, and the UNCLEAR values."""
         found = f"count(*), count(eventdate), list({quote(UNCLEAR)})"
         rows, dated, begins = self._source.row(
             f"SELECT {found} FROM ({self._events(time, types, spec)} LIMIT {LOOKED_AT})"
@@ -359,7 +356,7 @@ class EventFile:
         return rows, dated, begins or []
 
     def dated(self, time: str, unclear: str) -> tuple[str, int | None, str]:
-        """The first time in which this is not clear, its line if lines are known, and as what it is read."""
+        """The first time with this value of UNCLEAR, its line if lines are known, and the time in UTC that was read."""
         given = self._fields[time]
         line = quote(LINE) if self._numbered else "NULL"
         read = f"strftime({self._when(given, None)}, '%Y-%m-%d %H:%M:%S')"
@@ -372,19 +369,19 @@ class EventFile:
     def events(self, time: str, types: Mapping[str, Type], spec: str | None = None) -> pa.RecordBatchReader:
         """The rows as events: `eventdate` is the column `time`, and columns named in `types` are cast to their type.
 
-        `spec` is the format of the time, as strptime has it. In a row whose time cannot be read, or that has a value
-        that is not of its column's type, eventdate is null. A column UNCLEAR follows, with how a date with slashes
-        begins if no format says what comes first in it, or the zone of a time that means several; and a column LINE
-        with the number of the row's line, if the file is read line by line.
+        `spec` is the format of the time for strptime. In a row whose time cannot be read, or with a value that does not
+        fit its column's type, eventdate is null. A column UNCLEAR follows: the beginning of a date with slashes, if no
+        format tells what comes first, or a zone that means several. A file that is read line by line also has a column
+        LINE with the number of the row's line.
         """
         return self._source.batches(self._events(time, types, spec))
 
     def skipped(
         self, time: str, types: Mapping[str, Type], spec: str | None, dropped: int, first: tuple[int, int | None] | None
     ) -> Skipped:
-        """What could not be used of the last `events`, with the reason.
+        """The rows that could not be used in the last `events`, with the reason for the first.
 
-        `dropped` counts its rows without an eventdate; `first` is the index of the first of them, and its line.
+        `dropped` is how many rows have no eventdate; `first` is the index of the first of them, and its line.
         """
         left_out = self._source.left_out
         count = dropped + left_out.count
@@ -398,7 +395,7 @@ class EventFile:
     def _why(
         self, time: str, types: Mapping[str, Type], spec: str | None, index: int, line: int | None
     ) -> tuple[str, str | None]:
-        """Why a row cannot be used, and the column with a type that would hold its value, if that is why."""
+        """Why a row cannot be used, and if a value does not fit its column, `column=type` with a type that fits."""
         fields = {name: self._as(name, given, time, types, spec) for name, given in self._fields.items()}
         values = [f"({given.raw})::VARCHAR, {given.is_bad}" for given in fields.values()]
         values.append(f"{self._when(self._fields[time], spec)} < {FIRST}")
@@ -407,7 +404,7 @@ class EventFile:
         kind = self._source.given.kind
         if kind in _A and not any(value is not None for value in found[:-1:2] if value != ""):
             entry = self._source.entry(line or 0)
-            # lines without a time belong to the one before
+            # only the first line is shown: lines without a time belong to the previous one
             return f"{shown(entry.partition(chr(10))[0] if kind == 'log' else entry)} is not {_A[kind]}", None
         read = found[2 * list(fields).index(time)]
         if read is None:
@@ -437,20 +434,20 @@ class EventFile:
         return f"SELECT {', '.join(columns)} FROM ({self._select})"
 
     def _unclear(self, time: str, spec: str | None) -> str:
-        """What is not clear in the time of a row; null where nothing is."""
+        """SQL for the column UNCLEAR, which is null where the time of a row is clear."""
         given = self._fields[time]
         found = [quote(UNCLEAR)] if self._zoned else [] if spec is not None else [zone_read(given)]
         return f"coalesce({', '.join([*([slashed(given)] if spec is None else []), *found, 'NULL::VARCHAR'])})"
 
     def _as(self, name: str, given: Field, time: str, types: Mapping[str, Type], spec: str | None) -> Field:
-        """A column as it is stored: the time as a time, the others by their types."""
+        """A column as it is stored: the column `time` as a time, other columns converted to their types."""
         if name == time:
             when = self._when(given, spec)
             return Field(given.raw, f"CASE WHEN {when} >= {FIRST} THEN {when} END", Type.TIMESTAMP)
         return converted(given, types.get(name, given.type), self._source.zone)
 
     def _when(self, given: Field, spec: str | None) -> str:
-        """The time of a row, which may be before the first that is stored."""
+        """SQL for the time of a row, which may be earlier than FIRST."""
         if self.clock is not None:
             day = given.stored if given.type is Type.STR else f"{given.raw}::VARCHAR"
             clock = f"coalesce(TRY_CAST({self._fields[self.clock].stored} AS TIME), TIME '00:00')"
@@ -467,18 +464,18 @@ _A = {
     "syslog": "a line of syslog",
     "logfmt": "a line of key=value",
 }
-"""What an entry of a format is."""
+"""What messages call an entry of each kind of file."""
 
 _SEPARATORS = {"csv": None, "tsv": "\t"}
 
 
 def _number(value: str, first: Odd) -> Field:
-    """A column of text whose numbers have commas, such as this one."""
+    """A column of text whose numbers have commas like those of `first`."""
     return number_with_thousands(value, whole=first.whole) if first.thousands else number_with_commas(value)
 
 
 class _Source:
-    """A file and the DuckDB that reads it. Line formats select from the table `lines`: number and line, or cells."""
+    """A file and the DuckDB that reads it. The SELECTs of text formats read the table `lines`: see formats.py."""
 
     def __init__(
         self,
@@ -496,33 +493,33 @@ class _Source:
         self.has_format = given.has_format
         self._connection = connection
         self.codec = codec(given.path)
-        # DuckDB would take the path for a pattern.
+        # DuckDB takes a path for a pattern.
         self.literal = literal(glob.escape(str(contents)))
         self._heading = csv.heading(given.path, _SEPARATORS[given.kind]) if given.kind in _SEPARATORS else None
         self.left_out = LeftOut()
-        """What the last query left out."""
+        """The lines that the last query left out."""
         self.odd: dict[str, Odd] = {}
-        """The columns that a few values make text, of csv and JSON."""
+        """The columns of csv and JSON that are text because of a few values."""
         self.blank: set[str] = set()
-        """The columns without a value, of csv and JSON."""
+        """The columns of csv and JSON without a value."""
         self.commas: dict[str, Odd] = {}
-        """The columns of csv whose numbers have commas, decimal or between thousands, each with the first of them."""
+        """The columns of csv whose numbers have decimal commas, or commas between thousands; see EventFile.commas."""
         self.objects: list[str] = []
         """The columns of JSON that have objects."""
         self.infinite: set[str] = set()
         """The columns of parquet with values that are NaN or infinite."""
         self._widest = widest_rows(contents) if given.kind == "parquet" else 1
-        """Bytes of a row, on average of those that were read together or, of parquet, are stored together."""
+        """The bytes of a row: the largest average of a batch that was read or, for parquet, of a row group."""
         self._most = ROWS_OF_KNOWN_WIDTH if given.kind == "parquet" else ROWS_PER_BATCH
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns of csv."""
+        """The names of the columns of csv; empty for other kinds."""
         return self._heading.names if self._heading else ()
 
     @property
     def separator(self) -> str:
-        """What separates the cells of csv."""
+        """The separator of csv; empty for other kinds."""
         return self._heading.shape.separator if self._heading else ""
 
     @property
@@ -530,7 +527,7 @@ class _Source:
         return "element" if self.given.kind == "json" else "line"
 
     def _opened(self) -> duckdb.DuckDBPyConnection:
-        """A connection with the lines of the file, for one query: a reader can be read once."""
+        """A connection with the table `lines`, for one query only, because the table is a stream of the file."""
         self.left_out = LeftOut()
         if self._heading is None:
             schema, batches = lines.SCHEMA, lines.batches(self.path, self.given.continuation, self.left_out)
@@ -540,7 +537,7 @@ class _Source:
         return self._connection
 
     def query(self, sql: str) -> duckdb.DuckDBPyRelation:
-        """The columns of a SELECT; the file is opened when its rows are read."""
+        """A SELECT as a relation, which has its columns; the file is opened when the rows are read."""
         relation = self._opened().sql(sql)
         assert relation is not None
         return relation
@@ -550,12 +547,12 @@ class _Source:
             try:
                 self._go_on()
             except SvcctlError:
-                return  # DuckDB would have other words; whoever asked for the rows asks this again
+                return  # DuckDB would change the error; callers call go_on themselves and get it
             self._widest = max(self._widest, batch.nbytes // (batch.num_rows or 1))
             yield batch
 
     def batches(self, sql: str) -> pa.RecordBatchReader:
-        """The rows of a SELECT, no more at once than there is memory for."""
+        """The rows of a SELECT, in batches of about BATCH_BYTES."""
         query = self.query(sql)
         return query.to_arrow_reader(max(1, min(self._most, BATCH_BYTES // self._widest)))
 
@@ -566,13 +563,13 @@ class _Source:
         return tuple(row)
 
     def entry(self, number: int) -> str:
-        """The text of an entry."""
+        """The text of the entry with a number."""
         table = json_elements(self) if self.given.kind == "json" else "lines"
         return str(self.row(f"SELECT line FROM {table} WHERE number = {number}")[0])
 
 
 def _whole(given: GivenFile, spill: Path) -> Path:
-    """Check that all of a file can be read, and return where DuckDB can read it: it unpacks text, but not parquet."""
+    """Check that a file is complete, and return the path for DuckDB: packed parquet is unpacked to `spill`."""
     path = given.path
     with named(given):
         if given.kind != "parquet":
@@ -589,7 +586,7 @@ def _whole(given: GivenFile, spill: Path) -> Path:
 
 @contextmanager
 def named(given: GivenFile) -> Iterator[None]:
-    """Errors in the block name the file as it was given."""
+    """Make errors in the block name the file as the user gave it."""
     try:
         yield
     except UsageError as error:

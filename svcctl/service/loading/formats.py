@@ -1,6 +1,7 @@
-"""The SELECT that reads a file of each kind. Formats of text select from the table `lines`: number and line, or cells.
+"""Makes the SELECT that reads a file, for each kind of file.
 
-Types of csv and JSON are determined from the whole file, not from a sample.
+Formats of text select from the table `lines`, which has the number and text of each line or, for csv, its cells. Types
+of csv and JSON are determined from the whole file, not from a sample.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ from svcctl.service.loading.fields import UNREAD_ZONE, in_utc, iso_time, named_t
 
 
 class NoEvents(UsageError):
-    """A document that is whole and has nothing in it, such as an empty array."""
+    """The document is complete and has no events, such as an empty array."""
 
 
 HEAD = 1 << 16
 FIRST_LINES = 1000
-"""Lines of an access log that tell whether it has the servers."""
+"""How many lines decide whether an access log has a column for the server."""
 
 MOST_FIELDS = 2000
-"""Names of members in a file of JSON; more of them are values, not names."""
+"""The most names of members in a file of JSON; with more, the names are probably data."""
 
 _PEER = r"^(?:\[([0-9A-Fa-f:.]+)\]|(\d+\.\d+\.\d+\.\d+))(?::\d+)?$"
-"""An address as some servers write it: in brackets, or with a port, or both."""
+"""An address with a port, in brackets, or both, as some servers write it."""
 _REQUEST = r"^(\S+) (.*?)(?: (HTTP/\S+))?$"
 
 
 class Source(Protocol):
-    """A file, and the DuckDB that reads it."""
+    """A file and the DuckDB that reads it, with the findings about the file's columns."""
 
     @property
     def path(self) -> Path: ...
@@ -73,14 +74,14 @@ class Source(Protocol):
 
 
 _TEXT_TYPES = {
-    # A failing cast is slow, so text that cannot begin a number is not cast.
+    # A cast that fails is slow, so text that cannot begin a number is not cast.
     "BIGINT": "CASE WHEN {0} BETWEEN '-' AND '9~' AND strlen({0}) < 30 THEN TRY_CAST({0} AS BIGINT)::VARCHAR = {0} END",
     "DOUBLE": r"regexp_full_match({0}, '-?(0|[1-9]\d{{0,14}})(\.\d+)?([eE][+-]?\d{{1,2}})?')",
     "BOOLEAN": "lower({0}) IN ('true', 'false')",
 }
-"""By type, the test that every value of a text column must pass: 007, +49170123456 and 25 digits stay text."""
+"""For each type, the test that all values of the column must pass: 007, +49170123456 and 25 digits stay text."""
 _HAS_COMMA = "{0} BETWEEN '-' AND '9~' AND contains({0}, ',')"
-"""It begins as a number does and has a comma."""
+"""A text that begins like a number and has a comma."""
 _DECIMAL_COMMA = (
     rf"CASE WHEN {_HAS_COMMA} THEN regexp_full_match({{0}}, "
     r"'-?(\d{{1,15}}|[1-9]\d{{0,2}}(\.\d{{3}}){{1,4}}),\d+') END"
@@ -88,29 +89,30 @@ _DECIMAL_COMMA = (
 _WITH_COMMAS = (
     r"strlen({0}) < 40 AND regexp_full_match({0}, '-?(0|[1-9]\d{{0,14}}|[1-9]\d{{0,2}}(\.\d{{3}}){{1,4}})(,\d+)?')"
 )
-"""A number where the comma is decimal: dots separate thousands."""
+"""A number that may have a decimal comma; dots separate thousands."""
 _SPELLED = r"-?(0|[1-9]\d{0,14})(\.\d+)?"
-"""A string of JSON that is a number."""
+"""A string of JSON with a number in it."""
 _MAY_BE_WHOLE = r"regexp_full_match({0}, '-?(0|[1-9]\d{{0,2}}(\.\d{{3}})*)')"
-"""A whole number, if dots separate thousands."""
+"""A number that is whole if dots separate thousands."""
 _NO_THOUSANDS = r"NOT regexp_full_match({0}, '-?[1-9]\d{{0,2}},\d{{3}}')"
-"""Of numbers with one comma, those in which the comma cannot separate thousands."""
+"""A number with one comma, which cannot separate thousands."""
 _WITH_THOUSANDS = (
     r"strlen({0}) < 40 AND regexp_full_match({0}, '-?(\d{{1,15}}|[1-9]\d{{0,2}}(,\d{{3}}){{1,4}})(\.\d+)?')"
 )
-"""A number where commas may separate thousands."""
+"""A number whose commas may separate thousands."""
 _IS_CLEAR = "regexp_matches({0}, ',.*[,.]')"
-"""Of numbers in which commas may separate thousands, those where the comma cannot be decimal."""
+"""A number whose commas may separate thousands, and cannot be decimal commas."""
 _TESTS = ("{0} IS NOT NULL", *_TEXT_TYPES.values(), _HAS_COMMA)
 
 
 @dataclass(frozen=True, slots=True)
 class Odd:
-    """The first value of the few that make text of a column of numbers, and its place; `whole` are all the others.
+    """An odd value in a column of numbers: the first such value, its place, and how many there are.
 
-    Or the first number with a decimal comma, where all or nearly all values are numbers with one or none; or, of whole
-    ones, the first with a dot, which may separate thousands. Or the first number with a comma, where all are numbers in
-    which commas separate thousands. Or the first of the numbers that are `strings` in JSON, beside others that are not.
+    Without a flag, it is one of the few values by which the column is text. With `decimal_comma` it is the first number
+    with a decimal comma or, with `whole` too, with a dot that may separate thousands. With `thousands` it is the first
+    number with commas that may separate thousands, and with `strings` the first number in a JSON string, in a column
+    that also has plain numbers. `whole` tells that all other numbers are whole.
     """
 
     value: str
@@ -123,12 +125,12 @@ class Odd:
 
 
 def _separated(file: Source, pattern: str) -> str:
-    """A reader of csv: the first row names the columns."""
+    """A SELECT for csv, whose heading names the columns."""
     return _typed(file, file.names, "lines")
 
 
 def _typed(file: Source, names: Sequence[str], table: str) -> str:
-    """A reader of a table of text: a pass over the file finds the types of its columns."""
+    """A SELECT for a table of text; a pass over the file finds the types of the columns."""
     tests = [f"count(*) FILTER ({test.format(quote(name))})" for name in names for test in _TESTS]
     fractions = {}
     found = iter(file.row(f"SELECT {', '.join(tests)} FROM {table}"))
@@ -162,34 +164,35 @@ def _typed(file: Source, names: Sequence[str], table: str) -> str:
 
 
 def _is_few(odd: int, values: int) -> bool:
-    """Whether so many values look like mistakes in a column of numbers: one of three, or a tenth."""
+    """Whether `odd` of `values` are few enough to be mistakes in a column of numbers: one of three, or a tenth."""
     return values > 2 and odd <= max(1, values // 10)
 
 
 def _are_mistakes(first: str, odd: int, values: int) -> bool:
-    """Whether so many values look like mistakes: a few, or up to half of all if the first is no identifier: 12ab."""
+    """Whether `odd` of `values` look like mistakes: a few or, unless the first has digits like an ID (12ab), half."""
     return _is_few(odd, values) or (2 * odd <= values and not any(character.isdigit() for character in first))
 
 
 def _with_commas(file: Source, table: str, texts: Mapping[str, int]) -> dict[str, Odd]:
-    """The columns whose values, so many, all are numbers with a decimal comma or none, and the first that has one.
+    """The columns in which all values are numbers, with or without a decimal comma.
 
-    One of them at least has a comma that cannot separate thousands.
+    `texts` has the number of values in each column. Each column is returned with the first value whose comma cannot
+    separate thousands; columns without one are left out.
     """
     found = _all_are(file, table, texts, _WITH_COMMAS, f"{_DECIMAL_COMMA} AND {_NO_THOUSANDS}")
     return {name: Odd(value, place, texts[name], False, True) for name, (value, place) in found.items()}
 
 
 def _with_dots(file: Source, table: str, fractions: Mapping[str, int]) -> dict[str, Odd]:
-    """Of columns of numbers, so many, those whose dots may all separate thousands, each with the first that has one."""
+    """The columns of numbers whose dots may all separate thousands, each with the first value that has a dot."""
     found = _all_are(file, table, fractions, _MAY_BE_WHOLE, "contains({0}, '.')")
     return {name: Odd(value, place, fractions[name], True, True) for name, (value, place) in found.items()}
 
 
 def _with_thousands(file: Source, table: str, texts: Mapping[str, int]) -> dict[str, Odd]:
-    """The columns whose values, so many, all are numbers with or without commas between thousands, and the first clear.
+    """The columns in which all values are numbers, with or without commas between thousands.
 
-    In one of them at least the comma cannot be decimal.
+    Each column is returned with the first value whose comma cannot be decimal; columns without one are left out.
     """
     found = _all_are(file, table, texts, _WITH_THOUSANDS, _IS_CLEAR)
     whole = _all_are(file, table, {name: texts[name] for name in found}, "NOT contains({0}, '.')", _IS_CLEAR)
@@ -199,13 +202,13 @@ def _with_thousands(file: Source, table: str, texts: Mapping[str, int]) -> dict[
 
 
 def _with_unclear_thousands(file: Source, table: str, texts: Mapping[str, int]) -> dict[str, Odd]:
-    """The columns whose values, so many, all may have commas between thousands, each with the first that has one."""
+    """The columns whose commas may all separate thousands, each with the first value that has a comma."""
     found = _all_are(file, table, texts, _WITH_THOUSANDS, "contains({0}, ',')")
     return {name: Odd(value, place, texts[name], False, thousands=True) for name, (value, place) in found.items()}
 
 
 def _decimal_commas(file: Source, table: str, names: Sequence[str]) -> Mapping[str, int]:
-    """How many values of columns are numbers with a decimal comma."""
+    """For each column, how many of its values are numbers with a decimal comma."""
     if not names:
         return {}
     counts = (f"count(*) FILTER ({_DECIMAL_COMMA.format(quote(name))})" for name in names)
@@ -213,7 +216,10 @@ def _decimal_commas(file: Source, table: str, names: Sequence[str]) -> Mapping[s
 
 
 def _all_are(file: Source, table: str, values: Mapping[str, int], every: str, mark: str) -> dict[str, tuple[str, str]]:
-    """The columns whose values, so many, all pass the test `every`, and the first one that passes `mark`: its place."""
+    """The columns whose values all pass the test `every`, each with the first value that passes `mark`, and its place.
+
+    `values` has the number of values in each column. Columns without a value that passes `mark` are left out.
+    """
     if not values:
         return {}
     line = quote(LINE)
@@ -227,9 +233,9 @@ def _all_are(file: Source, table: str, values: Mapping[str, int], every: str, ma
 
 
 def _odd(file: Source, table: str, texts: Mapping[str, tuple[int, Mapping[str, int], int]]) -> dict[str, Odd]:
-    """The values that make text of columns of csv, each with so many values, numbers and numbers with a decimal comma.
+    """The odd values by which columns of csv are text, found in one pass over the file.
 
-    One pass over the file finds them all.
+    `texts` has for each column how many values it has, how many fit each type, and how many have a decimal comma.
     """
     found: dict[str, Odd] = {}
     tests: list[tuple[str, str, int, bool, bool]] = []
@@ -259,11 +265,11 @@ _VALUE = (
     "CASE WHEN {0}[1] <> '\"' THEN nullif({0}, '') WHEN contains({0}, '\\') "
     "THEN coalesce(TRY({0} ->> '$'), {0}[2:-2]) ELSE {0}[2:-2] END"
 )
-"""A value without its quotes, which are those of JSON."""
+"""A value without its quotes, with the escapes of JSON."""
 
 
 def _logfmt(file: Source, pattern: str) -> str:
-    """A reader of lines of key=value, where a value with blanks is in quotes: a column for each key."""
+    """A SELECT for lines of key=value, with a column for each key; a value with blanks is in quotes."""
     lists = (f"regexp_extract_all(line, {literal(_PAIR)}, {at}) AS {part}" for at, part in ((1, "keys"), (2, "texts")))
     pairs = f"(SELECT number, {', '.join(lists)} FROM lines)"
     keys = [
@@ -285,7 +291,7 @@ def _logfmt(file: Source, pattern: str) -> str:
 
 
 _NUMBERS = ("UBIGINT", "BIGINT", "DOUBLE")
-"""The number types in a JSON structure; each holds the values of those before it."""
+"""The number types in a JSON structure; each holds the values of the types before it."""
 
 
 def _merged(one: object, other: object) -> object:
@@ -298,15 +304,15 @@ def _merged(one: object, other: object) -> object:
 
 
 def _objects(file: Source, lines: str, what: str) -> str:
-    """A reader of JSON objects from a table of (number, line).
+    """A SELECT for JSON objects from a table of (number, line); `what` is the word for a line of this table.
 
-    The first pass over the file finds the members of the objects and their types; the second reads them. Of names that
-    are alike but for case, DuckDB could have one column only, so the others get a number.
+    The first pass over the file finds the members of the objects and their types, the second reads them. To DuckDB,
+    names that differ only in case are the same, so the second one gets a number.
     """
     valid = "CASE WHEN json_valid(line) THEN json_type(line) END = 'OBJECT'"
-    # Of an object without members the structure is "JSON", a string.
+    # The structure of an object without members is "JSON", a string.
     structure = """nullif(json_structure(line)::VARCHAR, '"JSON"')"""
-    # Not WHERE: DuckDB would collect the lines behind it, however long they are.
+    # CASE and not WHERE: after a WHERE, DuckDB would collect the lines, however long they are.
     shapes = file.query(
         f"SELECT CASE WHEN {valid} THEN {structure} END AS shape, min(number) AS number, count(*) AS count "
         f"FROM {lines} GROUP BY shape"
@@ -364,7 +370,7 @@ def _objects(file: Source, lines: str, what: str) -> str:
 
 
 def _member(name: str, type_: object) -> str:
-    """A member of the object in `line`."""
+    """SQL for a member of the object in `line`."""
     pointer = _pointer(name)
     return f"(line -> {pointer})" if type_ == "JSON" else f"TRY_CAST(line ->> {pointer} AS {type_})"
 
@@ -395,9 +401,9 @@ _MAX_INT8 = (1 << 63) - 1
 
 
 def _parquet(file: Source, pattern: str) -> str:
-    """A reader of parquet: a column with a number that int8 cannot hold is text, as in csv.
+    """A SELECT for parquet. A column with a number that int8 cannot hold becomes text, as in csv.
 
-    What is no number among floats, or infinite, is null: it would make every sum of it null.
+    NaN and infinite values become null: they would spoil every sum of the column.
     """
     read = f"read_parquet({file.literal}, hive_partitioning=false)"
     select = f"SELECT * FROM {read}"
@@ -448,11 +454,13 @@ _DAY = 86_400
 
 
 def _syslog(file: Source, pattern: str) -> str:
-    """RFC 5424 and RFC 3164. The latter has no year: an event is not younger than the file, but for a day of a clock
-    that is off, and less than a year older.
+    """A SELECT for syslog by RFC 5424 and RFC 3164.
+
+    Times of RFC 3164 have no year: it is the last one in which the event is not later than the file, with a tolerance
+    of a day for clocks that differ.
     """
     newest = datetime.fromtimestamp(file.path.stat().st_mtime + _DAY, UTC)
-    # 29 February may be eight years back.
+    # The last 29 February may be eight years ago.
     this, *others = (f"try_strptime('{newest.year - back} ' || hit.time2, '%Y %b %d %H:%M:%S')" for back in range(9))
     limit = f"TIMESTAMP '{newest:%Y-%m-%d %H:%M:%S}'"
     yearless = f"coalesce(CASE WHEN {this} <= {limit} THEN {this} END, {', '.join(others)})"
@@ -483,7 +491,10 @@ _C_TIMES = "['%a %b %d %H:%M:%S %Y', '%a %b %d %H:%M:%S.%f %Y']"
 
 
 def _log(file: Source, pattern: str) -> str:
-    """The time, and what is before and behind it; a bracket with more than the time in it belongs to that."""
+    """A SELECT for a log: the time, and a message of the text before and after the time.
+
+    A bracket around the time is left out; a bracket around the time and more text belongs to the message.
+    """
     times = (
         iso_time("entry.time"),
         f"try_strptime(entry.time, {_C_TIMES})",
@@ -515,4 +526,4 @@ READERS: Mapping[str, Callable[[Source, str], str]] = {
     "syslog": _syslog,
     "logfmt": _logfmt,
 }
-"""By name of a FileKind, the SELECT that reads such a file."""
+"""For each name of a FileKind, the function that makes the SELECT for a file."""

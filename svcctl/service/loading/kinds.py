@@ -1,7 +1,6 @@
 """The kinds of file that can be loaded: a row for each, and how to recognize it.
 
-These are facts and load nothing, so the command line can list them; DuckDB reads the files, see
-`engines/duckdb/files.py`.
+This module imports no engine, so that the command line can list the kinds; DuckDB reads the files, see `files.py`.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ Looks = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """A kind of file: its name and usual endings, and a test of its first line that is not blank.
+    """A kind of file: its name and usual endings, and a test of the first line that is not blank.
 
-    `pattern` matches an entry, for files that are read line by line, and `continuation` the beginning of a line that
-    continues the entry above it.
+    For files that are read line by line, `pattern` matches an entry, and `continuation` matches the beginning of a line
+    that continues the previous entry.
     """
 
     name: str
@@ -33,8 +32,10 @@ ACCESS = (
     r'^(?:(\S+:\d+) )?(\S+) \S+ (\S+) \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-)'
     r'(?: "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)")?'
 )
-"""A common log line: server and port if it begins with them, host, user, time, request, status and size, and in the
-combined format referrer and agent."""
+"""A line in the common log format: host, user, time, request, status and size.
+
+Server and port may come before, and in the combined format referrer and agent come after.
+"""
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) {_MONTH} [ \d]\d"
 _AREAS = "Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Brazil|Canada|Chile|Etc|Europe|Indian|Pacific|US"
@@ -42,7 +43,7 @@ _ZONE = (
     r" ?Z| ?[+-]\d{2}:?\d{2}| [+-](?:0\d|1[0-4])"
     rf"| (?:UTC|GMT|CES?T|EES?T|WES?T|MET|E[SD]T|M[SD]T|P[SD]T|(?:{_AREAS})/[\w+/-]+)"
 )
-"""An offset or a zone behind a time; of the abbreviations those that mean one zone."""
+"""An offset or a zone after a time; only abbreviations that mean a single zone."""
 _NAMED_DAY = rf"\d\d[/ -]{_MONTH}[/ -]\d{{4}}[: ]"
 _TIME = (
     rf"\d{{4}}[-/]\d{{2}}[-/]\d{{2}}(?:T| +)\d{{2}}:\d{{2}}:\d{{2}}(?:[.,]\d+)?(?:{_ZONE})?"
@@ -52,20 +53,20 @@ _TIME = (
 _BEGINS_TIME = rf"\d{{4}}[-/]\d\d[-/]\d\d(?:T| +)\d\d:|{_DAY} \d\d:|{_NAMED_DAY}\d\d:"
 
 _DAY_FIRST = r"\d{2}/\d{2}/\d{4} \d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?"
-"""A time of the interface; seconds may be missing."""
+"""A time in the interface's format; seconds may be missing."""
 _EPOCH = r"1\d{9}(?:\.\d{1,9})?|1\d{12}"
 """Epoch seconds or milliseconds at the beginning of a line, of the years 2001 to 2033."""
 _WORD = r"""(?:\[[^\]\n{"]*\][^\s{"]*|\[?[^\s\[{"][^\s{"]*)[ \t]+"""
-"""A word before the time of a log line, or a piece in brackets; what has braces or quotes is JSON or csv."""
+"""A word or a text in brackets before the time of a log line, without braces and quotes, which JSON and csv have."""
 _MOST_WORDS = 8
 _FIRST = r"()(\[?)"
-"""What stands before a time at the beginning of a line, as groups: nothing, and `[` or nothing."""
+"""The two groups before a time at the beginning of a line: nothing, and `[` or nothing."""
 
 
 def _behind(words: int, *, indented: bool) -> str:
-    """What stands before a time in a line: up to so many words and what has no blank behind it; `[`, `ts=` or such.
+    """The two groups before a time inside a line: up to `words` words and a text that touches the time; `[` or `ts=`.
 
-    What follows a digit and no blank may be the rest of another time: the 00:00 of 10:00:00.
+    The touching text does not end with a digit: after a digit, 00:00 may be the rest of 10:00:00.
     """
     joined = r"""(?:(?:[^\s\[({"=]*[^\s\[({"=\d])?[^\s\[({"=\w])?"""
     blanks = "[ \t]*" if indented else ""
@@ -74,7 +75,7 @@ def _behind(words: int, *, indented: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LogTime:
-    """How the time of a log is written, and what stands before it: at the beginning of a line nothing but a bracket."""
+    """Patterns for the times of a log, for the beginning of such a time, and for the text before it in a line."""
 
     time: str = _TIME
     begins: str = _BEGINS_TIME
@@ -82,25 +83,25 @@ class LogTime:
 
     @property
     def is_usual(self) -> bool:
-        """Whether it needs no format, and has the year first or the name of the month."""
+        """Whether times have the year first or the name of the month, so that they are read without a format."""
         return self.time == _TIME
 
     @property
     def pattern(self) -> str:
-        """An entry: what is before the time, `[` or nothing, the time, `]` or nothing, the rest."""
+        """The pattern of an entry, with groups: the text before, `[` or nothing, the time, `]` or nothing, the rest."""
         return rf"""(?s)^{self.before}({self.time})([\])"]?):?(?:\s+(.*))?$"""
 
     @property
     def continuation(self) -> str:
-        """The beginning of a line without a time."""
+        """The pattern for the beginning of a line without a time."""
         return rf"(?!{self.before}(?:{self.begins}))"
 
 
 def log_time(lines: Sequence[str], written: str = "") -> LogTime | None:
-    """The time of a log by its first lines; None if none of them has a time, which is `written` so if that is given.
+    """The LogTime of a log, found in its first lines; None if no line has a time. `written` is a pattern of the time.
 
-    It is at the beginning of one of them or, if of none, behind as many words as in the first of them that has one, or
-    fewer: a time farther behind is text. Lines that begin with blanks are entries if that one does.
+    If a line begins with a time, times are at the beginning of lines. Otherwise the first line that has a time decides
+    after how many words a time may come, and whether lines that begin with blanks are entries.
     """
     times = [LogTime(written, written)] if written else [LogTime(), LogTime(_DAY_FIRST, _DAY_FIRST)]
     for given in times if written else [*times, LogTime(_EPOCH, _EPOCH)]:
@@ -113,7 +114,7 @@ def log_time(lines: Sequence[str], written: str = "") -> LogTime | None:
 
 
 def _entry(time: LogTime, line: str) -> re.Match[str] | None:
-    """A line that has a time there; AM or PM behind it would belong to it, and a number alone is no time."""
+    """The match of an entry; None for a line without a time, with AM or PM after the time, or with a number only."""
     found = re.match(time.pattern, line)
     if found is None or (time.time == _EPOCH and not found[5]):
         return None
@@ -121,7 +122,7 @@ def _entry(time: LogTime, line: str) -> re.Match[str] | None:
 
 
 def looks_log(line: str, written: str = "") -> object:
-    """Whether a line has the time of a log: not of an access log, nor in a comment or behind a tab, as csv has them."""
+    """Whether a line has the time of a log; false for an access log, a comment, and a time after a tab (csv)."""
     time = log_time([line], written)
     entry = time and _entry(time, line)
     return entry and not line.startswith("#") and "\t" not in entry[1] and not re.match(ACCESS, line)
@@ -130,19 +131,19 @@ def looks_log(line: str, written: str = "") -> object:
 _TAG = r"([^\s:\[\]]+)(?:\[([^\]]*)\])?:(?: |$)"
 _OLD_TIME = rf"{_MONTH} [ \d]\d (?:\d{{4}} )?\d\d:\d\d:\d\d"
 _PRECISE_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}[+-]\d\d:\d\d"
-"""The time that today's daemons of syslog write to files."""
+"""A time as current syslog daemons write it to files."""
 SYSLOG = (
     r"(?s)^(?:<(\d{1,3})>1 (\S+) (\S+) (\S+) (\S+) (\S+) (-|(?:\[(?:[^\]\\]|\\.)*\])+)(?: " + "\ufeff?(.*))?"
     rf"|(?:<(\d{{1,3}})>)?({_OLD_TIME}|{_PRECISE_TIME}) (\S+) (?:{_TAG})?(.*))$"
 )
-"""A line of syslog: RFC 5424 with its eight parts, or RFC 3164 with the six that it has."""
+"""A line of syslog: the eight parts of RFC 5424, or the six parts of RFC 3164."""
 _LOOKS_SYSLOG = rf"<\d{{1,3}}>1 \S+ |(?:<\d{{1,3}}>)?{_OLD_TIME} \S+ |{_PRECISE_TIME} [a-z0-9][\w.-]* {_TAG}"
-"""Programs write precise times too, so there a host (in lower case) and a tag must follow."""
+"""The beginning of a line of syslog. Other programs write precise times, so a lower-case host and a tag must follow."""
 
 
 _PAIR = r'[^\s="]+=(?:"(?:[^"\\]|\\.)*"|[^\s"]*)'
 _LOGFMT = rf"{_PAIR}(?:\s+{_PAIR})+\s*$"
-"""A line of nothing but key=value, two of them at least, where a value with blanks is in quotes."""
+"""A line that consists of at least two pairs key=value; a value with blanks is in quotes."""
 
 
 def _begins(text: str) -> Looks:
@@ -171,11 +172,11 @@ FILE_KINDS: Mapping[str, FileKind] = {
         FileKind("logfmt", (), _matches(_LOGFMT)),
     )
 }
-"""By name; more specific kinds come later."""
+"""The kinds of file by name; more specific kinds come later."""
 
 
 def known_kind(ending: str, first_lines: Sequence[str]) -> FileKind | None:
-    """The kind of a file by its ending (`.csv`), or else by its first line; of several, the most specific one."""
+    """The most specific kind of a file by its ending (`.csv`) and its first line; None if it is not clear."""
     endings = [kind for kind in FILE_KINDS.values() if ending.lower() in kind.endings]
     alike = [kind for kind in endings or FILE_KINDS.values() if first_lines and kind.looks(first_lines[0])]
     return alike[-1] if alike else endings[0] if endings else None
@@ -197,9 +198,9 @@ OTHERS: Mapping[str, tuple[str, str]] = {
     ),
     "a document of XML": (r"\s*<\?xml\b", "write or convert it as csv or ndjson"),
 }
-"""By what they are, files that are not read as they are: how a line begins, and the remedy."""
+"""Kinds of file that cannot be loaded as they are: a pattern for the beginning of a line, and the remedy."""
 
 
 def unread(line: str) -> tuple[str, str] | None:
-    """What a file is that is not read as it is, by its first line, and what makes it readable."""
+    """The kind of a file that cannot be loaded as it is, by its first line, and the remedy; None for other files."""
     return next(((what, how) for what, (begin, how) in OTHERS.items() if re.match(begin, line)), None)

@@ -1,6 +1,6 @@
-"""The entries of a text file and the numbers of their lines, in batches.
+"""Reads the entries of a text file and the numbers of their lines, in batches.
 
-An entry is a line, with the lines that continue it: a stack trace belongs to the entry above it.
+An entry is a line with the lines that continue it: a stack trace belongs to the entry before it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from svcctl.service.loading.compression import opened
 BLOCK = 1 << 22
 BOM = b"\xef\xbb\xbf"
 LONGEST_LINE = 1 << 24
-"""Bytes of a line, or of a record of csv, that is read."""
+"""The most bytes of a line, or of a record of csv; longer ones are left out."""
 TOO_LONG = f"it is longer than {LONGEST_LINE >> 20} MiB"
 SHOWN = 60
-"""Characters that are shown of a value or a line that cannot be used."""
+"""The most characters that messages show of a value or a line."""
 LONGEST = 1 << 20
-"""Bytes of an entry of several lines; a line beyond that is an entry of its own."""
+"""The most bytes of an entry of several lines; a further line begins a new entry."""
 SCHEMA = pa.schema([("number", pa.int64()), ("line", pa.string())])
 
 
@@ -44,7 +44,7 @@ class LeftOut:
 
 
 def shown(text: str) -> str:
-    """A text in quotes and in one line, cut if it is long; its blanks stay, for they may be what is wrong."""
+    """A text in quotes and in one line, cut if it is long. Blanks inside stay, because they may be the mistake."""
     text = " ".join(filter(None, map(str.strip, text[: 1 << 12].splitlines())))
     return f"'{text}'" if len(text) <= SHOWN else f"'{text[: SHOWN - 1]}…'"
 
@@ -58,7 +58,7 @@ def batches(
 ) -> Iterator[pa.RecordBatch]:
     """The entries of a file that are not empty, each with the number of its first line.
 
-    `continuation` matches the beginning of a line that continues the one above; without it every line is an entry.
+    `continuation` matches the beginning of a line that continues the previous one; without it every line is an entry.
     `left_out` counts the lines that are too long.
     """
     continues = re.compile(continuation) if continuation else None
@@ -73,7 +73,7 @@ def batches(
             lines = (text.replace("\r\n", "\n") if "\r" in text else text).removesuffix("\n").split("\n")
             numbers = range(number, number + len(lines))
             number += len(lines)
-            # Nothing continues the line end at the end.
+            # The last line end is not searched: a pattern can match the empty text after it.
             if continues and inside and inside.search(whole, 0, len(whole) - whole.endswith(b"\n")):
                 yield _batch(*_joined(lines, numbers, continues))
             else:
@@ -81,7 +81,7 @@ def batches(
 
 
 def _lines(file: IO[bytes], left_out: LeftOut, block_size: int, longest: int) -> Iterator[bytes]:
-    """The file in blocks of whole lines; a line that is too long is left out, and is empty here."""
+    """The file in blocks of whole lines; a line that is too long is left out and becomes an empty line."""
     number, rest, is_inside = 1, file.read(len(BOM)).removeprefix(BOM), False
     while data := file.read(block_size):
         if is_inside:
@@ -105,7 +105,7 @@ def _lines(file: IO[bytes], left_out: LeftOut, block_size: int, longest: int) ->
 
 
 def _cut(data: bytes, inside: re.Pattern[bytes] | None) -> tuple[bytes, bytes]:
-    """Whole entries, and what may be continued in the next block."""
+    """Split data into whole entries and a rest that the next block may continue."""
     end = data.rfind(b"\n") + 1
     if inside is None or end == 0:
         return data[:end], data[end:]
@@ -118,7 +118,7 @@ def _cut(data: bytes, inside: re.Pattern[bytes] | None) -> tuple[bytes, bytes]:
 
 
 def _joined(lines: list[str], numbers: range, continues: re.Pattern[str]) -> tuple[list[str], list[int]]:
-    """Lines with those that continue them, and the number of the first line of each."""
+    """Join lines with the lines that continue them. Returns the entries, and the number of the first line of each."""
     entries: list[list[str]] = []
     firsts: list[int] = []
     size = LONGEST

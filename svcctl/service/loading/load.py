@@ -1,8 +1,7 @@
 """Loading files into a table, in one transaction: a load that fails leaves nothing, however many files it has.
 
 A row whose time cannot be read, or that does not fit the table, is skipped and counted, and the first such row is
-reported with its place and the reason. How files are read, and what types their columns get, is in
-`engines/duckdb/files.py`.
+reported with its place and the reason. `files.py` reads files and decides the types of their columns.
 """
 
 from __future__ import annotations
@@ -51,15 +50,15 @@ from svcctl.service.loading.kinds import FILE_KINDS, FileKind, LogTime, known_ki
 from svcctl.service.loading.lines import shown
 
 TIME_NAMES = ("timestamp", "@timestamp", "time", "date", "datetime", "ts", "epoch", "__realtime_timestamp")
-"""Column names that mean the event's time, the likeliest first; `eventdate` comes before all of them."""
+"""Names of columns with the event's time, the likeliest first; `eventdate` comes before all of them."""
 MOST_NOTED = 3
-"""Columns that a few values make text, each with a note of its own."""
+"""How many columns of text get a note of their own, if they are text because of a few values."""
 AHEAD = timedelta(minutes=1)
-"""An event that is later than so much from now is in the future; clocks differ by less."""
+"""An event later than this from now is in the future; clocks differ by less."""
 _FRAMED = ("csv", "tsv", "json", "parquet")
-"""Kinds of files that have a heading or brackets even without an event."""
+"""Kinds of file that have a heading or brackets even without events."""
 _DATED = re.compile(r"\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}\b|[A-Z][a-z]{2,8}\.? \d{1,2},? (\d{4}\b|\d{1,2}:\d\d)")
-"""Begins dates that are not read as they are, such as those with the month first."""
+"""The beginning of dates that are not read without a format, such as those with the month first."""
 _NUMBERS = (Type.INT4, Type.INT8, Type.FLOAT8)
 _ODD = "odd "
 _DESCRIBE = "describe how it is written with --time-format, such as 'dd/MM/yyyy HH:mm:ss'"
@@ -68,7 +67,7 @@ _MEMBERS = (
     """jq -c 'reduce (to_entries[] | select(.value|type=="object")) as $o (.; del(.[$o.key]) + ($o.value | """
     """with_entries(.key |= $o.key+"_"+.)))' FILE | svcctl service load - -t …"""
 )
-"""Makes of {"http": {"status": 200}} a member http_status; a further level takes a further jq."""
+"""Turns {"http": {"status": 200}} into a member http_status; each further level needs another jq."""
 _CONVERT = "convert the text to UTF-8: iconv -f latin1 -t utf-8 FILE | svcctl service load - -t …"
 
 
@@ -82,7 +81,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """How files are to be read, where that is not found out: see `svcctl service load --help`."""
+    """How to read files, by the options of the user: see `svcctl service load --help`."""
 
     time_field: str | None = None
     time_format: str | None = None
@@ -90,18 +89,18 @@ class Wishes:
     types: Mapping[str, str] = field(default_factory=dict)
     replace: bool = False
     zone: str | None = None
-    """That of times that name none; UTC if not given."""
+    """The zone of times without a zone; UTC if None."""
     strict: bool = False
-    """Whether a line that would be skipped makes the load fail."""
+    """Whether the load fails at a line that would be skipped otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """The result of a load: rows added and skipped, and the first that was skipped, with the reason.
+    """The result of a load: rows added and skipped, and the first skipped row with the reason.
 
-    `oldest` and `newest` are the dates of the rows added, in epoch milliseconds; `before` counts the events that the
-    table held before, and `empty` names the files without any. `notes` tell how files were read where that may be
-    wrong.
+    `oldest` and `newest` are the first and last date of the added rows, in epoch milliseconds. `before` is how many
+    events the table had before, and `empty` names the files without events. `notes` tell how files were read, where
+    this may be wrong.
     """
 
     table: str
@@ -125,13 +124,12 @@ def load(
     *,
     load_id: str | None = None,
 ) -> LoadResult | None:
-    """Add the events of files to a table, which is made when it is not there; None when it has a load of this ID.
+    """Add the events of files to a table, which is made if necessary. None when the table has a load with this ID.
 
-    `go_on` is called while files are read, and before others see the events; once it raises an error, the load ends
-    with that and changes nothing.
-    When another load makes the table meanwhile, this one begins again and adds to it.
-    UsageError when a file, its format, its time or its columns cannot be used, or there are no events; but files that
-    are whole without any, such as a heading, load nothing and change nothing.
+    `go_on` is called while files are read, and before others see the events; if it raises an error, the load ends with
+    this error and changes nothing. When another load makes the table meanwhile, this one begins again and adds to it.
+    Raises UsageError when a file, its format, its time or its columns cannot be used, or there are no events. Files
+    that are complete without events, such as a heading, load nothing and change nothing.
     """
     check_table_name(table)
     if table not in engine.tables():
@@ -157,7 +155,7 @@ def _opened(
     *,
     is_alone: bool,
 ) -> tuple[EventFile, str] | None:
-    """A file and its column of the time; None if it is whole and has no events."""
+    """Open a file. Returns it with its column of the time; None if the file is complete and has no events."""
     try:
         file = reader.open(given)
     except NoEvents:
@@ -179,7 +177,7 @@ def _opened(
 
 
 def _check_plain(table: str) -> None:
-    """UsageError when queries could name a table in back quotes only."""
+    """Raise UsageError if queries could name the table only in back quotes."""
     for part in table.split("."):
         if name_text(part) != part:
             why = "begins with a digit" if part[0].isdigit() else "is a word of the query language"
@@ -244,23 +242,23 @@ def _load(
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """The table that files are added to, and what makes it anew with all that it has."""
+    """The table that files are added to, with hints for rebuilding it with other columns or types."""
 
     table: str
     types: Mapping[str, Type]
     events: int
     newest: datetime | None
     load_id: str | None
-    """That of the load; who gives one may have given others before, which the table made anew does not know."""
+    """The ID of the load. If there is one, earlier loads may have had IDs, which a rebuilt table does not know."""
 
     def retyped(self, name: str, type_: Type) -> str:
-        """What is to be done when a column has to be of another type."""
+        """The hint when a column needs another type."""
         making = f"change {name} to {type_} and load again{self._forgetting}: "
         return f"load into another table, or {self._anew(making, {**self.types, name: type_}, {name}, '', ' --strict')}"
 
     def widened(self, wishes: Wishes) -> str:
-        """What is to be done when files have further columns, which are read as `wishes` say."""
-        if wishes.format is not None:  # it would be that of all files
+        """The hint when files have columns that the table lacks; `wishes` are the options of the load."""
+        if wishes.format is not None:  # --format would apply to the copy of the table, too
             return "load into another table"
         making = f"make this one anew with its events and the file{self._forgetting}: "
         how = {
@@ -278,11 +276,11 @@ class _Stored:
         return "" if self.load_id is None else " (the table forgets the IDs of its loads)"
 
     def _anew(self, making: str, types: Mapping[str, str], changed: set[str], file: str, options: str) -> str:
-        """The commands that make the table anew with its events, unless some are of the future: a query has none."""
+        """The commands that rebuild the table with its events, unless some are in the future: a query ends now."""
         if self.newest is not None and self.newest >= datetime.now(UTC).replace(tzinfo=None):
             held = f"{self.events} event{'s' * (self.events > 1)}"
             return f"load all files of this one with --replace, which drops its {held}"
-        # Of all types only ip4 is not kept by parquet.
+        # A parquet file keeps all types but ip4.
         given = ",".join(f"{name}={type_}" for name, type_ in types.items() if type_ is Type.IP4 or name in changed)
         wished = f" --types {shlex.quote(given)}" if given else ""
         copy = f"{self.table}.parquet"
@@ -291,7 +289,7 @@ class _Stored:
 
 
 class _Rows:
-    """The rows of files, one file after the other, without those that have no eventdate, which are counted."""
+    """The rows of files, one file after the other. Rows without an eventdate are left out and counted."""
 
     def __init__(
         self,
@@ -317,10 +315,10 @@ class _Rows:
         self.newest: datetime | None = None
         self.failure: SvcctlError | None = None
         self.notes: dict[str, str] = {}
-        """By what they are about: each is said of one file."""
+        """One note for each subject: the first file that has something to note."""
 
     def check(self) -> None:
-        """UsageError when the first rows of a file cannot be used, which is soon known."""
+        """Raise UsageError if the first rows of a file cannot be used, before all of it is read."""
         wished = self._wishes.time_field
         if wished not in (None, "eventdate") and self._files and all(time == "eventdate" for _, time in self._files):
             raise UsageError(f"no file has a column '{wished}'", hint="leave out --time-field: all have eventdate")
@@ -338,7 +336,7 @@ class _Rows:
                 self.notes["time"] = note
 
     def _of_time(self, file: EventFile, time: str) -> str | None:
-        """What is said of the column of the time where it could be another one, or its name does not say what it is."""
+        """The note about the column of the time if it could be another column, or if its name is unusual; else None."""
         if time.casefold() == "eventdate":
             return None
         others = [name for name in file.times(self._spec) if name != time]
@@ -347,7 +345,7 @@ class _Rows:
         return f"dates were read from the column {time}{f', not from {_some(others)}' if others else ''}"
 
     def told(self) -> tuple[str, ...]:
-        """The notes; of columns that a few values make text, the first few and the names of some others."""
+        """All notes. Columns that are text because of a few values share a last note if they are many."""
         if self.early:
             zone = "" if self._wishes.zone else "; if the times are local ones, name their zone with --time-zone"
             are = "event is" if self.early == 1 else "events are"
@@ -360,7 +358,7 @@ class _Rows:
         return *(note for about, note in self.notes.items() if about not in odd[MOST_NOTED:]), last
 
     def batches(self) -> pa.RecordBatchReader:
-        """The rows as they are stored."""
+        """The rows in the form in which they are stored."""
         names = list(self._types)
         if self._files and len(self._files) == 1:
             file, time = self._files[0]
@@ -375,7 +373,7 @@ class _Rows:
                     yield from self._of(file, time, schema)
             if not self.kept:
                 raise self._none()
-        except SvcctlError as error:  # DuckDB, which reads the rows, would tell its text alone
+        except SvcctlError as error:  # DuckDB reads the rows, and would pass on only the error's text
             self.failure = error
             raise
 
@@ -383,7 +381,7 @@ class _Rows:
         seen = dropped = 0
         first: tuple[int, int | None] | None = None
         orders: dict[str | None, str] = {}
-        """What comes first in dates, and how the first such date begins."""
+        """For each of DAY, MONTH and EITHER, the beginning of the first such date."""
         zones: dict[str, None] = {}
         with file.events(time, self._types, self._spec) as batches:
             for batch in batches:
@@ -430,7 +428,7 @@ class _Rows:
             self.notes["text"] = _CONVERT
 
     def _note_unread(self, file: EventFile, time: str, zones: Sequence[str]) -> None:
-        """Note what nobody reads of the lines of a file, numbers that are none, and zones that mean several."""
+        """Note values that became null, fields of lines that were left out, and zones that mean several."""
         if names := sorted(file.infinite):
             self.notes.setdefault("infinite", f"NaN and infinite values of {_some(names)} were read as null")
         if file.given.rest:
@@ -443,9 +441,10 @@ class _Rows:
             self.notes.setdefault("zone", f"the zone {zones[0]}, which names several, was not read; give --time-zone")
 
     def _note_types(self, file: EventFile, time: str, skipped: Skipped) -> None:
-        """Note the columns that a few values make text, which are missing from sums, and numbers that do not fit.
+        """Note columns whose types may not be what the user expects.
 
-        And those of times, which are text unless they are asked for.
+        These are columns of times, which stay text without --types, columns of JSON objects, types that skipped lines
+        would fit, commas in numbers, and columns of numbers that are text because of a few values.
         """
         dated = [name for name in file.times(None) if name != time and name not in self._wishes.types]
         if dated := [name for name in dated if self._types[name] is Type.STR]:
@@ -470,7 +469,7 @@ class _Rows:
                 self._note_text(name, type_, f"its values in {other.given.name}", "takes lines with numbers only")
 
     def _note_odd(self, file: EventFile, name: str, odd: Odd) -> None:
-        """Note what makes text of a column of numbers; or which numbers may have been read as others."""
+        """Note the value by which a column of numbers is text, or a number whose dot may separate thousands."""
         if odd.decimal_comma and odd.whole and self._types[name] is Type.FLOAT8:
             keep = f"--types {shlex.quote(f'{name}={Type.STR}')} keeps the text"
             said = f"{shown(odd.value)} of {name} in {odd.place} is {float(odd.value):.15g}"
@@ -553,12 +552,12 @@ class _Rows:
 
 
 def _some(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
+    """The first three names, and how many more there are."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _midnight(time: str, clocks: Sequence[str]) -> str:
-    """What is said of days where nobody knows whether a column of times of day is theirs."""
+    """The note about dates without a time of day, when columns have times of day that may belong to them."""
     hold, each = ("holds", "reads both") if len(clocks) == 1 else ("hold", "reads one of them, too")
     wish = shlex.quote(f"{time},{clocks[0]}")
     return (
@@ -568,12 +567,12 @@ def _midnight(time: str, clocks: Sequence[str]) -> str:
 
 
 def _left_out(given: GivenFile) -> str:
-    """What is said of fields that nobody reads."""
+    """The note about fields at the end of lines that are not read."""
     return f"{given.name} has fields that common and combined logs do not have; they were left out: {shown(given.rest)}"
 
 
 def _cut_to_milliseconds(name: str, times: pa.Array) -> str | None:
-    """What is said of a column with times that are finer than a table keeps them; None of others."""
+    """The note about a column with times finer than a millisecond; None for other columns."""
     if not pa.types.is_timestamp(times.type):
         return None
     finer = pc.index(pc.not_equal(times, pc.floor_temporal(times, unit="millisecond")), True).as_py()
@@ -585,17 +584,17 @@ def _cut_to_milliseconds(name: str, times: pa.Array) -> str | None:
 
 
 def _unclear(batch: pa.RecordBatch) -> list[str | None]:
-    """What is not clear in times of a batch, each once: how dates with slashes begin, and zones."""
+    """The distinct values of the column UNCLEAR: beginnings of dates with slashes, and zones that mean several."""
     return list(batch.column(UNCLEAR).unique().to_pylist())
 
 
 def _orders(begins: Sequence[str | None]) -> dict[str | None, str]:
-    """What comes first in dates that begin so, and the first beginning of each."""
+    """For each of DAY, MONTH and EITHER, the first of the beginnings of dates that has it."""
     return {first_of(begin): begin for begin in reversed(begins) if begin is not None}
 
 
 def _read_commas(file: EventFile, names: Sequence[str]) -> str:
-    """What is said of columns whose numbers have commas, decimal or between thousands."""
+    """The note about columns whose numbers have decimal commas, or commas between thousands."""
     first = file.commas[names[0]]
     if first.thousands:
         commas, number = "commas between thousands", float(first.value.replace(",", ""))
@@ -608,7 +607,7 @@ def _read_commas(file: EventFile, names: Sequence[str]) -> str:
 
 
 def _number(name: str, value: str, *, decimal: bool) -> str:
-    """What makes numbers of a column of text with commas such as this one, which are `decimal` or between thousands."""
+    """The expression of a query that makes numbers of a text column with commas as in `value`."""
     text = name_text(name)
     if not decimal:
         return f'float8(replaceall({text}, ",", ""))'
@@ -617,7 +616,7 @@ def _number(name: str, value: str, *, decimal: bool) -> str:
 
 
 def _day_first(file: EventFile, time: str, begin: str) -> str:
-    """What is said of dates that could have the month first, such as the one that begins so."""
+    """The note about dates that could have the month first, such as the date that begins with `begin`."""
     date, *_ = file.dated(time, begin)
     return (
         f"dates such as '{date}' were read as day/month; as month/day they are read with "
@@ -626,7 +625,7 @@ def _day_first(file: EventFile, time: str, begin: str) -> str:
 
 
 def _read_zone(file: EventFile, time: str, zone: str) -> str:
-    """What is said of a zone that means several and was read as one of them."""
+    """The note about an abbreviation that means several zones and was read as one of them."""
     text, _, read = file.dated(time, zone)
     return (
         f"the zone {zone}, which names several, was read so that '{text}' is {read} in UTC; for another one, write its "
@@ -635,7 +634,7 @@ def _read_zone(file: EventFile, time: str, zone: str) -> str:
 
 
 def _month_first(file: EventFile, time: str, begin: str) -> UsageError:
-    """The refusal of a file with a date that cannot have the day first."""
+    """The error for a file with a date that has the month first."""
     date, line, _ = file.dated(time, begin)
     place = "" if line is None else f"line {line}: "
     rest = slashed_pattern(date)
@@ -647,7 +646,7 @@ def _month_first(file: EventFile, time: str, begin: str) -> UsageError:
 
 
 def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch with the columns of several files, null where its own file has none."""
+    """A batch with the columns of all files; columns that its own file lacks are null."""
     batch = batch.drop_columns([name for name in batch.schema.names[-2:] if name in (UNCLEAR, LINE)])
     if batch.schema.equals(schema):
         return batch
@@ -664,7 +663,7 @@ def _ms(moment: datetime | None) -> int | None:
 
 
 def _spec(pattern: str | None) -> str | None:
-    """The format of strptime for a pattern of letters."""
+    """The format of strptime for a pattern of letters. Raises UsageError for a text that is neither."""
     if pattern is None:
         return None
     spec = strptime_format(pattern)
@@ -676,9 +675,9 @@ def _spec(pattern: str | None) -> str | None:
 
 
 def _given(source: Source, format: str | None, spec: str | None) -> GivenFile | None:
-    """A file with its kind: the one that was named, or else by its ending or its first lines. None if it is empty.
+    """A file with its kind: `format`, or found by its ending and its first lines. None if the file is empty.
 
-    The lines of a log have a time of the format `spec`, if there is one.
+    With `spec`, the lines of a log have times in this format.
     """
     plain = GivenFile(source.path, source.name, "")
     with named(plain):
@@ -702,7 +701,7 @@ def _given(source: Source, format: str | None, spec: str | None) -> GivenFile | 
 
 
 def _is_of_lines(source: Source, format: str | None) -> bool:
-    """Whether a file without a byte is whole: it has neither a heading nor brackets, and no line yet."""
+    """Whether an empty file is complete: a file of lines, which has neither a heading nor brackets."""
     if format is not None:
         return format not in _FRAMED
     kind = known_kind(_ending(source), ())
@@ -710,7 +709,7 @@ def _is_of_lines(source: Source, format: str | None) -> bool:
 
 
 def _ending(source: Source) -> str:
-    """The ending of a file's name, before that of a compression."""
+    """The ending of a file's name, without the ending of a compression."""
     path = source.path
     return path.with_suffix("").suffix if path.suffix in ENDINGS else path.suffix
 
@@ -733,7 +732,7 @@ def _kind(source: Source, name: str | None, lines: Sequence[str]) -> FileKind:
 
 
 def _types(files: Sequence[tuple[EventFile, str]], wished: Mapping[str, str]) -> dict[str, Type]:
-    """The columns of all files, eventdate first, with the types that were asked for or else hold their values."""
+    """The columns of all files, eventdate first, with the wished types, or else types that hold all values."""
     found: dict[str, list[Type]] = {}
     for file, time in files:
         for name, type_ in file.columns.items():
@@ -749,7 +748,7 @@ def _types(files: Sequence[tuple[EventFile, str]], wished: Mapping[str, str]) ->
 
 
 def _fitting(stored: _Stored, types: Mapping[str, Type], wishes: Wishes) -> dict[str, Type]:
-    """The types that a table has for the columns of files."""
+    """The table's types for the columns of files. Raises UsageError if it lacks a column, or a wished type differs."""
     for name, word in wishes.types.items():
         if name in stored.types and stored.types[name] != word:
             raise UsageError(
@@ -765,12 +764,12 @@ def _fitting(stored: _Stored, types: Mapping[str, Type], wishes: Wishes) -> dict
 
 
 def _holds_lines(stored: Mapping[str, Type], file: EventFile, time: str) -> bool:
-    """Whether a table has the lines of a log as text, and no columns for the keys in the lines of this file."""
+    """Whether a table has only lines of a log as text, so that it lacks columns for the keys in this file."""
     return set(stored) == {"eventdate", "message"} and not set(file.columns) <= {time, *stored}
 
 
 def _wished_time(file: EventFile, wished: str | None) -> str | None:
-    """The column of the time that was asked for; of DATE,TIME, two columns, the second becomes the file's clock."""
+    """The wished column of the time. If it is DATE,TIME, for two columns, the second becomes the file's clock."""
     if wished is None or wished in file.columns:
         return wished
     for comma in re.finditer(",", wished):
@@ -787,10 +786,9 @@ def _wished_time(file: EventFile, wished: str | None) -> str | None:
 
 
 def _time_field(file: EventFile, wished: str | None, spec: str | None, *, is_alone: bool = True) -> str:
-    """The column of the time: the one named, or else eventdate, the only column of times, or one with a usual name.
+    """The column of the time: `wished`, or else eventdate, the only column of times, or a column with a usual name.
 
-    With `spec`, a column is one of times if it has this format. Unless a file `is_alone`, it may have eventdate instead
-    of the column named.
+    With `spec`, columns of times are those in this format. One of several files may have eventdate instead of `wished`.
     """
     if wished is not None:
         if wished not in file.columns:
@@ -811,7 +809,7 @@ def _time_field(file: EventFile, wished: str | None, spec: str | None, *, is_alo
         return times[0]
     if usual := [name for word in TIME_NAMES for name in file.columns if name.casefold() == word]:
         return next((name for name in usual if not file.has_clocks(name)), usual[0])
-    # Where the month comes first, the refusal tells how they are read.
+    # If these dates have the month first, a later error tells how to read them.
     if len(slashed := [] if times or spec is not None else file.texts_of_slashed_dates()) == 1:
         _check_is_name(file, slashed[0], spec)
         return slashed[0]
@@ -834,7 +832,7 @@ def _time_field(file: EventFile, wished: str | None, spec: str | None, *, is_alo
 
 
 def _mixed(file: EventFile, name: str, other: str, line: int | None) -> UsageError:
-    """The refusal of a column that has times and others, of which this is the first."""
+    """The error for a column that has times and other values, of which `other` is the first."""
     place = "" if line is None else f" in line {line}"
     is_date = _DATED.match(other) is not None
     wish = "write all in one way" if is_date else f"--time-field {shlex.quote(name)} skips such lines"
@@ -846,7 +844,7 @@ def _mixed(file: EventFile, name: str, other: str, line: int | None) -> UsageErr
 
 
 def _check_text(file: EventFile) -> None:
-    """UsageError when no line of csv is UTF-8: its columns have no values then, and any other message would mislead."""
+    """Raise UsageError if no line of csv is UTF-8: then columns have no values, and other errors would mislead."""
     if file.given.kind in ("csv", "tsv") and file.blank == set(file.columns):
         wrong = [line for line in first_lines(file.given.path)[1:] if "\N{REPLACEMENT CHARACTER}" in line]
         if wrong:
@@ -856,7 +854,7 @@ def _check_text(file: EventFile) -> None:
 
 
 def _check_heading(file: EventFile, spec: str | None) -> None:
-    """UsageError when the first line of csv, which names the columns, is a comment, `# made by …`, or data."""
+    """Raise UsageError if the first line of csv is a comment (`# made by …`), a title or data, not names of columns."""
     first = next(iter(file.columns))
     if file.given.kind in ("csv", "tsv") and re.match(r"#.*\s", first):
         raise UsageError(
@@ -873,9 +871,9 @@ def _check_heading(file: EventFile, spec: str | None) -> None:
 
 
 def _check_is_name(file: EventFile, name: str, spec: str | None, *, numbers: bool = False) -> None:
-    """UsageError when the first line of csv calls a column as a time is written, or a number."""
+    """Raise UsageError if the name of a column of csv is a time or, with `numbers`, a number."""
     is_number = numbers and name.isdecimal()
-    # The words epoch and infinity are times, too, and may be names.
+    # DuckDB reads the words epoch and infinity as times, but they may be names.
     is_time = re.search(r"\d", name) and (_DATED.match(name) or file.is_time(name, spec))
     if file.given.kind in ("csv", "tsv") and (is_number or is_time):
         raise UsageError(

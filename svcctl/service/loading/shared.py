@@ -1,6 +1,6 @@
-"""The tables of a shared folder, opened as the settings say, and what is done to them without a service.
+"""Work on the tables of a shared folder without a running service: opening, loading and compacting.
 
-The packages of Delta Lake are an extra, so they are imported late.
+The packages of Delta Lake are an optional extra, so they are imported late.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What compacting did to a table: small files that were made into others, and files that were removed."""
+    """The result of compacting a table: how many files were merged, made and removed."""
 
     table: str
     small: int
@@ -33,7 +33,7 @@ class Compacted:
 
 
 def opened(uri: str, environment: Mapping[str, str]) -> LakeEngine:
-    """The tables below a URI. UsageError when it cannot be one, MissingExtra when packages are not installed."""
+    """The tables below a URI. Raises UsageError for an invalid URI, MissingExtra when packages are not installed."""
     extras.need("lake", "a shared folder of tables")
     from svcctl.service.engines.duckdb.lake import LakeEngine
     from svcctl.service.engines.lake import Lake
@@ -55,14 +55,14 @@ def load_into(
     create: bool = False,
     state: Store | None = None,
 ) -> LoadResult | None:
-    """Load files into a table of a shared folder as `load` does; None when a load of this ID is in the table.
+    """Load files into a table of a shared folder like `load`; None when a load with this ID is in the table.
 
-    Unavailable when there is no such folder, unless `create` is given (`notify` is told when it was made), and as of
-    `same_folder.check`.
+    Raises Unavailable when the folder does not exist, and the errors of `same_folder.check`. With `create` the folder
+    is made, and `notify` is called.
     """
     with opened(uri, environment) as engine:
         folder = engine.lake.folder
-        if same_folder.check(state, folder, create=create):  # before the files are read, which may take long
+        if same_folder.check(state, folder, create=create):  # before reading the files, which may take long
             notify(f"made the shared folder {folder.uri}")
         return load(engine, sources, table, wishes, go_on, load_id=load_id)
 
@@ -70,7 +70,7 @@ def load_into(
 def compact(
     uri: str, environment: Mapping[str, str], table: str | None, keep: timedelta, state: Store | None = None
 ) -> Iterator[Compacted]:
-    """Make small files into large ones, in a table or in all, and remove those that nobody needs for `keep`."""
+    """Merge small files of a table, or of all tables, and remove files that were not needed during the last `keep`."""
     with opened(uri, environment) as engine:
         from svcctl.service.engines.lake.upkeep import vacuum
 

@@ -1,5 +1,5 @@
-"""Real Kafka, S3 and HDFS on 127.0.0.1, for tests that must not believe a stand-in.
+"""Real servers on 127.0.0.1 (Kafka, S3, HDFS, PostgreSQL), for tests that cannot rely on a stand-in.
 
 A test talks to a peer as the service does: over the peer's own protocol, through the client library of its destination.
-Where there is another way, the test reads the data back by it, so a mistake of that library cannot hide itself.
+Where possible, the test reads the data back in another way, so that a mistake of that library cannot hide itself.
 """

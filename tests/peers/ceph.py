@@ -1,4 +1,4 @@
-"""Ceph's S3 gateway over one monitor and one disk in memory: an S3 that refuses what its protocol forbids."""
+"""Ceph's S3 gateway over one monitor and one disk in memory: a server that refuses what the protocol of S3 forbids."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def radosgw(directory: Path) -> Iterator[S3Peer]:
         **{f"auth {side} required": "none" for side in ("cluster", "service", "client")},
         "public network": f"{HOST}/32",
         "osd objectstore": "memstore",
-        "osd fast shutdown": "false",  # a fast one does not write the memory to files
-        # A disk may report its place before it knows the cluster's ID, and is refused then.
+        "osd fast shutdown": "false",  # a fast shutdown does not write the memory to files
+        # A disk may report its place before it knows the cluster's ID, and would be refused.
         "osd crush update on start": "false",
         "osd class update on start": "false",
         "osd crush chooseleaf type": "0",
@@ -63,7 +63,7 @@ def radosgw(directory: Path) -> Iterator[S3Peer]:
             done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False, timeout=60)
             if not done.returncode:
                 return done.stdout
-            # A monitor that has just started may refuse to list its commands; then nothing was done yet.
+            # A monitor that has just started may refuse to list its commands; then the command has done nothing.
             if "command descriptions" not in done.stderr or time.monotonic() > deadline:
                 raise OSError(f"{words[0]}: {done.stderr}")
             time.sleep(0.2)

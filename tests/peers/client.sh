@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The same client with curl and openssl: METHOD URL, the body on standard input, credentials in the environment.
+# The client of client.mjs, with curl and openssl: METHOD URL, the body on standard input, credentials in the environment.
 set -euo pipefail
 
 method=$1 url=$2

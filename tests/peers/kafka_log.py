@@ -1,7 +1,7 @@
-"""Reads from the broker's record batches which transactions were aborted, without a client library.
+"""Finds the aborted transactions in a broker's record batches, without a client library.
 
-Consumers of committed records skip what the broker lists as aborted. Tansu lists nothing, but the markers that end
-transactions are in its log, and they say the same.
+Consumers of committed records skip the transactions that the broker lists as aborted. Tansu does not list any, but the
+same can be read from the markers that end transactions in its log.
 
 Message formats before record batches (Kafka < 0.11) are not read here.
 """
@@ -32,7 +32,7 @@ class Batch:
 
 @dataclass(slots=True)
 class Aborted:
-    """The aborted transactions of a partition: (producer, first offset)."""
+    """The aborted transactions of a partition, as pairs (producer, first offset)."""
 
     found: list[tuple[int, int]] = field(default_factory=list)
     _read: int = 0
@@ -40,7 +40,7 @@ class Aborted:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def read_to(self, end: int, address: tuple[str, int], topic: str, partition: int) -> None:
-        """Find the transactions that ended before an offset which the log has reached, as far as it can be read."""
+        """Find the transactions that ended before the offset `end`, which the log has reached."""
         with self._lock:  # several consumers may read the partition at once
             source = batches(address, topic, partition, self._read)
             while self._read < end and (batch := next(source, None)) is not None:
@@ -57,7 +57,7 @@ class Aborted:
 
 
 def batches(address: tuple[str, int], topic: str, partition: int, offset: int = 0) -> Iterator[Batch]:
-    """Every batch of a partition from an offset to its present end."""
+    """Every batch of a partition from an offset to the current end."""
     with socket.create_connection(address, timeout=10) as broker:
         while records := _fetch(broker, topic, partition, offset):
             found = [batch for batch in _batches(records) if batch.next_offset > offset]
@@ -91,7 +91,7 @@ def _batches(records: bytes) -> Iterator[Batch]:
         first, size = struct.unpack(">qi", header)
         body = source.read(size)
         if len(body) < size:
-            return  # the broker cuts the last batch where the limit is; the next fetch begins with it
+            return  # the broker cuts off the last batch at the limit; the next fetch begins with it
         _, magic, _, flags, last, _, _, producer = struct.unpack_from(">ibIhiqqq", body)
         if magic != 2:
             raise ValueError(f"record batches have format 2, not {magic}")
@@ -111,7 +111,7 @@ def _marker(record: bytes) -> bool:
 
 
 def _varint(source: BytesIO) -> int:
-    """A number in groups of seven bits, lowest first; its own lowest bit is the sign."""
+    """Read a number in groups of seven bits, lowest first; the lowest bit of the number is its sign."""
     number = shift = 0
     while True:
         byte = source.read(1)[0]

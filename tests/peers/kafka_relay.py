@@ -1,7 +1,7 @@
-"""A relay in front of a Kafka broker that reads what passes.
+"""A relay in front of a Kafka broker that reads requests and answers.
 
-It can list aborted transactions in the answers to consumers, as Kafka does and Tansu does not. And it can tell a test
-when a request, or its answer, is about to pass.
+It can list aborted transactions in the answers to consumers, as Kafka does and Tansu does not. And a test can act just
+before a request or an answer passes.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class KafkaRelay(Relay):
 
     @contextmanager
     def at(self, moment: Moment, happens: Callable[[], None], *, number: int = 1) -> Iterator[None]:
-        """When this passes for the given time, cut the connection instead, and call `happens`."""
+        """Before this passes for the time `number`, cut the connection instead, and call `happens`."""
         self._watched, self._left = (moment, happens), number
         try:
             yield
@@ -103,7 +103,7 @@ class KafkaRelay(Relay):
         return True
 
     def _with_aborted(self, answer: bytes) -> bytes:
-        """An answer to a fetch with the list of the aborted transactions of each partition."""
+        """Add the list of aborted transactions of each partition to an answer to a fetch."""
         source = BytesIO(answer)
         whole = bytearray(source.read(8))  # correlation, throttle time
         for _ in range(_count(source, whole)):
@@ -126,9 +126,9 @@ class KafkaRelay(Relay):
 
 
 def _with_known_fetches(answer: bytes) -> bytes:
-    """A list of the broker's versions (format 3 of it) in which fetches have the format that is read here."""
+    """Change the list of the broker's versions (format 3) so that clients fetch in the format that is read here."""
     whole = bytearray(answer)
-    for at in range(7, 7 + 7 * (answer[6] - 1), 7):  # behind correlation, error and count; each ends with its tags
+    for at in range(7, 7 + 7 * (answer[6] - 1), 7):  # after correlation, error and count; each ends with its tags
         api, least, most = struct.unpack_from(">hhh", answer, at)
         if api == Api.FETCH:
             struct.pack_into(">hhh", whole, at, api, least, min(most, FETCH_VERSION))

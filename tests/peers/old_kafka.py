@@ -19,7 +19,7 @@ SETTINGS = {"api.version.request": "false", "broker.version.fallback": "0.9.0.1"
 
 @contextmanager
 def apache_kafka(directory: Path) -> Iterator[KafkaPeer]:
-    """Apache Kafka 0.9; its topics survive a stop."""
+    """A broker of Apache Kafka 0.9; its topics survive a stop."""
     port, keeper_port = free_port(), free_port()
     settings: dict[str, dict[str, object]] = {
         "zookeeper": {
@@ -34,7 +34,7 @@ def apache_kafka(directory: Path) -> Iterator[KafkaPeer]:
             "zookeeper.connect": f"{HOST}:{keeper_port}",
             "offsets.topic.num.partitions": 1,
             "group.max.session.timeout.ms": 300000,
-            "log.cleaner.enable": "false",  # its buffers alone are 128 MB
+            "log.cleaner.enable": "false",  # the buffers of the cleaner are 128 MB
         },
     }
     for name, lines in settings.items():
@@ -77,7 +77,7 @@ def apache_kafka(directory: Path) -> Iterator[KafkaPeer]:
 
 
 def _is_ok(port: int) -> None:
-    """OSError unless the ZooKeeper says that it is."""
+    """Raise OSError unless the ZooKeeper reports that it is well."""
     with socket.create_connection((HOST, port), timeout=5) as keeper:
         keeper.sendall(b"ruok")
         if (answer := keeper.recv(4)) != b"imok":

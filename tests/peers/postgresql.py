@@ -1,4 +1,4 @@
-"""A PostgreSQL server; each test gets a database of its own on it."""
+"""A PostgreSQL server, on which each test gets its own database."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PostgreSQLPeer(Peer):
         return f"postgresql://{USER}@{HOST}:{self.port}/{name}"
 
     def fresh_schema(self) -> str:
-        """As above, but for a part of one database, which is made much sooner."""
+        """Create a schema that no other test uses, and return its URL: this is much faster than a database."""
         name = f"state_{uuid.uuid4().hex[:12]}"
         with self.connection() as connection:
             connection.execute(f"create schema {name}")
@@ -46,18 +46,18 @@ class PostgreSQLPeer(Peer):
 
 
 def programs() -> Path | None:
-    """The directory of Debian's newest server, whose programs are on no path."""
+    """The directory of Debian's newest server, whose programs are not on PATH."""
     return max((path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/postgres")), default=None)
 
 
 def _as_nobody() -> list[str]:
-    """The beginning of a command that runs the server, which refuses to be run by root."""
+    """The beginning of a command that runs the server, as another user if this one is root: it refuses root."""
     return ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] if os.getuid() == 0 else []
 
 
 @contextmanager
 def postgresql(directory: Path, commands: Path) -> Iterator[PostgreSQLPeer]:
-    """A server that keeps its data over a stop, which cuts all its connections as a crash does."""
+    """A server that keeps its data during a stop. A stop cuts all connections, like a crash."""
     port, data = free_port(), directory / "data"
     secret = directory / "password"
     secret.write_text(PASSWORD, encoding="utf-8")
@@ -75,7 +75,7 @@ def postgresql(directory: Path, commands: Path) -> Iterator[PostgreSQLPeer]:
             name="postgresql",
             arguments=[
                 *as_nobody,
-                *("setpriv", "--pdeathsig", "KILL") * bool(as_nobody),  # a change of the user forgets it
+                *("setpriv", "--pdeathsig", "KILL") * bool(as_nobody),  # a change of the user resets it
                 *(commands / "postgres", "-D", data, "-p", str(port), "-k", directory, "-F"),
                 *("-c", f"listen_addresses={HOST}"),
             ],

@@ -52,8 +52,8 @@ def free_port() -> int:
 class Process:
     """A server process in its own process group; its output goes to `<directory>/<name>.log`.
 
-    It ends with the thread that started it, at the latest.
-    `ready` asks the server something over its own protocol and raises one of `not_yet` while there is no answer.
+    The server ends at the latest with the thread that started it. `ready` sends the server a request over its own
+    protocol, and raises one of `not_yet` while there is no answer.
     """
 
     name: str
@@ -154,7 +154,7 @@ def running(server: Server) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """A server that can go away, and come back at the same address with its data."""
+    """A server that can be stopped and started again at the same address with its data."""
 
     server: Server
 

@@ -1,4 +1,4 @@
-"""A TCP relay, for a peer that would lose its data if its process were stopped: only the connection is cut."""
+"""A TCP relay: it cuts the connection to a peer that would lose its data if its process were stopped."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ class Relay:
         server.close()
 
     async def _connect(self, reader: StreamReader, writer: StreamWriter) -> None:
-        # A connection that `stop` cancels just ends: asyncio prints a traceback for a cancelled one.
+        # The error of a connection that `stop` cancels is dropped: asyncio would print a traceback.
         with closing(writer), suppress(OSError, asyncio.CancelledError):
             far_reader, far_writer = await asyncio.open_connection(HOST, self.target)
             with closing(far_writer):
                 ways = [asyncio.ensure_future(way) for way in self.ways((reader, writer), (far_reader, far_writer))]
                 try:
                     ended, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-                    ended.pop().result()  # raises what is wrong in the relay itself
+                    ended.pop().result()  # raises errors of the relay itself
                 finally:
                     for way in ways:
                         way.cancel()
@@ -67,7 +67,7 @@ class Relay:
     def ways(
         self, near: tuple[StreamReader, StreamWriter], far: tuple[StreamReader, StreamWriter]
     ) -> list[Coroutine[None, None, None]]:
-        """What copies from the client to the target and back; the connection ends with the first of them."""
+        """The coroutines that copy from the client to the target and back; the connection ends with the first one."""
         return [_copy(near[0], far[1]), _copy(far[0], near[1])]
 
 

@@ -48,7 +48,7 @@ class S3Peer(Peer):
         try:
             found = json.loads(self.rclone("backend", "list-multipart-uploads", f":s3:{self.bucket}"))
         except OSError as error:
-            if "NoSuchUpload" in str(error):  # rclone's own server says this of a bucket that never had an upload
+            if "NoSuchUpload" in str(error):  # rclone's own server answers this for a bucket that never had an upload
                 return []
             raise
         return sorted(upload["Key"] for upload in found[self.bucket])

@@ -1,4 +1,4 @@
-"""Every peer takes something real from the client library of its destination, and gives it back another way."""
+"""Every peer accepts data from the client library of its destination, and returns it in another way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers of peers: what is said of one that does not start, and that none outlives the tests."""
+"""Servers of peers: the error of a server that does not start, and that no server outlives the tests."""
 
 from __future__ import annotations
 

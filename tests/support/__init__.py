@@ -1,7 +1,7 @@
-"""Shared by the tests: shells, terminals, clients, a service in the same process, and the places of files."""
+"""What tests share: shells, terminals, clients, a service in the same process, and storage places."""
 
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-"""The top of the repository."""
+"""The top folder of the repository."""
 GOLDEN = ROOT / "tests" / "golden"

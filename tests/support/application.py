@@ -18,7 +18,7 @@ def answered(
     *,
     client: tuple[str, int] | None = ("127.0.0.1", 123),
 ) -> httpx.Response:
-    """Send a request and return the whole answer, an internal error's too. On a Unix socket there is no `client`."""
+    """Send a request and return the whole answer, also of an internal error. `client` is None as on a Unix socket."""
 
     async def ask() -> httpx.Response:
         transport = httpx.ASGITransport(app, raise_app_exceptions=False, client=client)  # type: ignore[arg-type]

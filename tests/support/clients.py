@@ -13,7 +13,7 @@ from svcctl.api.client import Client
 
 
 def client_of(shell: Shell, socket: Path | None = None, **options: Any) -> Client:
-    """Make a client with the local profile's credentials, on the service's socket or another one."""
+    """Make a client with the local profile's credentials, on the service's socket or on `socket`."""
     credentials = json.loads((shell.home / "data" / "credentials.json").read_text())["local"]
     signature = Signature(credentials["api_key"], credentials["api_secret"])
     return Client("http://localhost", signature, socket=str(socket or shell.home / "data" / "service.sock"), **options)

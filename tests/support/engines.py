@@ -1,4 +1,4 @@
-"""The engines that the suites run on, by name. `plain` is made of the protocol alone, to keep the protocol honest."""
+"""The engines that the suites run on, by name. `plain` has only the methods of the protocol, and so tests it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from svcctl.service.language.types import Column, Plan, Table, Type
 
 
 class PlainDialect(DuckDBDialect):
-    """Addresses are kept as int8, and positions in a column, as a table in shared files would have it."""
+    """A dialect with addresses as int8, and with positions in a column, as in tables of shared files."""
 
     ip4 = exp.DType.BIGINT
 
@@ -52,7 +52,7 @@ class PlainDialect(DuckDBDialect):
 
 
 class PlainEngine:
-    """Tables in memory; each append is a version, and a mark is a version's name. No table is ever in order."""
+    """Tables in memory. Each append makes a version, and a mark is the name of a version. Tables are not ordered."""
 
     dialect: Dialect = PlainDialect()
 
@@ -256,7 +256,7 @@ def _stored(type_: Type) -> pa.DataType:
 
 
 def new_lake(uri: str, environment: Mapping[str, str] | None = None, *, lock_file: Path | None = None) -> Lake:
-    """A shared folder that is made where there is none."""
+    """A shared folder, which is made if it does not exist."""
     lake = Lake(uri, environment or {}, lock_file=lock_file)
     lake.folder.create()
     return lake
@@ -275,14 +275,14 @@ class OwnFolder(LakeEngine):
 
 
 class OnSail(SparkEngine):
-    """Such a folder, with queries that run on Sail."""
+    """Tables in a folder like OwnFolder, with queries that run on Sail."""
 
     def __init__(self, *, spilled_rows: int = ROWS) -> None:
         super().__init__(OwnFolder(), Connection(Server(shared_sail())), spilled_rows=spilled_rows)
 
 
 class OnSpark(SparkEngine):
-    """Such a folder, with queries that run on Spark."""
+    """Tables in a folder like OwnFolder, with queries that run on Spark."""
 
     def __init__(self) -> None:
         super().__init__(OwnFolder(), Connection(Server(shared(spark))))
@@ -293,14 +293,15 @@ ENGINES: Mapping[str, Callable[[], Engine]] = {
     "plain": PlainEngine,
     "lake": OwnFolder,
 }
-"""The engines of this process."""
+"""The engines that run in this process."""
 EVERY_ENGINE: Mapping[str, Callable[[], Engine]] = {**ENGINES, "sail": OnSail, "spark": OnSpark}
 
 
 @contextmanager
 def chosen_engine(events: Path | None = None) -> Iterator[Engine]:
-    """The engine of TESTED. All but the first keep the tables of the service itself in a file of DuckDB: `events`, or
-    one in memory.
+    """The engine of TESTED. With all but duckdb, the tables about the service itself are in a DuckDB of their own.
+
+    This DuckDB is the file `events`, or in memory for None.
     """
     with ExitStack() as stack:
         own: Engine = stack.enter_context(DuckDBEngine(events))
@@ -311,6 +312,6 @@ def chosen_engine(events: Path | None = None) -> Iterator[Engine]:
 
 
 def rows_of_engines(*slow: str) -> list[ParameterSet]:
-    """The names of EVERY_ENGINE as parameters; those that speak Spark Connect, and those named, are slow."""
+    """The names of EVERY_ENGINE as parameters. Engines on Spark Connect, and those in `slow`, are marked slow."""
     slow = ("sail", "spark", *slow)
     return [pytest.param(name, marks=[pytest.mark.slow] * (name in slow), id=name) for name in EVERY_ENGINE]

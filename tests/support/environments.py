@@ -1,4 +1,4 @@
-"""Odd environments, and the commands that must end in words in each of them."""
+"""Odd environments, and commands that must end with a readable message in each of them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ NOBODY = (
     *("setpriv", "--reuid=54321", "--regid=54321", "--clear-groups"),
     *("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"),
 )
-"""A user without an account, who may read Python but write nowhere."""
+"""A command that runs another as a user without an account, who can read Python but write nowhere."""
 POWERLESS = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
-"""The same user, for whom the modes of files count."""
+"""A command that runs another as the current user, but without the right to ignore the modes of files."""
 
 Prepare = Callable[[Path], object]
 
@@ -34,13 +34,13 @@ def nothing(home: Path) -> None:
 
 @dataclass(frozen=True)
 class Environment:
-    """What is odd: variables ("{home}" stands for the home; None: not set), files, closed streams, the user."""
+    """What is odd: variables ("{home}" means the home; None: not set), files, closed streams, or the user."""
 
     variables: Mapping[str, str | None] = field(default_factory=dict)
     prepare: Prepare = nothing
     closed: tuple[int, ...] = ()
     by: tuple[str, ...] = ()
-    """The command that starts it with fewer rights, where the tests have all of them."""
+    """The command that starts another with fewer rights, if the tests run as root."""
     directory: str = "{home}"
 
 
@@ -67,7 +67,7 @@ BASE: dict[str, str | None] = {
 
 
 def odd(name: str) -> Environment:
-    """An environment by its name; the test is skipped where the machine cannot have it."""
+    """An environment by its name; skips the test if the machine does not support it."""
     environment = ENVIRONMENTS[name]
     if environment.by and (os.getuid() != 0 or shutil.which(environment.by[0]) is None):
         pytest.skip("needs rights to give up")
@@ -107,7 +107,7 @@ def run(
 
 @cache
 def latin_1() -> str | None:
-    """The folder of a locale in ISO-8859-1; None where it cannot be made."""
+    """The folder of a locale in ISO-8859-1; None if it cannot be made."""
     folder = mkdtemp(prefix="svcctl-locales-")
     try:
         subprocess.run(
@@ -310,7 +310,7 @@ KNOWN_CODES = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 130, 141, 143}
 
 
 def complaint(environment: Environment, command: str, ended: Ended) -> str | None:
-    """What is wrong with how a command ended; None when nothing is."""
+    """What is wrong with the end of a command; None if nothing is wrong."""
     text = ended.err.decode("utf-8", "replace")
     for bad in ("Traceback", "defect", "Exception ignored", "Fatal Python"):
         if bad in text or bad.encode() in ended.out:
@@ -325,5 +325,5 @@ def complaint(environment: Environment, command: str, ended: Ended) -> str | Non
 
 
 def pairs(random: Random, count: int) -> list[tuple[str, str]]:
-    """Some environments, each with a command."""
+    """Random pairs of an environment and a command."""
     return random.sample([(environment, command) for environment in ENVIRONMENTS for command in COMMANDS], count)

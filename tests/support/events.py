@@ -1,4 +1,4 @@
-"""Events for an engine, as Arrow batches: of rows at hand, or of a SELECT that a DuckDB of its own runs."""
+"""Events for an engine, as Arrow batches: from given rows, or from a SELECT that a separate DuckDB runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def batches(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> pa.R
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
-    """Made once in a process: each new one costs more than most selects."""
+    """The DuckDB of this process. There is only one, because to open one costs more than most selects."""
     return duckdb.connect()
 
 
@@ -30,5 +30,5 @@ def selected(select: str) -> pa.RecordBatchReader:
 
 
 def store(engine: Engine, name: str, columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
-    """Add rows to a table, which is made when it is not there."""
+    """Add rows to a table, which is made if it does not exist."""
     engine.append(name, batches(columns, rows), create=None if name in engine.tables() else columns)

@@ -1,4 +1,4 @@
-"""Exports as a test runs them: of a table of known events, through a proxy that may break what comes back."""
+"""Exports in tests: of a table of known events, through a proxy that may break answers."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from svcctl.exports.spool import Memory
 from svcctl.io.files import PART_SUFFIX
 
 START = 1_706_659_200
-"""2024-01-31, the day of the events."""
+"""2024-01-31, the day of the events, in epoch seconds."""
 WINDOW = 600
 WINDOWS = 6
 
 
 def load_events(service: Shell) -> None:
-    """Give the service the table exported.events: 500 in the first hour of the day, none in its third ten minutes."""
+    """Load the table exported.events: 500 events in the first hour of the day, but none in minutes 20 to 30."""
     lines = []
     for number in range(600):
         second = number * 6
@@ -52,7 +52,7 @@ def load_events(service: Shell) -> None:
 
 @dataclass
 class Exports:
-    """Runs exports of the loaded events through a proxy into `root`, which is `folder` unless it is on a server."""
+    """Runs exports of the loaded events through a proxy into `root`, which is `folder` or a URL of a server."""
 
     proxy: FaultyProxy
     folder: Path
@@ -64,9 +64,9 @@ class Exports:
     memory: int = 20_000
     """Bytes of windows that may wait in memory: two or three windows."""
     url: str = ""
-    """Of another service than the one behind the proxy."""
+    """The URL of a service to use instead of the proxy; empty for the proxy."""
     changes: list[tuple[str, str]] = field(default_factory=list)
-    """The columns before and after each change that the last run told."""
+    """The columns before and after each change of columns that the last run reported."""
 
     def asked(self, name: str, **changes: Any) -> Asked:
         target = f"{self.root or self.folder}/{name}"
@@ -78,7 +78,7 @@ class Exports:
         return plan(self.asked(name, **changes), None, self.environment, lambda note: None)[0]
 
     def __call__(self, name: str, *, workers: int = 3, keep_going: bool = False, **changes: Any) -> Summary:
-        """Run an export; `changes` are those of Asked."""
+        """Run an export; `changes` replace fields of its Asked."""
         return self.run(self.export(name, **changes), workers=workers, keep_going=keep_going)
 
     def run(
@@ -117,12 +117,12 @@ class Exports:
 
 
 def left(folder: Path) -> list[str]:
-    """The files of a folder that a person sees."""
+    """The names of the files in a folder, without hidden ones."""
     paths = (path.relative_to(folder) for path in folder.rglob("*"))
     return sorted(path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """What is in the files of a folder that are complete."""
+    """The contents of the complete files in a folder."""
     names = (name for name in left(folder) if (folder / name).is_file())
     return {name: (folder / name).read_bytes() for name in names if not name.endswith(PART_SUFFIX)}

@@ -1,7 +1,7 @@
-"""A proxy that breaks answers: between a client and the service, it passes requests on and spoils what comes back.
+"""A proxy that breaks answers: it passes requests on to the service and damages the answers.
 
-What the service answers is fetched whole and then delivered as a fault says. So the test knows for each request what
-should have come, and nothing here depends on time but the faults that are about time.
+The whole answer of the service is read first, and then sent as a fault says. So a test knows the right answer to each
+request, and only faults about time depend on time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from random import Random
 import httpx
 
 Fault = Callable[["Answer", Random], Iterator[bytes | float]]
-"""What goes over the wire, piece by piece; a number is seconds to wait, and a negative one resets the connection."""
+"""Makes the pieces to send; a number means to wait that many seconds, and a negative one to reset the connection."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,13 @@ def stall(answer: Answer, random: Random) -> Iterator[bytes | float]:
 
 
 def cut(answer: Answer, random: Random) -> Iterator[bytes | float]:
-    """The body ends at a random byte; its framing does not."""
+    """End the body at a random byte, without the end of the chunked encoding."""
     yield answer.head(CHUNKED)
     yield from chunks(answer.body[: random.randrange(len(answer.body) + 1)])
 
 
 def cut_behind_a_row(answer: Answer, random: Random) -> Iterator[bytes | float]:
-    """The body ends where a row ends; its framing does not."""
+    """End the body after a row, before the stated content length."""
     ends = [at + 1 for at, byte in enumerate(answer.body) if byte == 0x0A]
     yield answer.head(f"content-length: {len(answer.body) + 1}")
     yield answer.body[: random.choice(ends)] if ends else b""
@@ -110,7 +110,7 @@ def page(answer: Answer, random: Random) -> Iterator[bytes | float]:
 
 
 def error_in_stream(answer: Answer, random: Random) -> Iterator[bytes | float]:
-    """Some rows, and then the service's own word that there are no more because it failed."""
+    """Send some rows and then the row by which the service reports an error."""
     ends = [0, *(at + 1 for at, byte in enumerate(answer.body) if byte == 0x0A)]
     error = {
         "csv": b"sample.error,500,out of memory\n",
@@ -146,18 +146,18 @@ FAULTS: dict[str, Fault] = {
     "error in stream": error_in_stream,
     "slow": slow,
 }
-"""The faults by name. `slow` and `429` are none that an export may fail of, given one more attempt."""
+"""The faults by name. An export must survive `slow` and `429`, with one more attempt."""
 
 
 @dataclass
 class FaultyProxy:
-    """Listens on a port of this machine. `choose` names the fault of each request, by its body; None for none."""
+    """Listens on a port of this machine. `choose` returns the name of the fault for a request's body, or None."""
 
     upstream: Path
     choose: Callable[[bytes], str | None] = lambda body: None
     seed: int = 0
     asked: Counter[bytes] = field(default_factory=Counter)
-    """How often each body was asked for."""
+    """How often each request body was received."""
     _answers: dict[bytes, Answer] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _over: threading.Event = field(default_factory=threading.Event)

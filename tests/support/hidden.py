@@ -1,4 +1,4 @@
-"""The code points that a terminal obeys, hides or reorders text by, told by Unicode's own properties."""
+"""The code points by which a terminal runs commands, hides text or reorders it, found by properties of Unicode."""
 
 import unicodedata
 
@@ -18,4 +18,4 @@ def _is_hidden(code: int) -> bool:
 
 
 HIDDEN = frozenset(filter(_is_hidden, (*range(0x3000), *range(0xD800, 0xE000), *range(0xFE00, 0x10000), *_TAGS)))
-"""No other part of Unicode has any."""
+"""All hidden code points: the rest of Unicode has none."""

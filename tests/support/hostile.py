@@ -1,8 +1,8 @@
-"""Hostile requests, made from a seed: queries and bodies that are nearly right, and values at the edge of every type.
+"""Hostile requests, made from a seed: queries and bodies that are nearly right, and values at the limits of each type.
 
-`Hostile(seed)` makes three kinds of query: well-typed ones from the table of functions, with odd values and now and
-then a wrong type; sentences of the grammar file, whatever they mean; and either of them with tokens moved. Bodies have
-members of every wrong type, numbers of every size, halves of characters, members twice, and depths beyond any limit.
+`Hostile(seed)` makes three kinds of query: well-typed ones from the table of functions, with odd values and sometimes a
+wrong type; random sentences of the grammar file; and either of these with tokens moved. Bodies have members of each
+wrong type, numbers of all sizes, halves of characters, duplicate members, and depths beyond any limit.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ WRITTEN: Mapping[str, Sequence[str]] = {
     "ip4": ("10.0.0.1", "0.0.0.0", "255.255.255.255"),
     "split": ("a", "/", "é", "\\"),
 }
-"""What is well written in the query where a function takes only that."""
+"""Valid arguments for parameters that take only a literal or a pattern in the query."""
 INTEGERS = (
     0, 1, -1, 7, 99, 2**31 - 1, -(2**31), 1000, 2**31, 2**53 + 1, 2**62, 2**63 - 1, -(2**63), 253402300800000,
     9223372036854775, 9224318016000000, 31556889864403199, -62135596801000, 2**63, 10**30,
@@ -108,7 +108,7 @@ VALUES = (
 
 
 def tables(directory: Path) -> Mapping[str, Path]:
-    """Files of events to load as TABLES: every column has nulls and the ends of its type."""
+    """Files of events to load as TABLES: every column has nulls and the limits of its type."""
     floats = [0.0, -0.0, 1e308, -1e308, 5e-324, float("nan"), float("inf"), float("-inf"), 0.1, 1e16, 123456789.5, None]
     days = [
         0,
@@ -144,13 +144,13 @@ def tables(directory: Path) -> Mapping[str, Path]:
 
 
 class Hostile:
-    """Makes requests; the same seed makes the same ones."""
+    """Makes requests; the same seed makes the same requests."""
 
     def __init__(self, seed: object) -> None:
         self._random = Random(str(seed))
         self._one = self._random.choice
         self._wrong: float = 3
-        """How many of a hundred values in a query are of a wrong type, or no value at all."""
+        """How many of a hundred values in a query have a wrong type or are left out."""
 
     def _chance(self, percent: float) -> bool:
         return self._random.random() < percent / 100
@@ -286,7 +286,7 @@ class Hostile:
         return self._one((f"timestamp({self._one(INTEGERS[:-2])})", f"parsedate({text})", "now()"))
 
     def _sentence(self, rule: str, depth: int) -> str:
-        """A sentence of the grammar, in which rules are as short as they can be once `depth` is used up."""
+        """A sentence of the grammar. Rules deeper than `depth` take their shortest form."""
         rules, _, shortest = _grammar()
         expansions = rules[rule]
         if depth <= 0:
@@ -347,7 +347,7 @@ class Hostile:
     # Bodies
 
     def asked(self) -> dict[str, Any]:
-        """The members of a query that may well run: in any format, over any range."""
+        """The members of a request for a query that will probably run, in any format and over any range."""
         fields: dict[str, Any] = {"query": self.query(), "from": 1706616000, "to": 1706788800}
         fields["mode"] = {"type": self._one(MODES)}
         if self._chance(15):
@@ -375,7 +375,7 @@ class Hostile:
         return self.nearly(type=type_, params=given) if self._chance(10) else {"type": type_, "params": given}
 
     def body(self, fields: Mapping[str, Any]) -> bytes:
-        """A body that has these members, or nearly, and now and then is no JSON at all."""
+        """A body that has these members, or nearly these, and sometimes is not JSON."""
         members = dict(fields)
         if self._chance(30):
             for name in self._random.sample([*members], min(len(members), self._random.randint(1, 3))):
@@ -402,13 +402,13 @@ class Hostile:
         return text.encode(errors="surrogatepass")
 
     def path(self) -> str:
-        """A part of a path, not encoded."""
+        """A part of a path, without URL encoding."""
         return self._one(
             ("acme", "acme@demo", "a" * 300, "*", "é😀", "\0", "%", "..", "a/b", " ", "\n", "demo", "ops", "\ufffd")
         )
 
     def nearly(self, **fields: Any) -> dict[str, Any]:
-        """These members, one or two of them with another value or missing."""
+        """These members; one or two of them are missing or have another value."""
         made = dict(fields)
         for name in self._random.sample([*fields], min(len(fields), self._random.randint(0, 2))):
             made[name] = self._one((*ODD, *VALUES, *TEXTS))
@@ -419,7 +419,7 @@ class Hostile:
 
 @cache
 def _calls() -> tuple[tuple[str, str, str], ...]:
-    """Name, signature and result of every function that is not an aggregate."""
+    """The name, parameters and result of every function that is not an aggregate."""
     return tuple(
         (name, signature, signature.rpartition("->")[2].strip())
         for name, function in FUNCTIONS.items()
@@ -430,7 +430,7 @@ def _calls() -> tuple[tuple[str, str, str], ...]:
 
 @cache
 def _grammar() -> tuple[Mapping[str, list[Any]], Mapping[str, str], Callable[[Any], int]]:
-    """The rules of the grammar file as lists of symbols, the terminals that are words, and the depth of a sequence."""
+    """The rules of the grammar file as lists of symbols, the terminals that are words, and a function for depths."""
     text = resources.files("svcctl.service.language").joinpath("grammar.lark").read_text(encoding="utf-8")
     lark = Lark(text, parser="lalr", start="query")
     rules: dict[str, list[Any]] = {}

@@ -1,10 +1,10 @@
-"""Opens the state of new services in processes that are killed, each so many statements later than the one before.
+"""Opens the state of new services in processes that are killed, each STATEMENTS statements later than the one before.
 
     python killed.py DIRECTORY STATEMENTS [URL…]
 
-The last process comes to its end. Each state is opened a second time; printed is how many processes were killed, and
-what the states hold then, without secrets: once if it is the same in all. With URLs of databases of PostgreSQL, each is
-for one process.
+The last process ends by itself. Then each state is opened again. The program prints how many processes were killed, and
+the contents of the states without secrets, once if all are the same. URLs name PostgreSQL databases, one for each
+process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SECRETS = {"api_key", "api_secret", "token"}
 
 
 def contents(store: Store, files: Files) -> dict[str, list[Any]]:
-    """The rows of every table; of an account, which of the built-in profiles has it."""
+    """The rows of every table; an account is replaced by the name of the built-in profile that uses it."""
     keys = [fields["api_key"] for fields in all_credentials(files)]
     found: dict[str, list[Any]] = {}
     with store.reading() as connection:
@@ -49,7 +49,7 @@ def opened(files: Files, url: str | None) -> dict[str, list[Any]]:
 
 
 def is_killed(files: Files, url: str | None, after: int) -> bool:
-    """Open the state in another process and kill it when it has sent so many statements; whether it sent as many."""
+    """Open the state in another process and kill it after `after` statements. Returns whether it sent as many."""
     if (child := os.fork()) == 0:
         left = count(after, -1)
 

@@ -1,6 +1,6 @@
-"""Runs svcctl in forks of a process that has loaded it: a command starts in 10 ms instead of 100.
+"""Runs svcctl in forks of a process that has imported it, so that a command starts in 10 ms instead of 100.
 
-Each is a process of its own, with the environment, directory and standard streams that it is given.
+Each fork has its own environment, directory and standard streams.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STATUS = struct.Struct("i")
 
 
 def can_run(environment: Mapping[str, str]) -> bool:
-    """Whether a fork is the same as a new process: it is, unless the interpreter itself reads a variable."""
+    """Whether a fork behaves like a new process. It does not if the interpreter reads a variable of the environment."""
     special = (name for name in environment if name.startswith(("PYTHON", "LC_")))
     return hasattr(os, "pidfd_open") and environment.get("LANG") == "C.UTF-8" and not any(special)
 
@@ -74,12 +74,12 @@ def _feed(end: int, stdin: bytes) -> None:
     try:
         with open(end, "wb") as pipe:
             pipe.write(stdin)
-    except BrokenPipeError:  # the command reads no more
+    except BrokenPipeError:  # the command does not read all of stdin
         pass
 
 
 class _Launcher:
-    """The process that is forked. It has no threads, so its forks have everything."""
+    """The process that is forked. It has no threads, because a fork would lose them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -102,7 +102,7 @@ def _launcher() -> _Launcher:
 
 
 def _serve(requests: socket.socket) -> tuple[list[str], dict[str, str]] | None:
-    """Fork for each request; returns in the fork with its arguments and environment, and None when nobody asks."""
+    """Fork for each request. Returns in a fork, with its arguments and environment; in the parent, None at the end."""
     watched: dict[int, tuple[int, int]] = {}
     with selectors.DefaultSelector() as selector:
         selector.register(requests, selectors.EVENT_READ)
@@ -138,7 +138,7 @@ def _serve(requests: socket.socket) -> tuple[list[str], dict[str, str]] | None:
 
 
 def main() -> None:
-    """Load svcctl, and be it in forks."""
+    """Import svcctl, and run it in forks."""
     import svcctl.cli.main  # noqa: F401 (what every command loads)
     from svcctl import __main__ as process
 

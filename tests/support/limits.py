@@ -1,4 +1,4 @@
-"""Limits of this process that a test sets for a while."""
+"""Limits of this process that a test sets for a block."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def files_of_at_most(size: int) -> Iterator[None]:
-    """No file of this process grows beyond so many bytes, as on a disk that is full."""
+    """Limit the files of this process to `size` bytes, as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

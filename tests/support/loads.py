@@ -1,4 +1,4 @@
-"""Files that tests load, and how."""
+"""Files that tests load, and functions that load them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def load(engine: DuckDBEngine, path: Path | list[Path], table: str, **wishes: An
 
 
 def at(text: str) -> int:
-    """Epoch milliseconds."""
+    """A time as epoch milliseconds."""
     return int(datetime.fromisoformat(f"{text}+00:00").timestamp() * 1000)
 
 

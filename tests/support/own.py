@@ -53,7 +53,7 @@ class Own:
     live: frozenset[str] = frozenset()
     environment: dict[str, str] = field(default_factory=dict)
     stderr: Callable[[], io.StringIO] = io.StringIO
-    """What stderr is: a terminal says more."""
+    """Makes stderr; on a terminal, commands print more."""
 
     def __call__(self, *arguments: str, answers: Sequence[str] = (), answer: Callable[..., Any] | None = None) -> Done:
         stderr, prompt = self.stderr(), Scripted(answers)
@@ -72,7 +72,7 @@ class Own:
         )
 
     def service(self) -> Callable[..., Any]:
-        """What the service answers to a request."""
+        """The function by which the service answers requests."""
         service = Service(self.engine, self.store, self._executor, clock=NOW.timestamp, live=self.live)
         return InProcess(service_app.build(service, self.jobs)).handle_request
 

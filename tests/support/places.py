@@ -1,4 +1,4 @@
-"""Every kind of storage as a place of a test's own, opened as a person would open it."""
+"""Places for tests on every kind of storage, opened in the way of users."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from svcctl.storage.targets import open_target
 
 @dataclass(frozen=True)
 class Place:
-    """A folder of a storage; `everything` is the names of all that is there, what nobody should see as well."""
+    """A folder of a storage; `everything` returns the names of all objects, also of hidden ones."""
 
     target: str
     environment: Mapping[str, str]

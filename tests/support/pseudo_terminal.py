@@ -1,4 +1,4 @@
-"""A command on a terminal of its own, whose every byte is kept: nothing interprets them, as a real terminal would."""
+"""Runs a command on a pseudo-terminal and keeps every byte that it writes, without interpreting them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Seen:
 
 
 def on_terminal(shell: Shell, *arguments: str | bytes, typed: bytes = b"", **variables: str) -> Seen:
-    """Run a command with stdin, stdout and stderr on a terminal of 200 columns on which `typed` was typed."""
+    """Run a command with stdin, stdout and stderr on a terminal of 200 columns, where `typed` is typed."""
     return on_terminal_of(200, shell, *arguments, typed=typed, **variables)
 
 
 def on_terminal_of(columns: int, shell: Shell, *arguments: str | bytes, typed: bytes = b"", **variables: str) -> Seen:
     """Run a command as `on_terminal` does, on a terminal of another width."""
     master, slave = pty.openpty()
-    tty.setraw(slave)  # what is written comes out unchanged, and what is typed is not echoed
+    tty.setraw(slave)  # output is not changed, and input is not echoed
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     seen = bytearray()
 

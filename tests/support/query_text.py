@@ -1,4 +1,4 @@
-"""A query's tree as text in one canonical form: the inverse of the parser, to test it with."""
+"""Writes a query's tree as text in one canonical form: the inverse of the parser, for its tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from svcctl.service.language.printer import expression_text, name_text, string_t
 
 
 def to_text(query: tree.Query) -> str:
-    """The query in one line."""
+    """The query as text in one line."""
     clauses = [f"from {_dotted(query.table)}", *map(_clause, query.clauses)]
     pragmas = [f"pragma {_dotted(key)}: {string_text(value)}" for key, value in query.pragmas]
     return " ".join(clauses + pragmas)
@@ -44,6 +44,6 @@ def _period(seconds: int) -> str:
 
 
 def _dotted(name: str) -> str:
-    """A table's name: its parts need no quotes of their own, or the whole of it does."""
+    """A table's name, in back quotes unless none of its parts needs them."""
     parts = [name_text(part) for part in name.split(".")]
     return name if parts == name.split(".") else "`" + name.replace("`", "``") + "`"

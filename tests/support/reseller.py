@@ -1,4 +1,4 @@
-"""A reseller's command line whose service is in the same process: what is sent, printed, asked, and the exit code."""
+"""Runs commands of a reseller against a service in the same process, and records requests, output and questions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class InProcess(httpx.BaseTransport):
 
 
 class Recording(httpx.BaseTransport):
-    """Remembers what is sent: method, path with query, and the decoded body."""
+    """Records each request: method, path with query, and the decoded body."""
 
     def __init__(self, inner: Callable[[httpx.Request], httpx.Response]) -> None:
         self.inner = inner
@@ -62,7 +62,7 @@ class Recording(httpx.BaseTransport):
 
 
 class Scripted:
-    """A prompt at which somebody types what the test says; without answers nobody is there."""
+    """A prompt that gets the test's answers; without answers there is no terminal."""
 
     def __init__(self, answers: Sequence[str]) -> None:
         self._answers = list(answers)
@@ -81,7 +81,7 @@ class Scripted:
 
 @dataclass(frozen=True)
 class Done:
-    """How a command ended."""
+    """The result of a command."""
 
     code: int
     stdout: str
@@ -91,11 +91,11 @@ class Done:
 
 
 WIDE = 1000
-"""The cells of a line of a terminal on which no message is broken."""
+"""The width of a terminal that breaks no message into lines."""
 
 
 class Terminal(io.StringIO):
-    """A text that passes for a terminal."""
+    """A text stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -106,7 +106,7 @@ Reseller = Callable[..., Done]
 
 @dataclass(frozen=True)
 class Machine:
-    """The store that the service has, and where both keep their files."""
+    """The store of the service, and the directory of all files."""
 
     store: Store
     directory: Path
@@ -123,16 +123,16 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 @pytest.fixture
 def reseller(machine: Machine, capsys: pytest.CaptureFixture[str]) -> Reseller:
-    """Runs a command as the demo reseller; `answer` takes the place of the service, `paths` of its paths.
+    """Runs a command as the demo reseller. `answer` replaces the service, and `paths` replaces its paths.
 
-    With `terminal` stderr is one; stdout never is.
+    With `terminal`, stderr is a terminal; stdout never is.
     """
     return command_line(machine, capsys)
 
 
 def command_line(machine: Machine, capsys: pytest.CaptureFixture[str], jobs: Jobs | None = None) -> Reseller:
-    """The same with a service that runs these jobs."""
-    # A base URL keeps the context from starting the local service; the client is the test's own.
+    """Runs commands as `reseller` does, with a service that runs `jobs`."""
+    # With a base URL the context does not start the local service; the test makes the client itself.
     environment = {
         "SVCCTL_DATA": str(machine.directory),
         "SVCCTL_CONFIG": str(machine.directory / "none.yaml"),

@@ -1,4 +1,4 @@
-"""A service that says exactly what a test scripts, byte for byte, over a real socket."""
+"""A service that sends exactly the bytes that a test scripts, over a real socket."""
 
 import socket
 import threading
@@ -14,7 +14,7 @@ LOST = b""
 
 @dataclass
 class Script:
-    """What is answered to each request in turn (the last again and again), and the requests that came."""
+    """The answers to requests in turn (the last one is repeated), and the requests that were received."""
 
     answers: list[Any]
     url: str = ""

@@ -1,4 +1,4 @@
-"""Runs svcctl as a user's shell does; and the table that most tests of the command line query."""
+"""Runs svcctl as a user's shell does, on the engine that is tested."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from support.spark import sail, shared, spark
 TESTED = os.environ.get("SVCCTL_TEST_ENGINE", "duckdb")
 """The engine that the tests of services and of the interface run on: duckdb, lake, sail or spark."""
 OWN_FILE = {"SVCCTL_TABLES": "", "SVCCTL_ENGINE": ""}
-"""The settings of a service that keeps its tables itself, whatever TESTED is."""
+"""The settings of a service that stores all tables in its own file, whatever TESTED is."""
 SVCCTL = [sys.executable, "-m", "svcctl"]
 
 
 def made(folder: Path) -> str:
-    """A shared folder, as 'service serve --create' makes it."""
+    """Make a shared folder, as 'service serve --create' does."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not (identity := folder / ".svcctl").exists():
         identity.write_text(uuid.uuid4().hex)
@@ -30,7 +30,7 @@ def made(folder: Path) -> str:
 
 
 def on_tested_engine(folder: Path) -> dict[str, str]:
-    """The settings of a service whose tables are in a folder and run on the engine of TESTED."""
+    """The settings of a service with tables in a folder and queries on the engine of TESTED."""
     match TESTED:
         case "duckdb":
             return {}

@@ -1,4 +1,4 @@
-"""A server that accepts connections, reads what comes, and never answers."""
+"""A server that accepts connections, reads requests, and never answers."""
 
 from __future__ import annotations
 

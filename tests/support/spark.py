@@ -1,4 +1,4 @@
-"""Servers of Spark Connect for the tests: Sail, and Spark itself for slow ones; one of each for a process's tests."""
+"""Servers of Spark Connect: Sail, and for slow tests Spark itself. All tests of a process share one of each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from peers.processes import HOST, Process, free_port
 
 
 def sail(port: int, directory: Path) -> Process:
-    """A Sail on a port, ready when it listens."""
+    """A server of Sail on a port, which is ready when it listens."""
     arguments = [sys.executable, "-m", "pysail", "spark", "server", "--ip", HOST, "--port", str(port)]
 
     environment = {"SAIL_MODE": "local", "RUST_LOG": "error", "RUST_MIN_STACK": str(64 << 20)}
@@ -27,7 +27,7 @@ _OPENED = (
     *("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util"),
     *("java.util.concurrent", "java.util.concurrent.atomic", "sun.nio.ch", "sun.nio.cs", "sun.util.calendar"),
 )
-"""Packages that Spark reaches into, which Java closes."""
+"""Packages of Java that must be opened for Spark."""
 
 
 def spark(
@@ -38,7 +38,7 @@ def spark(
     settings: Mapping[str, str] | None = None,
     memory: str = "1500m",
 ) -> Process:
-    """A Spark of one process on a port, ready when it listens; what it works on is told on the port `ui`."""
+    """A server of Spark in one process on a port, ready when it listens. Its web page is on the port `ui`."""
     need("Spark", "java", folder="spark")
     all_settings = {
         "spark.connect.grpc.binding.address": HOST,

@@ -1,4 +1,4 @@
-"""Failures of a state in SQLite, as SQLite makes them itself."""
+"""Makes SQLite fail as a full, read-only or locked state does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_PAGES = 1 << 30
 
 @contextmanager
 def full(store: Store) -> Iterator[None]:
-    """The file cannot grow: what fits into it can still be written."""
+    """Keep the file from growing; data that fits into its free pages can still be written."""
     with _settings(store) as driver:
         [pages] = driver.execute("pragma page_count").fetchone()
         driver.execute(f"pragma max_page_count = {pages}")
@@ -35,7 +35,7 @@ def read_only(store: Store) -> Iterator[None]:
 
 @contextmanager
 def locked(store: Store) -> Iterator[None]:
-    """Another process writes, and does not end."""
+    """Keep the write lock, as another process that writes without end."""
     with _settings(store) as driver:
         [(_, _, file)] = driver.execute("pragma database_list").fetchall()
     with closing(sqlite3.connect(Path(file), isolation_level=None)) as other:
@@ -45,7 +45,7 @@ def locked(store: Store) -> Iterator[None]:
 
 @contextmanager
 def _settings(store: Store) -> Iterator[sqlite3.Connection]:
-    """The connection of a store."""
+    """The connection of a store, as the driver's object."""
     with store.reading() as connection:
         driver = connection.connection.driver_connection
         assert isinstance(driver, sqlite3.Connection)

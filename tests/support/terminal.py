@@ -107,7 +107,7 @@ def open_shell(
     """Open a terminal with a shell that has run the lines of `setup` and shows an empty prompt."""
     need("tmux", name)
     terminal = open_terminal(directory, command or COMMANDS[name], environment)
-    ready = "rea''dy"  # the typed text differs from the printed one
+    ready = "rea''dy"  # so that the typed text differs from the printed one
     terminal.type("; ".join([*setup, PROMPTS[name], f"echo {ready}"]), "Enter")
     terminal.wait_for("\nready\n")
     terminal.clear()

@@ -1,4 +1,4 @@
-"""The table timed.events: one event each five minutes for six hours; and what tests of its exports share."""
+"""The table timed.events, with an event every five minutes for six hours, and what tests of its exports share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from svcctl.terminal.diagnostics import Diagnostics
 from svcctl.terminal.prompt import Prompt
 
 START = 1_706_659_200
-"""2024-01-31, the day of the events that are loaded for these tests: one each five minutes for six hours."""
+"""2024-01-31, the day of the events, in epoch seconds."""
 
 
 EVENTS = 72
@@ -31,30 +31,30 @@ QUERY = "from timed.events"
 
 
 def broken(*hours: int, fault: str = "503") -> Callable[[bytes], str | None]:
-    """Chooses a fault for the windows that begin at these hours."""
+    """Choose a fault for the windows that begin at these hours."""
     wanted = {START + 3600 * hour for hour in hours}
     return lambda body: fault if json.loads(body or b"{}").get("from") in wanted else None
 
 
 def left(folder: Path) -> list[str]:
-    """The files that a person sees."""
+    """The names of the files in a folder, without hidden ones."""
     paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return sorted(path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts))
 
 
 def hinted(target: str, *ranges: str, what: str = "fetch what is missing") -> str:
-    """The hint that fetches ranges of an export again."""
+    """The hint with the command that fetches ranges of an export again."""
     command = f"svcctl export '{QUERY}' -o {shlex.quote(target)}"
     return f"hint: {what} with: {' && '.join(f'{command} {given}' for given in ranges)}\n"
 
 
 def forgets(name: str) -> str:
-    """What is said of files that are missing."""
+    """The message about missing files."""
     return f"svcctl: if files were removed on purpose: svcctl export forget {shlex.quote(name)}\n"
 
 
 def all_whole(files: int, size: int) -> str:
-    """What is said of an export whose files are all there."""
+    """The message about an export whose files are all complete."""
     return f"svcctl: {files} {'file' if files == 1 else 'files'}, {size} bytes: all as they were exported\n"
 
 
@@ -64,18 +64,18 @@ def pasted(stderr: str) -> list[str]:
 
 
 def timeless(stderr: str) -> str:
-    """What is said, without the seconds, and the range and files behind them."""
+    """The messages, without the seconds, the range and the files in the summary line."""
     return re.sub(r"seconds=\d+\.\d\d from=\S+ to=\S+( files?=.*)?", "seconds=…", stderr)
 
 
 def summary(stderr: str) -> dict[str, str]:
-    """What the line after an export counts, in its first line or a later one."""
+    """The numbers in the summary line of an export."""
     (line,) = (line for line in stderr.splitlines() if line.startswith("svcctl: rows="))
     return dict(word.split("=", 1) for word in line.split()[1:])
 
 
 def counts(shell: Shell, name: str) -> dict[str, str]:
-    """What status counts of an export, and which files it does not find."""
+    """The counts of 'export status', and the files that it does not find."""
     lines = dict(line.split(",", 1) for line in shell("export", "status", name).stdout.splitlines())
     return {what: lines[what] for what in ("windows", "rows", "bytes", "missing", "no file") if what in lines}
 
@@ -85,7 +85,10 @@ BERLIN = ("--from", "2024-01-30T23:00:00Z", "--to", "2d", "--window", "1d", "--t
 
 @dataclass
 class Moved:
-    """Runs svcctl in this process with a clock that a test sets; a token has no time that a service could refuse."""
+    """Runs svcctl in this process with a clock that a test sets.
+
+    It signs in with a token, because the service would refuse a signature with a wrong time.
+    """
 
     shell: Shell
     now: float
@@ -93,7 +96,7 @@ class Moved:
     def __call__(
         self, *arguments: str, stderr: io.StringIO | None = None, prompt: Prompt | None = None
     ) -> tuple[int, str]:
-        """The exit code and stderr."""
+        """Run a command. Returns the exit code and stderr."""
         told = stderr or io.StringIO()
         data = Path(self.shell.environment["SVCCTL_DATA"])
         token = json.loads((data / "credentials.json").read_text())["local"]["token"]
@@ -111,5 +114,5 @@ def hourly(moved: Moved, *more: str) -> tuple[int, str]:
 
 
 def folder_name(moved: Moved) -> str:
-    """The name of the folder that describes the files in `out`."""
+    """The name of the folder with the records of an export, beside its files in `out`."""
     return next((moved.shell.home / "out").glob(".*.export")).name

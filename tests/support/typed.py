@@ -1,4 +1,4 @@
-"""Standard input of this process, for the time of a test."""
+"""Replaces the standard input of this process during a test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 class Typed(io.BytesIO):
-    """Bytes that come from a terminal."""
+    """Bytes as a standard input that may be a terminal."""
 
     def isatty(self) -> bool:
         return True

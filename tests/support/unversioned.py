@@ -11,7 +11,7 @@ FILES = ROOT / "tests" / "fixtures" / "unversioned"
 
 
 def unpack(directory: Path) -> Path:
-    """Put state.db and events.duckdb into the directory of a service, as its crash left them; returns the state."""
+    """Unpack state.db and events.duckdb of a crashed service into a directory. Returns the path of state.db."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     for packed in FILES.glob("*.gz"):
         unpacked = directory / packed.name.removesuffix(".gz")
